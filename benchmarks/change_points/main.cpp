@@ -27,7 +27,7 @@ Result<void> read_times(Options& options) {
     WEIR_TRY(const std::string text, files.read(file, quality::k_trace_bytes));
     WEIR_TRY(const std::vector<quality::Trace> traces, quality::read_trace(file, text));
     for (const quality::Trace& trace : traces) {
-      if (!trace.runs.empty()) options.bench.times.push_back(make_recording(trace.runs));
+      if (!trace.runs.empty()) options.bench.recordings.push_back(make_recording(trace.runs));
     }
   }
   return {};

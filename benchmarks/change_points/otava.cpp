@@ -79,16 +79,16 @@ Places split_window(Values values, double level) {
   std::vector<Part> parts{part(0, values.size())};
   Places places;
   for (;;) {
-    const auto most = std::max_element(
+    const auto strongest = std::max_element(
         parts.begin(), parts.end(),
         [](const Part& a, const Part& b) { return a.best.energy < b.best.energy; });
-    if (most->best.energy < 0) break;
-    const std::size_t place = most->begin + most->best.place;
-    const Values left = values.subspan(most->begin, place - most->begin);
-    if (t_test_p_value(left, values.subspan(place, most->end - place)) >= level) break;
+    if (strongest->best.energy < 0) break;
+    const std::size_t place = strongest->begin + strongest->best.place;
+    const Values left = values.subspan(strongest->begin, place - strongest->begin);
+    if (t_test_p_value(left, values.subspan(place, strongest->end - place)) >= level) break;
     places.push_back(place);
-    const Part behind = part(place, most->end);
-    *most = part(most->begin, place);
+    const Part behind = part(place, strongest->end);
+    *strongest = part(strongest->begin, place);
     parts.push_back(behind);
   }
   std::sort(places.begin(), places.end());

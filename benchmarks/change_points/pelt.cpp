@@ -10,7 +10,7 @@
 namespace weir::changes {
 namespace {
 
-constexpr std::size_t k_least = 5;  // points of a segment
+constexpr std::size_t k_min_segment_points = 5;  // points of a segment
 
 // Estimates the standard deviation of normal noise, whatever the steps of the mean. The median
 // distance of two numbers is 0.6745 * sqrt(2) standard deviations.
@@ -29,7 +29,7 @@ double estimate_spread(std::span<const double> values) {
 std::vector<std::size_t> pelt(std::span<const double> values) {
   const std::size_t n = values.size();
   const double spread = estimate_spread(values);
-  if (n < 2 * k_least || spread <= 0) return {};
+  if (n < 2 * k_min_segment_points || spread <= 0) return {};
   std::vector<double> sums(n + 1, 0.0), squares(n + 1, 0.0);
   for (std::size_t i = 0; i < n; ++i) {
     const double value = (values[i] - values[0]) / spread;
@@ -45,7 +45,7 @@ std::vector<std::size_t> pelt(std::span<const double> values) {
   std::vector<double> best(n + 1, std::numeric_limits<double>::infinity());
   std::vector<std::size_t> from(n + 1, 0), starts{0};
   best[0] = -penalty;
-  for (std::size_t end = k_least; end <= n; ++end) {
+  for (std::size_t end = k_min_segment_points; end <= n; ++end) {
     for (const std::size_t start : starts) {
       const double total = best[start] + cost(start, end) + penalty;
       if (total >= best[end]) continue;
@@ -54,8 +54,8 @@ std::vector<std::size_t> pelt(std::span<const double> values) {
     }
     // A start that already costs more than a segment ending here cannot win for a longer series.
     std::erase_if(starts, [&](std::size_t s) { return best[s] + cost(s, end) > best[end]; });
-    const std::size_t next = end + 1 - k_least;
-    if (next >= k_least) starts.push_back(next);
+    const std::size_t next = end + 1 - k_min_segment_points;
+    if (next >= k_min_segment_points) starts.push_back(next);
   }
   std::vector<std::size_t> places;
   for (std::size_t at = from[n]; at > 0; at = from[at]) places.push_back(at);

@@ -23,7 +23,7 @@ std::string percent(double share) { return fmt::format("{:.2f}", 100 * share); }
 // The noises that are asked for, without those that need recordings if there are none.
 std::vector<std::string> selected_noises(const Bench& bench) {
   std::vector<std::string> names = bench.noises.empty() ? noise_names() : bench.noises;
-  if (bench.times.empty()) std::erase_if(names, needs_recording);
+  if (bench.recordings.empty()) std::erase_if(names, needs_recording);
   return names;
 }
 
@@ -111,21 +111,23 @@ std::string unchanged_table(const Bench& bench, std::size_t trials) {
       }
       const std::string name = has_own_spread ? noise : fmt::format("{}@{}", noise, spread);
       const double alarms =
-          false_alarm_share(bench, weir_method(), name, 365, Analysis::nightly, trials);
+          false_alarm_share(bench, weir_method(), name, 365, Analysis::after_each_night, trials);
       text += fmt::format(" {} |", percent(alarms));
     }
     const double second_year =
         measure_share(bench, noise + " later", trials / 5, [&](Random& random) {
-          const auto values = make_series(noise, 730, {}, bench.times, random);
+          const auto values = make_series(noise, 730, {}, bench.recordings, random);
           stats::TrendRule rule;
           for (const double value : stats::scaled(values).values) rule.add(value);
           return std::ranges::any_of(rule.alerts(),
                                      [](const stats::Alert& alert) { return alert.night >= 365; });
         });
-    const double once = false_alarm_share(bench, otava, noise, 365, Analysis::once, trials / 4);
-    const double nightly =
-        false_alarm_share(bench, otava, noise, 365, Analysis::nightly, trials / 100);
-    text += fmt::format(" {} | {} | {} |\n", percent(second_year), percent(once), percent(nightly));
+    const double on_whole_series =
+        false_alarm_share(bench, otava, noise, 365, Analysis::on_whole_series, trials / 4);
+    const double every_night =
+        false_alarm_share(bench, otava, noise, 365, Analysis::after_each_night, trials / 100);
+    text += fmt::format(" {} | {} | {} |\n", percent(second_year), percent(on_whole_series),
+                        percent(every_night));
   }
   return text;
 }
@@ -142,12 +144,12 @@ std::string sensitivity_table(const Bench& bench, std::size_t trials) {
     for (const char* noise : {"normal", "t3", "spikes", "normal-0.6", "t3-0.6"}) {
       const double alarms =
           false_alarm_share(bench, weir_method(sensitivity), fmt::format("{}@0.005", noise), 365,
-                            Analysis::nightly, trials);
+                            Analysis::after_each_night, trials);
       text += fmt::format(" {} |", percent(alarms));
     }
     const auto detected = measure_shares(bench, "sensitivity", trials / 5, 4, [&](Random& random) {
       const auto values =
-          make_series("normal@0.005", k_before + 8, {{k_before, -3}}, bench.times, random);
+          make_series("normal@0.005", k_before + 8, {{k_before, -3}}, bench.recordings, random);
       const Detection detection =
           detect_change(values, k_before, stats::k_offset_of_sensitivity * sensitivity);
       Answers answers;
@@ -168,7 +170,7 @@ std::string step_table(const Bench& bench, std::size_t trials) {
   constexpr std::size_t k_behind = 41;  // 24, and the nights in which weir may correct a kind
   struct Row {
     std::string noise;
-    std::size_t history;
+    std::size_t points_before_step;
     double size, drift, growth;
   };
   std::vector<Row> rows;
@@ -193,29 +195,32 @@ std::string step_table(const Bench& bench, std::size_t trials) {
       "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
   for (const Row& row : rows) {
     const auto make_values = [&](std::size_t behind, Random& random) {
-      return make_series(row.noise, row.history + behind,
-                         {{row.history, row.size}, {0, 0, row.drift, row.growth}}, bench.times,
-                         random);
+      return make_series(row.noise, row.points_before_step + behind,
+                         {{row.points_before_step, row.size}, {0, 0, row.drift, row.growth}},
+                         bench.recordings, random);
     };
     // Answers 0 to 6: detected within k_within points. 7 to 9, of those within 24: place, kind at
     // once, kind later. 10: detected by Otava.
     const auto shares = measure_shares(bench, row.noise, trials, 11, [&](Random& random) {
-      const Detection detection = detect_change(make_values(k_behind, random), row.history);
+      const Detection detection =
+          detect_change(make_values(k_behind, random), row.points_before_step);
       Answers answers;
       for (const std::size_t points : k_within) answers.push_back(is_within(detection, points));
       const bool in_time = answers.back();
       const std::optional<stats::Change>& change = detection.final_change;
-      answers.push_back(in_time && change && is_near(*change, row.history, 3));
+      answers.push_back(in_time && change && is_near(*change, row.points_before_step, 3));
       answers.push_back(in_time && detection.first_kind == stats::ChangeKind::step);
       answers.push_back(in_time && has_kind(change, stats::ChangeKind::step));
       const Places otava_places = otava(make_values(12, random));
       answers.push_back(std::ranges::any_of(otava_places, [&](std::size_t place) {
-        return place + k_near >= row.history && place <= row.history + k_near;
+        return place + k_max_place_error >= row.points_before_step &&
+               place <= row.points_before_step + k_max_place_error;
       }));
       return answers;
     });
-    text += fmt::format("| `{}` | {} | {:.0f} σ | {:g} %{} |", row.noise, row.history, -row.size,
-                        100 * (row.drift + row.growth), row.growth != 0 ? ", compound" : "");
+    text +=
+        fmt::format("| `{}` | {} | {:.0f} σ | {:g} %{} |", row.noise, row.points_before_step,
+                    -row.size, 100 * (row.drift + row.growth), row.growth != 0 ? ", compound" : "");
     for (std::size_t i = 0; i < 7; ++i) text += fmt::format(" {:.0f} |", 100 * shares[i]);
     const double in_time = std::max(shares[6], 1e-9);
     for (std::size_t i = 7; i < 10; ++i) {
@@ -235,13 +240,14 @@ std::string pelt_table(const Bench& bench, std::size_t trials) {
       "nightly, "
       "12 behind |\n| --- | ---: | ---: | ---: | ---: |\n";
   for (const std::string& noise : selected_noises(bench)) {
-    const double alarms_once = false_alarm_share(bench, method, noise, 365, Analysis::once, trials);
+    const double alarms_once =
+        false_alarm_share(bench, method, noise, 365, Analysis::on_whole_series, trials);
     const double alarms_nightly =
-        false_alarm_share(bench, method, noise, 365, Analysis::nightly, few);
+        false_alarm_share(bench, method, noise, 365, Analysis::after_each_night, few);
     const double step_once =
-        detection_share(bench, method, {noise, 200, 8, 2}, Analysis::once, trials);
+        detection_share(bench, method, {noise, 200, 8, 2}, Analysis::on_whole_series, trials);
     const double step_nightly =
-        detection_share(bench, method, {noise, 200, 12, 2}, Analysis::nightly, few);
+        detection_share(bench, method, {noise, 200, 12, 2}, Analysis::after_each_night, few);
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", noise, percent(alarms_once),
                         percent(alarms_nightly), percent(step_once), percent(step_nightly));
   }
@@ -260,7 +266,7 @@ std::string drift_table(const Bench& bench, std::size_t trials) {
     for (const std::size_t history : {1U, 60U}) {
       const auto shares = measure_shares(bench, noise, trials, 5, [&](Random& random) {
         const auto values =
-            make_series(noise, history + 137, {{history, 0, -0.001}}, bench.times, random);
+            make_series(noise, history + 137, {{history, 0, -0.001}}, bench.recordings, random);
         const Detection detection = detect_change(values, history, /*offset=*/0, /*drifts=*/true);
         Answers answers;
         for (const std::size_t night : {40U, 80U, 120U}) {
@@ -290,19 +296,19 @@ std::string shape_table(const Bench& bench, std::size_t trials) {
       "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
   struct Row {
     double step, drift;
-    std::size_t behind;
+    std::size_t points_after_step;
   };
   constexpr Row k_rows[] = {{3, 0, 12},  {3, 0, 30},     {3, 0, 100},     {5, 0, 12},
                             {5, 0, 100}, {0, 0.001, 60}, {0, 0.001, 120}, {0, 0.002, 60}};
   for (const Row& row : k_rows) {
     const double size =
-        row.drift > 0 ? row.drift * static_cast<double>(row.behind) : row.step * 0.02;
+        row.drift > 0 ? row.drift * static_cast<double>(row.points_after_step) : row.step * 0.02;
     const auto kind = row.drift > 0 ? stats::ChangeKind::drift : stats::ChangeKind::step;
     // Answers: any change; of the one nearest to the true place: its kind, its place, its interval;
     // more than one change.
     const auto shares = measure_shares(bench, "shape", trials, 5, [&](Random& random) {
-      const auto values = make_series("normal", k_before + row.behind,
-                                      {{k_before, row.step, row.drift}}, bench.times, random);
+      const auto values = make_series("normal", k_before + row.points_after_step,
+                                      {{k_before, row.step, row.drift}}, bench.recordings, random);
       const stats::Changes changes = stats::find_changes(values).value();
       if (changes.changes.empty()) return Answers(5, false);
       const stats::Change& change = nearest_change(changes.changes, k_before);
@@ -313,10 +319,10 @@ std::string shape_table(const Bench& bench, std::size_t trials) {
     const std::string shape = row.drift > 0
                                   ? fmt::format("drift of {:.1f} % a night", 100 * row.drift)
                                   : fmt::format("step of {:.0f} σ", row.step);
-    text +=
-        fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", shape, row.behind, percent(shares[0]),
-                    percent(shares[1] / any_change), percent(shares[2] / any_change),
-                    percent(shares[3] / any_change), percent(shares[4] / any_change));
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", shape, row.points_after_step,
+                        percent(shares[0]), percent(shares[1] / any_change),
+                        percent(shares[2] / any_change), percent(shares[3] / any_change),
+                        percent(shares[4] / any_change));
   }
   return text;
 }
@@ -344,7 +350,7 @@ std::string speed_table(const Bench& bench) {
     std::vector<std::vector<double>> series;
     for (std::size_t i = 0; i < 1000; ++i) {
       Random random(quality::derive_key(bench.seed, i));
-      series.push_back(make_series(row.noise, 1000, row.events, bench.times, random));
+      series.push_back(make_series(row.noise, 1000, row.events, bench.recordings, random));
     }
     const Method otava = otava_method();
     const auto seconds_for_all = [&](const std::function<void(std::vector<double>&)>& work) {
@@ -352,10 +358,11 @@ std::string speed_table(const Bench& bench) {
         for (std::vector<double> values : series) work(values);
       });
     };
-    text += fmt::format("| {} | {:.2f} s | {:.2f} s | {:.2f} s |\n", row.name,
-                        seconds_for_all([](auto& values) { (void)stats::find_changes(values); }),
-                        seconds_for_all([](auto& values) { std::ranges::sort(values); }),
-                        seconds_for_all([&](auto& values) { (void)otava.once(values); }));
+    text +=
+        fmt::format("| {} | {:.2f} s | {:.2f} s | {:.2f} s |\n", row.name,
+                    seconds_for_all([](auto& values) { (void)stats::find_changes(values); }),
+                    seconds_for_all([](auto& values) { std::ranges::sort(values); }),
+                    seconds_for_all([&](auto& values) { (void)otava.on_whole_series(values); }));
   }
   return text;
 }

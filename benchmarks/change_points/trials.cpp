@@ -18,14 +18,16 @@ bool any(const Places& places, const std::function<bool(std::size_t)>& fits) {
 }
 
 // Makes a method of an analysis of whole series, which is repeated after each night.
-Method repeat_nightly(std::string name, std::function<Places(std::span<const double>)> once) {
+Method repeat_nightly(std::string name,
+                      std::function<Places(std::span<const double>)> on_whole_series) {
   Method method;
   method.name = std::move(name);
-  method.once = once;
-  method.nightly = [once = std::move(once)](std::span<const double> values,
-                                            const std::function<bool(std::size_t)>& fits) {
+  method.on_whole_series = on_whole_series;
+  method.after_each_night = [on_whole_series = std::move(on_whole_series)](
+                                std::span<const double> values,
+                                const std::function<bool(std::size_t)>& fits) {
     for (std::size_t night = 3; night <= values.size(); ++night) {
-      if (any(once(values.first(night)), fits)) return true;
+      if (any(on_whole_series(values.first(night)), fits)) return true;
     }
     return false;
   };
@@ -39,8 +41,8 @@ Method weir_method(int sensitivity) {
   Method method;
   method.name = "weir";
   const double offset = stats::k_offset_of_sensitivity * sensitivity;
-  method.nightly = [offset](std::span<const double> values,
-                            const std::function<bool(std::size_t)>& fits) {
+  method.after_each_night = [offset](std::span<const double> values,
+                                     const std::function<bool(std::size_t)>& fits) {
     const auto shows_change = [&](std::span<const double> nights) {
       stats::TrendRule rule(offset);
       for (const double value : stats::scaled(nights).values) {
@@ -58,7 +60,7 @@ Method weir_method(int sensitivity) {
     if (shows_change(values.first(positive))) return true;
     return positive < values.size() && shows_change(values);
   };
-  method.once = [offset](std::span<const double> values) {
+  method.on_whole_series = [offset](std::span<const double> values) {
     Places places;
     const auto changes = stats::find_changes(values, {.offset = offset});
     for (const stats::Change& change : changes.value().changes) places.push_back(change.index);
@@ -108,24 +110,27 @@ double measure_share(const Bench& bench, std::string_view name, std::size_t tria
 double false_alarm_share(const Bench& bench, const Method& method, std::string_view noise,
                          std::size_t nights, Analysis analysis, std::size_t trials) {
   return measure_share(bench, noise, trials, [&](Random& random) {
-    const std::vector<double> values = make_series(noise, nights, {}, bench.times, random);
-    if (analysis == Analysis::once) return !method.once(values).empty();
-    return method.nightly(values, [](std::size_t) { return true; });
+    const std::vector<double> values = make_series(noise, nights, {}, bench.recordings, random);
+    if (analysis == Analysis::on_whole_series) return !method.on_whole_series(values).empty();
+    return method.after_each_night(values, [](std::size_t) { return true; });
   });
 }
 
-// The share of series with a step in which the method shows it, at most k_near points off.
+// The share of series with a step in which the method shows it, at most k_max_place_error points
+// off.
 double detection_share(const Bench& bench, const Method& method, const StepTrial& trial,
                        Analysis analysis, std::size_t trials) {
   return measure_share(bench, trial.noise, trials, [&](Random& random) {
     const std::vector<double> values =
-        make_series(trial.noise, trial.history + trial.behind, {{trial.history, trial.size, 0}},
-                    bench.times, random);
+        make_series(trial.noise, trial.points_before_step + trial.points_after_step,
+                    {{trial.points_before_step, trial.size, 0}}, bench.recordings, random);
     const auto is_near_step = [&](std::size_t place) {
-      return place + k_near >= trial.history && place <= trial.history + k_near;
+      return place + k_max_place_error >= trial.points_before_step &&
+             place <= trial.points_before_step + k_max_place_error;
     };
-    if (analysis == Analysis::nightly) return method.nightly(values, is_near_step);
-    return any(method.once(values), is_near_step);
+    if (analysis == Analysis::after_each_night)
+      return method.after_each_night(values, is_near_step);
+    return any(method.on_whole_series(values), is_near_step);
   });
 }
 

@@ -20,9 +20,10 @@ using Places = std::vector<std::size_t>;
 struct Method {
   std::string name;
   // Returns the changes that one analysis of all values shows.
-  std::function<Places(std::span<const double>)> once;
+  std::function<Places(std::span<const double>)> on_whole_series;
   // Returns true if an analysis after any one of the nights shows a change that `fits`.
-  std::function<bool(std::span<const double>, const std::function<bool(std::size_t)>&)> nightly;
+  std::function<bool(std::span<const double>, const std::function<bool(std::size_t)>&)>
+      after_each_night;
 };
 // `sensitivity` is that of weir trend changes.
 [[nodiscard]] Method weir_method(int sensitivity = 0);
@@ -30,7 +31,7 @@ struct Method {
 [[nodiscard]] Method pelt_method();
 
 struct Bench {
-  std::vector<Recording> times;
+  std::vector<Recording> recordings;
   std::vector<std::string> noises{};  // rows of the tables of noises; empty: all
   std::uint64_t seed = 1;
   unsigned threads = 1;
@@ -47,7 +48,7 @@ using Answers = std::vector<bool>;
                                    const std::function<bool(Random&)>& test);
 
 // How often a method is run: once on the whole series, or after each night.
-enum class Analysis { once, nightly };
+enum class Analysis { on_whole_series, after_each_night };
 
 // The share of series without a change in which the method shows one.
 [[nodiscard]] double false_alarm_share(const Bench& bench, const Method& method,
@@ -55,11 +56,11 @@ enum class Analysis { once, nightly };
                                        Analysis analysis, std::size_t trials);
 
 // The share of series in which the method shows a step of `size` standard deviations, at most
-// `k_near` points off. The series ends `behind` points after the step.
-inline constexpr std::size_t k_near = 5;
+// `k_max_place_error` points off. The series ends `points_after_step` points after the step.
+inline constexpr std::size_t k_max_place_error = 5;
 struct StepTrial {
   std::string_view noise;
-  std::size_t history = 0, behind = 0;
+  std::size_t points_before_step = 0, points_after_step = 0;
   double size = 2;
 };
 [[nodiscard]] double detection_share(const Bench& bench, const Method& method,

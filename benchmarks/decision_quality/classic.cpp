@@ -12,13 +12,13 @@ namespace {
 // Returns the exact distribution of U for samples of n values (a) and m values (b) without ties.
 // counts[i][u] is the number of orders of i values of b and the first j values of a with that u.
 std::vector<double> distribution_of_u(std::size_t n, std::size_t m) {
-  const std::size_t most = n * m;
-  std::vector<std::vector<double>> counts(m + 1, std::vector<double>(most + 1, 0));
+  const std::size_t max_u = n * m;
+  std::vector<std::vector<double>> counts(m + 1, std::vector<double>(max_u + 1, 0));
   for (auto& row : counts) row[0] = 1;  // without values of a there is one order
   for (std::size_t j = 1; j <= n; ++j) {
     // The largest value is of b and above all j of a, which adds j to u, or of a, which adds none.
     for (std::size_t i = 1; i <= m; ++i) {
-      for (std::size_t u = most + 1; u-- > 0;) {
+      for (std::size_t u = max_u + 1; u-- > 0;) {
         counts[i][u] = counts[i][u] + (u >= j ? counts[i - 1][u - j] : 0);
       }
     }

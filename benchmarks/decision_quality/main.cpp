@@ -199,7 +199,7 @@ void measure_tilted(const Options& options, const Limits& limits,
   if (count == 0) return;
   sum.share /= count;
   sum.error = std::sqrt(squares) / count;
-  sum.upper = rule.false_alarm * stats::share_at_most(sum.crossed, sum.trials, 0.95);
+  sum.upper = rule.false_alarm * stats::max_share(sum.crossed, sum.trials, 0.95);
   print_estimate("pooled", sum);
 }
 
@@ -207,8 +207,8 @@ void measure_tilted(const Options& options, const Limits& limits,
 // stored runs covers the truth, how far it reaches, and how many stored runs decide --max-drop.
 Result<void> measure_stored(const Options& options) {
   constexpr std::size_t k_stored[] = {1, 2, 5, 10, 20};
-  constexpr std::size_t k_most = 20;  // baseline::k_sessions_kept
-  std::vector<Machine> machines;
+  constexpr std::size_t k_max_stored_runs = 20;  // baseline::k_sessions_kept
+  std::vector<SimulatedMachine> machines;
   for (const auto& [run, process] :
        {std::pair{0.002, 0.005}, {0.004, 0.01}, {0.01, 0.01}, {0.03, 0.03}, {0.1, 0.03}}) {
     machines.push_back(simulated_machine(run, process));
@@ -219,7 +219,7 @@ Result<void> measure_stored(const Options& options) {
   }
   fmt::print("| machine | covers, % | reach, % | runs for {:.3g} % |\n| --- | --- | --- | ---: |\n",
              options.max_drop * 100);
-  for (const Machine& machine : machines) {
+  for (const SimulatedMachine& machine : machines) {
     std::vector<std::string> covers, reaches;
     for (const std::size_t stored : k_stored) {
       const Coverage coverage =
@@ -229,8 +229,8 @@ Result<void> measure_stored(const Options& options) {
       covers.push_back(fmt::format("{:.1f}", 100 * covered_share));
       reaches.push_back(fmt::format("{:.2g}", 100 * coverage.reach));
     }
-    const auto runs = fewest_stored_runs(machine, options.max_drop, k_most, options.trials / 10 + 1,
-                                         options.seed);
+    const auto runs = fewest_stored_runs(machine, options.max_drop, k_max_stored_runs,
+                                         options.trials / 10 + 1, options.seed);
     fmt::print("| {} | {} | {} | {} |\n", machine.name, fmt::join(covers, " · "),
                fmt::join(reaches, " · "), runs ? std::to_string(*runs) : "–");
     std::fflush(stdout);

@@ -14,9 +14,9 @@ constexpr double k_left = 120, k_right = 690, k_top = 62, k_row = 24;
 
 // The x coordinate of a number of pairs, on a logarithmic axis from 5 to 10 000.
 double x_position(double pairs) {
-  constexpr double k_least = 5, k_most = 10'000;
-  const double share =
-      std::log(std::clamp(pairs, k_least, k_most) / k_least) / std::log(k_most / k_least);
+  constexpr double k_min_pairs = 5, k_max_pairs = 10'000;
+  const double share = std::log(std::clamp(pairs, k_min_pairs, k_max_pairs) / k_min_pairs) /
+                       std::log(k_max_pairs / k_min_pairs);
   return k_left + share * (k_right - k_left);
 }
 

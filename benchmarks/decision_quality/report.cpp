@@ -75,7 +75,7 @@ GateFalseFail gate_false_fail(const Tally& unchanged) {
   if (unchanged.trials == 0) return {0, 1};
   constexpr double k_confidence = 0.95;
   return {share_per_gate(unchanged.share(unchanged.fail), k_gate_metrics),
-          share_per_gate(stats::share_at_most(unchanged.fail, unchanged.trials, k_confidence),
+          share_per_gate(stats::max_share(unchanged.fail, unchanged.trials, k_confidence),
                          k_gate_metrics)};
 }
 

@@ -16,22 +16,22 @@
 
 namespace weir::quality {
 
-inline constexpr std::size_t k_processes = 10;  // processes per stored run: gate.runs
+inline constexpr std::size_t k_processes_per_run = 10;  // processes per stored run: gate.runs
 
 // Each call returns the times of the machine's next stored run, in time order.
-using NextRun = std::function<std::vector<double>(Random&)>;
-struct Machine {
+using RunGenerator = std::function<std::vector<double>(Random&)>;
+struct SimulatedMachine {
   std::string name;
-  std::function<NextRun(Random&)> start;  // called once per trial
+  std::function<RunGenerator(Random&)> start;  // called once per trial
 };
 
 // Logarithms of times vary normally, by `run_sd` between runs and `process_sd` within a run.
-[[nodiscard]] Machine simulated_machine(double run_sd, double process_sd);
+[[nodiscard]] SimulatedMachine simulated_machine(double run_sd, double process_sd);
 // The places of runs in the recording of a machine. `scattered`: anywhere, as runs of
 // different days do. `consecutive`: one after the other, by the stationary bootstrap of pairs.
 enum class RunOrder { scattered, consecutive };
 // The processes of a run are adjacent in the recording.
-[[nodiscard]] Machine recorded_machine(const Trace& trace, RunOrder order);
+[[nodiscard]] SimulatedMachine recorded_machine(const Trace& trace, RunOrder order);
 
 struct Coverage {
   std::uint64_t trials = 0, covered = 0;  // covered: the interval contains "no change"
@@ -40,13 +40,14 @@ struct Coverage {
   std::uint64_t detected = 0;             // candidates slower by twice max_drop that fail
 };
 // Compares unchanged candidates with `stored` stored runs each.
-[[nodiscard]] Coverage measure_coverage(const Machine& machine, std::size_t stored, double max_drop,
-                                        std::uint64_t trials, std::uint64_t seed);
+[[nodiscard]] Coverage measure_coverage(const SimulatedMachine& machine, std::size_t stored,
+                                        double max_drop, std::uint64_t trials, std::uint64_t seed);
 
 // Returns the fewest stored runs, at most `most`, with which 9 of 10 unchanged candidates pass and
 // 9 of 10 candidates slower by twice `max_drop` fail.
-[[nodiscard]] std::optional<std::size_t> fewest_stored_runs(const Machine& machine, double max_drop,
-                                                            std::size_t most, std::uint64_t trials,
+[[nodiscard]] std::optional<std::size_t> fewest_stored_runs(const SimulatedMachine& machine,
+                                                            double max_drop, std::size_t max_runs,
+                                                            std::uint64_t trials,
                                                             std::uint64_t seed);
 
 }  // namespace weir::quality

@@ -49,7 +49,7 @@ FalseFailEstimate estimate_false_fails(const Scenario& scenario, const stats::Pa
       }
       test.add(pair);
     }
-    estimate.crossed += slower.log_most() >= -std::log(rule.false_alarm) ? 1 : 0;
+    estimate.crossed += slower.max_log_value() >= -std::log(rule.false_alarm) ? 1 : 0;
     if (test.decision() != stats::Decision::fail) continue;
     const double weight = std::exp(-slower.log_value());
     estimate.share += weight;
@@ -58,7 +58,7 @@ FalseFailEstimate estimate_false_fails(const Scenario& scenario, const stats::Pa
   const auto count = static_cast<double>(trials);
   estimate.share /= count;
   estimate.error = std::sqrt((squares / count - estimate.share * estimate.share) / count);
-  estimate.upper = rule.false_alarm * stats::share_at_most(estimate.crossed, trials, k_confidence);
+  estimate.upper = rule.false_alarm * stats::max_share(estimate.crossed, trials, k_confidence);
   return estimate;
 }
 

@@ -86,14 +86,14 @@ struct Reader {
   }
 };
 
-// Deals out the runs of a recording by a stationary bootstrap (next_place).
+// Deals out the runs of a recording by a stationary bootstrap (next_index).
 class TraceRuns final : public Runs {
  public:
   TraceRuns(const std::vector<double>& runs, Random& random)
       : runs_(runs), at_(random.below(runs.size())) {}
   double next(Random& random, const Slot& slot) override {
     const double run = runs_[at_];
-    at_ = next_place(at_, runs_.size(), k_mean_block, random);
+    at_ = next_index(at_, runs_.size(), k_mean_block_length, random);
     return run + slot.effect;
   }
 
@@ -109,7 +109,7 @@ class TracePairs final : public Pairs {
       : pairs_(pairs), random_(random), effect_(effect), at_(random_.below(pairs.size())) {}
   stats::Pair next() override {
     stats::Pair pair = pairs_[at_];
-    at_ = next_place(at_, pairs_.size(), k_mean_block / 2, random_);
+    at_ = next_index(at_, pairs_.size(), k_mean_block_length / 2, random_);
     pair.candidate += effect_;
     return pair;
   }
@@ -139,20 +139,21 @@ Result<std::vector<Trace>> read_trace(std::string_view file, std::string_view te
                                   ? reader.read_line(line)
                                   : fail(Code::data, "longer than {} characters", k_trace_line);
     if (!read) {
-      return tl::unexpected(with_context(fmt::format("{}:{}", file, number), read.error()));
+      return tl::unexpected(add_prefix(fmt::format("{}:{}", file, number), read.error()));
     }
   }
   std::vector<Trace> traces;
   if (reader.words_per_line != 3) {
-    if (reader.count < k_trace_least) {
-      return fail(Code::data, "{}:{}: fewer than {} runs", file, number, k_trace_least);
+    if (reader.count < k_min_trace_runs) {
+      return fail(Code::data, "{}:{}: fewer than {} runs", file, number, k_min_trace_runs);
     }
     traces.push_back(std::move(reader.trace));
     return traces;
   }
   for (auto& [kind, runs] : reader.runs_by_kind) {
-    if (runs.size() < k_trace_least) {
-      return fail(Code::data, "{}:{}: fewer than {} runs of {}", file, number, k_trace_least, kind);
+    if (runs.size() < k_min_trace_runs) {
+      return fail(Code::data, "{}:{}: fewer than {} runs of {}", file, number, k_min_trace_runs,
+                  kind);
     }
     std::stable_sort(runs.begin(), runs.end(),
                      [](const auto& a, const auto& b) { return a.epoch < b.epoch; });
@@ -185,7 +186,7 @@ Result<KnownRatio> read_known_ratio(std::string_view text) {
   return result;
 }
 
-std::size_t next_place(std::size_t at, std::size_t size, double mean_block, Random& random) {
+std::size_t next_index(std::size_t at, std::size_t size, double mean_block, Random& random) {
   if (random.chance(1 / mean_block)) return random.below(size);
   return at + 1 < size ? at + 1 : 0;
 }

@@ -22,8 +22,8 @@ namespace weir::quality {
 inline constexpr std::size_t k_trace_bytes = std::size_t{64} << 20;
 inline constexpr std::size_t k_trace_runs = 1'000'000;
 inline constexpr std::size_t k_trace_line = 200;
-inline constexpr std::size_t k_trace_least = 2;
-inline constexpr double k_mean_block = 60;  // runs; of pairs half as many
+inline constexpr std::size_t k_min_trace_runs = 2;
+inline constexpr double k_mean_block_length = 60;  // runs; of pairs half as many
 
 struct Trace {
   std::string name;
@@ -46,7 +46,7 @@ struct KnownRatio {
 // Returns the next place of a stationary bootstrap in a recording of `size` (> 0): the one after
 // `at`, wrapping at the end, or any one with probability 1 / mean_block. (Politis and Romano,
 // Journal of the American Statistical Association 89, 1994.)
-[[nodiscard]] std::size_t next_place(std::size_t at, std::size_t size, double mean_block,
+[[nodiscard]] std::size_t next_index(std::size_t at, std::size_t size, double mean_block,
                                      Random& random);
 
 // Single runs: one program, the candidate's times are scaled by the effect. Pairs: replayed as they

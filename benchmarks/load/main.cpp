@@ -108,11 +108,11 @@ Run drive(const Shape& shape) {
   for (const auto& request : load->requests) {
     if (request.failure) continue;
     tokens += request.counted_tokens;
-    first = std::min(first, request.tokens.front().at);
-    last = std::max(last, request.tokens.back().at);
+    first = std::min(first, request.tokens.front().received_at);
+    last = std::max(last, request.tokens.back().received_at);
     const std::vector<double>& sent = moments.at(request.number);
     for (std::size_t i = 1; i < request.tokens.size(); ++i) {
-      const double gap = request.tokens[i].at - request.tokens[i - 1].at;
+      const double gap = request.tokens[i].received_at - request.tokens[i - 1].received_at;
       run.off_schedule.push_back(std::fabs(gap - shape.gap));
       run.off_server.push_back(std::fabs(gap - (sent[i + 1] - sent[i])));  // sent[0]: the header
     }

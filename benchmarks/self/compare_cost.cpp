@@ -37,7 +37,7 @@ profile::Profile make_profile(int cell, int shift) {
           .source = "vulkan",
           .exact = Rational(65 + metrics + (cell % 100 == 0 ? shift : 0)),
           .samples = {},
-          .repeatability = {},
+          .relative_spread = {},
           .warnings = {}};
       ++metrics;
     }
@@ -48,7 +48,7 @@ profile::Profile make_profile(int cell, int shift) {
                              .source = "bench",
                              .exact = {},
                              .samples = {100.0 + shift, 101, 99, 100, 102},
-                             .repeatability = {},
+                             .relative_spread = {},
                              .warnings = {}};
   }
   return profile;  // 6 counts x 3 scopes + 2 times = 20
@@ -106,8 +106,8 @@ void read_and_compare(benchmark::State& state) {
     std::vector<verdict::CellVerdict> cells;
     for (std::size_t i = 0; i < candidate.size(); ++i) {
       const baseline::Baseline stored = baseline::accept(base[i], std::nullopt, {});
-      cells.push_back(verdict::judge_cell(candidate[i],
-                                          {baseline::choose(candidate[i], {&stored, 1})}, {}, {}));
+      cells.push_back(verdict::judge_cell(
+          candidate[i], {baseline::choose_baseline(candidate[i], {&stored, 1})}, {}, {}));
     }
     const verdict::GateVerdict gate = verdict::judge_gate(std::move(cells), {});
     if (gate.exit_code != verdict::ExitCode::fail) {

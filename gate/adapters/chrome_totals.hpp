@@ -218,7 +218,7 @@ class ChromeRows {
     sums_[row].bytes += *bytes;
     ++sums_[row].with_bytes;
   }
-  void covers_others(std::uint32_t row) { ops_[row].covers_others = true; }
+  void includes_other_rows(std::uint32_t row) { ops_[row].includes_other_rows = true; }
   [[nodiscard]] const std::vector<ObservedOp>& ops() const { return ops_; }  // until then
   // Number of events in the row "(other names)".
   [[nodiscard]] std::size_t lost() const { return lost_; }
@@ -230,10 +230,10 @@ class ChromeRows {
       op.calls = sums.calls;
       if (sums.least <= sums.most) {
         op.seconds = sums.seconds / 1e6;
-        op.least = sums.least / 1e6;
-        op.most = sums.most / 1e6;
+        op.min_seconds = sums.least / 1e6;
+        op.max_seconds = sums.most / 1e6;
       }
-      if (sums.has_own) op.own_seconds = sums.own / 1e6;
+      if (sums.has_own) op.seconds_without_nested = sums.own / 1e6;
       if (sums.with_bytes > 0 && sums.with_bytes == sums.calls) {
         op.bytes = sums.bytes / static_cast<double>(sums.with_bytes);
       }
@@ -400,7 +400,7 @@ class ChromeAsync {
     const auto [begin, row] = match->second.back();
     rows.add_time(row, std::max(0.0, at - begin));
     // Such spans overlap others by design, so they are no part of any sum.
-    rows.covers_others(row);
+    rows.includes_other_rows(row);
     match->second.pop_back();
     if (match->second.empty()) open_.erase(match);
     return std::pair(begin, row);

@@ -199,7 +199,7 @@ class ChromeTraceReader::TraceBuilder {
     observed.cpu_calls.assign(std::make_move_iterator(calls.begin()),
                               std::make_move_iterator(calls.end()));
     observed.ops.erase(calls.begin(), calls.end());
-    for (ObservedOp& op : observed.ops) op.covers_others |= op.category == "marks";
+    for (ObservedOp& op : observed.ops) op.includes_other_rows |= op.category == "marks";
   }
 
   // Replaces the rows of events by those of the profile in work_, if the trace is complete.

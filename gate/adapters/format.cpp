@@ -95,7 +95,7 @@ Result<Observed> read_with(const Format& format, const Printed& printed) {
     }
   }
   if (!read) {
-    return tl::unexpected(with_crash(with_context(format.name, std::move(read).error()), crash));
+    return tl::unexpected(with_crash(add_prefix(format.name, std::move(read).error()), crash));
   }
   // A pipe hides the exit status of a program that wrote some of its results.
   if (!crash.empty()) add_warning(*read, fmt::format("{}{}", k_crashed, crash));

@@ -154,7 +154,7 @@ bool read_op_row(std::string_view line, Observed& observed) {
   op.op = display_text(name);
   op.phase = Phase::decode;
   op.calls = calls;
-  op.covers_others = op.op == "total_layer";
+  op.includes_other_rows = op.op == "total_layer";
   // The total is printed in steps of 100 us, the mean in steps of 1 us. For few calls the mean is
   // more precise.
   const double by_mean = mean / 1e6 * static_cast<double>(calls);
@@ -302,7 +302,7 @@ class TokenReader {
       const std::string_view rest = scan.rest();
       add_layer(layer, ms / 1e3, rest.starts_with('(') ? rest.substr(1) : "");
     } else {
-      add(*name, ms / 1e3, 1, std::nullopt, /*covers_others=*/false);
+      add(*name, ms / 1e3, 1, std::nullopt, /*includes_other_rows=*/false);
     }
     return true;
   }
@@ -321,18 +321,18 @@ class TokenReader {
       Scan calls(*name);
       const auto part = calls.read_until(k_times);
       const std::int64_t count = part ? calls.integer().value_or(1) : 1;
-      add(part.value_or(*name), ms / 1e3, count, layer, /*covers_others=*/false);
+      add(part.value_or(*name), ms / 1e3, count, layer, /*includes_other_rows=*/false);
       listed += ms / 1e3;
     }
-    add("layer", seconds, 1, layer, /*covers_others=*/true);
+    add("layer", seconds, 1, layer, /*includes_other_rows=*/true);
     // Smaller differences come from rounding to one decimal.
     if (const double rest = seconds - listed; rest > 0.00005) {
-      add(observed::k_not_listed, rest, {}, layer, /*covers_others=*/false);
+      add(observed::k_not_listed, rest, {}, layer, /*includes_other_rows=*/false);
     }
   }
 
   void add(std::string_view name, double seconds, std::optional<std::int64_t> calls,
-           std::optional<std::int64_t> layer, bool covers_others) {
+           std::optional<std::int64_t> layer, bool includes_other_rows) {
     ObservedOp op;
     op.op = display_text(name);
     op.layer = layer;
@@ -340,7 +340,7 @@ class TokenReader {
     op.step = observed_.steps.size() - 1;
     op.calls = calls;
     op.seconds = seconds;
-    op.covers_others = covers_others;
+    op.includes_other_rows = includes_other_rows;
     append_valid_op(std::move(op), observed_);
   }
 

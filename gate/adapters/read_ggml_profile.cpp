@@ -94,7 +94,7 @@ class RowReader {
     ObservedOp op;
     op.op = *name;
     op.category = "function";
-    op.covers_others = true;
+    op.includes_other_rows = true;
     merge(std::move(op), (*end - *begin) / 1e9);
   }
 
@@ -234,8 +234,8 @@ std::optional<ObservedOp> parse_row(std::string_view line) {
   op.backend = fmt::format("backend {}", backend);
   op.calls = calls;
   op.seconds = mean / 1e6 * static_cast<double>(calls);
-  op.least = least / 1e6;
-  op.most = most / 1e6;
+  op.min_seconds = least / 1e6;
+  op.max_seconds = most / 1e6;
   skip_speed(scan);
   op.shape = parse_shapes(scan.rest());
   return op;

@@ -37,8 +37,8 @@ std::optional<ObservedBuffer> parse_row(std::string_view line) {
       buffer.buffers == 0)
     return std::nullopt;
   buffer.seconds = total / 1e3;
-  buffer.least = least / 1e6;
-  buffer.most = most / 1e6;
+  buffer.min_seconds = least / 1e6;
+  buffer.max_seconds = most / 1e6;
   buffer.label = display_text(scan.rest());
   return buffer;
 }
@@ -63,7 +63,7 @@ void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& 
       op.phase = phase;
       op.step = step;
       op.seconds = *ms / 1e3;
-      op.covers_others = name == "total_layers";
+      op.includes_other_rows = name == "total_layers";
       append_valid_op(std::move(op), observed);
     } else if (const auto count = value.integer(); count && value.done()) {
       if (name == "dispatches")
@@ -193,8 +193,8 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
   op.phase = phase;
   op.calls = calls;
   op.seconds = ms / 1e3;
-  op.least = least / 1e3;
-  op.most = most / 1e3;
+  op.min_seconds = least / 1e3;
+  op.max_seconds = most / 1e3;
   append_valid_op(std::move(op), observed);
   return true;
 }

@@ -12,8 +12,8 @@ std::optional<WorkRow> parse_row(Scan scan) {
   row.seconds = time_cell(scan.word().value_or(""));
   row.calls = scan.integer();
   const auto average = time_cell(scan.word().value_or(""));
-  row.least = time_cell(scan.word().value_or(""));
-  row.most = time_cell(scan.word().value_or(""));
+  row.min_seconds = time_cell(scan.word().value_or(""));
+  row.max_seconds = time_cell(scan.word().value_or(""));
   row.name = display_text(scan.rest(), 2000);
   if (!row.seconds || !row.calls || !average) row.seconds.reset();
   return row;

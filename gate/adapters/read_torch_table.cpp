@@ -95,7 +95,7 @@ ObservedOp make_op(const Row& row, std::string backend, std::optional<double> to
   op.backend = std::move(backend);
   op.calls = row.calls;
   op.seconds = total ? total : own;
-  if (total && own && *own < *total) op.own_seconds = own;
+  if (total && own && *own < *total) op.seconds_without_nested = own;
   return op;
 }
 
@@ -122,7 +122,7 @@ void add_table(const std::vector<Row>& rows, const std::string& device, Observed
       op.category = is_copy ? "copy" : "kernel";
       if (!is_copy) op.kernel = row.name;
       // A range of record_function spans the kernels within it.
-      op.covers_others = names_of_cpu.contains(row.name);
+      op.includes_other_rows = names_of_cpu.contains(row.name);
       append_valid_op(std::move(op), observed);
     } else {
       if (!has_kernels && row.device_own.value_or(0) > 0) {
@@ -142,7 +142,7 @@ void add_table(const std::vector<Row>& rows, const std::string& device, Observed
 void check_total(double total, const std::string& device, Observed& observed) {
   double listed = 0;
   for (const ObservedOp& op : observed.ops) {
-    if (!op.covers_others && op.backend == device)
+    if (!op.includes_other_rows && op.backend == device)
       listed += observed::exclusive_time(op).value_or(0);
   }
   if (listed <= 0 || listed >= 0.98 * total) return;

@@ -89,8 +89,8 @@ void read(const Printed& printed, Observed& observed) {
       if (!form->call) {
         op.seconds = seconds;
         op.calls = static_cast<std::int64_t>(std::min(row->numbers[3], 1e15));
-        op.least = row->numbers[5] / 1e9;
-        op.most = row->numbers[6] / 1e9;
+        op.min_seconds = row->numbers[5] / 1e9;
+        op.max_seconds = row->numbers[6] / 1e9;
       }
       if (!append_valid_op(std::move(op), observed)) {
         rows.erase(at);

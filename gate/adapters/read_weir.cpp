@@ -33,8 +33,8 @@ std::optional<ObservedOp> read_row(const Json& row) {
   if (json_flag(row, "copy")) op.category = "copy";
   if (json_integer(row, "timed") == op.calls && *op.calls > 0) {
     op.seconds = json_number(row, "seconds");
-    op.least = json_number(row, "least");
-    op.most = json_number(row, "most");
+    op.min_seconds = json_number(row, "least");
+    op.max_seconds = json_number(row, "most");
   }
   return op;
 }
@@ -47,9 +47,9 @@ std::optional<ObservedOp> read_call(const Json& row) {
   op.category = json_text(row, "category").value_or("");
   op.calls = json_integer(row, "calls");
   op.seconds = json_number(row, "seconds");
-  op.own_seconds = json_number(row, "own_seconds");
-  op.least = json_number(row, "least");
-  op.most = json_number(row, "most");
+  op.seconds_without_nested = json_number(row, "own_seconds");
+  op.min_seconds = json_number(row, "least");
+  op.max_seconds = json_number(row, "most");
   if (op.op.empty() || op.calls.value_or(0) <= 0) return std::nullopt;
   if (const auto bytes = json_number(row, "bytes"))
     op.bytes = *bytes / static_cast<double>(*op.calls);

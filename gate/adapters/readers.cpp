@@ -56,7 +56,8 @@ Result<void> check_all_parts_read(const Observed& observed) {
 
 bool append_valid_op(ObservedOp op, Observed& observed) {
   observed::fill_from_shape(op);
-  for (const auto& value : {op.seconds, op.least, op.most, op.own_seconds, op.flops, op.bytes}) {
+  for (const auto& value : {op.seconds, op.min_seconds, op.max_seconds, op.seconds_without_nested,
+                            op.flops, op.bytes}) {
     if (!value || (std::isfinite(*value) && *value >= 0)) continue;
     add_warning(observed, "a row with a time below 0 is left out");
     return false;
@@ -73,8 +74,8 @@ ObservedTiming& find_or_add_timing(std::vector<ObservedTiming>& timings,
 void add_call(ObservedOp& row, double seconds) {
   row.calls = row.calls.value_or(0) + 1;
   row.seconds = row.seconds.value_or(0) + seconds;
-  row.least = std::min(row.least.value_or(seconds), seconds);
-  row.most = std::max(row.most.value_or(seconds), seconds);
+  row.min_seconds = std::min(row.min_seconds.value_or(seconds), seconds);
+  row.max_seconds = std::max(row.max_seconds.value_or(seconds), seconds);
 }
 
 void add_sample(std::vector<ObservedTiming>& timings, std::string_view metric, double sample) {

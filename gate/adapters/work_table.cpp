@@ -13,8 +13,8 @@ enum class Column {
   category,
   calls,
   total,
-  least,
-  most,
+  min_seconds,
+  max_seconds,
   begin,
   end,
   each,
@@ -39,10 +39,10 @@ const std::map<std::string, Column, std::less<>> k_columns{
     {"operations", Column::calls},
     {"totaltime", Column::total},
     {"totalduration", Column::total},
-    {"min", Column::least},
-    {"minimum", Column::least},
-    {"max", Column::most},
-    {"maximum", Column::most},
+    {"min", Column::min_seconds},
+    {"minimum", Column::min_seconds},
+    {"max", Column::max_seconds},
+    {"maximum", Column::max_seconds},
     {"begin", Column::begin},
     {"starttimestamp", Column::begin},
     {"end", Column::end},
@@ -162,11 +162,11 @@ class Table {
         case Column::each:
           row.seconds = time_cell(cell, scales_[i]);
           break;
-        case Column::least:
-          row.least = time_cell(cell, scales_[i]);
+        case Column::min_seconds:
+          row.min_seconds = time_cell(cell, scales_[i]);
           break;
-        case Column::most:
-          row.most = time_cell(cell, scales_[i]);
+        case Column::max_seconds:
+          row.max_seconds = time_cell(cell, scales_[i]);
           break;
         case Column::begin:
           begin = number_cell(cell);
@@ -309,8 +309,10 @@ void WorkRows::add_row(Work work, const WorkRow& row) {
     if (row.calls == 1 && row.seconds) return add_call(op, *row.seconds);
     op.calls = op.calls.value_or(0) + row.calls.value_or(0);
     if (row.seconds) op.seconds = op.seconds.value_or(0) + *row.seconds;
-    if (row.least) op.least = std::min(op.least.value_or(*row.least), *row.least);
-    if (row.most) op.most = std::max(op.most.value_or(*row.most), *row.most);
+    if (row.min_seconds)
+      op.min_seconds = std::min(op.min_seconds.value_or(*row.min_seconds), *row.min_seconds);
+    if (row.max_seconds)
+      op.max_seconds = std::max(op.max_seconds.value_or(*row.max_seconds), *row.max_seconds);
     return;
   }
   ObservedOp op;
@@ -318,9 +320,9 @@ void WorkRows::add_row(Work work, const WorkRow& row) {
   op.category = is_call ? call_category(row.name) : work == Work::copy ? "copy" : "kernel";
   op.calls = row.calls;
   op.seconds = row.seconds;
-  op.least = row.least;
-  op.most = row.most;
-  if (row.calls == 1 && row.seconds) op.least = op.most = row.seconds;
+  op.min_seconds = row.min_seconds;
+  op.max_seconds = row.max_seconds;
+  if (row.calls == 1 && row.seconds) op.min_seconds = op.max_seconds = row.seconds;
   if (!(is_call ? append_row_within_limit(list, std::move(op), observed_)
                 : append_valid_op(std::move(op), observed_)))
     rows_.erase(at);

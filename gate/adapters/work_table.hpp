@@ -12,7 +12,7 @@ enum class Work { kernel, copy, call };
 struct WorkRow {
   std::string name, category;  // `category`: as the table has it, "MEMORY_OPER"
   std::optional<std::int64_t> calls;
-  std::optional<double> seconds, least, most;
+  std::optional<double> seconds, min_seconds, max_seconds;
   std::optional<double> bytes;  // of all calls
 };
 

@@ -278,7 +278,7 @@ Result<std::vector<WorkloadRequest>> read_workload(std::string_view text, std::i
     std::size_t entry = 0;
     for (const Json& entry_json : all) {
       WEIR_TRY(const bool more,
-               reading.add(entry_json).map_error(in_context(fmt::format("entry {}", ++entry))));
+               reading.add(entry_json).map_error(with_prefix(fmt::format("entry {}", ++entry))));
       if (!more) break;
     }
     return reading.take();
@@ -288,7 +288,7 @@ Result<std::vector<WorkloadRequest>> read_workload(std::string_view text, std::i
     const std::string_view line = text::trim(raw_line);
     ++number;
     if (line.empty()) continue;
-    const auto context = in_context(fmt::format("line {}", number));
+    const auto context = with_prefix(fmt::format("line {}", number));
     WEIR_TRY(const Json json, parse_json(line, k_limits).map_error(context));
     WEIR_TRY(const bool more, reading.add(json).map_error(context));
     if (!more) break;

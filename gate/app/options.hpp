@@ -54,11 +54,11 @@ class Verb {
                                    const std::string& help) const {
     return option(names, into, type, help, /*shows_default=*/true);
   }
-  template <class Value, class Least, class Most>
-  CLI::Option* range(const char* names, Value& into, Least least, Most most,
+  template <class Value, class Min, class Max>
+  CLI::Option* range(const char* names, Value& into, Min min_value, Max max_value,
                      const std::string& help) const {
     return option_with_default(names, into, "", help)
-        ->check(CLI::Range(least, static_cast<Least>(most)));
+        ->check(CLI::Range(min_value, static_cast<Min>(max_value)));
   }
   // Adds an option that may be used without a value.
   template <class Value>

@@ -36,13 +36,13 @@ bool gives_reason(std::string_view line) {
 
 // Keeps the last `most` lines, and up to three earlier ones that give a reason. Returns how many of
 // those were kept.
-std::size_t keep_end(std::vector<std::string>& lines, std::size_t most) {
-  constexpr std::size_t k_most_reasons = 3;
-  if (lines.size() <= most) return 0;
-  const std::size_t cut = lines.size() - most;
+std::size_t keep_end(std::vector<std::string>& lines, std::size_t max_lines) {
+  constexpr std::size_t k_max_reasons = 3;
+  if (lines.size() <= max_lines) return 0;
+  const std::size_t cut = lines.size() - max_lines;
   std::set<std::size_t> chosen;
   std::size_t reasons = 0;
-  for (std::size_t i = 0; i < cut && reasons < k_most_reasons; ++i) {
+  for (std::size_t i = 0; i < cut && reasons < k_max_reasons; ++i) {
     const bool is_frame_source = i > 0 && is_frame(lines[i - 1]);
     if (!gives_reason(lines[i]) || chosen.contains(i) || is_frame_source) continue;
     ++reasons;

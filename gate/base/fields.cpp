@@ -90,9 +90,9 @@ void Fields::schema_of_document(std::string_view name, std::string_view before) 
                                   text::printable(value.substr(0, 60)), name)});
 }
 
-void Fields::limit_items(const char* key, std::size_t most, std::string_view complaint) {
+void Fields::limit_items(const char* key, std::size_t max_items, std::string_view complaint) {
   const Json* field = is_reading() ? find(key) : nullptr;
-  if (field == nullptr || field->size() <= most) return;
+  if (field == nullptr || field->size() <= max_items) return;
   complain(complaint);
   reads_object_ = false;
 }
@@ -187,12 +187,12 @@ void Fields::take(const Json& json, const char* key, std::set<std::string>& valu
 }
 
 template <class T>
-void ShortNumber<T>::put(Json& slot) const {
+void RoundedNumber<T>::put(Json& slot) const {
   slot = short_json(value);
 }
 // Reads numbers; in a list of optional ones, anything else becomes nothing.
 template <class T>
-void ShortNumber<T>::take(const Json& json, Fields& io, const char* key) const {
+void RoundedNumber<T>::take(const Json& json, Fields& io, const char* key) const {
   if constexpr (std::is_same_v<T, std::vector<std::optional<double>>>) {
     if (!json.is_array()) return io.complain_about(key, "should be a list");
     for (const Json& entry : json) {
@@ -204,10 +204,10 @@ void ShortNumber<T>::take(const Json& json, Fields& io, const char* key) const {
     io.take(json, key, value);
   }
 }
-template struct ShortNumber<double>;
-template struct ShortNumber<std::optional<double>>;
-template struct ShortNumber<std::vector<double>>;
-template struct ShortNumber<std::vector<std::optional<double>>>;
+template struct RoundedNumber<double>;
+template struct RoundedNumber<std::optional<double>>;
+template struct RoundedNumber<std::vector<double>>;
+template struct RoundedNumber<std::vector<std::optional<double>>>;
 
 void NullIfEmpty::put(Json& slot) const { slot = value.empty() ? Json() : Json(value); }
 
@@ -218,12 +218,12 @@ void Within<T>::put(Json& slot) const {
 // Reads a whole number and complains if it is out of range.
 template <class T>
 void Within<T>::take(const Json& json, Fields& io, const char* key) const {
-  std::int64_t number = least;
+  std::int64_t number = min_value;
   io.take(json, key, number);
-  if (number < least || number > most) {
-    return io.complain_about(key, complaint.empty()
-                                      ? fmt::format("is {}, not {} to {}", number, least, most)
-                                      : std::string(complaint));
+  if (number < min_value || number > max_value) {
+    return io.complain_about(
+        key, complaint.empty() ? fmt::format("is {}, not {} to {}", number, min_value, max_value)
+                               : std::string(complaint));
   }
   if constexpr (requires { value.has_value(); }) {
     value = static_cast<typename T::value_type>(number);

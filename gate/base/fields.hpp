@@ -128,7 +128,7 @@ class Fields {
   void put(Json& slot, const Whole& value) {
     put_whole(slot, static_cast<std::int64_t>(value));
   }
-  void put(Json& slot, double value);  // 65.0; ShortNumber writes 65
+  void put(Json& slot, double value);  // 65.0; RoundedNumber writes 65
   void put(Json& slot, const char* value) { put(slot, std::string_view(value)); }
   void put(Json& slot, std::string_view value);
   void put(Json& slot, const std::string& value) { put(slot, std::string_view(value)); }
@@ -280,13 +280,13 @@ class Fields {
 
 // A number as people write it: 65, not 65.0. Whole ones up to 2^53; what is not finite is null.
 template <class T>  // double, std::optional of it, or a list of these
-struct ShortNumber {
+struct RoundedNumber {
   T& value;
   void put(Json& slot) const;
   void take(const Json& json, Fields& io, const char* key) const;
 };
 template <class T>
-ShortNumber(T&) -> ShortNumber<T>;
+RoundedNumber(T&) -> RoundedNumber<T>;
 
 // "" is null.
 struct NullIfEmpty {
@@ -321,7 +321,7 @@ Named(E&, const std::array<Name<E>, N>&, std::string) -> Named<E>;
 template <class T>  // std::int64_t, std::size_t, or std::optional of it
 struct Within {
   T& value;
-  std::int64_t least = 0, most = INT64_MAX;
+  std::int64_t min_value = 0, max_value = INT64_MAX;
   std::string_view complaint{};  // behind the key; default: "is 12, not 0 to 10"
   void put(Json& slot) const;
   void take(const Json& json, Fields& io, const char* key) const;

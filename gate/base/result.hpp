@@ -1,7 +1,7 @@
 // How expected failures travel: Result<T> holds a value or an Error.
 //
 // Exceptions from libraries are caught where that library is contained and become an Error there.
-// Each layer adds its place once, in words (with_context). A doubt about data is not an Error: it
+// Each layer adds its place once, in words (add_prefix). A doubt about data is not an Error: it
 // is a warning inside the result. Functions returning Result must be marked [[nodiscard]].
 #pragma once
 
@@ -41,13 +41,13 @@ template <class... Args>
 }
 
 // Puts "place: " before the message.
-[[nodiscard]] inline Error with_context(std::string_view place, Error error) {
-  error.message = fmt::format("{}: {}", place, error.message);
+[[nodiscard]] inline Error add_prefix(std::string_view prefix, Error error) {
+  error.message = fmt::format("{}: {}", prefix, error.message);
   return error;
 }
 // The same for map_error().
-[[nodiscard]] inline auto in_context(std::string place) {
-  return [place = std::move(place)](Error error) { return with_context(place, std::move(error)); };
+[[nodiscard]] inline auto with_prefix(std::string prefix) {
+  return [prefix = std::move(prefix)](Error error) { return add_prefix(prefix, std::move(error)); };
 }
 
 }  // namespace weir

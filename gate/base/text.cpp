@@ -338,9 +338,9 @@ bool has_form(std::string_view text, std::string_view form) {
                             [](char c, char f) { return f == '0' ? is_digit(c) : c == f; });
 }
 
-std::string shortened(std::string text, std::size_t most) {
-  if (text.size() <= most) return text;
-  std::size_t cut = most;
+std::string shortened(std::string text, std::size_t max_bytes) {
+  if (text.size() <= max_bytes) return text;
+  std::size_t cut = max_bytes;
   while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;
   return text.substr(0, cut) + "…";
 }

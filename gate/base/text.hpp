@@ -62,8 +62,8 @@ namespace weir::text {
 // Digits where `form` has a '0', and else the same characters.
 [[nodiscard]] bool has_form(std::string_view text, std::string_view form);
 
-// Its first `most` bytes at most, and "…" where that is not all: not cut within a character.
-[[nodiscard]] std::string shortened(std::string text, std::size_t most);
+// Its first `max_bytes` bytes at most, and "…" where that is not all: not cut within a character.
+[[nodiscard]] std::string shortened(std::string text, std::size_t max_bytes);
 
 // The width of UTF-8 text in terminal columns, one a code point (enough for what weir prints).
 [[nodiscard]] std::size_t columns(std::string_view utf8);

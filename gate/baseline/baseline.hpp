@@ -67,7 +67,7 @@ inline constexpr std::size_t k_sessions_kept = 20;
                               const std::string& reason = "");
 
 // Which of a cell's stored baselines judges the candidate.
-struct Choice {
+struct BaselineChoice {
   enum class Match {
     none,         // nothing stored for this cell
     fingerprint,  // stored, but of another fingerprint: another cell
@@ -80,11 +80,13 @@ struct Choice {
   std::string reason;                // one line for people; "" for same
   bool base_failed = false;          // there was a base to measure, and it could not be
 };
-[[nodiscard]] Choice choose(const profile::Profile& candidate, std::span<const Baseline> stored);
+[[nodiscard]] BaselineChoice choose_baseline(const profile::Profile& candidate,
+                                             std::span<const Baseline> stored);
 
 // Another run's profile of the same cell as something to judge by: compared whatever its
 // fingerprint, with what differs in the reason. None where it could not be measured.
-[[nodiscard]] Choice choose_run(const profile::Profile& candidate, const profile::Profile& base);
+[[nodiscard]] BaselineChoice choose_run(const profile::Profile& candidate,
+                                        const profile::Profile& base);
 
 // The three lengths at which a counted pass is to run so that it can be compared: those of the
 // baseline that would judge `cell` on this device, else of another one with the same fingerprint

@@ -87,7 +87,7 @@ Measurement strip_machine_facts(Measurement measured) {
   measured.warnings.clear();
   if (measured.exact) {
     measured.samples.clear();
-    measured.repeatability.reset();
+    measured.relative_spread.reset();
   } else {
     measured.samples = {*measured.value()};
   }
@@ -119,7 +119,7 @@ void accept_counts(const Profile& measured, const MetricSelection& chosen, Basel
     into.compiler = measured.compiler;
     into.graph_ops = measured.graph_ops;
   }
-  const bool keep_functions = measured.instructions_skipped || measured.host_skipped;
+  const bool keep_functions = measured.instructions_skip_reason || measured.host_skip_reason;
   if (instructions || (chosen.all() && !keep_functions)) into.functions = measured.functions;
   if (chosen.all() || chosen.holds("placement")) {
     into.placement = measured.placement;
@@ -153,7 +153,8 @@ void accept_session(const Profile& measured, const MetricSelection& chosen, Base
 
 }  // namespace
 
-Choice choose(const profile::Profile& candidate, std::span<const Baseline> stored) {
+BaselineChoice choose_baseline(const profile::Profile& candidate,
+                               std::span<const Baseline> stored) {
   const profile::Provenance& from = candidate.provenance;
   const std::string cell = candidate.cell.str();
   Stored same_cell, others;
@@ -169,7 +170,7 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
   };
 
   if (const auto match = find_class(same_cell); match != same_cell.end()) {
-    return {Choice::Match::same, **match, ""};
+    return {BaselineChoice::Match::same, **match, ""};
   }
   const Baseline* nearest = nullptr;
   for (const Baseline* baseline : same_cell) {
@@ -180,55 +181,57 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
     }
   }
   if (nearest != nullptr) {
-    return {Choice::Match::nearest, *nearest,
+    return {BaselineChoice::Match::nearest, *nearest,
             "the baseline is of the nearest device class, " + nearest->device_class};
   }
   if (const auto match = find_class(others); match != others.end()) {
-    return {Choice::Match::fingerprint, **match,
+    return {BaselineChoice::Match::fingerprint, **match,
             "the baselines have another fingerprint" + changed_parts(**match, from)};
   }
   if (!same_cell.empty()) {
     const auto devices =
         collect<std::string>(same_cell, [](const Baseline* item) { return device_text(*item); });
-    return {Choice::Match::other_class, *same_cell.front(),
+    return {BaselineChoice::Match::other_class, *same_cell.front(),
             fmt::format("the baselines are of another device class: {}", text::join(devices))};
   }
   if (!others.empty()) {
-    return {Choice::Match::fingerprint, *others.front(),
+    return {BaselineChoice::Match::fingerprint, *others.front(),
             fmt::format("the baselines have another fingerprint and device class ({}){}",
                         device_text(*others.front()), changed_parts(*others.front(), from))};
   }
-  return {Choice::Match::none, std::nullopt, "no baseline is stored"};
+  return {BaselineChoice::Match::none, std::nullopt, "no baseline is stored"};
 }
 
 // The lengths of the baseline that would judge this cell; empty if none has three of them.
 std::vector<std::int64_t> comparable_lengths(const profile::CellKey& cell,
-                                             const profile::Provenance& from,
+                                             const profile::Provenance& provenance,
                                              std::span<const Baseline> stored) {
-  constexpr std::size_t k_points = 3;
+  constexpr std::size_t k_lengths_per_fit = 3;
   std::vector<Baseline> usable;
   for (const Baseline& baseline : stored) {
-    if (baseline.fingerprint == from.fingerprint && baseline.lengths.size() == k_points) {
+    if (baseline.fingerprint == provenance.fingerprint &&
+        baseline.lengths.size() == k_lengths_per_fit) {
       usable.push_back(baseline);
     }
   }
   profile::Profile candidate;
   candidate.cell = cell;
-  candidate.provenance = from;
-  const Choice choice = choose(candidate, usable);
+  candidate.provenance = provenance;
+  const BaselineChoice choice = choose_baseline(candidate, usable);
   return choice.baseline ? choice.baseline->lengths : std::vector<std::int64_t>{};
 }
 
 // Chooses another run's profile of the same cell as the base, whatever its fingerprint. Without a
 // baseline if that run could not measure the cell.
-Choice choose_run(const profile::Profile& candidate, const profile::Profile& base) {
+BaselineChoice choose_run(const profile::Profile& candidate, const profile::Profile& base) {
   if (!base.errors.empty()) {
     std::string why = "the base could not measure this cell: " + base.errors.front();
     const auto last_words = text::lines(base.stderr_tail);
     if (!last_words.empty()) why += ": " + text::printable(last_words.back());
-    return {Choice::Match::none, std::nullopt, std::move(why), !profile::only_does_not_fit(base)};
+    return {BaselineChoice::Match::none, std::nullopt, std::move(why),
+            !profile::only_does_not_fit(base)};
   }
-  Choice choice;
+  BaselineChoice choice;
   choice.baseline = accept(base, std::nullopt, {});
   // Two runs are compared whatever their fingerprints; the reason lists the differences.
   const auto& mine = candidate.provenance.fingerprint_parts;
@@ -236,7 +239,7 @@ Choice choose_run(const profile::Profile& candidate, const profile::Profile& bas
   if (!parts.empty()) choice.reason = "differs in " + text::join(parts);
   choice.baseline->fingerprint = candidate.provenance.fingerprint;
   choice.baseline->fingerprint_parts = mine;
-  const Choice by_class = choose(candidate, {&*choice.baseline, 1});
+  const BaselineChoice by_class = choose_baseline(candidate, {&*choice.baseline, 1});
   choice.match = by_class.match;
   if (!by_class.reason.empty()) {
     choice.reason += (choice.reason.empty() ? "" : "; ") + by_class.reason;

@@ -16,13 +16,13 @@ namespace weir::baseline {
 
 // A count that nearly repeats, as a file stores it.
 struct NearlyExact {
-  double median = 0, repeatability = 0;
+  double median = 0, relative_spread = 0;
 };
 
 static void fields(Fields& io, NearlyExact& nearly) {
-  io("median", ShortNumber{nearly.median});
-  io("repeatability", nearly.repeatability);
-  io.check(nearly.repeatability >= 0, "has a negative repeatability");
+  io("median", RoundedNumber{nearly.median});
+  io("repeatability", nearly.relative_spread);
+  io.check(nearly.relative_spread >= 0, "has a negative repeatability");
 }
 
 namespace {
@@ -33,7 +33,7 @@ using profile::Nature;
 // A file of 20 sessions of 20 metrics is some 100 KiB; more than this is not a baseline.
 constexpr std::size_t k_largest_file = std::size_t{16} << 20;
 constexpr std::size_t k_longest_class = 128;
-constexpr std::size_t k_most_sessions = 1000;  // over all machines of one file
+constexpr std::size_t k_max_stored_runs = 1000;  // over all machines of one file
 
 // The count that a file names: weir's own, or one that the file describes.
 Result<unit::Metric> find_count_metric(const std::string& name, const Json& declared) {
@@ -81,12 +81,12 @@ std::map<std::string, std::string> group_sources(const Baseline& baseline) {
 // Lengths decide how long engines run: lengths that weir itself would not store are refused.
 bool may_be_lengths(const std::vector<std::int64_t>& lengths) {
   constexpr std::size_t k_points = 3;
-  constexpr std::int64_t k_longest = 4096;            // in a sweep; weir's own go to 24
-  constexpr std::int64_t k_most_tokens = 10'000'000;  // in a prompt, as the configuration has it
+  constexpr std::int64_t k_max_length = 4096;        // in a sweep; weir's own go to 24
+  constexpr std::int64_t k_max_tokens = 10'000'000;  // in a prompt, as the configuration has it
   if (lengths.empty()) return true;
-  if (lengths.size() == 1) return lengths.front() >= 0 && lengths.front() <= k_most_tokens;
+  if (lengths.size() == 1) return lengths.front() >= 0 && lengths.front() <= k_max_tokens;
   return lengths.size() == k_points && lengths[0] > 0 && lengths[0] < lengths[1] &&
-         lengths[1] < lengths[2] && lengths[2] <= k_longest;
+         lengths[1] < lengths[2] && lengths[2] <= k_max_length;
 }
 
 // The counts of a file, in its own order.
@@ -109,7 +109,7 @@ StoredCounts to_stored_counts(const Baseline& baseline) {
     if (measured.exact) {
       stored.exact[name] = *measured.exact;
     } else if (const auto middle = measured.value()) {
-      stored.nearly[name] = {*middle, measured.repeatability.value_or(0)};
+      stored.nearly[name] = {*middle, measured.relative_spread.value_or(0)};
     }
   }
   stored.sources = group_sources(baseline);
@@ -140,7 +140,7 @@ Result<std::map<std::string, Measurement>> make_counts(const StoredCounts& store
     }
     WEIR_TRY(Measurement measured, measurement(name, Nature::nearly_exact, stored));
     measured.samples = {value.median};
-    measured.repeatability = value.repeatability;
+    measured.relative_spread = value.relative_spread;
     counts[name] = std::move(measured);
   }
   return counts;
@@ -176,8 +176,8 @@ static void session_fields(Fields& io, std::map<std::string, std::vector<Session
   if (!io.is_reading()) return;
   std::size_t total = 0;
   for (const auto& [machine, list] : non_empty) total += list.size();
-  if (total > k_most_sessions) {
-    io.refuse({Code::data, fmt::format("more than {} sessions", k_most_sessions)});
+  if (total > k_max_stored_runs) {
+    io.refuse({Code::data, fmt::format("more than {} sessions", k_max_stored_runs)});
   }
   sessions = std::move(non_empty);
 }
@@ -217,9 +217,9 @@ static void fields(Fields& io, Baseline& baseline) {
 }
 
 bool valid_reason(std::string_view text) {
-  constexpr std::size_t k_longest = 1000;
-  return !text::trim(text).empty() && text.size() <= k_longest && text::printable(text) == text &&
-         text.find('\n') == std::string_view::npos;
+  constexpr std::size_t k_max_text_bytes = 1000;
+  return !text::trim(text).empty() && text.size() <= k_max_text_bytes &&
+         text::printable(text) == text && text.find('\n') == std::string_view::npos;
 }
 
 bool valid_class(std::string_view name) {
@@ -239,7 +239,7 @@ Result<Baseline> parse(std::string_view text) {
   const auto read = [](const Json& json) { return read_fields<Baseline>(json, "the document"); };
   return parse_json(text, {k_largest_file, k_deepest})
       .and_then(read)
-      .map_error(in_context("not a baseline"));
+      .map_error(with_prefix("not a baseline"));
 }
 
 Result<std::string> path_of(const profile::CellKey& cell, std::string_view device_class) {

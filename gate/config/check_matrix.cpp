@@ -210,7 +210,8 @@ std::optional<std::string> misfit_reason(const Cell& cell,
   if (engine.command.empty()) return std::nullopt;
   if (has("port")) return "{port} is for engines that serve (kind: server)";
   if (!prompt.concurrency.empty() || prompt.rate || prompt.requests || prompt.hold ||
-      prompt.may_be_cached || prompt.duration_seconds || prompt.capacity || prompt.workload) {
+      prompt.allows_cached_prompts || prompt.duration_seconds || prompt.capacity ||
+      prompt.workload) {
     return "concurrency, rate, requests, hold, cache, duration, capacity and workload are asked of "
            "servers (kind: server)";
   }

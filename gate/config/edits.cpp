@@ -24,12 +24,12 @@ constexpr std::pair<std::string_view, EditRule> k_rules[] = {
 
 // The value as one short line: "[139]".
 std::string value_text(const Json* value) {
-  constexpr std::size_t k_longest = 80;
+  constexpr std::size_t k_max_text_length = 80;
   if (value == nullptr) return "";
   const bool is_text = value->is_string() && !value->get<std::string>().empty();
   std::string text = text::printable(is_text ? value->get<std::string>() : dump_json(*value));
   std::ranges::replace(text, '\n', ' ');
-  return text::shortened(std::move(text), k_longest);
+  return text::shortened(std::move(text), k_max_text_length);
 }
 
 // Compares a part of two trees.
@@ -47,7 +47,7 @@ class TreeComparison {
     if (rule == EditRule::base || rule == EditRule::cells) return;
     const bool has_names = path.ends_with(".metrics") || path.ends_with(".facts");
     if (!is_mapping_or_absent(base) || !is_mapping_or_absent(head)) {
-      if (differences_.size() < k_most_differences)
+      if (differences_.size() < k_max_differences)
         differences_.push_back({shown, value_text(base), value_text(head)});
       return;
     }

@@ -30,10 +30,10 @@ struct KeyDifference {
 using Digest = std::function<std::string(std::string_view)>;
 
 struct EntryEdit {
-  std::vector<KeyDifference> differences;  // at most k_most_differences
+  std::vector<KeyDifference> differences;  // at most k_max_differences
   std::string hash;                        // of both entries, if they differ; else ""
 };
-inline constexpr std::size_t k_most_differences = 50;
+inline constexpr std::size_t k_max_differences = 50;
 
 // Sections whose entries a cell is made of, and the names of a cell's entries in their order.
 inline constexpr const char* k_cell_sections[] = {"engines", "variants", "models", "backends",

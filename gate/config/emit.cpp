@@ -47,13 +47,13 @@ void write(const Node& node, std::size_t indent, std::string& text) {
 
 }  // namespace
 
-Node map_node(std::vector<Entry> entries, Place at) {
+Node map_node(std::vector<Entry> entries, TextPosition at) {
   return {Node::Kind::map, at, false, {}, {}, std::move(entries)};
 }
-Node text_node(std::string text, Place at) {
+Node text_node(std::string text, TextPosition at) {
   return {Node::Kind::scalar, at, false, std::move(text), {}, {}};
 }
-Node list_node(std::vector<Node> items, Place at) {
+Node list_node(std::vector<Node> items, TextPosition at) {
   return {Node::Kind::list, at, false, {}, std::move(items), {}};
 }
 Node texts_node(std::span<const std::string> texts) {

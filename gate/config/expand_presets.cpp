@@ -8,8 +8,8 @@ namespace weir::config {
 namespace {
 
 // Returns `node` with all places in it set to `at`, where messages about it then point.
-Node at_place(Node node, Place at) {
-  node.at = at;
+Node at_place(Node node, TextPosition at) {
+  node.position = at;
   for (Node& item : node.items) item = at_place(std::move(item), at);
   for (Entry& entry : node.entries) {
     entry = {std::move(entry.key), at, at_place(std::move(entry.value), at)};
@@ -19,7 +19,7 @@ Node at_place(Node node, Place at) {
 
 // Adds those entries of `from` to `into` whose keys it lacks. With `deep`, mappings under the same
 // key are merged one level down; there an empty value of `into` removes its key.
-void merge(Node& into, const Node& from, Place at, bool deep) {
+void merge(Node& into, const Node& from, TextPosition at, bool deep) {
   for (const Entry& entry : from.entries) {
     Node* own = into.find(entry.key);
     if (own == nullptr) {
@@ -47,13 +47,14 @@ void remove_overridden(const Node& own, Node& from) {
 // Returns the value under `key`; adds `default_node` there if the key is absent.
 Node& find_or_add(Node& node, const char* key, Node default_node) {
   if (Node* existing = node.find(key)) return *existing;
-  return node.entries.emplace_back(Entry{key, default_node.at, std::move(default_node)}).value;
+  return node.entries.emplace_back(Entry{key, default_node.position, std::move(default_node)})
+      .value;
 }
 
 // Returns the value under `key`; adds an empty mapping there if the key is absent or empty.
-Node& find_or_add_map(Node& node, const char* key, Place at) {
+Node& find_or_add_map(Node& node, const char* key, TextPosition at) {
   Node& map = find_or_add(node, key, map_node({}, at));
-  if (map.kind == Node::Kind::null) map = map_node({}, map.at);
+  if (map.kind == Node::Kind::null) map = map_node({}, map.position);
   return map;
 }
 
@@ -88,7 +89,7 @@ class PresetExpansion {
   struct Use {
     std::string engine;
     const Preset* preset;
-    Place at;
+    TextPosition position;
   };
 
   // Merges the preset's keys into an engine, with the program of the file in its command.
@@ -98,27 +99,27 @@ class PresetExpansion {
     const Node* program = engine.find("program");
     if (named == nullptr) {
       if (program == nullptr) return;
-      problems_.add(program->at,
+      problems_.add(program->position,
                     "program takes the place of a preset's own, and there is no preset\n"
                     "  without one the command begins with the program");
       return;
     }
     const Preset* preset = find_named(presets(), named->text);
     if (preset == nullptr) {
-      return problems_.unknown(named->at, "preset", named->text, preset_names());
+      return problems_.report_unknown(named->position, "preset", named->text, preset_names());
     }
-    const Place at = named->at;
+    const TextPosition at = named->position;
     uses_.push_back({entry.key, preset, at});
     const Node* command = engine.find("command");
     if (program != nullptr && has_value(command)) {
-      problems_.add(program->at,
+      problems_.add(program->position,
                     "program stands in the preset's command: with a command of your own, "
                     "leave it out");
       return;
     }
     const std::string path = program == nullptr ? "" : program->text;
     if (program != nullptr && path.empty()) {
-      return void(problems_.expected(*program, "program", "a text"));
+      return void(problems_.report_expected(*program, "program", "a text"));
     }
     std::erase_if(engine.entries,
                   [](const Entry& candidate) { return candidate.key == "program"; });
@@ -144,25 +145,25 @@ class PresetExpansion {
     Node filled = map_node({});
     for (const Use& use : uses_) {
       const Node* from = use.preset->tree->find(section);
-      if (from != nullptr) merge(filled, *from, use.at, /*deep=*/false);
+      if (from != nullptr) merge(filled, *from, use.position, /*deep=*/false);
     }
     if (filled.entries.empty()) return;
     for (const Use& use : uses_) {
       const Node* from = use.preset->tree->find(section);
       for (const Entry& entry : filled.entries) {
         const bool is_foreign = from != nullptr && from->find(entry.key) == nullptr;
-        if (is_foreign) exclude(use.engine, dimension, entry.key, use.at);
+        if (is_foreign) exclude(use.engine, dimension, entry.key, use.position);
       }
     }
-    find_or_add_map(root_, section, uses_.front().at) = std::move(filled);
+    find_or_add_map(root_, section, uses_.front().position) = std::move(filled);
   }
 
   // Adds the first device of each preset if the file has no backends.
   void fill_backends() {
     if (has_value(root_.find("backends"))) return;
-    Node& backends = find_or_add_map(root_, "backends", uses_.front().at);
+    Node& backends = find_or_add_map(root_, "backends", uses_.front().position);
     for (const Use& use : uses_) {
-      find_or_add_map(backends, use.preset->devices.front().name.c_str(), use.at);
+      find_or_add_map(backends, use.preset->devices.front().name.c_str(), use.position);
     }
   }
 
@@ -171,14 +172,14 @@ class PresetExpansion {
   }
   // Excludes models or backends of the file that the engine cannot use, with a note.
   void exclude(const Use& use, const char* dimension, const std::vector<std::string>& names) {
-    for (const std::string& name : names) exclude(use.engine, dimension, name, use.at);
+    for (const std::string& name : names) exclude(use.engine, dimension, name, use.position);
     if (has_include_ || names.empty()) return;
     note(notes_.left_out, use, fmt::format("left out: {} {}", dimension, text::join(names)));
   }
 
   // Adds {engine: ENGINE, DIMENSION: NAME} to matrix.exclude, unless there is a matrix.include.
   void exclude(const std::string& engine, std::string dimension, const std::string& name,
-               Place at) {
+               TextPosition at) {
     if (has_include_) return;
     Node& matrix = find_or_add_map(root_, "matrix", at);
     find_or_add(matrix, "exclude", list_node({}, at))
@@ -191,13 +192,13 @@ class PresetExpansion {
   void add_limits(const Use& use) {
     const Node* limits = use.preset->tree->find("limits");
     if (limits == nullptr) return;
-    Node& own = find_or_add(root_, "limits", list_node({}, use.at));
+    Node& own = find_or_add(root_, "limits", list_node({}, use.position));
     if (own.kind != Node::Kind::list) return;  // parse_limits complains
     std::vector<Node> before;
     for (const Node& item : limits->items) {
-      before.push_back(at_place(item, use.at));
-      find_or_add_map(before.back(), "match", use.at)
-          .entries.push_back({"engine", use.at, text_node(use.engine, use.at)});
+      before.push_back(at_place(item, use.position));
+      find_or_add_map(before.back(), "match", use.position)
+          .entries.push_back({"engine", use.position, text_node(use.engine, use.position)});
     }
     own.items.insert(own.items.begin(), before.begin(), before.end());
   }
@@ -231,7 +232,7 @@ class PresetExpansion {
     std::vector<std::string> left_out;
     for (Entry& entry : backends->entries) {
       Node& backend = entry.value;
-      if (backend.kind == Node::Kind::null) backend = map_node({}, backend.at);
+      if (backend.kind == Node::Kind::null) backend = map_node({}, backend.position);
       if (backend.kind != Node::Kind::map) continue;
       const Node* device = backend.find("device");
       const Node* row = devices.find(device == nullptr ? entry.key : device->text);
@@ -245,17 +246,18 @@ class PresetExpansion {
       Node extra = *row;
       remove_overridden(engine, extra);
       if (is_only_engine_ && own == nullptr) {
-        merge(backend, extra, use.at, /*deep=*/true);
+        merge(backend, extra, use.position, /*deep=*/true);
         continue;
       }
       remove_overridden(backend, extra);
       if (extra.entries.empty()) continue;
-      Node& by_engine = find_or_add_map(backend, "engines", use.at);
-      merge(find_or_add_map(by_engine, use.engine.c_str(), use.at), extra, use.at, /*deep=*/true);
+      Node& by_engine = find_or_add_map(backend, "engines", use.position);
+      merge(find_or_add_map(by_engine, use.engine.c_str(), use.position), extra, use.position,
+            /*deep=*/true);
     }
     if (!left_out.empty() && left_out.size() == backends->entries.size()) {
       const std::vector<std::string> names = key_names(devices);
-      return void(problems_.add(use.at,
+      return void(problems_.add(use.position,
                                 "preset {} runs on {}, and no backend here does\n"
                                 "  write: backends: {{{}: {{}}}}, or give a backend its args",
                                 use.preset->name, text::join(names), names.front()));

@@ -19,7 +19,7 @@ std::string shorten(std::string_view text) {
 }
 
 // Complains about placeholders in `text` that weir does not have.
-void check_placeholders(std::string_view text, Place at, Problems& problems) {
+void check_placeholders(std::string_view text, TextPosition at, Problems& problems) {
   const auto& names = placeholder_names();
   for (const std::string& word : placeholders_in(text)) {
     if (!holds(names, word)) {
@@ -37,7 +37,7 @@ bool is_variable_name(std::string_view name) {
   return !name.empty() && !text::is_digit(name[0]) && std::ranges::all_of(name, fits);
 }
 
-std::nullopt_t Problems::add(Place at, std::string message) {
+std::nullopt_t Problems::add(TextPosition at, std::string message) {
   if (is_full()) {
     ++more_;
   } else {
@@ -46,19 +46,19 @@ std::nullopt_t Problems::add(Place at, std::string message) {
   return std::nullopt;
 }
 
-std::nullopt_t Problems::expected(const Node& node, std::string_view what,
-                                  std::string_view wanted) {
-  return add(node.at, fmt::format("{} must be {}, not {}", what, wanted, describe(node)));
+std::nullopt_t Problems::report_expected(const Node& node, std::string_view what,
+                                         std::string_view wanted) {
+  return add(node.position, fmt::format("{} must be {}, not {}", what, wanted, describe(node)));
 }
 
-void Problems::unknown(Place at, std::string_view what, std::string_view word,
-                       std::span<const std::string> names) {
+void Problems::report_unknown(TextPosition at, std::string_view what, std::string_view word,
+                              std::span<const std::string> names) {
   if (is_full()) return void(add(at, std::string()));  // a suggestion takes time by all names
   add(at, fmt::format("unknown {} \"{}\"{}{}", what, text::printable(word),
                       text::did_you_mean(word, names), choices_text(names)));
 }
 
-std::string Problems::source(Place at) const {
+std::string Problems::source(TextPosition at) const {
   return fmt::format("{}:{}:{}", file_, at.line, at.column);
 }
 
@@ -92,15 +92,15 @@ std::string describe(const Node& node) {
 }
 
 std::string choices_text(std::span<const std::string> names) {
-  constexpr std::size_t k_most = 30;
+  constexpr std::size_t k_max_names = 30;
   if (names.empty()) return "\n  known here: nothing";
-  const std::string more = names.size() > k_most ? ", …" : "";
-  return "\n  known here: " + text::join(names.first(std::min(names.size(), k_most))) + more;
+  const std::string more = names.size() > k_max_names ? ", …" : "";
+  return "\n  known here: " + text::join(names.first(std::min(names.size(), k_max_names))) + more;
 }
 
 std::optional<std::string> read_text(const Node& node, std::string_view what, Problems& problems) {
   if (node.kind == Node::Kind::scalar && !node.text.empty()) return node.text;
-  return problems.expected(node, what, "a text");
+  return problems.report_expected(node, what, "a text");
 }
 
 std::optional<std::int64_t> WholeNumber::operator()(const Node& node, std::string_view what,
@@ -109,7 +109,8 @@ std::optional<std::int64_t> WholeNumber::operator()(const Node& node, std::strin
     const auto value = text::to_int(node.text);
     if (value && *value >= low && *value <= high) return *value;
   }
-  return problems.expected(node, what, fmt::format("a whole number from {} to {}", low, high));
+  return problems.report_expected(node, what,
+                                  fmt::format("a whole number from {} to {}", low, high));
 }
 
 Form WholeNumber::form() const {
@@ -122,7 +123,7 @@ std::optional<double> Share::operator()(const Node& node, std::string_view what,
     const auto value = text::to_double(node.text);
     if (value && *value > 0 && *value < k_below) return *value;
   }
-  return problems.expected(node, what, fmt::format("a number between 0 and {}", k_below));
+  return problems.report_expected(node, what, fmt::format("a number between 0 and {}", k_below));
 }
 
 Form Share::form() const {
@@ -136,7 +137,7 @@ std::optional<bool> read_boolean(const Node& node, std::string_view what, Proble
     if (node.text == "true") return true;
     if (node.text == "false") return false;
   }
-  return problems.expected(node, what, "true or false");
+  return problems.report_expected(node, what, "true or false");
 }
 
 std::vector<std::string> read_texts(const Node& node, std::string_view what, Problems& problems) {
@@ -152,7 +153,7 @@ std::vector<std::string> read_names(const Node& node, std::string_view what, Pro
   std::vector<std::string> names = read_texts(node, what, problems);
   for (const std::string& name : names) {
     if (profile::valid_name(name)) continue;
-    problems.add(node.at, "{}: \"{}\" is no name: {}", what,
+    problems.add(node.position, "{}: \"{}\" is no name: {}", what,
                  text::printable(text::first_line(std::string_view(name).substr(0, 80))),
                  k_name_rule);
   }
@@ -162,17 +163,17 @@ std::vector<std::string> read_names(const Node& node, std::string_view what, Pro
 Arguments read_arguments(const Node& node, std::string_view what, Problems& problems) {
   Arguments arguments;
   if (node.kind != Node::Kind::list) {
-    problems.expected(node, what, "a list with one argument an entry (no shell splits it)");
+    problems.report_expected(node, what, "a list with one argument an entry (no shell splits it)");
     return arguments;
   }
   for (const Node& item : node.items) {
     if (item.kind != Node::Kind::scalar) {  // an empty text is a fine argument
-      problems.expected(item, "an argument", "a text");
+      problems.report_expected(item, "an argument", "a text");
       continue;
     }
-    check_placeholders(item.text, item.at, problems);
+    check_placeholders(item.text, item.position, problems);
     if (item.text != "{args}" && holds(placeholders_in(item.text), "args")) {
-      problems.add(item.at, "{args} stands for several arguments: it must be one by itself");
+      problems.add(item.position, "{args} stands for several arguments: it must be one by itself");
     }
     arguments.push_back(item.text);
   }
@@ -187,17 +188,17 @@ std::map<std::string, std::string> read_values(const Node& node, std::string_vie
                                                std::string_view place, Problems& problems) {
   std::map<std::string, std::string> values;
   if (node.kind != Node::Kind::map) {
-    problems.expected(node, what, "a mapping of names to values");
+    problems.report_expected(node, what, "a mapping of names to values");
     return values;
   }
   for (const Entry& entry : node.entries) {
     if (entry.value.kind != Node::Kind::scalar) {
-      problems.expected(entry.value, entry.key, "a text");
+      problems.report_expected(entry.value, entry.key, "a text");
       continue;
     }
-    check_placeholders(entry.value.text, entry.value.at, problems);
+    check_placeholders(entry.value.text, entry.value.position, problems);
     if (holds(placeholders_in(entry.value.text), "args")) {
-      problems.add(entry.value.at, "{{args}} stands for arguments, and cannot be {}", place);
+      problems.add(entry.value.position, "{{args}} stands for arguments, and cannot be {}", place);
     }
     values[entry.key] = entry.value.text;
   }
@@ -209,7 +210,7 @@ std::map<std::string, std::string> read_values(const Node& node, std::string_vie
 Environment read_environment(const Node& node, std::string_view what, Problems& problems) {
   for (const Entry& entry : node.entries) {
     if (!is_variable_name(entry.key)) {
-      problems.add(entry.key_at, "\"{}\" is no name of an environment variable",
+      problems.add(entry.key_position, "\"{}\" is no name of an environment variable",
                    shorten(entry.key));
     }
   }
@@ -220,7 +221,7 @@ std::map<std::string, std::string> read_replaced(const Node& node, std::string_v
                                                  Problems& problems) {
   for (const Entry& entry : node.entries) {
     if (!entry.key.starts_with('-')) {
-      problems.add(entry.key_at, "\"{}\" is no flag: one starts with -", shorten(entry.key));
+      problems.add(entry.key_position, "\"{}\" is no flag: one starts with -", shorten(entry.key));
     }
   }
   return read_values(node, what, "a flag's value", problems);
@@ -229,10 +230,10 @@ std::map<std::string, std::string> read_replaced(const Node& node, std::string_v
 std::optional<std::string> read_choice(const Node& node, std::string_view what,
                                        std::span<const std::string> names, Problems& problems) {
   if (node.kind != Node::Kind::scalar) {
-    return problems.expected(node, what, "one of " + text::join(names));
+    return problems.report_expected(node, what, "one of " + text::join(names));
   }
   if (holds(names, node.text)) return node.text;
-  return problems.add(node.at, "unknown {} {}{}{}", what, describe(node),
+  return problems.add(node.position, "unknown {} {}{}{}", what, describe(node),
                       text::did_you_mean(node.text, names), choices_text(names));
 }
 
@@ -245,9 +246,10 @@ std::optional<verdict::Amount> AmountType::operator()(const Node& node, std::str
   if (relative) digits = text::trim(digits.substr(0, digits.size() - 1));
   const auto value = text::to_double(digits);
   if (!value || *value < 0 || (relative && !may_be_relative)) {
-    return problems.expected(node, what,
-                             may_be_relative ? "a number of at least 0, or a share such as 5%"
-                                             : "a number of at least 0");
+    return problems.report_expected(node, what,
+                                    may_be_relative
+                                        ? "a number of at least 0, or a share such as 5%"
+                                        : "a number of at least 0");
   }
   constexpr double k_percent = 100;
   return verdict::Amount{relative ? *value / k_percent : *value, relative};
@@ -264,10 +266,10 @@ std::optional<double> Duration::operator()(const Node& node, std::string_view wh
   const auto text = read_text(node, what, problems);
   if (!text) return std::nullopt;
   const auto seconds = unit::parse_duration_seconds(*text);
-  if (!seconds) return problems.add(node.at, "{}: {}", what, seconds.error().message);
-  if (*seconds > 0 && *seconds <= most) return *seconds;
-  return problems.add(node.at, "{} must be more than nothing{}{}", what,
-                      *most_shown == '\0' ? "" : " and at most ", most_shown);
+  if (!seconds) return problems.add(node.position, "{}: {}", what, seconds.error().message);
+  if (*seconds > 0 && *seconds <= max_seconds) return *seconds;
+  return problems.add(node.position, "{} must be more than nothing{}{}", what,
+                      *max_seconds_text == '\0' ? "" : " and at most ", max_seconds_text);
 }
 
 Form Duration::form() const {
@@ -277,7 +279,7 @@ Form Duration::form() const {
 Fields::Fields(const Node& node, std::string what, Problems& problems)
     : node_(&node), what_(std::move(what)), problems_(&problems) {
   is_map_ = node.kind == Node::Kind::map;
-  if (!is_map_) problems.expected(node, what_, "a mapping");
+  if (!is_map_) problems.report_expected(node, what_, "a mapping");
 }
 
 const Node* Fields::take(const Key& key, const Form& form, const std::string& shown_default,
@@ -292,7 +294,7 @@ const Node* Fields::take(const Key& key, const Form& form, const std::string& sh
   const Node* node = is_map_ ? node_->find(key.name) : nullptr;
   if (node == nullptr || node->kind == Node::Kind::null) return nullptr;
   if (refusal_.empty()) return node;
-  problems_->add(node->at, fmt::format("\"{}\" {}", key.name, refusal_));
+  problems_->add(node->position, fmt::format("\"{}\" {}", key.name, refusal_));
   return nullptr;
 }
 
@@ -303,14 +305,14 @@ const Node* Fields::require(const Key& key, const Form& form) {
 }
 
 void Fields::lacks(const char* key) {
-  if (is_map_) problems_->add(node_->at, fmt::format("{} needs \"{}\"", what_, key));
+  if (is_map_) problems_->add(node_->position, fmt::format("{} needs \"{}\"", what_, key));
 }
 
 void Fields::finish() {
   if (!std::exchange(is_map_, false)) return;
   for (const Entry& entry : node_->entries) {
     if (holds(known_, entry.key)) continue;
-    problems_->add(entry.key_at,
+    problems_->add(entry.key_position,
                    fmt::format("unknown key \"{}\" in {}{}{}", shorten(entry.key), what_,
                                text::did_you_mean(entry.key, known_), choices_text(known_)));
   }

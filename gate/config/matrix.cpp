@@ -9,19 +9,19 @@
 namespace weir::config {
 namespace {
 
-constexpr std::size_t k_most_cells = 20'000;
-constexpr std::size_t k_most_combinations = 50'000;
-constexpr std::size_t k_most_points = 200'000;               // with the values in lists of prompts
-constexpr std::size_t k_most_bytes = std::size_t{64} << 20;  // of all cells, about
+constexpr std::size_t k_max_cells = 20'000;
+constexpr std::size_t k_max_combinations = 50'000;
+constexpr std::size_t k_max_points = 200'000;               // with the values in lists of prompts
+constexpr std::size_t k_max_bytes = std::size_t{64} << 20;  // of all cells, about
 
 // Returns about how much memory a cell takes, with what its facts copy of its engine.
 std::size_t count_bytes(const Cell& cell) {
   constexpr std::size_t k_text = 32, k_op = 256;
   std::size_t bytes = sizeof(Cell) + k_op * cell.engine->cpu_ops_allowed.size();
-  for (const auto* texts : {&cell.command, &cell.profile_args, &cell.works}) {
+  for (const auto* texts : {&cell.command, &cell.counted_run_args, &cell.works}) {
     for (const std::string& text : *texts) bytes += k_text + text.size();
   }
-  for (const auto* texts : {&cell.env, &cell.counted_env, &cell.identity}) {
+  for (const auto* texts : {&cell.env, &cell.counted_run_env, &cell.identity}) {
     for (const auto& [name, text] : *texts) bytes += 3 * k_text + name.size() + text.size();
   }
   return bytes + (cell.text ? cell.text->size() : 0);
@@ -65,19 +65,19 @@ std::optional<std::string> replace_flag_values(Arguments& command,
 }
 
 // Returns the parts of a cell's fingerprint, as JSON text: everything that its counts depend on, as
-// written. The program's path is left out, as it differs between machines and images. `all` gives
-// threads and seed.
+// written. The program's path is left out, as it differs between machines and images. `common`
+// gives threads and seed.
 std::map<std::string, std::string> fingerprint_parts(const Cell& cell, const Arguments& command,
-                                                     const Extra& all) {
+                                                     const Extra& common) {
   Json arguments = {{"command", command}};
   if (cell.engine->container && !cell.engine->container->args.empty()) {
     arguments["container"] = cell.engine->container->args;
   }
-  if (!cell.profile_args.empty()) arguments["counted"] = cell.profile_args;
-  if (all.threads) arguments["threads"] = *all.threads;
-  if (all.seed) arguments["seed"] = *all.seed;
+  if (!cell.counted_run_args.empty()) arguments["counted"] = cell.counted_run_args;
+  if (common.threads) arguments["threads"] = *common.threads;
+  if (common.seed) arguments["seed"] = *common.seed;
   Json environment = {{"set", cell.env}};
-  if (!cell.counted_env.empty()) environment["counted"] = cell.counted_env;
+  if (!cell.counted_run_env.empty()) environment["counted"] = cell.counted_run_env;
   Json prompt = {
       {"prompt_tokens", cell.prompt_tokens}, {"tokens", cell.tokens}, {"depth", cell.depth}};
   if (cell.text) prompt["text"] = hash_hex(*cell.text);
@@ -91,8 +91,8 @@ std::map<std::string, std::string> fingerprint_parts(const Cell& cell, const Arg
     prompt["requests"] = cell.requests;
     if (cell.rate) prompt["rate"] = *cell.rate;
     if (!cell.rate) prompt["concurrency"] = cell.concurrency;
-    if (cell.sweep == profile::Sweep::held) prompt["hold"] = "all";
-    if (cell.may_be_cached) prompt["cached"] = true;
+    if (cell.sweep == profile::Sweep::burst) prompt["hold"] = "all";
+    if (cell.allows_cached_prompts) prompt["cached"] = true;
     if (cell.capacity) prompt["capacity"] = {cell.capacity->first, cell.capacity->second};
     if (cell.workload) prompt["workload"] = true;
     if (cell.turns > 1) prompt["turns"] = cell.turns;
@@ -108,15 +108,15 @@ struct Point {
   std::optional<std::int64_t> depth, concurrency, threads;
 };
 
-profile::CellKey make_key(const Combination& combination, const Point& at) {
+profile::CellKey make_key(const Combination& combination, const Point& point) {
   return {combination.engine->name,
           combination.variant->name,
           combination.model->name,
           combination.backend->name,
           combination.prompt->name,
-          combination.prompt->depth_is_list ? at.depth : std::nullopt,
-          combination.prompt->concurrency_is_list ? at.concurrency : std::nullopt,
-          at.threads};
+          combination.prompt->depth_is_list ? point.depth : std::nullopt,
+          combination.prompt->concurrency_is_list ? point.concurrency : std::nullopt,
+          point.threads};
 }
 
 // Returns all combinations of the prompt's depths, concurrencies and threads.
@@ -163,7 +163,7 @@ profile::Sweep server_sweep(const Combination& combination, std::int64_t concurr
   if (concurrency == 1 && !prompt.rate) return profile::Sweep::request;
   const bool is_held =
       !prompt.rate && !prompt.workload && prompt.hold.value_or(can_be_held(combination));
-  return is_held ? profile::Sweep::held : profile::Sweep::overlapping;
+  return is_held ? profile::Sweep::burst : profile::Sweep::overlapping;
 }
 
 // Sets the members of `cell` that describe a server's load.
@@ -173,8 +173,8 @@ void set_load(const Combination& combination, const Point& at, Cell& cell) {
   cell.rate = prompt.rate;
   cell.requests = prompt.requests.value_or(default_requests(prompt, cell.concurrency));
   cell.sweep = server_sweep(combination, cell.concurrency);
-  cell.must_be_held = cell.sweep == profile::Sweep::held && prompt.hold.has_value();
-  cell.may_be_cached = prompt.may_be_cached;
+  cell.must_be_held = cell.sweep == profile::Sweep::burst && prompt.hold.has_value();
+  cell.allows_cached_prompts = prompt.allows_cached_prompts;
   cell.duration_seconds = prompt.duration_seconds;
   cell.capacity = prompt.capacity;
   cell.workload = prompt.workload;
@@ -203,8 +203,8 @@ std::pair<Cell, std::optional<std::string>> make_cell(const Combination& combina
   cell.gpu = combination.backend->gpu;
   cell.adapter = combination.engine->output;
   cell.engine = combination.engine;
-  cell.profile_args = combination.engine->profile_args;
-  cell.counted_env = combination.engine->counted_env;
+  cell.counted_run_args = combination.engine->counted_run_args;
+  cell.counted_run_env = combination.engine->counted_run_env;
   cell.model_path = combination.model->path;
   cell.prompt_tokens = combination.prompt->prompt_tokens.value_or(0);
   cell.tokens = combination.prompt->tokens.value_or(0);
@@ -287,10 +287,10 @@ class Expansion {
     for (const std::size_t factor :
          {settings_.engines.size(), settings_.variants.size(), settings_.models.size(),
           settings_.backends.size(), settings_.prompts.size()}) {
-      combinations *= std::max<std::size_t>(factor, 1);  // each is at most k_most_entries
-      if (combinations > k_most_combinations) {
+      combinations *= std::max<std::size_t>(factor, 1);  // each is at most k_max_entries
+      if (combinations > k_max_combinations) {
         return fail(Code::config, "{}: the matrix has more than {} combinations", settings_.file,
-                    k_most_combinations);
+                    k_max_combinations);
       }
     }
     for (const PromptSettings& prompt : settings_.prompts) {
@@ -299,9 +299,9 @@ class Expansion {
                 std::max<std::size_t>(prompt.threads.size(), 1);
     }
     points *= combinations / std::max<std::size_t>(settings_.prompts.size(), 1);
-    if (points > k_most_points) {
+    if (points > k_max_points) {
       return fail(Code::config, "{}: the lists of prompts make more than {} combinations",
-                  settings_.file, k_most_points);
+                  settings_.file, k_max_points);
     }
     return {};
   }
@@ -316,9 +316,9 @@ class Expansion {
       if (!is_wanted(key, entry)) continue;
       auto [cell, missing_flag] = make_cell(combination, at);
       bytes_ += count_bytes(cell);
-      if (bytes_ > k_most_bytes) {
+      if (bytes_ > k_max_bytes) {
         return fail(Code::config, "{}: the cells of the matrix take more than {} MiB",
-                    settings_.file, k_most_bytes >> 20);
+                    settings_.file, k_max_bytes >> 20);
       }
       if (const auto reason = misfit_reason(cell, missing_flag, combination, settings_)) {
         if (entry != nullptr && asks_by_name(*entry)) {
@@ -328,9 +328,9 @@ class Expansion {
         note(combination, *reason);
         continue;
       }
-      if (matrix_.cells.size() >= k_most_cells) {
+      if (matrix_.cells.size() >= k_max_cells) {
         return fail(Code::config, "{}: the matrix has more than {} cells", settings_.file,
-                    k_most_cells);
+                    k_max_cells);
       }
       add_works(cell);
       for (const std::string& work : cell.works) bytes_ += sizeof work + work.size();
@@ -402,10 +402,10 @@ class Expansion {
   // Adds a note that a combination is left out: one for an engine and prompt, whatever the model
   // and backend.
   void note(const Combination& combination, const std::string& reason) {
-    constexpr std::size_t k_most_notes = 100;
+    constexpr std::size_t k_max_notes = 100;
     const std::string text = fmt::format("left out: {} × {}: {}", combination.engine->name,
                                          combination.prompt->name, reason);
-    if (noted_.size() < k_most_notes && noted_.insert(text).second) matrix_.notes.push_back(text);
+    if (noted_.size() < k_max_notes && noted_.insert(text).second) matrix_.notes.push_back(text);
   }
 
   const Settings& settings_;
@@ -482,7 +482,7 @@ CommandLine fill(const Cell& cell, const Filling& filling) {
     for (const auto& [name, text] : env) line.env[name] = substitute(text, value);
   };
   add(cell.command, cell.env);
-  if (counted) add(cell.profile_args, cell.counted_env);
+  if (counted) add(cell.counted_run_args, cell.counted_run_env);
   return line;
 }
 
@@ -504,15 +504,15 @@ static std::vector<profile::RunParameters> requests_over_sweep(
     return {{cell.prompt_tokens, cell.tokens, cell.requests, 0}};
   }
   // Twice what the server takes at once, so that requests join running batches.
-  if (cell.sweep == Sweep::held) {
+  if (cell.sweep == Sweep::burst) {
     return {{cell.prompt_tokens, cell.tokens, 2 * cell.concurrency, 0}};
   }
   std::vector<std::int64_t> points{1};
   if (cell.sweep == Sweep::repeats) points = repeats;
-  if (is_over_tokens(cell.sweep)) points = tokens;
+  if (varies_token_count(cell.sweep)) points = tokens;
   std::vector<profile::RunParameters> requests;
   for (const std::int64_t point : points) {
-    requests.push_back({cell.prompt_tokens, is_over_tokens(cell.sweep) ? point : cell.tokens,
+    requests.push_back({cell.prompt_tokens, varies_token_count(cell.sweep) ? point : cell.tokens,
                         cell.sweep == Sweep::repeats ? point : 1, cell.depth});
   }
   return requests;

@@ -24,11 +24,11 @@ struct Cell {
   Arguments command;  // templates, arguments of model/variant/backend/prompt placed
   // Files that are read in place of what its processes would print, one for each timed run.
   std::vector<std::string> results{};
-  WantedLoad wanted_load{};  // of such a file
-  Arguments profile_args;    // appended in the counted pass
-  Environment env;           // templates; precedence engine < variant < backend < prompt
+  WantedLoad wanted_load{};    // of such a file
+  Arguments counted_run_args;  // appended in the counted pass
+  Environment env;             // templates; precedence engine < variant < backend < prompt
   std::set<std::string> passed_variables{};  // names that it inherits although they are withheld
-  Environment counted_env;
+  Environment counted_run_env;
   std::string model_path;  // as written
   std::int64_t prompt_tokens = 0, tokens = 0, depth = 0;
   std::optional<std::string> text, prompt_file;
@@ -37,8 +37,8 @@ struct Cell {
   std::int64_t concurrency = 1;
   std::optional<double> rate{};
   std::int64_t requests = 1;
-  bool must_be_held = false;   // its prompt says "hold: all"
-  bool may_be_cached = false;  // the server may answer prompts from its caches
+  bool must_be_held = false;           // its prompt says "hold: all"
+  bool allows_cached_prompts = false;  // the server may answer prompts from its caches
   std::optional<double> duration_seconds{};
   std::optional<std::pair<double, double>> capacity{};
   std::optional<std::string> workload{};

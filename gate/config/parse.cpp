@@ -35,7 +35,7 @@ std::vector<CpuOp> EngineSettings::cpu_ops_in(const profile::CellKey& cell) cons
 }
 
 bool EngineSettings::reports_counts() const {
-  const bool is_profiled = !profile_args.empty() || !counted_env.empty();
+  const bool is_profiled = !counted_run_args.empty() || !counted_run_env.empty();
   if (always_reports_counts || (reports_counts_on_request && is_profiled)) return true;
   return std::ranges::any_of(generic.values, [](const ValueRule& rule) {
     const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
@@ -45,23 +45,23 @@ bool EngineSettings::reports_counts() const {
 
 bool is_entries(const Node& node, std::string_view what, std::string_view example,
                 Problems& problems) {
-  if (node.kind == Node::Kind::list && node.items.size() <= k_most_entries) return true;
-  problems.add(node.at, "{} must be a list of at most {} entries such as {}", what, k_most_entries,
-               example);
+  if (node.kind == Node::Kind::list && node.items.size() <= k_max_entries) return true;
+  problems.add(node.position, "{} must be a list of at most {} entries such as {}", what,
+               k_max_entries, example);
   return false;
 }
 
 void check_names(const Node& section, const std::string& what, Problems& problems) {
-  if (section.entries.size() > k_most_entries) {
-    problems.add(section.at, "more than {} {}s", k_most_entries, what);
+  if (section.entries.size() > k_max_entries) {
+    problems.add(section.position, "more than {} {}s", k_max_entries, what);
   }
   std::set<std::string> names;
   for (const Entry& entry : section.entries) {
     if (!profile::valid_name(entry.key)) {
-      problems.add(entry.key_at, "\"{}\" cannot name a {}: {}",
+      problems.add(entry.key_position, "\"{}\" cannot name a {}: {}",
                    text::printable(entry.key.substr(0, 80)), what, k_name_rule);
     } else if (!names.insert(text::lower(entry.key)).second) {
-      problems.add(entry.key_at,
+      problems.add(entry.key_position,
                    "two {}s are named \"{}\" (upper and lower case are the same in a file name)",
                    what, entry.key);
     }
@@ -78,7 +78,7 @@ void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing) {
     // "llama.cpp@fused", "long@d256": the part after the @ exists once the matrix is expanded.
     const std::string name = into.substr(0, into.find('@'));
     if (matches_any(name, names)) return;
-    parsing.problems.add(node->at, "unknown {} \"{}\"{}{}", key, text::printable(into),
+    parsing.problems.add(node->position, "unknown {} \"{}\"{}{}", key, text::printable(into),
                          text::did_you_mean(name, names), choices_text(names));
   };
   pattern("engine", match.engine, section_names(settings.engines));
@@ -127,7 +127,7 @@ void parse_environment(Fields& fields, Extra& extra, Problems& problems) {
 
 void check_args(const Node* node, const Arguments& args, Problems& problems) {
   if (node == nullptr || !holds(args, "{args}")) return;
-  problems.add(node->at, "{args} can only stand in an engine's command");
+  problems.add(node->position, "{args} can only stand in an engine's command");
 }
 
 void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads) {
@@ -151,13 +151,14 @@ void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool t
                   named(nothing() | mapping(), k_name_pattern));
   if (engines == nullptr) return;
   if (engines->kind != Node::Kind::map) {
-    parsing.problems.expected(*engines, "engines", "a mapping of engine names to what they get");
+    parsing.problems.report_expected(*engines, "engines",
+                                     "a mapping of engine names to what they get");
     return;
   }
   const auto names = section_names(parsing.settings.engines);
   for (const Entry& entry : engines->entries) {
     if (!holds(names, entry.key)) {
-      parsing.problems.unknown(entry.key_at, "engine", entry.key, names);
+      parsing.problems.report_unknown(entry.key_position, "engine", entry.key, names);
     }
     Extra& own = extra.engines[entry.key];
     if (entry.value.kind == Node::Kind::null) continue;
@@ -245,7 +246,8 @@ void parse_root(const Node& root, Parsing& parsing) {
   const Node* version =
       fields.require({"version", "Version of this format.", "1"}, {"1", R"("const": 1)"});
   if (version != nullptr && (version->kind != Node::Kind::scalar || version->text != "1")) {
-    parsing.problems.add(version->at, "this weir reads version 1, not {}", describe(*version));
+    parsing.problems.add(version->position, "this weir reads version 1, not {}",
+                         describe(*version));
   }
   Settings& settings = parsing.settings;
   for (const auto& [key, form, parse, needed] : sections()) {

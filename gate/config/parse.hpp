@@ -17,10 +17,10 @@
 namespace weir::config {
 
 // One-based line and column, as editors count.
-struct Place {
+struct TextPosition {
   int line = 1;
   int column = 1;
-  friend auto operator<=>(const Place&, const Place&) = default;
+  friend auto operator<=>(const TextPosition&, const TextPosition&) = default;
 };
 
 struct Entry;
@@ -29,7 +29,7 @@ struct Entry;
 struct Node {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
-  Place at;
+  TextPosition position;
   bool quoted = false;
   std::string text;            // scalar; where keys are listed, the path of a mapping
   std::vector<Node> items;     // list
@@ -42,7 +42,7 @@ struct Node {
 
 struct Entry {
   std::string key;
-  Place key_at;
+  TextPosition key_position;
   Node value;
 };
 
@@ -58,9 +58,9 @@ struct YamlLimits {
 [[nodiscard]] Result<Node> parse_yaml(std::string_view text, std::string_view file,
                                       const YamlLimits& limits = {});
 
-[[nodiscard]] Node map_node(std::vector<Entry> entries, Place at = {});
-[[nodiscard]] Node text_node(std::string text, Place at = {});
-[[nodiscard]] Node list_node(std::vector<Node> items, Place at = {});
+[[nodiscard]] Node map_node(std::vector<Entry> entries, TextPosition position = {});
+[[nodiscard]] Node text_node(std::string text, TextPosition position = {});
+[[nodiscard]] Node list_node(std::vector<Node> items, TextPosition position = {});
 [[nodiscard]] Node texts_node(std::span<const std::string> texts);
 // The tree as JSON, with scalars as YAML's core schema reads them.
 [[nodiscard]] Json node_to_json(const Node& node);
@@ -86,19 +86,19 @@ class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}
   // Returns std::nullopt, so that a function can report a problem and return nothing.
-  std::nullopt_t add(Place at, std::string message);
+  std::nullopt_t add(TextPosition position, std::string message);
   template <class... Args>
-  requires(sizeof...(Args) > 0) auto add(Place at, fmt::format_string<Args...> format,
+  requires(sizeof...(Args) > 0) auto add(TextPosition position, fmt::format_string<Args...> format,
                                          Args&&... args) {
-    return add(at, fmt::format(format, std::forward<Args>(args)...));
+    return add(position, fmt::format(format, std::forward<Args>(args)...));
   }
   // "limits must be a list, not a mapping".
-  std::nullopt_t expected(const Node& node, std::string_view what, std::string_view wanted);
+  std::nullopt_t report_expected(const Node& node, std::string_view what, std::string_view wanted);
   // Adds "unknown engine "x" (did you mean …)" and the list of `names`.
-  void unknown(Place at, std::string_view what, std::string_view word,
-               std::span<const std::string> names);
+  void report_unknown(TextPosition position, std::string_view what, std::string_view word,
+                      std::span<const std::string> names);
   // "weir.yaml:3:5", for messages that are made later.
-  [[nodiscard]] std::string source(Place at) const;
+  [[nodiscard]] std::string source(TextPosition position) const;
   [[nodiscard]] bool any() const { return !entries_.empty(); }
   // All of them in the order of the text, the first eight in full. Requires any().
   [[nodiscard]] Error error() const;
@@ -111,9 +111,9 @@ class Problems {
   KeyList* keys_ = nullptr;
   std::string file_;
   // Aliases make a problem of every few bytes, so that only this many messages are stored.
-  static constexpr std::size_t k_most_stored = 200;
-  [[nodiscard]] bool is_full() const { return entries_.size() >= k_most_stored; }
-  std::vector<std::pair<Place, std::string>> entries_;
+  static constexpr std::size_t k_max_stored = 200;
+  [[nodiscard]] bool is_full() const { return entries_.size() >= k_max_stored; }
+  std::vector<std::pair<TextPosition, std::string>> entries_;
   std::size_t more_ = 0;
 };
 
@@ -192,10 +192,10 @@ struct Share {
                                    Problems& problems) const;
   [[nodiscard]] Form form() const;
 };
-// Seconds: more than none and at most `most`, shown as `most_shown`.
+// Seconds: more than none and at most `most`, shown as `max_seconds_text`.
 struct Duration {
-  double most = 24 * 3600;
-  const char* most_shown = "24h";
+  double max_seconds = 24 * 3600;
+  const char* max_seconds_text = "24h";
   std::optional<double> operator()(const Node& node, std::string_view what,
                                    Problems& problems) const;
   [[nodiscard]] Form form() const;
@@ -314,7 +314,7 @@ class Fields {
 };
 
 // Most entries that a section may have; larger ones make a matrix that nobody runs.
-inline constexpr std::size_t k_most_entries = 1000;
+inline constexpr std::size_t k_max_entries = 1000;
 
 struct Parsing {
   const Supported& supported;
@@ -325,7 +325,7 @@ struct Parsing {
   std::size_t limit_patterns = 0;        // of all limits
 };
 
-// Returns true if `node` is a list of at most k_most_entries; else adds a problem that shows
+// Returns true if `node` is a list of at most k_max_entries; else adds a problem that shows
 // `example`.
 [[nodiscard]] bool is_entries(const Node& node, std::string_view what, std::string_view example,
                               Problems& problems);
@@ -360,7 +360,7 @@ void parse_gate(const Node& node, Parsing& parsing);
 void parse_explain(const Node& node, Parsing& parsing);
 // Reads the keys of an inference server if `kind` says that the engine is one; else complains about
 // each such key.
-void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing);
+void parse_server(Fields& fields, TextPosition position, EngineSettings& engine, Parsing& parsing);
 // Complains about keys that do not go with a server. Call it when the engine is read.
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems);
 inline constexpr WholeNumber k_threads{1, 4096};

@@ -27,9 +27,9 @@ void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
   for (const std::string& probe : read_texts(node, "probes", parsing.problems)) {
     const std::vector<std::string>& probes = parsing.supported.probes;
     if (!holds(probes, probe)) {
-      parsing.problems.unknown(node.at, "probe", probe, probes);
+      parsing.problems.report_unknown(node.position, "probe", probe, probes);
     } else if (holds(engine.probes, probe)) {
-      parsing.problems.add(node.at, "the probe \"{}\" stands here twice", probe);
+      parsing.problems.add(node.position, "the probe \"{}\" stands here twice", probe);
     } else {
       engine.probes.push_back(probe);
     }
@@ -74,25 +74,25 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     if (!text) return;
     rule.scale = unit::parse_scale(*text);
     if (!rule.scale) {
-      problems.add(unit->at, "unknown unit \"{}\"{}", text::printable(*text),
+      problems.add(unit->position, "unknown unit \"{}\"{}", text::printable(*text),
                    choices_text(k_units));
       return;
     }
   }
   if (const auto metric = unit::find_metric(name)) {
     if (better != nullptr || kind != nullptr) {
-      problems.add((better != nullptr ? better : kind)->at,
+      problems.add((better != nullptr ? better : kind)->position,
                    "weir knows \"{}\" (better: {}): leave this out", name,
                    unit::to_string(metric->better));
     }
     if (rule.scale && rule.scale->unit != metric->unit) {
-      problems.add(unit->at, "\"{}\" is measured in {}: its unit cannot be {}", name,
+      problems.add(unit->position, "\"{}\" is measured in {}: its unit cannot be {}", name,
                    unit::to_string(metric->unit), describe(*unit));
     }
     return;
   }
   if (unit == nullptr || better == nullptr) {
-    problems.add(entry.key_at,
+    problems.add(entry.key_position,
                  "weir does not know the metric \"{}\"{}: one of your own needs unit and better: "
                  "higher or lower",
                  name, text::did_you_mean(name, unit::metric_names()));
@@ -118,7 +118,8 @@ void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engin
                                     "ne0 < 128 and ne1 == 1", "any size"},
                                    allowed.when, k_text);
     const auto condition = profile::shape_fits(allowed.when, "");
-    if (when != nullptr && !condition) problems.add(when->at, "when: " + condition.error().message);
+    if (when != nullptr && !condition)
+      problems.add(when->position, "when: " + condition.error().message);
     parse_match_key(fields,
                     {"match", "Only in cells that match.", "{backend: vulkan}", "all cells"},
                     allowed.match, parsing);
@@ -131,15 +132,15 @@ void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engin
 // Reads `output_limit` in bytes.
 std::optional<std::int64_t> read_output_limit(const Node& node, std::string_view what,
                                               Problems& problems) {
-  constexpr std::int64_t k_least = 4096;
+  constexpr std::int64_t k_min_bytes = 4096;
   // Output is read into memory, and weir itself may use 64 MiB at most.
-  constexpr std::int64_t k_most = std::int64_t{32} << 20;
+  constexpr std::int64_t k_max_bytes = std::int64_t{32} << 20;
   const auto text = read_text(node, what, problems);
   if (!text) return std::nullopt;
   const auto bytes = unit::parse_bytes(*text);
-  if (bytes && *bytes >= k_least && *bytes <= k_most) return *bytes;
-  return problems.add(node.at, bytes ? "output_limit must be from 4KiB to 32MiB"
-                                     : "output_limit: " + bytes.error().message);
+  if (bytes && *bytes >= k_min_bytes && *bytes <= k_max_bytes) return *bytes;
+  return problems.add(node.position, bytes ? "output_limit must be from 4KiB to 32MiB"
+                                           : "output_limit: " + bytes.error().message);
 }
 
 // Reads how one metric or fact is found in the output: by regex or by JSON pointer.
@@ -155,25 +156,27 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
       fields.read({"pointer", "JSON pointer into a document in the output.", "/results/0/tps"},
                   rule.pointer, Plain{read_text, "text", R"("type": "string", "pattern": "^/")"});
   if (entry.value.kind == Node::Kind::map && (regex == nullptr) == (pointer == nullptr)) {
-    problems.add(entry.key_at,
+    problems.add(entry.key_position,
                  "\"{}\" needs either regex (group 1 is the value) or pointer (a JSON pointer such "
                  "as /stats/tokens)",
                  text::printable(entry.key));
   }
   if (!rule.regex.empty()) {
     if (const auto pattern = Pattern::compile(rule.regex); !pattern) {
-      problems.add(regex->at, pattern.error().message);
+      problems.add(regex->position, pattern.error().message);
     }
   }
   if (!rule.pointer.empty() && rule.pointer[0] != '/') {
-    problems.add(pointer->at, "a JSON pointer begins with \"/\", as in /timings/predicted_ms");
+    problems.add(pointer->position,
+                 "a JSON pointer begins with \"/\", as in /timings/predicted_ms");
     rule.pointer.clear();
   }
   for (std::size_t at = rule.pointer.find('~'); at != std::string::npos;
        at = rule.pointer.find('~', at + 1)) {
     const char next = at + 1 < rule.pointer.size() ? rule.pointer[at + 1] : ' ';
     if (next == '0' || next == '1') continue;
-    problems.add(pointer->at, "in a JSON pointer \"~\" is written ~0 (and \"/\" within a key ~1)");
+    problems.add(pointer->position,
+                 "in a JSON pointer \"~\" is written ~0 (and \"/\" within a key ~1)");
     break;
   }
   using Stream = ValueRule::Stream;
@@ -189,7 +192,7 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
        "first", "last; of a count their sum, over the tokens if one was printed for each"},
       rule.pick, OneOf{k_picks});
   if (is_fact && rule.pick && *rule.pick != Pick::first && *rule.pick != Pick::last) {
-    problems.add(pick->at, "a fact is one value: pick first or last");
+    problems.add(pick->position, "a fact is one value: pick first or last");
   }
   if (!is_fact) parse_declared(entry.key, entry, fields, rule, problems);
   return rule;
@@ -198,34 +201,34 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
 // Reads `metrics` and `facts` of an engine with the generic output; either may be null.
 void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generic,
                    Parsing& parsing) {
-  constexpr std::size_t k_most_rules = 100;
+  constexpr std::size_t k_max_rules = 100;
   for (const Node* section : {metrics, facts}) {
     if (section == nullptr) continue;
     const bool is_fact = section == facts;
-    if (section->kind != Node::Kind::map || section->entries.size() > k_most_rules) {
+    if (section->kind != Node::Kind::map || section->entries.size() > k_max_rules) {
       parsing.problems.add(
-          section->at,
+          section->position,
           "{} must be a mapping of names to {{regex: …}} or {{pointer: …}}, at most {}",
-          is_fact ? "facts" : "metrics", k_most_rules);
+          is_fact ? "facts" : "metrics", k_max_rules);
       continue;
     }
     static const std::vector<std::string> k_facts{"engine_build", "generated_tokens", "model",
                                                   "output_digest", "prompt_tokens"};
     for (const Entry& entry : section->entries) {
       if (is_fact && !holds(k_facts, entry.key)) {
-        parsing.problems.unknown(entry.key_at, "fact", entry.key, k_facts);
+        parsing.problems.report_unknown(entry.key_position, "fact", entry.key, k_facts);
         continue;
       }
       if (!is_fact && !is_metric_name(entry.key)) {
         parsing.problems.add(
-            entry.key_at,
+            entry.key_position,
             "\"{}\" cannot name a metric: lower-case letters, digits and \"_\", at most 64, a "
             "letter first; or op:NAME, kernel:NAME, op_calls:NAME, kernel_calls:NAME",
             text::printable(entry.key.substr(0, 80)));
         continue;
       }
       if (!is_fact && holds(verdict::k_non_metrics, entry.key)) {
-        parsing.problems.add(entry.key_at,
+        parsing.problems.add(entry.key_position,
                              "\"{}\" is judged by weir itself: give your metric another name",
                              entry.key);
         continue;
@@ -263,7 +266,7 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
   const std::string_view name = to_string(container.runtime);
   for (const char* probe : {"instructions", "host"}) {
     if (!holds(engine.probes, probe)) continue;
-    problems.add(node.at,
+    problems.add(node.position,
                  "the probe {} counts from outside, where its counts would be those of {}: not of "
                  "an engine in a container",
                  probe, name);
@@ -271,11 +274,11 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
   if (engine.command.empty() || engine.command.front().empty()) return;
   const bool has_runtime = begins_with(engine.command, container.runtime);
   if (has_runtime && (!container.image.empty() || !container.args.empty())) {
-    problems.add(node.at, "the command begins with {}: image and args stand there", name);
+    problems.add(node.position, "the command begins with {}: image and args stand there", name);
     return;
   }
   if (!has_runtime && container.image.empty() && container.runtime != Runtime::srun) {
-    problems.add(node.at,
+    problems.add(node.position,
                  "the command does not begin with {0}: write {0} run … IMAGE before it, or\n"
                  "  container: {{runtime: {0}, image: IMAGE}}",
                  name);
@@ -284,7 +287,7 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
   // Options that come through {args} are checked when a cell is prepared.
   for (std::string& problem :
        check_runtime_line(container_command(container, engine.command), container.runtime)) {
-    problems.add(node.at, std::move(problem));
+    problems.add(node.position, std::move(problem));
   }
 }
 
@@ -293,7 +296,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   Problems& problems = parsing.problems;
   EngineSettings engine;
   engine.name = entry.key;
-  engine.source = problems.source(entry.key_at);
+  engine.source = problems.source(entry.key_position);
   Fields fields(entry.value, fmt::format("engine \"{}\"", text::printable(entry.key)), problems);
   const Node* preset =
       fields.take({"preset",
@@ -311,7 +314,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
                "file's folder.",
                "./build/bin/llama-bench"},
               k_text.form());
-  parse_server(fields, entry.key_at, engine, parsing);
+  parse_server(fields, entry.key_position, engine, parsing);
   const Node* output_key = entry.value.find("output");
   const bool is_result =
       output_key != nullptr && holds(parsing.supported.results, output_key->text);
@@ -331,12 +334,12 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     engine.command = read_arguments(*command, "command", problems);
     if (command->kind == Node::Kind::list &&
         (engine.command.empty() || engine.command.front().empty())) {
-      problems.add(command->at, "command must begin with the program");
+      problems.add(command->position, "command must begin with the program");
     } else if (!engine.command.empty() && !placeholders_in(engine.command.front()).empty()) {
-      problems.add(command->at, "the program cannot hold placeholders");
+      problems.add(command->position, "the program cannot hold placeholders");
     }
     if (std::count(engine.command.begin(), engine.command.end(), "{args}") > 1) {
-      problems.add(command->at, "{args} may stand in the command once");
+      problems.add(command->position, "{args} may stand in the command once");
     }
   }
   const Node* output = fields.take({"output", "Format of its output.", "llama-bench"},
@@ -344,7 +347,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   if (engine.server) {
     engine.output = k_requests;
     if (output != nullptr) {
-      problems.add(output->at, "a server is not read by what it prints: leave output out");
+      problems.add(output->position, "a server is not read by what it prints: leave output out");
     }
   } else if (output == nullptr) {
     fields.lacks("output");
@@ -370,17 +373,17 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
        "perf"},
       engine.instructions, OneOf{k_ways});
   if (how != nullptr && !holds(engine.probes, "instructions")) {
-    problems.add(how->at,
+    problems.add(how->position,
                  "instructions says how they are counted; that they are, the probes say\n"
                  "  write: probes: [instructions]");
   }
   fields.read({"profile_args",
                "Arguments that turn on the engine's own profiler, in the counted pass only.",
                "[--profile]"},
-              engine.profile_args, k_arguments);
+              engine.counted_run_args, k_arguments);
   fields.read(
       {"counted_env", "Environment of the counted pass only.", "{GGML_VK_DEBUG_MARKERS: \"1\"}"},
-      engine.counted_env, k_environment);
+      engine.counted_run_env, k_environment);
   fields.read({"kernel_names", "Shader files that name kernels without names; ** is any folders.",
                "shaders/**/*.spv"},
               engine.kernel_names, k_text);
@@ -447,13 +450,13 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   const Node* rules = metrics != nullptr ? metrics : facts;
   if (engine.output == "generic" || fields.lists_keys()) {
     if (rules == nullptr) {
-      problems.add(entry.key_at,
+      problems.add(entry.key_position,
                    "output: generic needs \"metrics\", which says where each value "
                    "stands in what the engine prints, or \"facts\" where probes count alone");
     }
     parse_generic(metrics, facts, engine.generic, parsing);
   } else if (rules != nullptr && !engine.output.empty()) {
-    problems.add(rules->at,
+    problems.add(rules->position,
                  engine.server
                      ? "metrics and facts are read from output, which a server has none of"
                      : "metrics and facts are for output: generic");
@@ -466,7 +469,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
 
 void parse_engines(const Node& node, Parsing& parsing) {
   if (node.kind != Node::Kind::map || node.entries.empty()) {
-    parsing.problems.add(node.at, "engines must be a mapping with at least one engine");
+    parsing.problems.add(node.position, "engines must be a mapping with at least one engine");
     return;
   }
   check_names(node, "engine", parsing.problems);
@@ -479,8 +482,8 @@ void parse_cpu_ops(Parsing& parsing) {
   for (const auto& [name, node] : parsing.cpu_ops) {
     EngineSettings* engine = find_named(parsing.settings.engines, name);
     if (node->kind != Node::Kind::map) {
-      parsing.problems.expected(*node, "cpu_ops_allowed",
-                                "a mapping of op names to why they may run on the CPU");
+      parsing.problems.report_expected(*node, "cpu_ops_allowed",
+                                       "a mapping of op names to why they may run on the CPU");
     }
     for (const auto& [op, at, value] : node->entries) {
       if (!names_op(op)) {

@@ -22,33 +22,35 @@ std::vector<std::string> limitable_names(const Settings& settings) {
 // Reads `metrics` of a limit: names or patterns; complains about those that match no metric.
 void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsing) {
   // Each pattern is matched with each name, here and when a gate judges.
-  constexpr std::size_t k_most_patterns = 2000;
+  constexpr std::size_t k_max_patterns = 2000;
   const std::vector<std::string>& names = parsing.limitable;
-  const auto complain = [&](Place at, const std::string& pattern) {
+  const auto complain = [&](TextPosition at, const std::string& pattern) {
     const bool is_known = unit::find_metric(pattern).has_value() || matches_any(pattern, names);
-    if (!is_known) parsing.problems.unknown(at, "metric", pattern, names);
+    if (!is_known) parsing.problems.report_unknown(at, "metric", pattern, names);
   };
   entry.metrics = read_texts(node, "metrics", parsing.problems);
   parsing.limit_patterns += entry.metrics.size();
-  if (parsing.limit_patterns > k_most_patterns) {
-    parsing.problems.add(node.at, "all limits together name more than {} metrics: use patterns",
-                         k_most_patterns);
+  if (parsing.limit_patterns > k_max_patterns) {
+    parsing.problems.add(node.position,
+                         "all limits together name more than {} metrics: use patterns",
+                         k_max_patterns);
     return;
   }
   if (node.kind == Node::Kind::list) {
     for (const Node& item : node.items) {
-      if (item.kind == Node::Kind::scalar) complain(item.at, item.text);
+      if (item.kind == Node::Kind::scalar) complain(item.position, item.text);
     }
     if (node.items.empty() || node.items.size() > 100) {
-      parsing.problems.add(node.at, "metrics must name 1 to 100 metrics: leave it out for all");
+      parsing.problems.add(node.position,
+                           "metrics must name 1 to 100 metrics: leave it out for all");
     }
   } else if (!entry.metrics.empty()) {
-    complain(node.at, entry.metrics.front());
+    complain(node.position, entry.metrics.front());
   }
 }
 
 // Reads the keys of a limit that say how and until when it applies. `at` is the limit's place.
-void parse_mode(Fields& fields, verdict::LimitEntry& entry, Place at, Parsing& parsing) {
+void parse_mode(Fields& fields, verdict::LimitEntry& entry, TextPosition at, Parsing& parsing) {
   Problems& problems = parsing.problems;
   fields.read({"mode", "gate: fail; report: show only; off: ignore.", "report", "gate"}, entry.mode,
               OneOf{verdict::k_modes});
@@ -61,7 +63,7 @@ void parse_mode(Fields& fields, verdict::LimitEntry& entry, Place at, Parsing& p
       Plain{read_text, "day", R"("type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$")"});
   if (!entry.until) return;
   if (!verdict::is_day(*entry.until)) {
-    problems.expected(*until, "until", "a day such as 2027-03-01");
+    problems.report_expected(*until, "until", "a day such as 2027-03-01");
   } else if (*entry.until < parsing.supported.today) {
     const std::string reason =
         entry.reason ? fmt::format(" (\"{}\")", text::printable(*entry.reason)) : "";
@@ -76,7 +78,7 @@ void parse_mode(Fields& fields, verdict::LimitEntry& entry, Place at, Parsing& p
 void parse_limit(const Node& node, Parsing& parsing) {
   Problems& problems = parsing.problems;
   verdict::LimitEntry entry;
-  entry.source = problems.source(node.at);
+  entry.source = problems.source(node.position);
   Fields fields(node, "a limit", problems);
   parse_match_key(fields, {"match", "Only cells that match.", "{backend: vulkan}", "all cells"},
                   entry.match, parsing);
@@ -102,24 +104,24 @@ void parse_limit(const Node& node, Parsing& parsing) {
               entry.tolerate, k_change);
   fields.read({"max", "Absolute upper bound.", "3"}, entry.max, k_bound);
   fields.read({"min", "Absolute lower bound.", "1"}, entry.min, k_bound);
-  parse_mode(fields, entry, node.at, parsing);
+  parse_mode(fields, entry, node.position, parsing);
   fields.finish();
-  if (auto bad = verdict::tolerate_problem(entry)) problems.add(node.at, *bad);
+  if (auto bad = verdict::tolerate_problem(entry)) problems.add(node.position, *bad);
   if (entry.max && entry.min && entry.max->value < entry.min->value) {
-    problems.add(node.at, "max ({}) is smaller than min ({})", verdict::show(*entry.max),
+    problems.add(node.position, "max ({}) is smaller than min ({})", verdict::show(*entry.max),
                  verdict::show(*entry.min));
   }
   const bool says_something = entry.exact || entry.max_drop || entry.max_increase ||
                               entry.max_decrease || entry.max || entry.min || entry.mode;
   if (node.kind == Node::Kind::map && !says_something && !problems.any()) {
-    problems.add(node.at,
+    problems.add(node.position,
                  "this limit says nothing: give it exact, max_drop, max_increase, "
                  "max_decrease, max, min or mode");
   }
   parsing.settings.limits.push_back(std::move(entry));
 }
 
-constexpr std::size_t k_most_explain_rules = 200;
+constexpr std::size_t k_max_explain_rules = 200;
 constexpr std::size_t k_longest_saying = 2000;
 
 // Reads a count from 0 to 1e9.
@@ -127,7 +129,7 @@ std::optional<double> read_count(const Node& node, std::string_view what, Proble
   const auto text = read_text(node, what, problems);
   const auto value = text ? text::to_double(*text) : std::nullopt;
   if (value && *value >= 0 && *value <= 1e9) return value;
-  return text ? problems.expected(node, what, "a count from 0 to 1e9") : std::nullopt;
+  return text ? problems.report_expected(node, what, "a count from 0 to 1e9") : std::nullopt;
 }
 
 // Reads the condition of a rule of `explain`.
@@ -145,17 +147,17 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
       when.read({"change", "How it changed.", "more"}, rule.change, OneOf{explain::k_changes});
   const bool is_of_time = rule.change == Change::slower || rule.change == Change::faster;
   if (is_of_time && !(rule.kernel.empty() && rule.op.empty())) {
-    problems.add(change->at,
+    problems.add(change->position,
                  "change: {} is for a metric of time: kernels and ops are counted here (any, "
                  "more, fewer, appeared, vanished)",
                  name_of(explain::k_changes, rule.change));
   }
   if (rule.kernel.empty() && rule.op.empty() && rule.metric.empty()) {
-    return void(problems.add(node.at, "a rule says when it holds: kernel, op or metric"));
+    return void(problems.add(node.position, "a rule says when it holds: kernel, op or metric"));
   }
   const auto& names = unit::metric_names();
   if (!rule.metric.empty() && !matches_any(rule.metric, names)) {
-    problems.add(node.at, "unknown metric \"{}\"{}", text::printable(rule.metric),
+    problems.add(node.position, "unknown metric \"{}\"{}", text::printable(rule.metric),
                  text::did_you_mean(rule.metric, names));
   }
 }
@@ -170,17 +172,17 @@ void parse_explain_rule(const Node& node, Parsing& parsing) {
       {"say", "The sentence to print, of at most 2000 characters.", "See the runbook, chapter 3."},
       rule.say, k_text);
   if (rule.say.size() > k_longest_saying) {
-    parsing.problems.add(say->at, "say is longer than {} characters", k_longest_saying);
+    parsing.problems.add(say->position, "say is longer than {} characters", k_longest_saying);
   }
   parsing.settings.explain.rules.push_back(std::move(rule));
 }
 
 void parse_rules(const Node& node, Parsing& parsing) {
   if (node.kind != Node::Kind::list) {
-    return void(parsing.problems.expected(node, "rules", "a list of {when, say}"));
+    return void(parsing.problems.report_expected(node, "rules", "a list of {when, say}"));
   }
-  if (node.items.size() > k_most_explain_rules) {
-    return void(parsing.problems.add(node.at, "more than {} rules", k_most_explain_rules));
+  if (node.items.size() > k_max_explain_rules) {
+    return void(parsing.problems.add(node.position, "more than {} rules", k_max_explain_rules));
   }
   for (const Node& item : node.items) parse_explain_rule(item, parsing);
 }
@@ -197,17 +199,17 @@ explain::Band parse_band(const Node& node, Problems& problems) {
                   list_form(k_count.form(), R"(, "minItems": 2, "maxItems": 2)"));
   if (good != nullptr) {
     if (good->kind != Node::Kind::list || good->items.size() != 2) {
-      problems.add(good->at, "good is a list of two counts: [300, 600]");
+      problems.add(good->position, "good is a list of two counts: [300, 600]");
     } else {
       band.good_from = read_count(good->items[0], "good", problems);
       band.good_to = read_count(good->items[1], "good", problems);
       if (band.good_from && band.good_to && *band.good_from > *band.good_to) {
-        problems.add(good->at, "good begins above its end");
+        problems.add(good->position, "good begins above its end");
       }
     }
   }
   if (band.low && band.high && *band.low > *band.high) {
-    problems.add(node.at, "low is above high: every count would be unusual");
+    problems.add(node.position, "low is above high: every count would be unusual");
   }
   return band;
 }
@@ -225,13 +227,14 @@ std::vector<std::string> count_names() {
 // Reads `bands` of `explain`: usual ranges by count.
 void parse_bands(const Node& node, Parsing& parsing) {
   if (node.kind != Node::Kind::map) {
-    return void(parsing.problems.expected(node, "bands", "a mapping of metrics to their band"));
+    return void(
+        parsing.problems.report_expected(node, "bands", "a mapping of metrics to their band"));
   }
   for (const Entry& entry : node.entries) {
     const auto metric = unit::find_metric(entry.key);
     if (!is_count(metric)) {
       parsing.problems.add(
-          entry.key_at,
+          entry.key_position,
           metric ? fmt::format("{} is no count: bands are for counts alone", metric->name)
                  : fmt::format("unknown count \"{}\"{}", text::printable(entry.key),
                                text::did_you_mean(entry.key, count_names())));
@@ -305,14 +308,14 @@ void parse_gate(const Node& node, Parsing& parsing) {
     gate.confirms = text != "false";
     if (text && text != "false" && text != "true") gate.confirm = text;
     if (text && (text->empty() || text->starts_with("-"))) {
-      problems.add(confirm->at, "confirm: a REF of git (origin/main), true or false");
+      problems.add(confirm->position, "confirm: a REF of git (origin/main), true or false");
     }
   }
   const Node* reference = fields.read(
       {"reference", "Cell of a pinned engine and model. Stored times are scaled to its speed.",
        "pinned/tiny/cpu/decode"},
       gate.reference, k_text);
-  if (reference != nullptr) gate.reference_source = problems.source(reference->at);
+  if (reference != nullptr) gate.reference_source = problems.source(reference->position);
 }
 
 void parse_explain(const Node& node, Parsing& parsing) {

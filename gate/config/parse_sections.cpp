@@ -14,40 +14,41 @@ template <class Section, class Parse>
 void parse_named(const Node& node, const std::string& what, std::vector<Section>& into,
                  Parsing& parsing, const Parse& parse) {
   if (node.kind != Node::Kind::map || node.entries.empty()) {
-    return void(parsing.problems.expected(node, what + "s", "a mapping with at least one " + what));
+    return void(
+        parsing.problems.report_expected(node, what + "s", "a mapping with at least one " + what));
   }
   check_names(node, what, parsing.problems);
   for (const Entry& entry : node.entries) {
     Section section;
     section.name = entry.key;
-    section.source = parsing.problems.source(entry.key_at);
+    section.source = parsing.problems.source(entry.key_position);
     parse(entry, section);
     into.push_back(std::move(section));
   }
 }
 
-constexpr std::size_t k_most_points = 100;
+constexpr std::size_t k_max_points = 100;
 
 // Returns the form of a key that is one number, or a list of numbers of which each makes a cell.
 Form points_form(const Form& point) {
   return point |
          list_form(point, fmt::format(R"(, "minItems": 1, "maxItems": {}, "uniqueItems": true)",
-                                      k_most_points));
+                                      k_max_points));
 }
 
 void parse_points(const Node& node, const char* what, const WholeNumber& number,
                   std::vector<std::int64_t>& points, bool& is_list, Problems& problems) {
   is_list = node.kind == Node::Kind::list;
   const auto list = is_list ? std::span(node.items) : std::span(&node, 1);
-  if (list.empty() || list.size() > k_most_points) {
-    return void(
-        problems.add(node.at, "{} must be a number or a list of 1 to {}", what, k_most_points));
+  if (list.empty() || list.size() > k_max_points) {
+    return void(problems.add(node.position, "{} must be a number or a list of 1 to {}", what,
+                             k_max_points));
   }
   for (const Node& item : list) {
     const auto point = number(item, what, problems);
     if (!point) continue;
     if (holds(points, *point)) {
-      problems.add(item.at, "{} {} stands here twice", what, *point);
+      problems.add(item.position, "{} {} stands here twice", what, *point);
     }
     points.push_back(*point);
   }
@@ -68,7 +69,7 @@ void parse_threads(const Node& node, PromptSettings& prompt, Problems& problems)
     parse_points(numbers, "threads", k_threads, prompt.threads, is_list, problems);
   }
   if (all_count > 0) prompt.threads.push_back(0);
-  if (all_count > 1) problems.add(node.at, "threads all stands here twice");
+  if (all_count > 1) problems.add(node.position, "threads all stands here twice");
 }
 
 // Reads a rate in requests per second.
@@ -78,8 +79,9 @@ std::optional<double> read_rate(const Node& node, std::string_view what, Problem
   if (!text) return std::nullopt;
   const auto rate = text::to_double(*text);
   if (rate && *rate > 0 && *rate <= k_fastest) return rate;
-  return problems.add(node.at, "rate must be requests a second, above 0 and at most {}: not {}",
-                      k_fastest, describe(node));
+  return problems.add(node.position,
+                      "rate must be requests a second, above 0 and at most {}: not {}", k_fastest,
+                      describe(node));
 }
 
 constexpr Plain k_rate{read_rate, "number",
@@ -93,7 +95,7 @@ void parse_capacity(const Node& node, PromptSettings& prompt, Problems& problems
   fields.require({"high", "Highest rate.", "64"}, rates.second, k_rate);
   const bool is_valid = rates.first > 0 && rates.second > 0;
   if (is_valid && rates.first >= rates.second) {
-    problems.add(node.at, "capacity: low must be below high, between which it is looked for");
+    problems.add(node.position, "capacity: low must be below high, between which it is looked for");
   } else if (is_valid) {
     prompt.capacity = rates;
   }
@@ -117,7 +119,7 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
        "2.5"},
       prompt.rate, k_rate);
   if (rate != nullptr && !prompt.concurrency.empty()) {
-    problems.add(rate->at,
+    problems.add(rate->position,
                  "rate and concurrency: requests are sent as they arrive, or as soon as one "
                  "before them has ended; not both");
   }
@@ -130,7 +132,7 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
   if (capacity != nullptr) parse_capacity(*capacity, prompt, problems);
   if (prompt.capacity && (rate != nullptr || !prompt.concurrency.empty())) {
     problems.add(
-        rate != nullptr ? rate->at : Place{},
+        rate != nullptr ? rate->position : TextPosition{},
         "capacity looks for a rate by itself: neither rate nor concurrency stand beside it");
   }
   const Node* requests = fields.read(
@@ -145,7 +147,7 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
        "none", "all where a probe can hold the server"},
       prompt.hold, OneOf{k_holds});
   if (prompt.hold.value_or(false) && rate != nullptr) {
-    problems.add(hold->at, "hold and rate: held requests are all sent at once");
+    problems.add(hold->position, "hold and rate: held requests are all sent at once");
   }
   fields.read({"workload",
                "Server: a file of recorded requests (JSON lines, ShareGPT, Mooncake), or of how "
@@ -159,16 +161,16 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
        "4"},
       prompt.turns, WholeNumber{1, 100});
   if (turns != nullptr && !prompt.workload) {
-    problems.add(turns->at, "turns are of the conversations of a workload");
+    problems.add(turns->position, "turns are of the conversations of a workload");
   }
   fields.read({"cache", "Server: whether prompts may be answered from its caches.", "true"},
-              prompt.may_be_cached, k_boolean);
+              prompt.allows_cached_prompts, k_boolean);
   const Node* duration = fields.read(
       {"duration",
        "Server: a timed run goes on for so long and looks for drifts. Instead of requests.", "30m"},
       prompt.duration_seconds, Duration{});
   if (duration != nullptr && requests != nullptr) {
-    problems.add(duration->at, "requests and duration: a run ends after one of them");
+    problems.add(duration->position, "requests and duration: a run ends after one of them");
   }
 }
 
@@ -178,7 +180,8 @@ void check_prompt(const Entry& entry, const PromptSettings& prompt, Parsing& par
   // A key counts even if its value was refused, so that one mistake gives one complaint.
   const auto has = [&](const char* key) { return entry.value.find(key) != nullptr ? 1 : 0; };
   if (has("text") + has("file") + has("prompt_tokens") + has("workload") > 1) {
-    problems.add(entry.key_at, "{} has more than one of text, file, prompt_tokens and workload",
+    problems.add(entry.key_position,
+                 "{} has more than one of text, file, prompt_tokens and workload",
                  describe_entry("prompt", entry));
   }
   const bool nothing = has("text") + has("file") + has("workload") == 0 &&
@@ -189,7 +192,8 @@ void check_prompt(const Entry& entry, const PromptSettings& prompt, Parsing& par
     return engine.command.empty() && !engine.server;
   });
   if (nothing && !reads_results) {
-    problems.add(entry.key_at, "{} asks for nothing: give it tokens, prompt_tokens, text or file",
+    problems.add(entry.key_position,
+                 "{} asks for nothing: give it tokens, prompt_tokens, text or file",
                  describe_entry("prompt", entry));
   }
 }
@@ -235,11 +239,11 @@ std::vector<MatrixEntry> parse_entries(const Node& node, std::string_view what, 
   if (!is_entries(node, what, "{engine: NAME, prompt: NAME}", problems)) return entries;
   for (const Node& item : node.items) {
     MatrixEntry entry;
-    entry.source = problems.source(item.at);
+    entry.source = problems.source(item.position);
     Fields fields(item, fmt::format("an entry of {}", what), problems);
     parse_match(fields, entry.match, parsing);
     if (item.kind == Node::Kind::map && item.entries.empty()) {
-      problems.add(item.at, "an entry of {} must name something", what);
+      problems.add(item.position, "an entry of {} must name something", what);
     }
     entries.push_back(std::move(entry));
   }
@@ -251,20 +255,20 @@ void check_twin(const Node& twin, const BackendSettings& backend, const Entry& e
                 Parsing& parsing) {
   Problems& problems = parsing.problems;
   if (!parsing.supported.twins) {
-    return void(problems.add(twin.at, "device twins: this weir was built without them"));
+    return void(problems.add(twin.position, "device twins: this weir was built without them"));
   }
   if (!backend.device.empty() && backend.device != "vulkan" && backend.device != "cuda") {
-    problems.add(twin.at, "{}: a twin is a device of vulkan or cuda, not \"{}\"",
+    problems.add(twin.position, "{}: a twin is a device of vulkan or cuda, not \"{}\"",
                  describe_entry("backend", entry), backend.device);
   }
   const std::vector<std::string>& twins = *parsing.supported.twins;
   if (!backend.twin || holds(twins, *backend.twin)) return;
-  problems.unknown(twin.at, "twin", *backend.twin, twins);
+  problems.report_unknown(twin.position, "twin", *backend.twin, twins);
 }
 
 // Reads one entry of `backends`. Its device defaults to its name.
 void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsing) {
-  const Node empty = map_node({}, entry.value.at);
+  const Node empty = map_node({}, entry.value.position);
   Fields fields(entry.value.kind == Node::Kind::null ? empty : entry.value,
                 describe_entry("backend", entry), parsing.problems);
   const Node* device = fields.read(
@@ -274,10 +278,10 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
     if (holds(unit::device_names(), entry.key)) {
       backend.device = entry.key;
     } else {
-      parsing.problems.add(entry.key_at, "{} needs \"device\": what must really do the work{}{}",
-                           describe_entry("backend", entry),
-                           text::did_you_mean(entry.key, unit::device_names()),
-                           choices_text(unit::device_names()));
+      parsing.problems.add(
+          entry.key_position, "{} needs \"device\": what must really do the work{}{}",
+          describe_entry("backend", entry), text::did_you_mean(entry.key, unit::device_names()),
+          choices_text(unit::device_names()));
     }
   }
   const Node* twin = fields.read(
@@ -288,7 +292,7 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
   const Node* count = fields.read({"count", "How many of a CUDA twin there are.", "2"},
                                   backend.devices, WholeNumber{1, 16});
   if (count != nullptr && (!backend.twin || backend.device != "cuda")) {
-    parsing.problems.add(count->at, "{}: \"count\" is how many of a CUDA twin there are",
+    parsing.problems.add(count->position, "{}: \"count\" is how many of a CUDA twin there are",
                          describe_entry("backend", entry));
   }
   const Node* compile = fields.read(
@@ -298,7 +302,8 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
        "radv-navi31", "what the twin's description names"},
       backend.compile, k_text);
   if (compile != nullptr && backend.device != "vulkan") {
-    parsing.problems.add(compile->at, "{}: \"compile\" is for kernels of vulkan, not of \"{}\"",
+    parsing.problems.add(compile->position,
+                         "{}: \"compile\" is for kernels of vulkan, not of \"{}\"",
                          describe_entry("backend", entry), backend.device);
   }
   fields.read({"runner", "Labels of the machine that its cells need, for weir plan.",
@@ -362,7 +367,7 @@ void parse_matrix(const Node& node, Parsing& parsing) {
       entries);
   if (include != nullptr) settings.include = parse_entries(*include, "include", parsing);
   if (include != nullptr && settings.include.empty()) {
-    parsing.problems.add(include->at, "include is empty: leave it out for the whole product");
+    parsing.problems.add(include->position, "include is empty: leave it out for the whole product");
   }
   const Node* exclude = fields.take(
       {"exclude", "Combinations that are not.", "[{engine: llama.cpp, prompt: hello}]", "none"},

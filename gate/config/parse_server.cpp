@@ -21,7 +21,9 @@ void check_address(const Node& node, std::string_view what, std::string_view url
                    Problems& problems) {
   std::string_view address = url.substr(url.find("://") + 3);
   address = address.substr(0, address.find_first_of("/?#"));
-  const auto complain = [&](std::string_view why) { problems.add(node.at, "{}{}", what, why); };
+  const auto complain = [&](std::string_view why) {
+    problems.add(node.position, "{}{}", what, why);
+  };
   if (address.find('@') != std::string_view::npos) {
     return complain(
         " holds a user or a password, which journals and reports would show: name a token's "
@@ -45,11 +47,11 @@ void check_address(const Node& node, std::string_view what, std::string_view url
 // Complains about characters that no URL has, a bad address, and placeholders other than {port}.
 void check_url(const Node& node, std::string_view what, std::string_view url, Problems& problems) {
   const bool fits = std::ranges::all_of(url, [](char c) { return c > ' ' && c < 0x7f; });
-  if (!fits) problems.add(node.at, "{} holds what no URL can", what);
+  if (!fits) problems.add(node.position, "{} holds what no URL can", what);
   if (is_http_url(url)) check_address(node, what, url, problems);
   for (const std::string& placeholder : placeholders_in(url)) {
     if (placeholder != "port") {
-      problems.add(node.at, "{} can hold {{port}} alone, not {{{}}}", what,
+      problems.add(node.position, "{} can hold {{port}} alone, not {{{}}}", what,
                    text::printable(placeholder));
     }
   }
@@ -61,7 +63,7 @@ std::optional<std::string> read_url(const Node& node, std::string_view what, Pro
   if (!url) return url;
   while (url->ends_with('/')) url->pop_back();
   if (!is_http_url(*url) || url->find_first_of("?#") != std::string::npos) {
-    problems.add(node.at,
+    problems.add(node.position,
                  "url is where the server listens, as in http://127.0.0.1:8080; the paths of its "
                  "API weir knows");
   }
@@ -77,7 +79,7 @@ struct ServerPath {
     auto url = read_text(node, what, problems);
     if (!url) return url;
     if (!url->starts_with('/') && !is_http_url(*url)) {
-      problems.add(node.at, "{} is a path of the server, as in {}: not {}", what, example,
+      problems.add(node.position, "{} is a path of the server, as in {}: not {}", what, example,
                    describe(node));
     }
     check_url(node, what, *url, problems);
@@ -93,7 +95,7 @@ std::optional<std::string> read_token(const Node& node, std::string_view what, P
   auto name = read_text(node, what, problems);
   if (!name || (name->size() <= 128 && is_variable_name(*name))) return name;
   // The text is not shown, as it may be the token itself.
-  return problems.add(node.at,
+  return problems.add(node.position,
                       "token_env is the name of an environment variable, as in SERVER_TOKEN: the "
                       "token itself stands in no file");
 }
@@ -105,7 +107,7 @@ std::optional<std::string> read_line_pattern(const Node& node, std::string_view 
   if (!line) return line;
   // Pattern needs a group; only the match matters here.
   if (const auto pattern = Pattern::compile("(" + *line + ")"); !pattern) {
-    problems.add(node.at, pattern.error().message);
+    problems.add(node.position, pattern.error().message);
   }
   return line;
 }
@@ -126,7 +128,8 @@ void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
       {"line", "RE2; a line of its output that matches. Instead of url.", "listening on port"},
       server.ready_line, Plain{read_line_pattern, "text", R"("type": "string", "minLength": 1)"});
   if (url != nullptr && line != nullptr) {
-    problems.add(line->at, "ready has both url and line: one of them says when the server is up");
+    problems.add(line->position,
+                 "ready has both url and line: one of them says when the server is up");
   }
   if (url != nullptr) take_url(*url);
   const Node* timeout =
@@ -147,12 +150,12 @@ void parse_objectives(const Node& node, ServerSettings& server, Problems& proble
   fields.read({"e2e", "Longest end-to-end time.", "5s"}, objectives.end_to_end_seconds,
               k_within_a_day);
   if (node.kind == Node::Kind::map && node.entries.empty()) {
-    problems.add(node.at, "slo must say at least one of ttft, tpot and e2e: {ttft: 200ms}");
+    problems.add(node.position, "slo must say at least one of ttft, tpot and e2e: {ttft: 200ms}");
   }
 }
 
-constexpr std::size_t k_most_levels = 8;
-constexpr std::size_t k_most_bytes = std::size_t{64} << 10;
+constexpr std::size_t k_max_levels = 8;
+constexpr std::size_t k_max_bytes = std::size_t{64} << 10;
 constexpr std::size_t k_longest_name = 128;
 
 // Returns the setting of weir.yaml that decides a member of the request ("max_tokens").
@@ -188,12 +191,13 @@ class ExtraBody {
     Json json = Json::object();
     for (const Entry& entry : node.entries) {
       if (entry.key.empty() || entry.key.size() > k_longest_name) {
-        add(entry.key_at, fmt::format("the name of a field has 1 to {} bytes", k_longest_name));
+        add(entry.key_position,
+            fmt::format("the name of a field has 1 to {} bytes", k_longest_name));
         continue;
       }
       const std::string member = path.empty() ? entry.key : path + "." + entry.key;
       if (is_sent(member, entry.value)) {
-        add(entry.key_at,
+        add(entry.key_position,
             fmt::format("\"{}\" is what weir itself sends; what says it in weir.yaml: {}",
                         text::printable(member.substr(0, 80)), setting_for(member)));
         continue;
@@ -204,7 +208,9 @@ class ExtraBody {
   }
 
  private:
-  void add(Place at, const std::string& problem) { problems_.add(at, "extra_body: " + problem); }
+  void add(TextPosition at, const std::string& problem) {
+    problems_.add(at, "extra_body: " + problem);
+  }
 
   // Returns true if weir sends this member, or a member of the object that this one replaces.
   [[nodiscard]] bool is_sent(const std::string& member, const Node& node) const {
@@ -214,8 +220,8 @@ class ExtraBody {
   }
 
   Json value(const Node& node, const std::string& path, std::size_t depth) {
-    if (depth > k_most_levels) {
-      if (!too_deep_) add(node.at, fmt::format("deeper than {} levels", k_most_levels));
+    if (depth > k_max_levels) {
+      if (!too_deep_) add(node.position, fmt::format("deeper than {} levels", k_max_levels));
       too_deep_ = true;
       return nullptr;
     }
@@ -234,7 +240,7 @@ class ExtraBody {
         !node.text.empty() &&
         node.text.find_first_not_of("0123456789", node.text[0] == '-' ? 1 : 0) == std::string::npos;
     if (!node.quoted && digits && node.text != "-" && !text::to_int(node.text)) {
-      add(node.at, "a whole number that no server could read; write it in quotes");
+      add(node.position, "a whole number that no server could read; write it in quotes");
       return nullptr;
     }
     return node_to_json(node);
@@ -250,7 +256,7 @@ class ExtraBody {
 std::string read_extra_body(const Node& node, const std::vector<std::string>& sent,
                             Problems& problems) {
   if (node.kind != Node::Kind::map) {
-    problems.add(node.at,
+    problems.add(node.position,
                  "extra_body is a mapping of the fields that each request has besides, as in "
                  "{{cache_salt: x}}: not {}",
                  describe(node));
@@ -258,9 +264,9 @@ std::string read_extra_body(const Node& node, const std::vector<std::string>& se
   }
   const Json body = ExtraBody(sent, problems).object(node, "", 0);
   std::string text = body.empty() ? "" : dump_json(body);
-  if (text.size() > k_most_bytes) {
-    problems.add(node.at, "extra_body: more than {} KiB, sent with each request",
-                 k_most_bytes >> 10);
+  if (text.size() > k_max_bytes) {
+    problems.add(node.position, "extra_body: more than {} KiB, sent with each request",
+                 k_max_bytes >> 10);
   }
   return text;
 }
@@ -271,7 +277,7 @@ void parse_logits(const Node& node, EngineSettings& engine, Parsing& parsing) {
   verdict::LimitEntry limit;
   limit.match.engine = engine.name;
   limit.metrics = {std::string(unit::k_divergence)};
-  limit.source = parsing.problems.source(node.at);
+  limit.source = parsing.problems.source(node.position);
   fields.read({"max_kl", "Largest divergence from the base, in nats a token (output_kl).", "0.01"},
               limit.max, AmountType{false});
   fields.finish();
@@ -279,7 +285,7 @@ void parse_logits(const Node& node, EngineSettings& engine, Parsing& parsing) {
   const ServerSettings& server = *engine.server;
   if (server.warm_up == 0 || server.api == "ollama") {
     parsing.problems.add(
-        node.at, "logits are asked for in the warm-up: {}",
+        node.position, "logits are asked for in the warm-up: {}",
         server.warm_up == 0 ? "warm_up must be 1 or more" : "Ollama's API does not tell them");
   }
   engine.server->max_divergence = limit.max->value;
@@ -288,7 +294,7 @@ void parse_logits(const Node& node, EngineSettings& engine, Parsing& parsing) {
 
 }  // namespace
 
-void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing) {
+void parse_server(Fields& fields, TextPosition at, EngineSettings& engine, Parsing& parsing) {
   constexpr Name<bool> k_kinds[] = {{false, "process"}, {true, "server"}};
   Problems& problems = parsing.problems;
   bool serves = false;
@@ -363,7 +369,7 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
        "Server: requests of a load that may be answered differently from the rest. More are "
        "the cell's error.",
        "0", "a warning, no error"},
-      server.most_different_outputs, WholeNumber{0, 1'000'000});
+      server.max_different_outputs, WholeNumber{0, 1'000'000});
   fields.read({"blocks",
                "Server with a base build: both are up, and this many blocks of requests of each "
                "alternate, the first drawn at random. 0: one server after the other.",
@@ -382,10 +388,10 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems) {
   const Node* command = node.find("command");
   const bool takes_port = uses(engine.command, engine.extra.env, "port");
-  const auto at = [&](const char* key) { return node.find(key)->at; };
+  const auto at = [&](const char* key) { return node.find(key)->position; };
   if (!engine.server) {
     if (takes_port && command != nullptr) {
-      problems.add(command->at, "{port} is for engines that serve\n  write: kind: server");
+      problems.add(command->position, "{port} is for engines that serve\n  write: kind: server");
     }
     return;
   }
@@ -393,7 +399,7 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
   const Node* ready = node.find("ready");
   if (ready != nullptr && ready->find("timeout") != nullptr &&
       server.ready_seconds > engine.timeout_seconds) {
-    problems.add(ready->find("timeout")->at,
+    problems.add(ready->find("timeout")->position,
                  "timeout of ready is longer than the engine's ({}), which holds start, warm-up "
                  "and load\n  write beside it: timeout: {}",
                  unit::show_duration(engine.timeout_seconds),
@@ -416,7 +422,7 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
                    "line: nothing is known of what a server prints that weir did not start");
     }
   } else if (server.url.empty() && !takes_port && !engine.command.empty()) {
-    problems.add(command->at,
+    problems.add(command->position,
                  "weir picks a port for the server: put {port} where the command takes it, as in "
                  "--port, \"{port}\", or say where it listens by url");
   }

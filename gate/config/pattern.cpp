@@ -8,10 +8,11 @@
 namespace weir::config {
 
 Result<Pattern> Pattern::compile(std::string_view expression) {
-  constexpr std::size_t k_longest = 1000;
+  constexpr std::size_t k_max_expression_bytes = 1000;
   constexpr std::int64_t k_memory = std::int64_t{4} << 20;
-  if (expression.size() > k_longest) {
-    return fail(Code::config, "the regular expression is longer than {} bytes", k_longest);
+  if (expression.size() > k_max_expression_bytes) {
+    return fail(Code::config, "the regular expression is longer than {} bytes",
+                k_max_expression_bytes);
   }
   RE2::Options options;
   options.set_log_errors(false);

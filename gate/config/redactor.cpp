@@ -42,15 +42,15 @@ bool is_word_byte(char c) {
 
 // A text in lower case, and the place in the original at which each of its bytes begins; one more
 // is its end.
-struct Spelling {
+struct DecodedText {
   std::string text;
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> source_offsets;
 };
 
-Spelling spell(std::string_view original) {
-  Spelling spelling{text::lower(original), std::vector<std::size_t>(original.size() + 1)};
-  std::iota(spelling.places.begin(), spelling.places.end(), 0);
-  return spelling;
+DecodedText decode_identity(std::string_view original) {
+  DecodedText decoded{text::lower(original), std::vector<std::size_t>(original.size() + 1)};
+  std::iota(decoded.source_offsets.begin(), decoded.source_offsets.end(), 0);
+  return decoded;
 }
 
 // Returns the value of the `digits` hexadecimal digits of `text` at `at`; nothing if it has fewer.
@@ -103,19 +103,20 @@ std::optional<Escape> read_escape(std::string_view text) {
   return std::nullopt;
 }
 
-// Returns the spelling without its escapes; nothing if it has none.
-std::optional<Spelling> unescape(const Spelling& spelling) {
-  const std::string_view from = spelling.text;
+// Returns the decoded without its escapes; nothing if it has none.
+std::optional<DecodedText> unescape(const DecodedText& decoded) {
+  const std::string_view from = decoded.text;
   if (from.find_first_of("%\\") == std::string_view::npos) return std::nullopt;
-  Spelling plain;
+  DecodedText plain;
   for (std::size_t at = 0; at < from.size();) {
     const auto escape = read_escape(from.substr(at));
     const std::string bytes = escape ? text::lower(escape->bytes) : std::string(1, from[at]);
     plain.text += bytes;
-    plain.places.insert(plain.places.end(), bytes.size(), spelling.places[at]);
+    plain.source_offsets.insert(plain.source_offsets.end(), bytes.size(),
+                                decoded.source_offsets[at]);
     at += escape ? escape->size : 1;
   }
-  plain.places.push_back(spelling.places.back());
+  plain.source_offsets.push_back(decoded.source_offsets.back());
   if (plain.text.size() == from.size()) return std::nullopt;
   return plain;
 }
@@ -164,13 +165,13 @@ Redactor::Redactor(const Settings& settings, std::string_view folder)
   for (const Aliases* aliases : {&engines_, &models_, &prompts_}) {
     for (const auto& [name, alias] : *aliases) add(alias, alias);
   }
-  std::ranges::stable_sort(words_, {}, &Word::first);
-  const auto repeated = std::ranges::unique(words_, {}, &Word::first);
-  words_.erase(repeated.begin(), repeated.end());
+  std::ranges::stable_sort(private_words_, {}, &Word::first);
+  const auto repeated = std::ranges::unique(private_words_, {}, &Word::first);
+  private_words_.erase(repeated.begin(), repeated.end());
 }
 
 void Redactor::add(const std::string& word, const std::string& alias) {
-  if (!word.empty()) words_.emplace_back(text::lower(word), alias);
+  if (!word.empty()) private_words_.emplace_back(text::lower(word), alias);
 }
 
 void Redactor::add_path(const std::string& path, const std::string& alias) {
@@ -284,8 +285,8 @@ const Redactor::Word* Redactor::find_word_at(std::string_view text, std::size_t 
   for (std::size_t size = rest.size(); size > 0;) {
     const std::string_view begin = rest.substr(0, size);
     const auto after = std::ranges::upper_bound(
-        words_, begin, {}, [](const Word& word) { return std::string_view(word.first); });
-    if (after == words_.begin()) return nullptr;
+        private_words_, begin, {}, [](const Word& word) { return std::string_view(word.first); });
+    if (after == private_words_.begin()) return nullptr;
     const auto word = std::prev(after);
     const std::string& last = word->first;
     const auto common =
@@ -300,26 +301,26 @@ const Redactor::Word* Redactor::find_word_at(std::string_view text, std::size_t 
 
 std::string Redactor::text(std::string_view original) const {
   std::string redacted(original);
-  if (words_.empty()) return redacted;
+  if (private_words_.empty()) return redacted;
   // An escaped text may hold another one.
-  constexpr int k_levels = 3;
-  for (int level = 0; level < k_levels; ++level) {
-    Spelling spelling = spell(redacted);
+  constexpr int k_max_escape_levels = 3;
+  for (int level = 0; level < k_max_escape_levels; ++level) {
+    DecodedText decoded = decode_identity(redacted);
     for (int i = 0; i < level; ++i) {
-      auto plain = unescape(spelling);
-      if (!plain) return redacted;
-      spelling = *std::move(plain);
+      std::optional<DecodedText> unescaped = unescape(decoded);
+      if (!unescaped) return redacted;
+      decoded = *std::move(unescaped);
     }
-    redacted = replace_private(redacted, spelling.text, spelling.places);
+    redacted = replace_private(redacted, decoded.text, decoded.source_offsets);
   }
   return redacted;
 }
 
-std::string Redactor::replace_private(std::string_view original, std::string_view spelling,
+std::string Redactor::replace_private(std::string_view original, std::string_view decoded,
                                       std::span<const std::size_t> places) const {
   std::string redacted;
-  for (std::size_t at = 0; at < spelling.size();) {
-    const Word* match = find_word_at(spelling, at);
+  for (std::size_t at = 0; at < decoded.size();) {
+    const Word* match = find_word_at(decoded, at);
     const std::size_t end = match == nullptr ? at + 1 : at + match->first.size();
     if (match == nullptr) {
       redacted += original.substr(places[at], places[end] - places[at]);

@@ -16,7 +16,7 @@ class Redactor {
   // `folder` is the absolute folder of the config, from which its paths count.
   Redactor(const Settings& settings, std::string_view folder);
 
-  [[nodiscard]] bool hides() const { return !words_.empty(); }
+  [[nodiscard]] bool hides() const { return !private_words_.empty(); }
   [[nodiscard]] profile::CellKey cell(profile::CellKey key) const;
   // A cell's name; any other text as text() does.
   [[nodiscard]] std::string cell_name(const std::string& name) const;
@@ -44,7 +44,7 @@ class Redactor {
   Aliases engines_, models_, prompts_;
   using Word = std::pair<std::string, std::string>;  // in lower case -> alias
   [[nodiscard]] const Word* find_word_at(std::string_view text, std::size_t at) const;
-  std::vector<Word> words_;  // by text, each once
+  std::vector<Word> private_words_;  // by text, each once
 };
 
 }  // namespace weir::config

@@ -80,7 +80,7 @@ std::vector<Change> list_changes(const Limit& from, const Limit& to) {
   compare_amounts("max", from.max, to.max, /*more_is_looser=*/true, changes);
   compare_amounts("min", from.min, to.min, /*more_is_looser=*/false, changes);
   // The mode of a limit that sets nothing has no effect.
-  if (from.mode != to.mode && (from.any() || to.any())) {
+  if (from.mode != to.mode && (from.is_set() || to.is_set())) {
     changes.push_back({"mode", std::string(verdict::to_string(from.mode)),
                        std::string(verdict::to_string(to.mode)),
                        to.mode > from.mode ? Effect::looser : Effect::tighter});
@@ -153,8 +153,8 @@ void compare_limits(const std::vector<profile::CellKey>& cells,
   const verdict::LimitTable base_limits(base), head_limits(head);
   const CellClasses classes(cells, base_limits, head_limits);
   // Both versions together can make every cell and metric a case of its own.
-  constexpr std::size_t k_most_compared = 1'000'000;
-  if (classes.list.size() * metrics.size() > k_most_compared) {
+  constexpr std::size_t k_max_comparisons = 1'000'000;
+  if (classes.list.size() * metrics.size() > k_max_comparisons) {
     proposals.push_back({"limits, in too many ways to list", "", "", Effect::looser});
     return;
   }
@@ -193,7 +193,7 @@ void compare_limits(const std::vector<profile::CellKey>& cells,
         Proposal{fmt::format("{} of {}", change.kind.empty() ? "limit" : change.kind,
                              verdict::list_some(metric_names)),
                  change.from, change.to, change.effect});
-    if (i <= verdict::k_most_proposals) proposal.about(classes.names_of(change_classes, cells));
+    if (i <= verdict::k_max_proposals) proposal.about(classes.names_of(change_classes, cells));
   }
 }
 
@@ -252,7 +252,7 @@ class RulesComparison {
   Edits take_edits() {
     std::vector<std::string> removed;
     for (const verdict::BaseCell& base_cell : edits_.cells) {
-      if (base_cell.now.empty()) removed.push_back(base_cell.cell);
+      if (base_cell.current_name.empty()) removed.push_back(base_cell.cell);
     }
     if (!removed.empty()) {
       add("cells that are not measured any more",
@@ -306,7 +306,7 @@ class RulesComparison {
       match = after_.find(*renamed);
       alike.erase(renamed);
     }
-    base_cell.now = match->first;
+    base_cell.current_name = match->first;
     const EntryEdit edit = compare_cell(before, *match->second);
     base_cell.edit = edit.hash;
     std::vector<std::string> keys;
@@ -413,7 +413,7 @@ class RulesComparison {
       for (std::size_t cell = 0; cell < fitting.size(); ++cell) {
         verdict::BaseCell& base_cell = edits_.cells[cell];
         if (!verdict::contains(fitting[cell], i)) continue;
-        if (base_cell.now.empty()) {
+        if (base_cell.current_name.empty()) {
           removed.push_back(&base_cell);
         } else {
           still_applies = true;

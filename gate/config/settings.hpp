@@ -86,7 +86,7 @@ struct ServerSettings {
   std::string metrics;    // a path of the server or a whole URL of its own metrics; "": not asked
   std::string token_env;  // the variable of weir's environment that holds its token; "": none
   // So many requests of a load may be answered otherwise than most of them are; absent: a warning.
-  std::optional<std::int64_t> most_different_outputs{};
+  std::optional<std::int64_t> max_different_outputs{};
   profile::ServedObjectives objectives;
   std::optional<double> max_divergence{};  // largest output_kl, in nats; absent: not measured
 
@@ -113,8 +113,8 @@ struct EngineSettings {
   GenericOutput generic;  // for output: generic
   std::vector<std::string> probes;
   InstructionsBy instructions = InstructionsBy::automatic;
-  Arguments profile_args;
-  Environment counted_env;
+  Arguments counted_run_args;
+  Environment counted_run_env;
   std::string kernel_names;  // pattern of shader files that name kernels without names; "": none
   std::string cuda_code;  // the library with CUDA code that the program opens by itself; "": none
   Extra extra;            // env, threads, seed on the engine
@@ -189,7 +189,7 @@ struct PromptSettings {
   std::optional<std::int64_t> requests;
   // Counted passes: all requests are queued before the server begins; unset: where that can be.
   std::optional<bool> hold{};
-  bool may_be_cached = false;                // prompts may be answered from the server's caches
+  bool allows_cached_prompts = false;        // prompts may be answered from the server's caches
   std::optional<double> duration_seconds{};  // length of a timed run, in place of `requests`
   // The rates between which the highest is looked for that keeps the engine's slo.
   std::optional<std::pair<double, double>> capacity{};

@@ -64,9 +64,9 @@ std::vector<Shard> split(const RunnerKind& kind) {
   std::vector<Piece> pieces = kind.pieces;
   std::ranges::stable_sort(pieces, std::greater(), &Piece::seconds);
   for (const Piece& piece : pieces) {
-    Shard& least = *std::ranges::min_element(shards, {}, &Shard::seconds);
-    least.cells.insert(least.cells.end(), piece.cells.begin(), piece.cells.end());
-    least.seconds += piece.seconds;
+    Shard& shortest = *std::ranges::min_element(shards, {}, &Shard::seconds);
+    shortest.cells.insert(shortest.cells.end(), piece.cells.begin(), piece.cells.end());
+    shortest.seconds += piece.seconds;
   }
   for (Shard& shard : shards) {
     shard.runner = kind.runner;

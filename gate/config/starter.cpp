@@ -88,27 +88,32 @@ std::string models_section(const StarterInput& input, const std::vector<NamedEng
 }
 
 // Returns the section `backends`: CPU and Vulkan if an engine runs there, and the first device of
-// an engine that has no CPU backend.
+// an engine that has no CPU backend. A twin (a simulated GPU) is the only backend if it is given.
 std::string backends_section(const StarterInput& input, const std::vector<NamedEngine>& all) {
-  if (!input.twin.empty()) {
-    return fmt::format("{{{0}: {{device: {1}, twin: {0}}}}}", input.twin, input.twin_device);
+  if (!input.twin_name.empty()) {
+    return fmt::format("{{{0}: {{device: {1}, twin: {0}}}}}", input.twin_name,
+                       input.imitated_device);
   }
-  std::vector<std::string> names;
-  const auto add = [&](const std::string& name) {
-    if (!holds(names, name)) names.push_back(name);
+  std::vector<std::string> backends;
+  const auto add_backend = [&](const std::string& name) {
+    if (!holds(backends, name)) backends.push_back(name);
   };
   for (const NamedEngine& engine : all) {
-    const std::size_t before = names.size();
+    const std::size_t count_before = backends.size();
     for (const Preset::Device& device : engine.preset->devices) {
-      if (device.name == "cpu" || (device.name == "vulkan" && input.has_vulkan)) add(device.name);
+      const bool is_usable = device.name == "cpu" || (device.name == "vulkan" && input.has_vulkan);
+      if (is_usable) add_backend(device.name);
     }
-    if (names.size() == before && find_named(engine.preset->devices, "cpu") == nullptr) {
-      add(engine.preset->devices.front().name);
+    const bool has_cpu = find_named(engine.preset->devices, "cpu") != nullptr;
+    if (backends.size() == count_before && !has_cpu) {
+      add_backend(engine.preset->devices.front().name);
     }
   }
-  if (all.empty()) names = {"cpu"};
-  if (all.empty() && input.has_vulkan) names.emplace_back("vulkan");
-  return fmt::format("{{{}: {{}}}}", text::join(names, ": {}, "));
+  if (all.empty()) {
+    add_backend("cpu");
+    if (input.has_vulkan) add_backend("vulkan");
+  }
+  return fmt::format("{{{}: {{}}}}", text::join(backends, ": {}, "));
 }
 
 // Repository of the GitHub Action and the releases.
@@ -141,7 +146,7 @@ std::string yaml_quoted(std::string_view text) {
 
 std::string fresh_name(std::string_view wanted, std::string_view fallback,
                        std::set<std::string>& used_names) {
-  constexpr std::size_t k_longest = 56;  // leaves room for a number
+  constexpr std::size_t k_max_name_length = 56;  // leaves room for a number
   std::string name;
   for (const char c : wanted) {
     const bool may_begin = text::is_alphanumeric(c);
@@ -151,7 +156,7 @@ std::string fresh_name(std::string_view wanted, std::string_view fallback,
     } else if (!name.empty() && name.back() != '-') {
       name += '-';
     }
-    if (name.size() == k_longest) break;
+    if (name.size() == k_max_name_length) break;
   }
   while (!name.empty() && name.back() == '-') name.pop_back();
   if (name.empty()) name = fallback;
@@ -174,7 +179,7 @@ std::string starter_config(const StarterInput& input) {
                                    {"backends", backends_section(input, all)}});
 }
 
-std::string missing_build(const std::string& program) {
+std::string build_hint(const std::string& program) {
   return fmt::format(
       "the runner has no {} unless a step gets it: \"build:\" is missing in weir.yaml", program);
 }
@@ -200,7 +205,7 @@ std::vector<std::string> setup_steps(const StarterCi& ci, const std::string& fil
                     shell_word(fmt::format("::error title=weir::{}: {} {}", file, what, place))));
   };
   for (const std::string& program : ci.programs) {
-    if (script) lines.push_back("# " + missing_build(program));
+    if (script) lines.push_back("# " + build_hint(program));
     require("command -v " + shell_word(program) + " >/dev/null", program,
             "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
   }

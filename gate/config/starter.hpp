@@ -26,7 +26,7 @@ struct StarterInput {
   bool has_probes = true;              // weir's probes lie where this program finds them
   std::string build{};  // command that seems to build programs here, as a YAML list; "": unknown
   // The only backend: a simulated GPU by its name, and the device that it stands for. "": none.
-  std::string twin{}, twin_device{};
+  std::string twin_name{}, imitated_device{};
 };
 
 // Text that parse_settings reads and expand() makes at least one cell of, for any input.
@@ -55,7 +55,7 @@ struct StarterCi {
 };
 
 // "the runner has no ./bench unless …".
-[[nodiscard]] std::string missing_build(const std::string& program);
+[[nodiscard]] std::string build_hint(const std::string& program);
 
 // Both measure counts only, compared with a base if there is one. They fail until somebody fills in
 // how each of `programs` is built and how each of `models` is fetched.

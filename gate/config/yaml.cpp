@@ -15,11 +15,11 @@ namespace {
 // expansion thus stop at their limit, before the parser recurses further. (The scanner itself is
 // linear even on a megabyte of open brackets.)
 struct ParseError {
-  Place at;
+  TextPosition position;
   std::string message;
 };
 
-Place to_place(const YAML::Mark& mark) {
+TextPosition to_place(const YAML::Mark& mark) {
   if (mark.line < 0) return {};
   return {mark.line + 1, mark.column + 1};
 }
@@ -51,9 +51,9 @@ class Builder final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     Node node = text_node(value, to_place(mark));
-    node.quoted = is_quoted(tag, node.at);
+    node.quoted = is_quoted(tag, node.position);
     if (value.find('\0') != std::string::npos) {
-      throw ParseError{node.at, "a NUL character cannot be part of a text"};
+      throw ParseError{node.position, "a NUL character cannot be part of a text"};
     }
     finish(std::move(node), {1, value.size(), 1}, anchor);
   }
@@ -66,7 +66,7 @@ class Builder final : public YAML::EventHandler {
     const auto& [node, size] = *anchored;
     count(size, to_place(mark));
     Node copy = node;
-    copy.at = to_place(mark);
+    copy.position = to_place(mark);
     attach(std::move(copy), size);
   }
 
@@ -89,20 +89,20 @@ class Builder final : public YAML::EventHandler {
     YAML::anchor_t anchor = YAML::NullAnchor;
     bool has_key = false;
     std::string key;
-    Place key_at;
+    TextPosition key_position;
     std::set<std::string> keys;
   };
 
   // Returns true for the tag of a quoted scalar. yaml-cpp gives "?" for plain and "!" for quoted
   // scalars; all other tags are refused.
-  static bool is_quoted(const std::string& tag, Place at) {
+  static bool is_quoted(const std::string& tag, TextPosition at) {
     if (tag.empty() || tag == "?") return false;
     if (tag == "!" || tag == "tag:yaml.org,2002:str") return true;
     throw ParseError{at, fmt::format("tags are not used here (\"{}\")", text::printable(tag))};
   }
 
   // Adds `size` to the totals; throws if a limit is exceeded.
-  void count(const Size& size, Place at) {
+  void count(const Size& size, TextPosition at) {
     nodes_ += size.nodes;
     bytes_ += size.bytes;
     if (nodes_ > limits_.nodes || bytes_ > limits_.text_bytes) {
@@ -119,11 +119,11 @@ class Builder final : public YAML::EventHandler {
              YAML::anchor_t anchor) {
     Open open;
     open.node.kind = kind;
-    open.node.at = to_place(mark);
+    open.node.position = to_place(mark);
     open.size = {1, 0, 1};
     open.anchor = anchor;
-    if (tag != "!") static_cast<void>(is_quoted(tag, open.node.at));
-    count(open.size, open.node.at);
+    if (tag != "!") static_cast<void>(is_quoted(tag, open.node.position));
+    count(open.size, open.node.position);
     open_.push_back(std::move(open));
   }
 
@@ -135,7 +135,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   void finish(Node node, Size size, YAML::anchor_t anchor) {
-    count(size, node.at);
+    count(size, node.position);
     remember(anchor, node, size);
     attach(std::move(node), size);
   }
@@ -164,19 +164,19 @@ class Builder final : public YAML::EventHandler {
       take_key(open, node);
     } else {
       open.has_key = false;
-      open.node.entries.push_back({std::move(open.key), open.key_at, std::move(node)});
+      open.node.entries.push_back({std::move(open.key), open.key_position, std::move(node)});
     }
   }
 
   static void take_key(Open& open, const Node& node) {
-    if (node.kind != Node::Kind::scalar) throw ParseError{node.at, "a key must be a text"};
+    if (node.kind != Node::Kind::scalar) throw ParseError{node.position, "a key must be a text"};
     if (!open.keys.insert(node.text).second) {
-      throw ParseError{node.at,
+      throw ParseError{node.position,
                        fmt::format("\"{}\" stands here twice", text::printable(node.text))};
     }
     open.has_key = true;
     open.key = node.text;
-    open.key_at = node.at;
+    open.key_position = node.position;
   }
 
   const YamlLimits limits_;
@@ -209,14 +209,14 @@ std::size_t first_bad_byte(std::string_view text) {
   return std::string_view::npos;
 }
 
-Place byte_place(std::string_view text, std::size_t at) {
+TextPosition byte_place(std::string_view text, std::size_t at) {
   const std::string_view before = text.substr(0, at);
   const std::size_t line_begins = before.rfind('\n') + 1;  // npos + 1 is 0
   return {static_cast<int>(std::ranges::count(before, '\n')) + 1,
           static_cast<int>(at - line_begins) + 1};
 }
 
-tl::unexpected<Error> fail_at(std::string_view file, Place at, std::string_view message) {
+tl::unexpected<Error> fail_at(std::string_view file, TextPosition at, std::string_view message) {
   return fail(Code::config, "{}:{}:{}: {}", file, at.line, at.column, message);
 }
 
@@ -251,7 +251,7 @@ Result<Node> parse_yaml(std::string_view text, std::string_view file, const Yaml
     }
     return builder.take_root();
   } catch (const ParseError& stop) {
-    return fail_at(file, stop.at, stop.message);
+    return fail_at(file, stop.position, stop.message);
   } catch (const YAML::Exception& error) {
     return fail_at(file, to_place(error.mark), "not YAML: " + text::printable(error.msg));
   } catch (const std::exception& error) {

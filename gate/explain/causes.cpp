@@ -64,10 +64,10 @@ struct Group {
   }
   // Moves the members of `other` here, and its subjects up to a limit.
   void take(Group& other) {
-    constexpr std::size_t k_most = 16;
+    constexpr std::size_t k_max_subjects = 16;
     std::ranges::move(std::exchange(other.members, {}), std::back_inserter(members));
     for (Subject& theirs : std::exchange(other.subjects, {})) {
-      if (subjects.size() < k_most && !holds(subjects, theirs)) {
+      if (subjects.size() < k_max_subjects && !holds(subjects, theirs)) {
         subjects.push_back(std::move(theirs));
       }
     }
@@ -183,7 +183,7 @@ void keep_ops(std::vector<std::string>& names) {
 // Returns the headline that all findings share, or else one made of the kind and of the works that
 // all of them name.
 std::string cause_headline(const Group& group, const Names& common_names) {
-  constexpr std::size_t k_most_names = 3;
+  constexpr std::size_t k_max_names = 3;
   std::string shared = common_text(group, &Finding::headline);
   const FindingKind* kind = find_named(k_finding_kinds, group.kind());
   if (!shared.empty()) return shared;
@@ -198,7 +198,7 @@ std::string cause_headline(const Group& group, const Names& common_names) {
   if (is_move(group.kind())) {
     keep_ops(names);
   }
-  if (names.size() > k_most_names) names.resize(k_most_names);
+  if (names.size() > k_max_names) names.resize(k_max_names);
   for (std::string& name : names) name = safe_name(name);
   const std::string& what = group.subject().what;
   if (!what.empty()) names.insert(names.begin(), safe_name(readable_name(what)));
@@ -237,8 +237,8 @@ std::vector<Carried> find_carriers(const Group& group) {
       carried.failed += judgement.verdict == Outcome::fail ? 1 : 0;
       if (!judgement.baseline || !judgement.current) continue;
       const double change = *judgement.current - *judgement.baseline;
-      carrier.least = carrier.cells == 0 ? change : std::min(carrier.least, change);
-      carrier.most = carrier.cells == 0 ? change : std::max(carrier.most, change);
+      carrier.min_change = carrier.cells == 0 ? change : std::min(carrier.min_change, change);
+      carrier.max_change = carrier.cells == 0 ? change : std::max(carrier.max_change, change);
       ++carrier.cells;
     }
   }
@@ -254,7 +254,7 @@ std::vector<Carried> find_carriers(const Group& group) {
 // Returns the other kinds of findings in these cells, the most frequent first. Kinds that any
 // change brings along are left out.
 std::vector<std::string> other_kinds(const Group& group) {
-  constexpr std::size_t k_most = 3;
+  constexpr std::size_t k_max_counts_listed = 3;
   constexpr std::array k_outcomes = {kind::memory_changed, kind::fixed_cost_changed,
                                      kind::code_changed,   kind::made_late,
                                      kind::count_changed,  kind::time_changed};
@@ -273,23 +273,23 @@ std::vector<std::string> other_kinds(const Group& group) {
     }
   }
   std::ranges::stable_sort(counts, std::greater(), [](const auto& entry) { return entry.second; });
-  if (counts.size() > k_most) counts.resize(k_most);
+  if (counts.size() > k_max_counts_listed) counts.resize(k_max_counts_listed);
   return collect<std::string>(counts, [](const auto& entry) { return entry.first->sentence; });
 }
 
 // Describes the cause that a group stands for, without its cells.
 verdict::Cause make_cause(const Group& group) {
-  constexpr std::size_t k_most_carriers = 3, k_most_ops = 16;
+  constexpr std::size_t k_max_carriers = 3, k_max_ops = 16;
   verdict::Cause cause;
   Names names = count_names(group);
   cause.kind = group.kind();
   cause.headline = cause_headline(group, names);
   cause.ops = std::move(names.all);
-  if (cause.ops.size() > k_most_ops) cause.ops.resize(k_most_ops);
+  if (cause.ops.size() > k_max_ops) cause.ops.resize(k_max_ops);
   const std::vector<Carried> carried = find_carriers(group);
   std::set<std::string> bases;  // per token and per prefill they say the same
   for (const Carried& entry : carried) {
-    if (cause.carriers.size() == k_most_carriers || entry.carrier.cells == 0) break;
+    if (cause.carriers.size() == k_max_carriers || entry.carrier.cells == 0) break;
     if (bases.insert(entry.metric.base).second) cause.carriers.push_back(entry.carrier);
   }
   cause.follow = std::ssize(carried) - std::ssize(cause.carriers);

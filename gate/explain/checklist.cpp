@@ -33,8 +33,9 @@ std::vector<double> values_after(const Evidence& evidence, const std::string& me
   if (const MetricValue* value = look_up(evidence.after.metrics, metric)) {
     return value->tokens.empty() ? std::vector{value->value()} : value->tokens;
   }
-  const double* unjudged = look_up(evidence.unjudged, metric);
-  return unjudged == nullptr ? std::vector<double>() : std::vector{*unjudged};
+  const double* nothing_judged_reason = look_up(evidence.nothing_judged_reason, metric);
+  return nothing_judged_reason == nullptr ? std::vector<double>()
+                                          : std::vector{*nothing_judged_reason};
 }
 
 // The selected ones of several values.
@@ -43,13 +44,13 @@ struct Selection {
   std::size_t total = 0;  // values to select from
 
   [[nodiscard]] bool none() const { return values.empty(); }
-  [[nodiscard]] double least() const { return std::ranges::min(values); }
-  [[nodiscard]] double most() const { return std::ranges::max(values); }
+  [[nodiscard]] double min_value() const { return std::ranges::min(values); }
+  [[nodiscard]] double max_value() const { return std::ranges::max(values); }
   // Returns "5" if all are selected, else "5 syncs/token in one of 2 tokens" or "5 to 7 in 3 of 8
   // tokens".
   [[nodiscard]] std::string text(const std::string& unit = "") const {
-    std::string result = fmt::format("{:g}", least());
-    if (most() > least()) result += fmt::format(" to {:g}", most());
+    std::string result = fmt::format("{:g}", min_value());
+    if (max_value() > min_value()) result += fmt::format(" to {:g}", max_value());
     result += unit.empty() ? "" : " " + unit;
     if (values.size() == total) return result;
     const std::string tokens = values.size() == 1 ? "one" : std::to_string(values.size());
@@ -66,13 +67,15 @@ Selection select_values(const std::vector<double>& values,
 
 // Checks that a count is at most the upper end of its usual range, in each token.
 Check check_limit(const CheckInput& input, const std::string& metric, const std::string& label) {
-  const double most = look_up(input.options.bands, metric, Band()).good_to.value_or(0);
-  const std::string question =
-      most > 0 ? fmt::format("{}: {:g} a token or fewer", label, most) : label + " a token";
+  const double good_limit = look_up(input.options.bands, metric, Band()).good_to.value_or(0);
+  const std::string question = good_limit > 0
+                                   ? fmt::format("{}: {:g} a token or fewer", label, good_limit)
+                                   : label + " a token";
   const auto values = values_after(input.evidence, metric);
   if (values.empty()) return {question, Answer::unknown, "not counted"};
-  if (most <= 0) return {question, Answer::unknown, "no band for it"};
-  const Selection too_high = select_values(values, [&](double value) { return value > most; });
+  if (good_limit <= 0) return {question, Answer::unknown, "no band for it"};
+  const Selection too_high =
+      select_values(values, [&](double value) { return value > good_limit; });
   if (!too_high.none()) return {question, Answer::wrong, too_high.text()};
   const Selection zero = select_values(values, [](double value) { return value == 0; });
   if (!zero.none() && metric == "syncs_per_token") {
@@ -145,8 +148,7 @@ Check check_fallbacks(const CheckInput& input) {
 }
 
 Check check_baseline(const CheckInput& input) {
-  if (input.evidence.has_one_side)
-    return wrong("there is none: weir explain BASE THIS compares two");
+  if (input.evidence.is_alone) return wrong("there is none: weir explain BASE THIS compares two");
   if (!input.evidence.gate) return fine("both sides are here");
   const Outcome outcome = input.evidence.gate->cell;
   if (outcome == Outcome::new_) return wrong("there is none: the cell is new");
@@ -158,11 +160,11 @@ Check check_baseline(const CheckInput& input) {
 
 // Returns "RMS_NORM+MUL 9 times a token, MUL_MAT+ADD 7".
 std::string rows_text(const std::vector<Fusible::Row>& rows, unit::Scope scope) {
-  constexpr std::size_t k_most = 4;
+  constexpr std::size_t k_max_rows_listed = 4;
   const auto row_text = [&](const Fusible::Row& row) {
     return row.ops + " " + frequency_text(row.times, scope);
   };
-  return verdict::list_some(collect<std::string>(rows, row_text), k_most);
+  return verdict::list_some(collect<std::string>(rows, row_text), k_max_rows_listed);
 }
 
 // Checks that ops in a row run as one kernel where engines can fuse them.
@@ -185,8 +187,8 @@ Check check_fusions(const CheckInput& input) {
   }
   // Names do not show which ops a kernel of the CPU joins.
   const bool kernels_have_names = input.evidence.device != "cpu";
-  if (input.evidence.has_one_side && !fusible) return unknown(std::string(k_no_baseline));
-  if (!input.evidence.has_one_side && kernels_have_names &&
+  if (input.evidence.is_alone && !fusible) return unknown(std::string(k_no_baseline));
+  if (!input.evidence.is_alone && kernels_have_names &&
       (input.evidence.kernels_known || (gate && gate->kernels == Outcome::pass))) {
     return fine("as much as before");
   }
@@ -205,8 +207,8 @@ Check check_quantizations(const Options& options) {
 
 Check check_batching(const CheckInput& input) {
   if (input.has_finding(kind::batching_lost)) return wrong("batching was lost");
-  if (input.evidence.has_one_side) return unknown(std::string(k_no_baseline));
-  if (counted(input.evidence, "barriers")) return fine("as much as before");
+  if (input.evidence.is_alone) return unknown(std::string(k_no_baseline));
+  if (both_sides_count(input.evidence, "barriers")) return fine("as much as before");
   return unknown("barriers were not counted on both sides");
 }
 
@@ -248,18 +250,18 @@ std::vector<Hint> find_hints(const Evidence& evidence, const Bands& bands) {
               ? fmt::format("; {:g} to {:g} are usual", *band.good_from, *band.good_to)
               : "";
       hints.push_back(
-          {name, high.most(),
+          {name, high.max_value(),
            fmt::format("{} is high (more than {:g}){}.", high.text(label), *band.high, usual)});
     }
     const Selection low =
         select_values(values, [&](double value) { return band.low && value < *band.low; });
     if (low.none()) continue;
-    const bool no_syncs = low.least() == 0 && metric->base == "syncs";
+    const bool no_syncs = low.min_value() == 0 && metric->base == "syncs";
     const char* reasons = metric->base == "barriers"
                               ? "well fused, a small model, work that runs elsewhere, or "
                                 "synchronization that is missing"
                               : "well fused, a small model, or work that runs elsewhere";
-    hints.push_back({name, low.least(),
+    hints.push_back({name, low.min_value(),
                      no_syncs ? low.text(label) + ": suspicious, for a token has to be waited for."
                               : fmt::format("{} is low (less than {:g}): {}.", low.text(label),
                                             *band.low, reasons)});

@@ -5,7 +5,7 @@
 namespace weir::explain {
 namespace {
 
-using Entry = Board::Entry;
+using Entry = ExplainState::Entry;
 
 // Returns true if everything else that changed follows from this finding. Work that moved to the
 // CPU changes fusions around it, kernels and memory; a cache changes which kernels read it.
@@ -29,9 +29,9 @@ bool owns_kernels(const Entry& entry) {
 }
 
 // Returns true if all parts of a kernel that ran as one run on the device.
-bool has_parts_on_device(const Board& board, const Entry& entry) {
+bool has_parts_on_device(const ExplainState& state, const Entry& entry) {
   WorkChanges joined, parts;
-  for (const WorkChange& kernel : board.differences.kernels) {
+  for (const WorkChange& kernel : state.differences.kernels) {
     if (!holds(entry.items, "kernel " + kernel.name)) continue;
     WorkChanges& side = kernel.is_increase() ? parts : joined;
     side.push_back(&kernel);
@@ -44,10 +44,10 @@ bool has_parts_on_device(const Board& board, const Entry& entry) {
 
 // Returns true if `entry` is a cause of its own beside work that left the device: kernels that
 // stayed there run more often, or run apart.
-bool is_independent(const Board& board, const Entry& entry, const Entry& first) {
+bool is_independent(const ExplainState& state, const Entry& entry, const Entry& first) {
   if (first.finding.kind != kind::work_moved_to_cpu) return false;
   if (entry.finding.kind == kind::batching_lost) return owns_kernels(entry);
-  return entry.finding.kind == kind::fusion_lost && has_parts_on_device(board, entry);
+  return entry.finding.kind == kind::fusion_lost && has_parts_on_device(state, entry);
 }
 
 // Returns true if a CPU step in each layer (`first`) explains where the graph is cut.
@@ -57,9 +57,9 @@ bool is_cut_by(const Entry& entry, const Entry& first) {
 }
 
 // Returns true if this finding is an outcome of the first one.
-bool follows(const Board& board, const Entry& entry, const Entry& first) {
+bool follows(const ExplainState& state, const Entry& entry, const Entry& first) {
   constexpr std::array k_unrelated = {kind::threads_changed, kind::served_changed};
-  if (entry.finding.also || is_independent(board, entry, first)) return false;
+  if (entry.finding.also || is_independent(state, entry, first)) return false;
   return entry.rank >= 2 || is_cut_by(entry, first) ||
          (is_cause_of_all(first) && !holds(k_unrelated, entry.finding.kind));
 }
@@ -72,12 +72,12 @@ bool may_explain(const Finding& finding, bool is_slower) {
 }
 
 // Returns the metrics that changed beyond their noise, or that the gate called changed.
-std::map<std::string, unit::Metric> changed_metrics(const Board& board) {
+std::map<std::string, unit::Metric> changed_metrics(const ExplainState& state) {
   std::map<std::string, unit::Metric> metrics;
-  for (const auto& [name, change] : board.evidence.gate->changed) {
+  for (const auto& [name, change] : state.evidence.gate->changed) {
     metrics.emplace(name, change.metric);
   }
-  for (const auto& [name, change] : board.differences.moved) metrics.emplace(name, change.metric);
+  for (const auto& [name, change] : state.differences.moved) metrics.emplace(name, change.metric);
   return metrics;
 }
 
@@ -86,17 +86,17 @@ class Owners {
  public:
   // Assigns items to the findings that claim them, then the counts of kernels, then items without a
   // finding.
-  explicit Owners(Board& board) : board_(board), first_(&find_leader(board.entries)) {
-    for (Entry& entry : board.entries) {
+  explicit Owners(ExplainState& state) : state_(state), first_(&find_leader(state.entries)) {
+    for (Entry& entry : state.entries) {
       for (const std::string& item : entry.items) by_item_[item] = &entry;
       if (kernels_ == nullptr && owns_kernels(entry)) kernels_ = &entry;
     }
     if (is_cause_of_all(*first_)) kernels_ = first_;
-    for (Entry& entry : board.entries) {
-      if (is_independent(board, entry, *first_)) kernels_ = &entry;
+    for (Entry& entry : state.entries) {
+      if (is_independent(state, entry, *first_)) kernels_ = &entry;
     }
     own_counts_of_kernels();
-    for (const std::string& item : board.unattributed_items) {
+    for (const std::string& item : state.unattributed_items) {
       // Barriers stand between dispatches.
       Entry* dispatches = item == "barriers" ? look_up(by_item_, "dispatches", nullptr) : nullptr;
       by_item_.try_emplace(item, dispatches != nullptr ? dispatches : first_);
@@ -131,11 +131,11 @@ class Owners {
   // Assigns dispatches to the finding whose kernels make up most of their change. On the CPU ops
   // take the place of dispatches.
   void own_counts_of_kernels() {
-    const bool cpu = board_.evidence.device == "cpu";
+    const bool cpu = state_.evidence.device == "cpu";
     const char* base = cpu ? "cpu_ops" : "dispatches";
-    const double change = board_.differences.count(base).value();
+    const double change = state_.differences.count(base).value();
     std::map<const Entry*, double> shares;  // in the direction of the change
-    for (const WorkChange& kernel : board_.differences.kernels) {
+    for (const WorkChange& kernel : state_.differences.kernels) {
       const Entry* owner = look_up(by_item_, "kernel " + kernel.name, nullptr);
       shares[owner] += kernel.delta().value() * (change < 0 ? -1 : 1);
     }
@@ -143,8 +143,8 @@ class Owners {
     const bool is_contradicted = current != nullptr && look_up(shares, current, 0) < 0;
     if (change == 0 || (cpu ? current != nullptr : !is_contradicted)) return;
     const auto share = [&](const Entry& entry) { return look_up(shares, &entry, 0); };
-    const auto most = std::ranges::max_element(board_.entries, {}, share);
-    if (share(*most) > 0) by_item_[base] = &*most;
+    const auto largest_share = std::ranges::max_element(state_.entries, {}, share);
+    if (share(*largest_share) > 0) by_item_[base] = &*largest_share;
   }
 
   [[nodiscard]] Entry* of_work(const std::string& name) const {
@@ -154,10 +154,10 @@ class Owners {
 
   // Returns the first finding that may explain a time.
   [[nodiscard]] Entry* of_time(const unit::Metric& metric) const {
-    const double* ratio = look_up(board_.differences.times, metric.name);
+    const double* ratio = look_up(state_.differences.times, metric.name);
     if (ratio == nullptr) return nullptr;
     const bool slower = (metric.better == unit::Better::lower) == (*ratio > 1);
-    return find_first(board_.entries, [&](const Entry& entry) {
+    return find_first(state_.entries, [&](const Entry& entry) {
       const Finding& finding = entry.finding;
       if (finding.also) return false;
       if (finding.kind == kind::time_changed) return true;
@@ -169,7 +169,7 @@ class Owners {
     });
   }
 
-  Board& board_;
+  ExplainState& state_;
   Entry* first_;
   Entry* kernels_ = nullptr;  // the first that explains any
   std::map<std::string, Entry*> by_item_;
@@ -183,19 +183,19 @@ void add_claim(Entry* owner, const std::string& judgement) {
 
 // Lets each finding claim the metrics that it explains. A finding that follows from the first one
 // passes its claims on.
-void add_claims(Board& board) {
-  if (!board.evidence.gate || board.entries.empty()) return;
-  const Owners owners(board);
-  for (const auto& [name, metric] : changed_metrics(board)) {
+void add_claims(ExplainState& state) {
+  if (!state.evidence.gate || state.entries.empty()) return;
+  const Owners owners(state);
+  for (const auto& [name, metric] : changed_metrics(state)) {
     add_claim(owners.of_metric(metric), name);
   }
-  if (!board.differences.kernels.empty()) add_claim(owners.of_kernels(), "kernels");
-  if (!board.evidence.code.empty()) add_claim(owners.of_code(), "kernel_code");
-  const bool misplaced = board.evidence.gate->placement == verdict::Outcome::fail;
-  if (misplaced || !board.differences.cpu_ops.empty()) add_claim(owners.of("cpu_ops"), "placement");
+  if (!state.differences.kernels.empty()) add_claim(owners.of_kernels(), "kernels");
+  if (!state.evidence.code.empty()) add_claim(owners.of_code(), "kernel_code");
+  const bool misplaced = state.evidence.gate->placement == verdict::Outcome::fail;
+  if (misplaced || !state.differences.cpu_ops.empty()) add_claim(owners.of("cpu_ops"), "placement");
   Entry& first = owners.leader();
-  for (Entry& entry : board.entries) {
-    if (&entry == &first || !follows(board, entry, first)) continue;
+  for (Entry& entry : state.entries) {
+    if (&entry == &first || !follows(state, entry, first)) continue;
     std::ranges::move(std::exchange(entry.finding.claims, {}),
                       std::back_inserter(first.finding.claims));
   }

@@ -15,7 +15,7 @@ namespace weir::explain {
 namespace {
 
 constexpr std::string_view k_constant = "constant ";
-constexpr std::size_t k_most_shown = 6, k_most_in_headline = 3, k_most_pairs = 32;
+constexpr std::size_t k_max_changes_shown = 6, k_max_changes_in_headline = 3, k_max_pairs = 32;
 
 // One side's code: its options, and the facts that its SPIR-V states under them.
 struct CodeSide {
@@ -142,7 +142,7 @@ class CodeComparison {
     CodeChanges result;
     if (lines_.empty()) return result;
     const std::size_t first = std::clamp<std::size_t>(
-        lines_of_kinds_ > 0 ? lines_of_kinds_ : lines_before_code_, 1, k_most_in_headline);
+        lines_of_kinds_ > 0 ? lines_of_kinds_ : lines_before_code_, 1, k_max_changes_in_headline);
     const auto rest = lines_.begin() + static_cast<std::ptrdiff_t>(first);
     result.headline = text::join(std::vector<std::string>(lines_.begin(), rest));
     result.lines.assign(rest, lines_.end());
@@ -193,7 +193,7 @@ class CodeComparison {
                   const std::string& prefix) {
     const auto texts = collect<std::string>(changed_counts(counts_before, counts_after, prefix),
                                             &CountChange::text);
-    if (!texts.empty()) add_line(verdict::list_some(texts, k_most_shown));
+    if (!texts.empty()) add_line(verdict::list_some(texts, k_max_changes_shown));
   }
   // Adds the texts that only one side has, as one line.
   void add_sets(const std::string& label, const std::set<std::string>& values_before,
@@ -201,8 +201,9 @@ class CodeComparison {
     std::vector<std::string> removed, added, parts;
     std::ranges::set_difference(values_before, values_after, std::back_inserter(removed));
     std::ranges::set_difference(values_after, values_before, std::back_inserter(added));
-    if (!removed.empty()) parts.push_back("gone: " + verdict::list_some(removed, k_most_shown));
-    if (!added.empty()) parts.push_back("new: " + verdict::list_some(added, k_most_shown));
+    if (!removed.empty())
+      parts.push_back("gone: " + verdict::list_some(removed, k_max_changes_shown));
+    if (!added.empty()) parts.push_back("new: " + verdict::list_some(added, k_max_changes_shown));
     if (!parts.empty()) add_line(label + " " + text::join(parts, "; "));
   }
 
@@ -224,8 +225,8 @@ bool same_code(const KernelCode& a, const KernelCode& b) {
 // Compares options, constants and SPIR-V of two pieces of code.
 CodeChanges code_changes(const KernelCode& before, const KernelCode& after) {
   const bool same_source = !before.source.empty() && before.source == after.source;
-  const auto find_words = [&](const KernelCode& code, const KernelCode& other_code) {
-    return code.words.empty() && same_source ? other_code.words : code.words;
+  const auto find_words = [&](const KernelCode& code, const KernelCode& other_side) {
+    return code.words.empty() && same_source ? other_side.words : code.words;
   };
   const auto words_before = find_words(before, after), words_after = find_words(after, before);
   CodeComparison comparison(CodeSide(before, words_before), CodeSide(after, words_after));
@@ -233,9 +234,10 @@ CodeChanges code_changes(const KernelCode& before, const KernelCode& after) {
   comparison.add_options();
   comparison.add_code();
   const bool both_known = !words_before.empty() && !words_after.empty();
-  const bool differs = both_known ? !std::ranges::equal(words_before, words_after)
-                                  : !before.source.empty() && !after.source.empty() && !same_source;
-  if (differs && !comparison.reported_code()) {
+  const bool sides_differ = both_known
+                                ? !std::ranges::equal(words_before, words_after)
+                                : !before.source.empty() && !after.source.empty() && !same_source;
+  if (sides_differ && !comparison.reported_code()) {
     comparison.add_line(both_known
                             ? "the same instructions, with other operands or in another order"
                             : "other SPIR-V");
@@ -257,17 +259,17 @@ std::vector<CodeChanges> code_changes(std::vector<KernelCode> before,
     return true;
   });
   std::vector<CodeChanges> all;
-  for (; !before.empty() && !after.empty() && all.size() < k_most_pairs; before.pop_back()) {
+  for (; !before.empty() && !after.empty() && all.size() < k_max_pairs; before.pop_back()) {
     // Pairs it with the code that differs least.
     std::vector<CodeChanges> candidates;
     for (const KernelCode& partner : after) {
       candidates.push_back(code_changes(before.back(), partner));
     }
-    const auto least = std::ranges::min_element(candidates, {}, [](const CodeChanges& changes) {
+    const auto smallest = std::ranges::min_element(candidates, {}, [](const CodeChanges& changes) {
       return changes.lines.size() + changes.headline.size() / 32;
     });
-    after.erase(after.begin() + (least - candidates.begin()));
-    all.push_back(std::move(*least));
+    after.erase(after.begin() + (smallest - candidates.begin()));
+    all.push_back(std::move(*smallest));
   }
   return all;
 }

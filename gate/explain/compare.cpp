@@ -34,14 +34,14 @@ struct WorkRows {
   std::vector<WorkRow> rows;
   std::map<std::string, ComparedOp> buffers;  // by label
   std::vector<MetricChange> metrics;          // with `a` filled in
-  std::vector<std::string> doubts;
+  std::vector<std::string> warnings;
 };
 
 using observed::Observed;
 using observed::ObservedOp;
 using profile::Profile;
 
-constexpr std::size_t k_most_doubts = 8;  // a document may report more
+constexpr std::size_t k_max_warnings = 8;  // a document may report more
 
 // Adds `value` to `sum`; nothing if either is absent.
 void add(std::optional<double>& sum, const std::optional<double>& value) {
@@ -65,8 +65,8 @@ ComparedInput describe_input(const Observed& observed) {
 }
 
 std::vector<std::string> first_warnings(const std::vector<std::string>& warnings) {
-  const auto most = static_cast<std::ptrdiff_t>(std::min(warnings.size(), k_most_doubts));
-  return {warnings.begin(), warnings.begin() + most};
+  const auto shown_count = static_cast<std::ptrdiff_t>(std::min(warnings.size(), k_max_warnings));
+  return {warnings.begin(), warnings.begin() + shown_count};
 }
 
 // Parses an op of the CPU as a profile names it: "MUL_MAT q8_0,f32->f32 256x64,256->64".
@@ -112,9 +112,9 @@ WorkRows read_rows(const Observed& observed, const Basis& shared, bool by_kernel
     }
   }
   for (const std::string& error : first_warnings(observed.errors)) {
-    result.doubts.push_back("it reports an error: " + error);
+    result.warnings.push_back("it reports an error: " + error);
   }
-  std::ranges::move(first_warnings(observed.warnings), std::back_inserter(result.doubts));
+  std::ranges::move(first_warnings(observed.warnings), std::back_inserter(result.warnings));
   const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
   for (const observed::BuffersPerToken& buffer : buffers.labels) {
     result.buffers[buffer.label] = {{buffer.label}, {}, {}, {}, buffer.buffers.value(),
@@ -175,9 +175,9 @@ WorkRows read_rows(const Profile& profile) {
     }
   }
   for (const std::string& error : first_warnings(profile.errors)) {
-    result.doubts.push_back("it has an error: " + error);
+    result.warnings.push_back("it has an error: " + error);
   }
-  std::ranges::move(first_warnings(profile.warnings), std::back_inserter(result.doubts));
+  std::ranges::move(first_warnings(profile.warnings), std::back_inserter(result.warnings));
   const bool cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->runs_disagree) {
     result.per = kernel_unit(*profile.kernels);
@@ -189,7 +189,7 @@ WorkRows read_rows(const Profile& profile) {
       result.rows.push_back(std::move(row));
     }
   } else if (profile.kernels) {
-    result.doubts.emplace_back("runs of one length disagree about kernels: they are left out");
+    result.warnings.emplace_back("runs of one length disagree about kernels: they are left out");
   }
   if (cpu) return result;
   for (const auto& [op, count] : profile.placement.cpu_ops) {
@@ -232,13 +232,13 @@ bool can_compare(const RowPair& rows, std::size_t index) {
 // Returns the parts whose names say that the same work is done in a second place: "lm_head_gemv"
 // beside "gemv". The other side may lack that work.
 std::set<std::string> find_other_places(const RowPair& rows) {
-  constexpr std::size_t k_longest = 512;
+  constexpr std::size_t k_max_name_length = 512;
   std::set<std::string> places;
   for (const Rows& side_rows : {rows.a, rows.b}) {
     std::set<std::string_view> names;
     for (const WorkRow* row : side_rows) names.insert(row->name);
     for (const WorkRow* row : side_rows) {
-      const std::string_view name = std::string_view(row->name).substr(0, k_longest);
+      const std::string_view name = std::string_view(row->name).substr(0, k_max_name_length);
       for (std::size_t underscore = name.find('_'); underscore != name.npos;
            underscore = name.find('_', underscore + 1)) {
         if (names.contains(name.substr(underscore + 1))) places.insert(row->role.part);
@@ -314,7 +314,7 @@ Shift classify_change(const OpChange& op) {
   if (op.a->calls && op.b->calls && !as_often(*op.a->calls, *op.b->calls)) {
     return *op.b->calls > *op.a->calls ? Shift::more_calls : Shift::fewer_calls;
   }
-  return each && *each <= 1 / k_slower_ratio ? Shift::faster : Shift::same;
+  return each && *each <= 1 / k_slower_ratio ? Shift::faster : Shift::unchanged;
 }
 
 // Sorts by kind of change, then by its size, the largest first. Unchanged ops are sorted by their
@@ -323,11 +323,11 @@ void sort_ops(std::vector<OpChange>& ops) {
   const auto size = [](const OpChange& op, std::optional<double> ComparedOp::*member) {
     const double a = op.a ? ((*op.a).*member).value_or(0) : 0;
     const double b = op.b ? ((*op.b).*member).value_or(0) : 0;
-    if (op.change != Shift::same) return std::fabs(b - a);
+    if (op.shift != Shift::unchanged) return std::fabs(b - a);
     return op.b ? b : a;
   };
   std::ranges::stable_sort(ops, {}, [&](const OpChange& op) {
-    return std::tuple(op.change, -size(op, &ComparedOp::seconds), -size(op, &ComparedOp::calls));
+    return std::tuple(op.shift, -size(op, &ComparedOp::seconds), -size(op, &ComparedOp::calls));
   });
 }
 
@@ -340,7 +340,7 @@ OpChange make_group_change(const TimedTogether& group, const RowPair& rows) {
   op.a = sum_rows(rows.a);
   op.b = sum_rows(rows.b);
   for (auto* side : {&op.a, &op.b}) (*side)->calls.reset();
-  op.change = classify_change(op);
+  op.shift = classify_change(op);
   return op;
 }
 
@@ -373,9 +373,9 @@ std::vector<OpChange> match_ops(const WorkRows& a, const WorkRows& b) {
     auto groups = group_rows(rows);
     join_single_groups(groups);
     for (const auto& [detail, both] : groups) {
-      OpChange op{role.second,      detail.front(),   Shift::same,
+      OpChange op{role.second,      detail.front(),   Shift::unchanged,
                   sum_rows(both.a), sum_rows(both.b), role.first};
-      op.change = classify_change(op);
+      op.shift = classify_change(op);
       ops.push_back(std::move(op));
     }
   }
@@ -391,7 +391,7 @@ std::vector<OpChange> match_buffers(const WorkRows& a, const WorkRows& b) {
   std::vector<OpChange> buffers;
   for (auto& [label, buffer] : labels) {
     buffer.role = label;
-    buffer.change = classify_change(buffer);
+    buffer.shift = classify_change(buffer);
     buffers.push_back(std::move(buffer));
   }
   sort_ops(buffers);
@@ -399,17 +399,17 @@ std::vector<OpChange> match_buffers(const WorkRows& a, const WorkRows& b) {
 }
 
 // Warns if a side does not report command buffers, or not all labels of them.
-void warn_about_buffers(const WorkRows& a, const WorkRows& b, std::vector<std::string>& doubts) {
+void warn_about_buffers(const WorkRows& a, const WorkRows& b, std::vector<std::string>& warnings) {
   for (const auto& [side, other_side, names] :
        {std::tuple(&a, &b, std::pair("A", "B")), {&b, &a, std::pair("B", "A")}}) {
     if (other_side->buffers.empty()) continue;
     if (side->buffers.empty()) {
-      doubts.push_back(fmt::format(
+      warnings.push_back(fmt::format(
           "{} does not tell the command buffers of a token by label: those of {} are compared "
           "with nothing",
           names.first, names.second));
     } else if (!side->side.all_labels) {
-      doubts.push_back(fmt::format(
+      warnings.push_back(fmt::format(
           "{} does not list all labels of command buffers: one that it lacks may be there",
           names.first));
     }
@@ -423,27 +423,28 @@ void sum_times(Comparison& result) {
   const auto is_timed = [](const OpChange& op, Side side) {
     return op.*side && (op.*side)->seconds;
   };
-  const auto any_timed = [&](Side side, bool device) {
-    return std::ranges::any_of(result.ops, [&](const OpChange& op) {
-      return is_timed(op, side) && (!device || op.kind.empty());
-    });
+  const auto times_ops = [&](Side side) {
+    return std::ranges::any_of(result.ops, [&](const OpChange& op) { return is_timed(op, side); });
   };
-  const bool both =
-      any_timed(&OpChange::a, /*device=*/false) && any_timed(&OpChange::b, /*device=*/false);
-  for (const auto& [side, other_side, sum] :
-       {std::tuple(&OpChange::a, &OpChange::b, &result.seconds_a),
-        {&OpChange::b, &OpChange::a, &result.seconds_b}}) {
-    const bool devices = any_timed(side, /*device=*/true);
+  const auto times_device_work = [&](Side side) {
+    return std::ranges::any_of(
+        result.ops, [&](const OpChange& op) { return op.is_device_work() && is_timed(op, side); });
+  };
+  const bool both_sides_time = times_ops(&OpChange::a) && times_ops(&OpChange::b);
+  const auto sum_side = [&](Side side, Side other_side, std::optional<double>& sum) {
+    const bool only_device_work = times_device_work(side);
     for (const OpChange& op : result.ops) {
-      if (!is_timed(op, side) || (devices && !op.kind.empty())) continue;
-      if (both && op.*other_side && !is_timed(op, other_side)) {
-        ++result.untimed;
+      if (!is_timed(op, side) || (only_device_work && !op.is_device_work())) continue;
+      if (both_sides_time && op.*other_side && !is_timed(op, other_side)) {
+        ++result.untimed_ops;
       } else {
-        *sum = sum->value_or(0) + *(op.*side)->seconds;
+        sum = sum.value_or(0) + *(op.*side)->seconds;
       }
     }
-    if (*sum && !std::isfinite(**sum)) sum->reset();
-  }
+    if (sum && !std::isfinite(*sum)) sum.reset();
+  };
+  sum_side(&OpChange::a, &OpChange::b, result.seconds_a);
+  sum_side(&OpChange::b, &OpChange::a, result.seconds_b);
 }
 
 // Replaces metrics of one name and unit, as of a test that ran twice, by the median of their
@@ -497,11 +498,11 @@ TwoRows read_both(const Observed& a, const Observed& b, Comparison& result) {
   result.decoding = basis.decoding;
   if (both.first.rows.empty() && both.second.rows.empty()) return both;
   if (!basis.decoding && (own_basis(a).decoding || own_basis(b).decoding)) {
-    result.doubts.push_back(fmt::format("only {} separates decode from prefill: all is compared",
-                                        own_basis(a).decoding ? "A" : "B"));
+    result.warnings.push_back(fmt::format("only {} separates decode from prefill: all is compared",
+                                          own_basis(a).decoding ? "A" : "B"));
   }
   if (!basis.per_token) {
-    result.doubts.emplace_back(
+    result.warnings.emplace_back(
         "A or B does not report its tokens: calls and times are of whole runs, whatever their "
         "lengths");
   }
@@ -523,7 +524,7 @@ TwoRows read_both(const Compared& a, const Compared& b, Comparison& result) {
   TwoRows both{read_side(a, b), read_side(b, a)};
   auto& [rows_a, rows_b] = both;
   if (rows_a.rows.empty() || rows_b.rows.empty() || rows_a.per == rows_b.per) return both;
-  result.doubts.emplace_back(
+  result.warnings.emplace_back(
       "A and B do not count by the same unit: what is new or gone is listed, without how often");
   for (WorkRows* side : {&rows_a, &rows_b}) {
     side->per.clear();
@@ -562,9 +563,9 @@ Comparison compare(const Compared& a, const Compared& b) {
   sum_times(result);
   result.metrics = match_metrics(std::move(rows_a.metrics), std::move(rows_b.metrics));
   for (const auto& [rows, name] : {std::pair(&rows_a, "A: "), std::pair(&rows_b, "B: ")}) {
-    for (const std::string& doubt : rows->doubts) result.doubts.push_back(name + doubt);
+    for (const std::string& warning : rows->warnings) result.warnings.push_back(name + warning);
   }
-  warn_about_buffers(rows_a, rows_b, result.doubts);
+  warn_about_buffers(rows_a, rows_b, result.warnings);
   result.a = std::move(rows_a.side);
   result.b = std::move(rows_b.side);
   result.a.name = a.name;
@@ -586,7 +587,7 @@ std::optional<TokenGap> token_gap(const Comparison& comparison) {
     const auto from = side_seconds(buffer.a, comparison.a),
                to = side_seconds(buffer.b, comparison.b);
     if (!from || !to) {
-      ++gap.untimed;
+      ++gap.untimed_labels;
       continue;
     }
     a_timed = a_timed || buffer.a;
@@ -619,13 +620,13 @@ void shift_named_rows(Comparison& comparison) {
   const auto is_named = [&](const std::string& name) { return ops.contains(name); };
   const auto shift = [&](OpChange& op, bool in_gap) {
     const auto ratio = op.time_ratio();
-    if (op.change != Shift::same || !ratio) return;
+    if (op.shift != Shift::unchanged || !ratio) return;
     if (!in_gap && std::ranges::none_of(op.a->names, is_named) &&
         std::ranges::none_of(op.b->names, is_named)) {
       return;
     }
-    if (*ratio >= k_named_ratio) op.change = Shift::slower;
-    if (*ratio <= 1 / k_named_ratio) op.change = Shift::faster;
+    if (*ratio >= k_named_ratio) op.shift = Shift::slower;
+    if (*ratio <= 1 / k_named_ratio) op.shift = Shift::faster;
   };
   for (OpChange& op : comparison.ops) shift(op, /*in_gap=*/false);
   for (OpChange& buffer : comparison.buffers) shift(buffer, labels.contains(buffer.role));

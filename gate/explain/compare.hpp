@@ -29,9 +29,9 @@ enum class Shift {
   more_calls,   // called more often
   fewer_calls,  // called less often
   faster,       // each call takes less long
-  same,
+  unchanged,
 };
-[[nodiscard]] std::string_view to_string(Shift change);  // "new", "more_calls"
+[[nodiscard]] std::string_view to_string(Shift shift);  // "new", "more_calls"
 
 // The time of a call on B over that on A from which it is slower; faster from the inverse on.
 inline constexpr double k_slower_ratio = 1.2;
@@ -48,9 +48,11 @@ struct ComparedOp {
 struct OpChange {
   std::string role;  // "MUL_MAT"; the name itself of what is no work of a device ("wait for fence")
   std::string part;  // "ffn"; "" unless both sides report it
-  Shift change = Shift::same;
+  Shift shift = Shift::unchanged;
   std::optional<ComparedOp> a, b;  // at least one
   std::string kind{};              // "wait" for rows of a trace that are no device work; else ""
+
+  [[nodiscard]] bool is_device_work() const { return kind.empty(); }
 
   // B / A; nothing where a side does not say, or A is 0.
   [[nodiscard]] std::optional<double> time_ratio() const;
@@ -84,10 +86,10 @@ struct Comparison {
   // Time of all ops that have one. If both sides time some ops, those that only one side times are
   // left out.
   std::optional<double> seconds_a, seconds_b;
-  std::size_t untimed = 0;                   // ops left out there
+  std::size_t untimed_ops = 0;               // ops left out there
   std::vector<MetricChange> metrics;         // by name, in the order of A, then of B
   std::vector<verdict::Finding> findings{};  // explain()'s, filled in by the caller
-  std::vector<std::string> doubts;
+  std::vector<std::string> warnings;
 };
 
 // One profile to compare; the caller's, and not null.
@@ -100,9 +102,9 @@ struct Compared {
 // The difference in time per token between B and A, as far as command buffers show it.
 struct TokenGap {
   std::optional<double>
-      seconds;              // time of a token by its rate, B - A; absent if a side has no rate
-  double buffers = 0;       // time of all command buffers of a token that both time, B - A
-  std::size_t untimed = 0;  // labels left out: a side does not time them, or may have them
+      seconds;         // time of a token by its rate, B - A; absent if a side has no rate
+  double buffers = 0;  // time of all command buffers of a token that both time, B - A
+  std::size_t untimed_labels = 0;  // labels left out: a side does not time them, or may have them
   std::vector<std::pair<const OpChange*, double>> labels;  // B - A of each, the largest first
 };
 // Nothing where a side does not time its command buffers. Points into `comparison`.

@@ -30,20 +30,20 @@ Counts sum_counts(const std::map<std::string, Rational>& counts, double weight =
 // --- the same work in more or fewer batches: every count is multiplied ---------------------------
 
 // Returns after / before of a count; nothing unless it is exact and above 0 on both sides.
-std::optional<double> count_ratio(const Board& board, const std::string& base) {
-  const auto both = exact_counts(board.evidence, base);
+std::optional<double> count_ratio(const ExplainState& state, const std::string& base) {
+  const auto both = exact_counts(state.evidence, base);
   if (!both || both->before <= k_zero || both->after <= k_zero) return std::nullopt;
   return both->after.value() / both->before.value();
 }
 
-// Returns the whole number by which the counts of most kernels were multiplied (`more`) or divided;
-// 1 if there is none.
-std::int64_t common_factor(const Board& board, bool more) {
+// Returns the whole number by which the counts of most kernels were multiplied (`is_increase`) or
+// divided; 1 if there is none.
+std::int64_t common_count_factor(const ExplainState& state, bool is_increase) {
   std::map<std::int64_t, int> factors;
   int both = 0;
-  for (const WorkChange& change : board.differences.kernels) {
-    const Rational& small = more ? change.before : change.after;
-    const Rational& large = more ? change.after : change.before;
+  for (const WorkChange& change : state.differences.kernels) {
+    const Rational& small = is_increase ? change.before : change.after;
+    const Rational& large = is_increase ? change.after : change.before;
     if (small == k_zero || large == k_zero) continue;
     ++both;
     const double factor = large.value() / small.value();
@@ -58,33 +58,37 @@ std::int64_t common_factor(const Board& board, bool more) {
 
 // Adds the finding that the same work runs in more or fewer batches, and claims every count and
 // kernel.
-void add_batches(Board& board, const std::string& base, bool more, std::string headline) {
-  Finding finding = board.finding_about(kind::batches_changed, base);
+void add_batch_finding(ExplainState& state, const std::string& base, bool more,
+                       std::string headline) {
+  Finding finding = state.finding_about(kind::batches_changed, base);
   finding.headline = std::move(headline);
-  for (const Amount& amount : changed_amounts(board, {"graphs", "dispatches", "syncs"})) {
+  for (const Amount& amount : changed_amounts(state, {"graphs", "dispatches", "syncs"})) {
     add_number(amount, finding);
   }
   if (more) finding.cause = "the batch is limited (-b, -ub), or requests are not taken together.";
   finding.look_at = "batch sizes among the arguments, and the engine's defaults.";
-  for (const auto& [count, delta] : board.differences.counts) board.claim(count);
-  for (const bool up : {true, false}) board.claim(select_changes(board.differences.kernels, up));
-  board.claim("moves");
-  board.add(std::move(finding), /*units=*/sum_counts(board.differences.counts).units, /*rank=*/0);
+  for (const auto& [count, delta] : state.differences.counts) state.claim(count);
+  for (const bool up : {true, false}) state.claim(select_changes(state.differences.kernels, up));
+  state.claim("moves");
+  state.add(std::move(finding), /*units=*/sum_counts(state.differences.counts).units, /*rank=*/0);
 }
 
 // Finds a change of batches without a count of graphs: all kernels and the waits are multiplied by
 // one factor. Layers that moved to the CPU make every kernel rarer as well, but do not divide the
 // waits.
-void batches_by_kernels(Board& board) {
-  for (const bool more : {true, false}) {
-    const std::int64_t factor = common_factor(board, more);
-    const auto syncs = count_ratio(board, "syncs");
-    if (factor < 2 || !syncs) continue;
-    if (std::fabs(std::log(*syncs) - (more ? 1 : -1) * std::log(factor)) > 1e-9) continue;
-    return add_batches(
-        board, "dispatches", more,
+void find_batches_by_kernels(ExplainState& state) {
+  const auto syncs = count_ratio(state, "syncs");
+  if (!syncs) return;
+  for (const bool is_increase : {true, false}) {
+    const std::int64_t factor = common_count_factor(state, is_increase);
+    if (factor < 2) continue;
+    const double log_factor = is_increase ? std::log(factor) : -std::log(factor);
+    if (std::fabs(std::log(*syncs) - log_factor) > 1e-9) continue;
+    return add_batch_finding(
+        state, "dispatches", is_increase,
         fmt::format("The same kernels run {}{} times as often: the work is done in {} batches.",
-                    more ? "" : "1/", factor, more ? "more, smaller" : "fewer, larger"));
+                    is_increase ? "" : "1/", factor,
+                    is_increase ? "more, smaller" : "fewer, larger"));
   }
 }
 
@@ -103,8 +107,8 @@ std::string layers_phrase(const Fit& fit, std::int64_t each) {
 }
 
 // Returns a hint based on the layers without the change.
-std::string where_to_look(const Board& board, const Fit& fit) {
-  const auto rest = board.model->layers - static_cast<std::int64_t>(fit.set.layers.size());
+std::string where_to_look(const ExplainState& state, const Fit& fit) {
+  const auto rest = state.model->layers - static_cast<std::int64_t>(fit.set.layers.size());
   if (rest <= 0) return "what every layer does between its first and its last kernel.";
   return fmt::format("what those layers do that the other {} do{} not.", rest,
                      rest == 1 ? "es" : "");
@@ -112,7 +116,7 @@ std::string where_to_look(const Board& board, const Fit& fit) {
 
 // Adds the finding that the CPU waits in each of the layers of `fit`, and claims the amounts that
 // fit them.
-void add_sync_per_layer(Board& board, const std::vector<Amount>& amounts, const Fit& fit,
+void add_sync_per_layer(ExplainState& state, const std::vector<Amount>& amounts, const Fit& fit,
                         Finding finding) {
   const bool more = amounts.front().delta > k_zero;
   finding.kind = more ? kind::sync_per_layer : kind::sync_removed;
@@ -123,17 +127,17 @@ void add_sync_per_layer(Board& board, const std::vector<Amount>& amounts, const 
     finding.cause =
         "a split or copy moved from a kernel to the CPU, which has to wait for the GPU before and "
         "after.";
-    finding.look_at = where_to_look(board, fit);
+    finding.look_at = where_to_look(state, fit);
   }
-  board.claim("syncs");
+  state.claim("syncs");
   double units = k_sync_units * absolute_value(amounts.front().delta);
   for (const Term& term : fit.terms) {
     if (term.amount == 0) continue;
-    board.claim(amounts[term.amount].name);
+    state.claim(amounts[term.amount].name);
     units += absolute_value(amounts[term.amount].delta);
   }
-  board.add(std::move(finding), units);
-  add_also(board, amounts, fit);
+  state.add(std::move(finding), units);
+  add_also(state, amounts, fit);
 }
 
 // --- dispatches of which only the sum is known ---------------------------------------------------
@@ -141,23 +145,23 @@ void add_sync_per_layer(Board& board, const std::vector<Amount>& amounts, const 
 // Returns true if both sides say whether an op ran on the CPU: by name, or as a count.
 bool knows_op_places(const Evidence& evidence) {
   return evidence.cpu_ops_known || evidence.graph_known || evidence.device == "cpu" ||
-         counted(evidence, "cpu_ops");
+         both_sides_count(evidence, "cpu_ops");
 }
 
 // Recognizes a backend that runs whole layers as one dispatch each ("30 = 24 layers + 6"), and
 // rewrites the finding. Returns false, without a change, if there are too many dispatches for that.
-bool set_dispatch_per_layer(const Board& board, Finding& finding) {
-  const auto both = exact_counts(board.evidence, "dispatches");
-  if (board.model == nullptr || board.model->layers < 8 || !both || !both->after.is_integer()) {
+bool set_dispatch_per_layer(const ExplainState& state, Finding& finding) {
+  const auto both = exact_counts(state.evidence, "dispatches");
+  if (state.model == nullptr || state.model->layers < 8 || !both || !both->after.is_integer()) {
     return false;
   }
-  const std::int64_t layers = board.model->layers;
+  const std::int64_t layers = state.model->layers;
   const std::int64_t rest = both->after.numerator() - layers;
   if (rest < 0 || rest > layers / 2 || both->before.value() < 4 * both->after.value()) return false;
   finding.kind = kind::fusion_gained;
   finding.headline =
       fmt::format("Whole layers {} as one dispatch each: {} = {} layers{}.",
-                  knows_op_places(board.evidence) ? "run" : "seem to run", both->after.str(),
+                  knows_op_places(state.evidence) ? "run" : "seem to run", both->after.str(),
                   layers, rest > 0 ? fmt::format(" + {}", rest) : "");
   finding.layers.clear();
   for (std::int64_t layer = 0; layer < layers; ++layer) finding.layers.push_back(layer);
@@ -199,45 +203,46 @@ bool changes_with(const ExactCounts& waits, const ExactCounts& works) {
 
 // Returns true if tensors now pass through other memory: the engine moves the same ones as before
 // (ggml's counts say so), but the device needs a copy and a wait for some.
-bool goes_through_staging(const Board& board, const Rational& waits) {
-  if (waits != board.unclaimed_change("copies") || !counted(board.evidence, "tensor_sets")) {
+bool goes_through_staging(const ExplainState& state, const Rational& waits) {
+  if (waits != state.unexplained_change("copies") ||
+      !both_sides_count(state.evidence, "tensor_sets")) {
     return false;
   }
   constexpr std::array k_moves = {"tensor_sets", "tensor_gets", "tensor_copies", "uploaded_bytes"};
   return std::ranges::all_of(
-      k_moves, [&](const char* base) { return board.differences.count(base) == k_zero; });
+      k_moves, [&](const char* base) { return state.differences.count(base) == k_zero; });
 }
 
 // Finds the same work in more or fewer submissions, where the CPU waits for each of several.
 // Returns true if it added that finding.
-bool find_submissions(Board& board, const ExactCounts& waits) {
+bool find_submissions(ExplainState& state, const ExactCounts& waits) {
   constexpr std::int64_t k_several = 4;
-  const auto submits = exact_counts(board.evidence, "submits");
+  const auto submits = exact_counts(state.evidence, "submits");
   const bool each_waited_for =
       submits && submits->before == waits.before && submits->after == waits.after &&
       waits.before >= Rational(k_several) && waits.after >= Rational(k_several);
-  const bool same_work = board.differences.count("dispatches") == k_zero &&
-                         board.differences.kernels.empty() &&
-                         board.unclaimed_change("copies") == k_zero;
+  const bool same_work = state.differences.count("dispatches") == k_zero &&
+                         state.differences.kernels.empty() &&
+                         state.unexplained_change("copies") == k_zero;
   if (!each_waited_for || !same_work) return false;
-  Finding finding = board.finding_about(kind::submits_changed, "submits");
+  Finding finding = state.finding_about(kind::submits_changed, "submits");
   finding.headline = fmt::format(
       "The same work is sent in {} submissions, each waited for: {}, before {}.",
       waits.after > waits.before ? "more" : "fewer", submits->after.str(), submits->before.str());
   finding.look_at = "after how many kernels, or when, the engine submits.";
-  const double units = k_sync_units * absolute_value(board.differences.count("submits"));
-  board.claim_all({"submits", "syncs", "backend_syncs"});
-  board.add(std::move(finding), units);
+  const double units = k_sync_units * absolute_value(state.differences.count("submits"));
+  state.claim_all({"submits", "syncs", "backend_syncs"});
+  state.add(std::move(finding), units);
   return true;
 }
 
 // Returns the one new op that may be waited for each time it runs and whose place nothing reports.
 // Null if there is none or several.
-const WorkChange* find_op_to_wait_for(const Board& board, const Rational& waits) {
+const WorkChange* find_op_to_wait_for(const ExplainState& state, const Rational& waits) {
   const WorkChange* result = nullptr;
-  for (const WorkChange& change : board.differences.kernels) {
+  for (const WorkChange& change : state.differences.kernels) {
     if (change.before != k_zero || change.delta() > waits) continue;
-    if (result != nullptr || place_known(board.evidence, change)) return nullptr;
+    if (result != nullptr || place_known(state.evidence, change)) return nullptr;
     result = &change;
   }
   return result;
@@ -265,36 +270,36 @@ std::string barriers_per_dispatch(const Rational& barriers, const Rational& disp
 
 // Finds that the same work is done in more or fewer batches: graphs and their work are multiplied
 // together.
-void find_batches(Board& board) {
-  const std::string name = metric_name(board.evidence, "graphs");
-  if (name.empty()) return batches_by_kernels(board);
-  const auto graphs = count_ratio(board, "graphs");
-  if (board.unclaimed_change("graphs") == k_zero || !graphs) return;
-  const auto dispatches = count_ratio(board, "dispatches");
-  const auto work = dispatches ? dispatches : count_ratio(board, "cpu_ops");
+void find_batches(ExplainState& state) {
+  const std::string name = metric_name(state.evidence, "graphs");
+  if (name.empty()) return find_batches_by_kernels(state);
+  const auto graphs = count_ratio(state, "graphs");
+  if (state.unexplained_change("graphs") == k_zero || !graphs) return;
+  const auto dispatches = count_ratio(state, "dispatches");
+  const auto work = dispatches ? dispatches : count_ratio(state, "cpu_ops");
   // Graphs alone may be cut without more work; then all is not multiplied.
   if (!work || (*graphs > 1) != (*work > 1) ||
       std::fabs(std::log(*work)) < 0.5 * std::fabs(std::log(*graphs))) {
     return;
   }
   const bool more = *graphs > 1;
-  const auto both = exact_counts(board.evidence, "graphs");
-  add_batches(board, "graphs", more,
-              fmt::format("The same work is done in {} batches: {} graphs{}, before {}.",
-                          more ? "more, smaller" : "fewer, larger", both->after.str(),
-                          board.per_unit_text(), both->before.str()));
+  const auto both = exact_counts(state.evidence, "graphs");
+  add_batch_finding(state, "graphs", more,
+                    fmt::format("The same work is done in {} batches: {} graphs{}, before {}.",
+                                more ? "more, smaller" : "fewer, larger", both->after.str(),
+                                state.per_unit_text(), both->before.str()));
 }
 
 // Finds that CUDA graphs (not ggml's) came into use or fell out of it: one launch of many kernels
 // for many launches.
-void find_graphs(Board& board) {
-  const auto launches = exact_counts(board.evidence, "graph_launches");
+void find_graphs(ExplainState& state) {
+  const auto launches = exact_counts(state.evidence, "graph_launches");
   if (!launches || (launches->before == k_zero) == (launches->after == k_zero)) return;
-  const auto dispatches = exact_counts(board.evidence, "dispatches");
+  const auto dispatches = exact_counts(state.evidence, "dispatches");
   if (dispatches && (dispatches->before == k_zero || dispatches->after == k_zero)) return;
   const bool lost = launches->after == k_zero;
   Finding finding =
-      board.finding_about(lost ? kind::graphs_lost : kind::graphs_gained, "graph_launches");
+      state.finding_about(lost ? kind::graphs_lost : kind::graphs_gained, "graph_launches");
   finding.headline = lost ? "CUDA graphs are no longer used: each kernel is handed over alone."
                           : "CUDA graphs are now used: many kernels are handed over at once.";
   if (lost) {
@@ -303,98 +308,98 @@ void find_graphs(Board& board) {
     finding.look_at =
         "when the engine captures: copies between devices, buffers that move, new shapes.";
   }
-  const double units = absolute_value(board.unclaimed_change("submits")) + 1;
-  board.claim_all({"graph_launches", "graph_instantiations", "submits"});
-  board.add(std::move(finding), units, /*rank=*/0);
+  const double units = absolute_value(state.unexplained_change("submits")) + 1;
+  state.claim_all({"graph_launches", "graph_instantiations", "submits"});
+  state.add(std::move(finding), units, /*rank=*/0);
 }
 
 // Finds that the CPU waits for the device more or less often: in each layer, per new copy, or for
 // another reason.
-void find_syncs(Board& board) {
+void find_syncs(ExplainState& state) {
   // Waits are counted by the device, or else by the engine.
-  const std::string base = metric_name(board.evidence, "syncs").empty() ? "backend_syncs" : "syncs";
-  const Rational delta = board.unclaimed_change(base);
+  const std::string base = metric_name(state.evidence, "syncs").empty() ? "backend_syncs" : "syncs";
+  const Rational delta = state.unexplained_change(base);
   if (delta == k_zero) return;
   const bool more = delta > k_zero;
   std::vector<std::string> bases = {base};
   // Kernels explain dispatches better than a sum does.
-  if (board.differences.kernels.empty()) bases.emplace_back("dispatches");
+  if (state.differences.kernels.empty()) bases.emplace_back("dispatches");
   for (const char* count : {"barriers", "copies", "submits"}) {
-    if (board.unclaimed_change(count) != k_zero) bases.emplace_back(count);
+    if (state.unexplained_change(count) != k_zero) bases.emplace_back(count);
   }
   // An engine that waits after each dispatch waits as often as it dispatches.
-  const auto waits = exact_counts(board.evidence, base);
-  const auto works = exact_counts(board.evidence, "dispatches");
-  if (waits && find_submissions(board, *waits)) return;
+  const auto waits = exact_counts(state.evidence, base);
+  const auto works = exact_counts(state.evidence, "dispatches");
+  if (waits && find_submissions(state, *waits)) return;
   const bool per_dispatch = waits && works && changes_with(*waits, *works);
-  if ((more || board.differences.kernels.empty()) && !per_dispatch) {
-    Finding finding = board.finding_about(kind::sync_per_layer, base);
-    const std::vector<Amount> amounts = changed_amounts(board, bases);
-    const auto fit = add_amounts(board, amounts, finding);
+  if ((more || state.differences.kernels.empty()) && !per_dispatch) {
+    Finding finding = state.finding_about(kind::sync_per_layer, base);
+    const std::vector<Amount> amounts = changed_amounts(state, bases);
+    const auto fit = add_amounts(state, amounts, finding);
     if (fit && fit->chance <= k_by_chance && fit->set.size() >= 2 && base == "syncs" &&
         fit->term(0)->rest == 0) {
-      return add_sync_per_layer(board, amounts, *fit, std::move(finding));
+      return add_sync_per_layer(state, amounts, *fit, std::move(finding));
     }
   }
   // Each part of the graph, copied tensor and new copy is waited for.
-  const Rational splits = board.unclaimed_change("splits");
+  const Rational splits = state.unexplained_change("splits");
   const bool follows_splits =
       same_sign(splits, delta) && absolute_value(delta) <= 2 * absolute_value(splits);
-  const bool is_staged = goes_through_staging(board, delta);
+  const bool is_staged = goes_through_staging(state, delta);
   const bool is_per_copy = more && !per_dispatch && !follows_splits && !is_staged &&
-                           delta == board.unclaimed_change("copies");
-  Finding finding = board.finding_about(more ? kind::sync_added : kind::sync_removed, base);
-  add_amounts(board, changed_amounts(board, {base}), finding);
-  const std::string per = board.per_unit_text();
+                           delta == state.unexplained_change("copies");
+  Finding finding = state.finding_about(more ? kind::sync_added : kind::sync_removed, base);
+  add_amounts(state, changed_amounts(state, {base}), finding);
+  const std::string per = state.per_unit_text();
   finding.headline = fmt::format("{} {} often{}{}{}.",
-                                 board.evidence.device == "cpu" ? "The engine waits for its backend"
+                                 state.evidence.device == "cpu" ? "The engine waits for its backend"
                                                                 : "The CPU waits for the GPU",
                                  more ? "more" : "less", per.empty() ? "" : " in", per,
                                  is_per_copy ? ": once per new copy" : "");
   if (is_per_copy) {
     add_number({"copies", delta}, finding);
-    board.claim("copies");
+    state.claim("copies");
   }
   if (more && !per_dispatch) {
     finding.cause = "results read back or written in between, or work no longer sent ahead.";
     finding.look_at = "what runs between two submissions: a read, a copy to the host, a log.";
-    if (const WorkChange* op = find_op_to_wait_for(board, delta)) {
+    if (const WorkChange* op = find_op_to_wait_for(state, delta)) {
       finding.cause = fmt::format(
           "{} is new ({} times{}): if it runs on the CPU, it waits for the GPU before and after.",
           safe_name(op->name), op->after.str(), per);
       finding.look_at = fmt::format("where {} runs: nothing here says it.", safe_name(op->name));
     }
   }
-  board.claim(base);
-  board.claim("backend_syncs");
+  state.claim(base);
+  state.claim("backend_syncs");
   // Removed work is no longer waited for, so that finding comes first. A removed CPU step takes a
   // wait and at most one dispatch along.
   const bool work_removed =
-      !board.differences.kernels.empty() || board.unclaimed_change("dispatches") < delta;
+      !state.differences.kernels.empty() || state.unexplained_change("dispatches") < delta;
   const bool follows = per_dispatch || follows_splits || (!more && work_removed) || is_staged;
-  board.add(std::move(finding), /*units=*/k_sync_units * absolute_value(delta),
+  state.add(std::move(finding), /*units=*/k_sync_units * absolute_value(delta),
             /*rank=*/follows ? 2 : 1);
 }
 
 // Finds more or fewer dispatches where no kernel has a name: a fusion was lost or gained, or work
 // was removed.
-void find_totals(Board& board) {
-  const Rational dispatches = board.unclaimed_change("dispatches");
-  if (!board.differences.kernels.empty() || dispatches == k_zero) return;
-  const bool more = dispatches > k_zero, is_certain = knows_op_places(board.evidence);
+void find_totals(ExplainState& state) {
+  const Rational dispatches = state.unexplained_change("dispatches");
+  if (!state.differences.kernels.empty() || dispatches == k_zero) return;
+  const bool more = dispatches > k_zero, is_certain = knows_op_places(state.evidence);
   // Removed work may be done elsewhere, or not at all.
   const char* kind = is_certain ? kind::fusion_gained : kind::op_removed;
   if (more) kind = kind::fusion_lost;
-  Finding finding = board.finding_about(kind, "dispatches");
-  std::vector<Amount> amounts = changed_amounts(board, {"dispatches"});
+  Finding finding = state.finding_about(kind, "dispatches");
+  std::vector<Amount> amounts = changed_amounts(state, {"dispatches"});
   // Barriers stand between dispatches: they come and go with them, unless there are more.
-  const Rational barriers = board.unclaimed_change("barriers");
+  const Rational barriers = state.unexplained_change("barriers");
   if (same_sign(barriers, dispatches) && explained_by_dispatches(barriers, dispatches)) {
     amounts.push_back({"barriers", barriers});
-    board.claim("barriers");
+    state.claim("barriers");
   }
-  const auto fit = add_amounts(board, amounts, finding);
-  if (more || !set_dispatch_per_layer(board, finding)) {
+  const auto fit = add_amounts(state, amounts, finding);
+  if (more || !set_dispatch_per_layer(state, finding)) {
     finding.headline = total_headline(finding, more, is_certain);
   }
   if (more) {
@@ -402,21 +407,21 @@ void find_totals(Board& board) {
   } else if (!is_certain) {
     finding.look_at = "whether the CPU does what is gone: only a probe that sees ops can tell.";
   }
-  board.claim("dispatches");
-  board.add(std::move(finding), absolute_value(dispatches));
-  if (fit) add_also(board, amounts, *fit);
+  state.claim("dispatches");
+  state.add(std::move(finding), absolute_value(dispatches));
+  if (fit) add_also(state, amounts, *fit);
 }
 
 // Finds barriers that changed by more than dispatches, copies and other findings explain.
-void find_barriers(Board& board) {
-  const Rational barriers = board.unclaimed_change("barriers");
+void find_barriers(ExplainState& state) {
+  const Rational barriers = state.unexplained_change("barriers");
   if (barriers == k_zero) return;
-  board.claim("barriers");
+  state.claim("barriers");
   const bool more = barriers > k_zero;
-  const std::optional<Rational>& by_line = board.evidence.more_dispatches;
-  const Rational dispatches = by_line.value_or(board.differences.count("dispatches"));
-  const Rational copies = board.differences.count("copies");
-  const bool kernels_differ = !board.differences.kernels.empty();
+  const std::optional<Rational>& by_line = state.evidence.more_dispatches;
+  const Rational dispatches = by_line.value_or(state.differences.count("dispatches"));
+  const Rational copies = state.differences.count("copies");
+  const bool kernels_differ = !state.differences.kernels.empty();
   const bool with_dispatches = same_sign(dispatches, barriers);
   // A copy has one barrier before it and one after: if no dispatch changed, they came with the
   // copies.
@@ -425,25 +430,25 @@ void find_barriers(Board& board) {
   // Barriers stand between dispatches, so other kernels bring other barriers. The same kernels with
   // other sizes or code do not.
   double explained = 0;
-  for (const Board::Entry& entry : board.entries) {
+  for (const ExplainState::Entry& entry : state.entries) {
     if (entry.rank < 3) explained += entry.units;
   }
   if (kernels_differ && absolute_value(barriers) <= 2 * explained + 2) return;
   if (with_dispatches && !kernels_differ && explained_by_dispatches(barriers, dispatches)) return;
   Finding finding =
-      board.finding_about(more ? kind::batching_lost : kind::batching_gained, "barriers");
-  const bool dispatches_counted = by_line || counted(board.evidence, "dispatches");
+      state.finding_about(more ? kind::batching_lost : kind::batching_gained, "barriers");
+  const bool dispatches_counted = by_line || both_sides_count(state.evidence, "dispatches");
   const std::string per_dispatch =
       with_dispatches ? barriers_per_dispatch(barriers, dispatches) : "";
   const char* compared = ", more than dispatches explain";
   if (dispatches == k_zero) compared = " between the same dispatches";
   if (!dispatches_counted) compared = "; dispatches are not known";
   std::string change =
-      fmt::format("{} barriers{}{}", signed_text(barriers), board.per_unit_text(), compared);
+      fmt::format("{} barriers{}{}", signed_text(barriers), state.per_unit_text(), compared);
   if (!per_dispatch.empty()) change = per_dispatch;
   finding.headline = fmt::format("Batching{} {}: {}.", dispatches_counted ? "" : " seems",
                                  more ? "lost" : "gained", change);
-  add_amounts(board, changed_amounts(board, {"barriers"}), finding);
+  add_amounts(state, changed_amounts(state, {"barriers"}), finding);
   if (more) {
     finding.cause =
         "work that may overlap is no longer sent together: ops are in another order, or each is "
@@ -451,37 +456,37 @@ void find_barriers(Board& board) {
     finding.look_at = "the order of the graph's nodes, and what is timed or logged op by op.";
   }
   // Next to new dispatches the barriers are the smaller part.
-  board.add(std::move(finding),
+  state.add(std::move(finding),
             per_dispatch.empty() ? absolute_value(barriers) : absolute_value(barriers) / 2);
 }
 
 // Finds that the graph is cut into more or fewer parts between backends.
-void find_splits(Board& board) {
-  const Rational splits = board.unclaimed_change("splits");
+void find_splits(ExplainState& state) {
+  const Rational splits = state.unexplained_change("splits");
   if (splits == k_zero) return;
-  Finding finding = board.finding_about(kind::splits_changed, "splits");
+  Finding finding = state.finding_about(kind::splits_changed, "splits");
   finding.headline = fmt::format("The graph is cut into {} parts between backends{}.",
-                                 splits > k_zero ? "more" : "fewer", board.per_unit_text());
-  add_amounts(board, changed_amounts(board, {"splits", "copies"}), finding);
+                                 splits > k_zero ? "more" : "fewer", state.per_unit_text());
+  add_amounts(state, changed_amounts(state, {"splits", "copies"}), finding);
   finding.cause = "tensors or ops are placed on other backends.";
   finding.look_at = "where weights and cache are kept: buffers in the engine's log.";
-  board.claim_all({"splits", "copies", "submits", "tensor_copies", "tensor_sets", "tensor_gets",
+  state.claim_all({"splits", "copies", "submits", "tensor_copies", "tensor_sets", "tensor_gets",
                    "copied_bytes", "backend_syncs", "cpu_ops"});
-  board.add(std::move(finding), 3 * absolute_value(splits));
+  state.add(std::move(finding), 3 * absolute_value(splits));
 }
 
 // Finds that more or less is copied between memories.
-void find_copies(Board& board) {
+void find_copies(ExplainState& state) {
   std::vector<Amount> amounts;
   std::string base;
   double units = 0;
   Rational first_delta;  // counts of other things do not add up
   // A finding about waits may have claimed the copies already.
-  bool any_more = !board.is_unclaimed("copies") && board.differences.count("copies") > k_zero,
+  bool any_more = !state.is_unexplained("copies") && state.differences.count("copies") > k_zero,
        any_fewer = false;
-  const Rational bytes = board.unclaimed_change("copied_bytes");
+  const Rational bytes = state.unexplained_change("copied_bytes");
   for (const char* kind : {"copies", "tensor_copies", "tensor_sets", "tensor_gets"}) {
-    const Rational delta = board.unclaimed_change(kind);
+    const Rational delta = state.unexplained_change(kind);
     if (delta == k_zero) continue;
     if (base.empty()) {
       base = kind;
@@ -491,51 +496,51 @@ void find_copies(Board& board) {
     any_fewer = any_fewer || delta < k_zero;
     units += 2 * absolute_value(delta);
     amounts.push_back({readable_name(kind), delta});
-    board.claim(kind);
+    state.claim(kind);
   }
-  board.claim("copied_bytes");
+  state.claim("copied_bytes");
   if (base.empty()) {
     // Bytes alone are a finding only if there is no other.
-    if (bytes == k_zero || !board.entries.empty()) return;
+    if (bytes == k_zero || !state.entries.empty()) return;
     base = "copied_bytes";
     units = 1;
   }
   any_more = any_more || bytes > k_zero;
   any_fewer = any_fewer || bytes < k_zero;
   const bool more = (bytes != k_zero ? bytes : first_delta) > k_zero;
-  Finding finding = board.finding_about(more ? kind::extra_copies : kind::copies_removed, base);
+  Finding finding = state.finding_about(more ? kind::extra_copies : kind::copies_removed, base);
   const char* subject = more ? "More is" : "Less is";
   if (any_more && any_fewer) subject = "Other things are";
-  finding.headline = fmt::format("{} copied between memories{}.", subject, board.per_unit_text());
-  add_amounts(board, amounts, finding);
+  finding.headline = fmt::format("{} copied between memories{}.", subject, state.per_unit_text());
+  add_amounts(state, amounts, finding);
   if (bytes != k_zero) {
     finding.lines.insert(finding.lines.begin() + std::ssize(amounts),
                          fmt::format("{} copied bytes", signed_text(bytes)));
   }
   if (more) finding.cause = "a tensor lives in other memory than the op that reads it.";
-  board.claim("backend_syncs");
+  state.claim("backend_syncs");
   // Kernels that were fused keep intermediate results; as single kernels they hand them over, and
   // some engines copy the parameters of each. Such copies follow from the kernels.
-  const Rational dispatches = board.differences.count("dispatches");
+  const Rational dispatches = state.differences.count("dispatches");
   const bool follows_kernels =
-      dispatches != k_zero && !board.differences.kernels.empty() && (dispatches > k_zero) == more &&
+      dispatches != k_zero && !state.differences.kernels.empty() && (dispatches > k_zero) == more &&
       2 * absolute_value(dispatches) >= absolute_value(amounts.front().delta);
-  const bool follows = follows_kernels || board.any_entry([](const Board::Entry& entry) {
+  const bool follows = follows_kernels || state.any_entry([](const ExplainState::Entry& entry) {
     return entry.finding.kind == kind::fusion_lost || entry.finding.kind == kind::fusion_gained;
   });
-  board.add(std::move(finding), units, /*rank=*/follows ? 2 : 1);
+  state.add(std::move(finding), units, /*rank=*/follows ? 2 : 1);
 }
 
 // Finds counts that grow otherwise with the context, or that are no longer the same for every
 // token.
-void find_context(Board& board) {
+void find_context(ExplainState& state) {
   // Weighs the change over a thousand tokens of context, because a small growth per token adds up.
   constexpr double k_context = 1000;
-  auto context = board.differences.context;
+  auto context = state.differences.context;
   std::erase_if(context, [](const auto& entry) { return entry.first.ends_with("_bytes"); });
   Finding finding = make_finding(kind::grows_with_context);
   if (!context.empty()) {
-    for (const auto& [name, delta] : context) board.claim("context " + name);
+    for (const auto& [name, delta] : context) state.claim("context " + name);
     const auto dispatches = context.find("dispatches");
     const auto& [base, delta] = dispatches != context.end() ? *dispatches : *context.begin();
     const bool grows = delta > k_zero;
@@ -546,29 +551,29 @@ void find_context(Board& board) {
     for (const Amount& amount : counts.amounts) add_number(amount, finding);
     finding.cause =
         grows ? "work is done token by token of the context, or the cache is cut into parts." : "";
-    return board.add(std::move(finding), counts.units);
+    return state.add(std::move(finding), counts.units);
   }
-  if (board.differences.unsteady.empty()) return;
-  finding.metric = board.differences.unsteady.front();
+  if (state.differences.unsteady.empty()) return;
+  finding.metric = state.differences.unsteady.front();
   const auto metric = unit::find_metric(finding.metric);
   finding.headline =
       capitalized(fmt::format("{} are no longer the same for every token.",
                               metric ? readable_name(metric->base) : safe_name(finding.metric)));
   finding.cause = "the count depends on the length: of the context, or of a batch.";
-  board.add(std::move(finding), /*units=*/0.5);
+  state.add(std::move(finding), /*units=*/0.5);
 }
 
 // Finds the same work in more or fewer submissions. It ranks behind other changes, which may be the
 // reason.
-void find_submits(Board& board) {
-  const Rational delta = board.unclaimed_change("submits");
-  const WorkChanges buffers = pointers_to(board.differences.buffers);  // the largest change first
+void find_submits(ExplainState& state) {
+  const Rational delta = state.unexplained_change("submits");
+  const WorkChanges buffers = pointers_to(state.differences.buffers);  // the largest change first
   if (delta == k_zero && buffers.empty()) return;
-  Finding finding = board.finding_about(kind::submits_changed, "submits");
+  Finding finding = state.finding_about(kind::submits_changed, "submits");
   std::vector<Amount> amounts;
   if (delta != k_zero) amounts.push_back({"submits", delta});
   finding.headline = fmt::format("The GPU gets its work in {} parts{}.",
-                                 delta > k_zero ? "more" : "fewer", board.per_unit_text());
+                                 delta > k_zero ? "more" : "fewer", state.per_unit_text());
   if (!buffers.empty()) {
     const WorkChange& largest = *buffers.front();
     const Rational difference = magnitude(largest.delta());
@@ -578,43 +583,43 @@ void find_submits(Board& board) {
     if (buffers.size() > 1) finding.lines.push_back(changes_text(buffers, 6));
     if (amounts.empty()) amounts.push_back({safe_name(largest.name), largest.delta()});
   }
-  add_amounts(board, amounts, finding);
+  add_amounts(state, amounts, finding);
   if (delta == k_zero) {
     finding.metric = unit::work_name(unit::k_buffers, buffers.front()->name);
     finding.delta = buffers.front()->delta();
   }
   finding.look_at = "when the engine submits: after so many operations, bytes or flops.";
-  board.claim_all({"submits", "buffers"});
+  state.claim_all({"submits", "buffers"});
   // Other code alone does not change submissions.
-  const bool follows = board.any_entry(
-      [](const Board::Entry& entry) { return entry.finding.kind != kind::code_changed; });
-  board.add(std::move(finding), /*units=*/absolute_value(amounts.front().delta),
+  const bool follows = state.any_entry(
+      [](const ExplainState::Entry& entry) { return entry.finding.kind != kind::code_changed; });
+  state.add(std::move(finding), /*units=*/absolute_value(amounts.front().delta),
             /*rank=*/follows ? 2 : 1);
 }
 
 // Finds changes of the counts at the start: load, warm-up, prompt.
-void find_fixed(Board& board) {
+void find_fixed(ExplainState& state) {
   // A change per token changes the warm-up as well, so such counts are left out.
-  std::map<std::string, Rational> start_counts = board.differences.fixed;
+  std::map<std::string, Rational> start_counts = state.differences.fixed;
   std::erase_if(start_counts,
-                [&](const auto& entry) { return board.differences.counts.contains(entry.first); });
-  for (const auto& [base, delta] : start_counts) board.claim(base);
+                [&](const auto& entry) { return state.differences.counts.contains(entry.first); });
+  for (const auto& [base, delta] : start_counts) state.claim(base);
   // Kernels that only have other code or sizes change no count.
   const bool only_fixed =
-      board.differences.counts.empty() &&
-      !board.any_entry([](const Board::Entry& entry) { return entry.rank < 2; });
+      state.differences.counts.empty() &&
+      !state.any_entry([](const ExplainState::Entry& entry) { return entry.rank < 2; });
   const Counts counts = sum_counts(start_counts);
   // Next to other changes, a small difference at the start says little.
   constexpr double k_few = 5;
   if (start_counts.empty() || (!only_fixed && counts.units < k_few)) return;
   Finding finding = make_finding(kind::fixed_cost_changed, start_counts.begin()->first + "_fixed");
   finding.delta = start_counts.begin()->second;
-  const std::string per = board.per_unit_text();
+  const std::string per = state.per_unit_text();
   finding.headline =
       fmt::format("{} is done once changed{}: load, warm-up{}{}.",
-                  only_fixed && board.differences.kernels.empty() ? "Only what" : "What",
+                  only_fixed && state.differences.kernels.empty() ? "Only what" : "What",
                   only_fixed ? "" : " as well",
-                  board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
+                  state.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
                   per.empty() || !only_fixed ? "" : "; no count" + per + " did");
   if (start_counts.size() == 1 && start_counts.contains("allocations")) {
     finding.kind = kind::memory_changed;
@@ -623,31 +628,31 @@ void find_fixed(Board& board) {
                     *finding.delta > k_zero ? "more" : "less",
                     per.empty() || !only_fixed ? "" : "; no count" + per + " changed");
   }
-  add_amounts(board, counts.amounts, finding);
+  add_amounts(state, counts.amounts, finding);
   // Memory that stays allocated says more than the number of requests for it.
   const auto allocations = start_counts.find("allocations");
-  const bool is_kept = allocations != start_counts.end() && !board.differences.levels.empty() &&
+  const bool is_kept = allocations != start_counts.end() && !state.differences.levels.empty() &&
                        counts.units - absolute_value(allocations->second) < k_few;
   int rank = is_kept ? 3 : 2;
   if (!only_fixed) rank = 4;
-  board.add(std::move(finding), /*units=*/counts.units + 0.5, rank);
+  state.add(std::move(finding), /*units=*/counts.units + 0.5, rank);
 }
 
 // Reports counts that changed and that no other pattern explains, if there is no other finding.
-void find_rest(Board& board) {
+void find_rest(ExplainState& state) {
   std::vector<std::string> bases;
-  for (const auto& [base, delta] : board.differences.counts) {
-    if (board.is_unclaimed(base)) bases.push_back(base);
+  for (const auto& [base, delta] : state.differences.counts) {
+    if (state.is_unexplained(base)) bases.push_back(base);
   }
   // Next to an explained change they say little.
-  if (bases.empty() || !board.entries.empty()) return;
-  Finding finding = board.finding_about(kind::count_changed, bases.front());
+  if (bases.empty() || !state.entries.empty()) return;
+  Finding finding = state.finding_about(kind::count_changed, bases.front());
   finding.headline =
       capitalized(fmt::format("{} changed, and nothing known explains it.",
                               bases.size() == 1 ? readable_name(bases.front()) : "Counts"));
-  add_amounts(board, changed_amounts(board, bases), finding);
-  for (const std::string& base : bases) board.claim(base);
-  board.add(std::move(finding), /*units=*/1, /*rank=*/3);
+  add_amounts(state, changed_amounts(state, bases), finding);
+  for (const std::string& base : bases) state.claim(base);
+  state.add(std::move(finding), /*units=*/1, /*rank=*/3);
 }
 
 }  // namespace weir::explain

@@ -11,7 +11,8 @@ using WorkFilter = std::function<bool(const Work&)>;
 std::optional<TimeRange> join_ranges(const std::optional<TimeRange>& a,
                                      const std::optional<TimeRange>& b) {
   if (!a || !b) return std::nullopt;
-  return TimeRange{std::min(a->least, b->least), std::max(a->most, b->most), a->times + b->times};
+  return TimeRange{std::min(a->min_seconds, b->min_seconds),
+                   std::max(a->max_seconds, b->max_seconds), a->times + b->times};
 }
 
 // Pairs works of both sides by name, and adds up how often and how long each ran.
@@ -93,8 +94,8 @@ std::optional<Rational> sampled_change(const MetricValue& before, const MetricVa
     return value.exact ? MetricValue{{}, {value.exact->value()}} : value;
   };
   const MetricValue sampled_before = samples(before), sampled_after = samples(after);
-  const std::size_t least = before.exact || after.exact ? 1 : 3;
-  if (std::min(sampled_before.samples.size(), sampled_after.samples.size()) < least) {
+  const std::size_t min_samples = before.exact || after.exact ? 1 : 3;
+  if (std::min(sampled_before.samples.size(), sampled_after.samples.size()) < min_samples) {
     return std::nullopt;
   }
   const Range range_before = sample_range(sampled_before),
@@ -217,7 +218,7 @@ std::string metric_name(const Evidence& evidence, const std::string& base) {
   return "";
 }
 
-bool counted(const Evidence& evidence, const std::string& base) {
+bool both_sides_count(const Evidence& evidence, const std::string& base) {
   const std::string name = metric_name(evidence, base);
   return evidence.before.metrics.contains(name) && evidence.after.metrics.contains(name);
 }

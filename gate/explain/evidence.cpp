@@ -224,7 +224,7 @@ Evidence make_evidence(const profile::Profile& before, const profile::Profile& a
   evidence.length = find_length(before, after);
   evidence.fusible = find_fusible(after);
   for (const auto& [profile, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
-    std::ranges::move(profile::cross_checks(*profile, side), std::back_inserter(evidence.doubts));
+    std::ranges::move(profile::cross_checks(*profile, side), std::back_inserter(evidence.warnings));
   }
   evidence.before = read_side(before);
   evidence.after = read_side(after);
@@ -234,7 +234,8 @@ Evidence make_evidence(const profile::Profile& before, const profile::Profile& a
     evidence.calls = verdict::differences(before.functions->counts, after.functions->counts);
     std::erase_if(evidence.calls, [](const auto& call) { return !is_call(call); });
   }
-  evidence.code = verdict::other_code(verdict::collect_code(before), verdict::collect_code(after));
+  evidence.code =
+      verdict::find_kernel_changes(verdict::collect_code(before), verdict::collect_code(after));
   const auto labels = [](const Side& side) {
     return std::ranges::count(side.works, Work::Kind::buffers, &Work::kind) != 0;
   };
@@ -264,11 +265,12 @@ namespace {
 // Marks evidence of one profile, which stands on both sides. Doubts are listed once, without a
 // side.
 Evidence make_alone(Evidence evidence) {
-  evidence.has_one_side = true;
-  std::erase_if(evidence.doubts, [](const auto& doubt) { return doubt.starts_with("before: "); });
-  for (std::string& doubt : evidence.doubts) {
+  evidence.is_alone = true;
+  std::erase_if(evidence.warnings,
+                [](const auto& warning) { return warning.starts_with("before: "); });
+  for (std::string& warning : evidence.warnings) {
     for (const std::string_view side : {"after: ", "both sides: "}) {
-      if (doubt.starts_with(side)) doubt.erase(0, side.size());
+      if (warning.starts_with(side)) warning.erase(0, side.size());
     }
   }
   return evidence;
@@ -294,7 +296,7 @@ Evidence make_evidence(const verdict::CellVerdict& cell) {
   for (const verdict::Judgement& metric : cell.metrics()) {
     const bool judged = is_decided(metric) || metric.nature == profile::Nature::exact;
     if (metric.current && !judged && metric.metric.kind == unit::Kind::count) {
-      evidence.unjudged[metric.metric.name] = *metric.current;
+      evidence.nothing_judged_reason[metric.metric.name] = *metric.current;
     }
     if (!metric.current || !judged) continue;
     if (metric.metric.name == verdict::k_cell_metric) {

@@ -24,8 +24,8 @@ struct MetricValue {
 
 // Times of single calls, or of single command buffers: the shortest and longest of so many.
 struct TimeRange {
-  double least = 0, most = 0;  // seconds
-  double times = 0;            // in all, not a unit
+  double min_seconds = 0, max_seconds = 0;  // seconds
+  double times = 0;                         // in all, not a unit
 
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
@@ -81,18 +81,19 @@ struct Evidence {
   bool cpu_ops_known = false;  // both sides report which ops ran on the CPU of a device's cell
   // Both sides report every op of the graph and where it ran.
   bool graph_known = false;
-  bool has_one_side = false;               // one profile, used as both sides: nothing is compared
-  bool same_graph = false;                 // both sides report the same ops in the same places
-  std::vector<verdict::OtherCode> code{};  // kernels with other code, or in other groups
-  std::vector<verdict::Changed> calls{};   // system calls that changed, by name
-  std::optional<CellRuling> gate;          // only for evidence from a verdict
-  std::optional<Fusible> fusible{};        // about the later side, if its profile is there
+  bool is_alone = false;    // one profile, used as both sides: nothing is compared
+  bool same_graph = false;  // both sides report the same ops in the same places
+  std::vector<verdict::KernelChange> code{};  // kernels with other code, or in other groups
+  std::vector<verdict::Changed> calls{};      // system calls that changed, by name
+  std::optional<CellRuling> gate;             // only for evidence from a verdict
+  std::optional<Fusible> fusible{};           // about the later side, if its profile is there
   // Counts of the later side that differ from run to run, by full name: compared with nothing.
-  std::map<std::string, double> unjudged{};
+  std::map<std::string, double> nothing_judged_reason{};
   // Additional dispatches at `length` for Scope::at_length, if `metrics` has none: computed from
   // those of the start and of each token.
   std::optional<Rational> more_dispatches{};
-  std::vector<std::string> doubts;  // checks of the data against itself that failed, one line each
+  std::vector<std::string>
+      warnings;  // checks of the data against itself that failed, one line each
 };
 
 // Two measured profiles of the same cell, or of two that one wants to compare.

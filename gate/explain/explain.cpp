@@ -16,23 +16,24 @@ constexpr std::array k_patterns = {
 
 // Turns names from outside into short printable lines.
 void make_safe(Finding& finding) {
-  constexpr std::size_t k_most_ops = 64;
-  if (finding.ops.size() > k_most_ops) finding.ops.resize(k_most_ops);
+  constexpr std::size_t k_max_ops = 64;
+  if (finding.ops.size() > k_max_ops) finding.ops.resize(k_max_ops);
   for (std::string& op : finding.ops) op = safe_name(op);
   for (std::string& tensor : finding.tensors) tensor = safe_name(tensor);
 }
 
-void sort_entries(std::vector<Board::Entry>& entries) {
-  std::ranges::stable_sort(
-      entries, {}, [](const Board::Entry& entry) { return std::pair(entry.rank, -entry.units); });
+void sort_entries(std::vector<ExplainState::Entry>& entries) {
+  std::ranges::stable_sort(entries, {}, [](const ExplainState::Entry& entry) {
+    return std::pair(entry.rank, -entry.units);
+  });
 }
 
 // Returns the findings, each with its share of everything explained as a score.
-std::vector<Finding> take_findings(std::vector<Board::Entry> entries) {
+std::vector<Finding> take_findings(std::vector<ExplainState::Entry> entries) {
   double total = 0;
-  for (const Board::Entry& entry : entries) total += entry.units;
+  for (const ExplainState::Entry& entry : entries) total += entry.units;
   std::vector<Finding> findings;
-  for (Board::Entry& entry : entries) {
+  for (ExplainState::Entry& entry : entries) {
     entry.finding.score = total > 0 ? entry.units / total : 0;
     findings.push_back(std::move(entry.finding));
   }
@@ -104,21 +105,22 @@ Evidence counts_at_longest(const Evidence& evidence) {
 
 // Runs all patterns over the evidence and its differences. Returns what they found in the order of
 // the report.
-std::vector<Board::Entry> run_patterns(const Evidence& evidence, const Differences& differences,
-                                       const ModelFacts* model) {
-  Board board{evidence, differences, model};
+std::vector<ExplainState::Entry> run_patterns(const Evidence& evidence,
+                                              const Differences& differences,
+                                              const ModelFacts* model) {
+  ExplainState state{evidence, differences, model};
   for (const auto& pattern : k_patterns) {
-    pattern(board);
-    board.end_pattern();
+    pattern(state);
+    state.end_pattern();
   }
-  sort_entries(board.entries);
-  add_claims(board);
-  return std::move(board.entries);
+  sort_entries(state.entries);
+  add_claims(state);
+  return std::move(state.entries);
 }
 
-std::set<std::string> collect_claims(const std::vector<Board::Entry>& entries) {
+std::set<std::string> collect_claims(const std::vector<ExplainState::Entry>& entries) {
   std::set<std::string> claims;
-  for (const Board::Entry& entry : entries) {
+  for (const ExplainState::Entry& entry : entries) {
     claims.insert(entry.finding.claims.begin(), entry.finding.claims.end());
   }
   return claims;
@@ -127,10 +129,11 @@ std::set<std::string> collect_claims(const std::vector<Board::Entry>& entries) {
 // Lets the finding that claims the dispatches claim barriers at lengths too, if none does. Barriers
 // stand between dispatches, so they change for the same reason.
 void claim_barriers_at_lengths(const Evidence& at_lengths, const std::string& dispatches,
-                               std::vector<Board::Entry>& entries) {
+                               std::vector<ExplainState::Entry>& entries) {
   if (!at_lengths.gate || !at_lengths.more_dispatches) return;
-  Board::Entry* owner = find_first(
-      entries, [&](const Board::Entry& entry) { return holds(entry.finding.claims, dispatches); });
+  ExplainState::Entry* owner = find_first(entries, [&](const ExplainState::Entry& entry) {
+    return holds(entry.finding.claims, dispatches);
+  });
   if (owner == nullptr) return;
   const std::set<std::string> claims = collect_claims(entries);
   for (const auto& [name, change] : at_lengths.gate->changed) {
@@ -148,17 +151,17 @@ Finding make_finding(const char* kind, std::string metric) {
   return finding;
 }
 
-void Board::claim(const WorkChanges& kernels) {
+void ExplainState::claim(const WorkChanges& kernels) {
   for (const WorkChange* kernel : kernels) claim("kernel " + kernel->name);
 }
 
-Finding Board::finding_about(const char* kind, const std::string& base) const {
+Finding ExplainState::finding_about(const char* kind, const std::string& base) const {
   Finding finding = make_finding(kind, metric_name(evidence, base));
   if (const Rational delta = differences.count(base); delta != k_zero) finding.delta = delta;
   return finding;
 }
 
-std::string Board::per_unit_text() const {
+std::string ExplainState::per_unit_text() const {
   const std::string words = per_text(evidence.scope);
   return words.empty() ? "" : " " + words;
 }
@@ -179,14 +182,14 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
     model = &without_layers.emplace(*model);
     without_layers->layers = 0;
   }
-  std::vector<Board::Entry> entries = run_patterns(evidence, differences, model);
+  std::vector<ExplainState::Entry> entries = run_patterns(evidence, differences, model);
   const Evidence longest = counts_at_longest(evidence);
   const bool has_findings = !entries.empty();
   const auto is_claimed = [claims = collect_claims(entries)](const std::string& claim) {
     return claims.contains(claim);
   };
   // Findings at the longest length follow those per token.
-  for (Board::Entry& entry : run_patterns(longest, find_differences(longest), model)) {
+  for (ExplainState::Entry& entry : run_patterns(longest, find_differences(longest), model)) {
     // Next to an explained change the rest says little, and kernels explain dispatches better.
     if (has_findings && entry.finding.kind == kind::count_changed) continue;
     if (!differences.kernels.empty() && entry.finding.metric.starts_with("dispatches_")) continue;
@@ -197,7 +200,7 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   Explanation result;
   result.cell = evidence.cell;
   result.scope = evidence.scope;
-  result.has_one_side = evidence.has_one_side;
+  result.is_alone = evidence.is_alone;
   result.totals = read_totals(evidence);
   result.findings = take_findings(std::move(entries));
   std::ranges::move(user_findings(evidence, differences, options.rules),
@@ -206,16 +209,16 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   const bool use_gate_findings =
       model == nullptr && evidence.gate && !evidence.gate->findings.empty();
   if (use_gate_findings) result.findings = evidence.gate->findings;
-  result.differs = differences.any() || !result.findings.empty();
+  result.sides_differ = differences.any() || !result.findings.empty();
   result.hints = find_hints(evidence, options.bands);
   result.checklist = fill_checklist(evidence, options, result.findings);
-  result.doubts = evidence.doubts;
+  result.warnings = evidence.warnings;
   // Without these counts nothing says how often the device was waited for.
-  const bool has_waits =
-      evidence.gate || counted(evidence, "syncs") || counted(evidence, "barriers");
-  if (!evidence.has_one_side && result.findings.empty() && !has_waits &&
+  const bool has_waits = evidence.gate || both_sides_count(evidence, "syncs") ||
+                         both_sides_count(evidence, "barriers");
+  if (!evidence.is_alone && result.findings.empty() && !has_waits &&
       !evidence.after.works.empty()) {
-    result.doubts.emplace_back(
+    result.warnings.emplace_back(
         "barriers, syncs, submits and copies are not compared: they are not counted in these files "
         "(weir gate, weir ab and weir run count them)");
   }

@@ -95,13 +95,13 @@ struct Options {
 struct Explanation {
   std::string cell;
   unit::Scope scope = unit::Scope::per_token;
-  std::vector<Total> totals;        // dispatches, barriers, syncs, where both sides have them
-  std::vector<Finding> findings;    // best first
-  std::vector<Hint> hints;          // counts outside of the usual, of the later side
-  std::vector<Check> checklist;     // for slow engines
-  std::vector<std::string> doubts;  // doubts about the data
-  bool has_one_side = false;        // true for one profile, which is both sides
-  bool differs = false;             // something does, explained or not
+  std::vector<Total> totals;          // dispatches, barriers, syncs, where both sides have them
+  std::vector<Finding> findings;      // best first
+  std::vector<Hint> hints;            // counts outside of the usual, of the later side
+  std::vector<Check> checklist;       // for slow engines
+  std::vector<std::string> warnings;  // doubts about the data
+  bool is_alone = false;              // true for one profile, which is both sides
+  bool sides_differ = false;          // something does, explained or not
   // The gate's verdict if it is no pass ("fail", "error", "new", …) and its reason, one line.
   std::string verdict, reason;
 };

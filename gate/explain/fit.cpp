@@ -10,10 +10,10 @@
 namespace weir::explain {
 namespace {
 
-constexpr std::int64_t k_most_rest = 2;
-constexpr std::int64_t k_most_each = 64;        // more per layer proves nothing
-constexpr std::int64_t k_most_delta = 1 << 20;  // counts, not bytes
-constexpr double k_worth_telling = 0.35;        // a fit that chance makes more often is none
+constexpr std::int64_t k_max_rest = 2;
+constexpr std::int64_t k_max_count_per_layer = 64;   // more per layer proves nothing
+constexpr std::int64_t k_max_count_delta = 1 << 20;  // counts, not bytes
+constexpr double k_worth_telling = 0.35;             // a fit that chance makes more often is none
 
 std::string layers_text(std::int64_t number) {
   return text::plural(static_cast<std::size_t>(number), "layer");
@@ -45,7 +45,8 @@ LayerSet make_family_set(const Family& family, const ModelFacts& model) {
 std::optional<Term> fit_term(const Rational& delta, std::int64_t size) {
   if (!delta.is_integer() || size < 1) return std::nullopt;
   // Checked before abs(), which has no result for the smallest number.
-  if (delta.numerator() < -k_most_delta || delta.numerator() > k_most_delta) return std::nullopt;
+  if (delta.numerator() < -k_max_count_delta || delta.numerator() > k_max_count_delta)
+    return std::nullopt;
   const std::int64_t amount = std::abs(delta.numerator());
   if (amount == 0) return std::nullopt;
   const std::int64_t sign = delta.numerator() < 0 ? -1 : 1;
@@ -54,9 +55,9 @@ std::optional<Term> fit_term(const Rational& delta, std::int64_t size) {
     ++each;
     rest -= size;
   }
-  if (each < 1 || each > k_most_each) return std::nullopt;
+  if (each < 1 || each > k_max_count_per_layer) return std::nullopt;
   // A rest is believed only if there are far more layers than values it may take.
-  if (rest != 0 && (std::abs(rest) > k_most_rest || size < 4 * k_most_rest + 4)) {
+  if (rest != 0 && (std::abs(rest) > k_max_rest || size < 4 * k_max_rest + 4)) {
     return std::nullopt;
   }
   return Term{0, sign * each, sign * rest};
@@ -78,13 +79,13 @@ double term_cost(const Term& term) {
 
 // Returns a guess for a model with few layers, which proves nothing but may be true; nothing if the
 // amount is no such multiple.
-std::optional<std::string> uncertain_split(const Board& board, const Amount& amount) {
-  if (board.model == nullptr || board.model->layers <= 2 * k_most_rest) return std::nullopt;
-  if (!amount.delta.is_integer() || absolute_value(amount.delta) > k_most_delta)
+std::optional<std::string> uncertain_split(const ExplainState& state, const Amount& amount) {
+  if (state.model == nullptr || state.model->layers <= 2 * k_max_rest) return std::nullopt;
+  if (!amount.delta.is_integer() || absolute_value(amount.delta) > k_max_count_delta)
     return std::nullopt;
-  const std::int64_t layers = board.model->layers, total = std::abs(amount.delta.numerator());
+  const std::int64_t layers = state.model->layers, total = std::abs(amount.delta.numerator());
   const std::int64_t each = total / layers, rest = total % layers;
-  if (each < 1 || each > k_most_each || rest > k_most_rest) return std::nullopt;
+  if (each < 1 || each > k_max_count_per_layer || rest > k_max_rest) return std::nullopt;
   return fmt::format("Perhaps {}: so few layers fit most numbers.",
                      term_text({0, each, rest}, layers_text(layers)));
 }
@@ -203,21 +204,22 @@ std::string safe_name(std::string_view name) {
   return text.substr(0, bytes) + "\u2026";
 }
 
-std::vector<Amount> changed_amounts(const Board& board, const std::vector<std::string>& bases) {
+std::vector<Amount> changed_amounts(const ExplainState& state,
+                                    const std::vector<std::string>& bases) {
   std::vector<Amount> amounts;
   for (const std::string& base : bases) {
-    const Rational delta = board.differences.count(base);
+    const Rational delta = state.differences.count(base);
     if (delta != k_zero) amounts.push_back({readable_name(base), delta});
   }
   return amounts;
 }
 
 // Adds each amount as a line, fitted to layers if a fit includes the first amount.
-std::optional<Fit> add_amounts(const Board& board, const std::vector<Amount>& amounts,
+std::optional<Fit> add_amounts(const ExplainState& state, const std::vector<Amount>& amounts,
                                Finding& finding) {
   if (amounts.empty()) return std::nullopt;
   std::vector<Fit> list;
-  if (board.model != nullptr) list = fits(amounts, *board.model);
+  if (state.model != nullptr) list = fits(amounts, *state.model);
   // A fit needs the finding's own number, the first one, because it says which layers the finding
   // names.
   const Fit* fit =
@@ -236,7 +238,7 @@ std::optional<Fit> add_amounts(const Board& board, const std::vector<Amount>& am
     first = false;
   }
   if (fit == nullptr) {
-    if (const auto split = uncertain_split(board, amounts.front())) finding.lines.push_back(*split);
+    if (const auto split = uncertain_split(state, amounts.front())) finding.lines.push_back(*split);
     return std::nullopt;
   }
   set_place(*fit, *fit->term(0), finding);
@@ -256,15 +258,15 @@ void add_number(const Amount& amount, Finding& finding) {
 }
 
 // Adds the simplest fit of a single amount to a set of another size, as a finding "Also possible".
-void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best) {
-  if (board.model == nullptr) return;
+void add_also(ExplainState& state, const std::vector<Amount>& amounts, const Fit& best) {
+  if (state.model == nullptr) return;
   struct Single {
     Fit fit;  // fit of one amount alone
     const Amount* amount = nullptr;
   };
   std::optional<Single> other;
   for (const Amount& amount : amounts) {
-    for (Fit& fit : fits({amount}, *board.model)) {
+    for (Fit& fit : fits({amount}, *state.model)) {
       if (fit.set.size() == best.set.size() || fit.terms.front().rest != 0) continue;
       if (!other || fit.cost < other->fit.cost) other = {std::move(fit), &amount};
     }
@@ -274,7 +276,7 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
   std::vector<std::string> misfits;
   for (const Amount& entry : amounts) {
     if (entry.name == amount->name) continue;
-    const auto alone = fits({entry}, *board.model);
+    const auto alone = fits({entry}, *state.model);
     const bool fits_too = std::ranges::any_of(alone, [&set = fit.set](const Fit& alone_fit) {
       return alone_fit.set.words == set.words && alone_fit.terms.front().rest == 0;
     });
@@ -283,7 +285,7 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
   const bool barriers = amount->name == "barriers", more = amount->delta > k_zero;
   const char* kind = kind::count_changed;
   if (barriers) kind = more ? kind::batching_lost : kind::batching_gained;
-  Finding finding = make_finding(kind, metric_name(board.evidence, amount->name));
+  Finding finding = make_finding(kind, metric_name(state.evidence, amount->name));
   finding.also = true;
   finding.delta = amount->delta;
   set_place(fit, fit.terms.front(), finding);
@@ -296,7 +298,7 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
         fmt::format(", but {} would not fit these layers", text::join(misfits, " and "));
   }
   finding.headline += ".";
-  board.add(std::move(finding), /*units=*/0, /*rank=*/9);
+  state.add(std::move(finding), /*units=*/0, /*rank=*/9);
 }
 
 Rational magnitude(const Rational& value) {
@@ -312,11 +314,11 @@ std::string readable_name(std::string base) {
   return base;
 }
 
-std::string changes_text(const WorkChanges& changes, std::size_t most) {
+std::string changes_text(const WorkChanges& changes, std::size_t max_changes) {
   const auto words = collect<std::string>(changes, [](const WorkChange* change) {
     return signed_text(change->delta()) + " " + safe_name(change->name);
   });
-  return verdict::list_some(words, most);
+  return verdict::list_some(words, max_changes);
 }
 
 std::string frequency_text(const Rational& times, unit::Scope scope) {

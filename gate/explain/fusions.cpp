@@ -53,10 +53,10 @@ Fusion fusion_by_number(const WorkChanges& joined_side, const WorkChanges& parts
   // Large kernels are parts only if each runs exactly as often as the joined one did.
   const bool same_frequency = std::ranges::all_of(
       parts, [&](const WorkChange* part) { return !(part->absolute_delta() < joined_calls); });
-  const bool is_likely = same_frequency || std::ranges::any_of(parts, is_small);
+  const bool is_likely = same_frequency || std::ranges::any_of(parts, is_small_kernel);
   // Kernels without names that also ran before: there is only less work.
   const auto unchanged_kinds = std::ranges::count_if(parts, [](const WorkChange* part) {
-    return is_nameless(part) && part->before != k_zero && part->after != k_zero;
+    return is_unnamed_kernel(part) && part->before != k_zero && part->after != k_zero;
   });
   if (2 * unchanged_kinds > std::ssize(parts)) return {};
   if (count_kinds(parts) < 2 || !is_more || !is_likely) return {};
@@ -64,7 +64,7 @@ Fusion fusion_by_number(const WorkChanges& joined_side, const WorkChanges& parts
 }
 
 // Returns "Fusion lost: RMS_NORM_MUL ran as one kernel once a token; now MUL runs apart."
-std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost) {
+std::string fusion_headline(const ExplainState& state, const Fusion& fusion, bool lost) {
   const WorkChange* joined_kernel = fusion.joined.front();
   WorkChanges parts;
   for (const std::size_t part : find_fused_parts(joined_kernel->parsed, names_in(fusion.parts))) {
@@ -85,7 +85,7 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
     std::erase_if(changes, [&](const WorkChange* change) {
       return !same_work(change->parsed, joined_kernel->parsed);
     });
-    return frequency_text(total_delta(changes), board.evidence.scope);
+    return frequency_text(total_delta(changes), state.evidence.scope);
   };
   const std::string frequency = frequency_among(fusion.joined);
   const std::string name = safe_name(joined_kernel->work());
@@ -97,7 +97,7 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
                        lost ? frequency : frequency_alone);
   }
   const std::string names = joined_names(parts);
-  const char* op_or_kernel = board.evidence.device == "cpu" ? "op" : "kernel";
+  const char* op_or_kernel = state.evidence.device == "cpu" ? "op" : "kernel";
   if (!lost) {
     return fmt::format("Fusion{} gained: {} runs as one {} {}, where {} ran.", seems, name,
                        op_or_kernel, frequency, names);
@@ -119,18 +119,18 @@ WorkChanges find_helpers(const WorkChanges& joined_kernels, WorkChanges candidat
 }
 
 // Adds the finding of a fusion that was lost or gained, and claims its kernels and dispatches.
-void add_fusion(Board& board, Fusion fusion, bool lost) {
+void add_fusion(ExplainState& state, Fusion fusion, bool lost) {
   Finding finding =
-      board.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
-  finding.headline = fusion_headline(board, fusion, lost);
-  finding.lines = {changes_text(joined(fusion.joined, fusion.helpers), 4),
+      state.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
+  finding.headline = fusion_headline(state, fusion, lost);
+  finding.lines = {changes_text(concatenated(fusion.joined, fusion.helpers), 4),
                    changes_text(fusion.parts, 6)};
-  const WorkChanges all = joined(fusion.joined, fusion.parts);
-  std::vector<Amount> amounts = changed_amounts(board, {"dispatches", "barriers"});
-  if (board.differences.count("dispatches") == k_zero) {
+  const WorkChanges all = concatenated(fusion.joined, fusion.parts);
+  std::vector<Amount> amounts = changed_amounts(state, {"dispatches", "barriers"});
+  if (state.differences.count("dispatches") == k_zero) {
     amounts.insert(amounts.begin(), {safe_name(all.front()->name), all.front()->delta()});
   }
-  add_amounts(board, amounts, finding);
+  add_amounts(state, amounts, finding);
   if (lost) {
     finding.cause =
         "a switch, a changed order of ops or a new shape or type keeps the pattern from matching.";
@@ -139,13 +139,13 @@ void add_fusion(Board& board, Fusion fusion, bool lost) {
   // The units are the dispatches that the fusion costs or saves.
   const double units =
       std::max(1.0, absolute_value(total_delta(all))) + dispatch_change(fusion.helpers);
-  add_dispatched(board, std::move(finding), joined(all, fusion.helpers), units);
+  add_dispatched(state, std::move(finding), concatenated(all, fusion.helpers), units);
 }
 
 }  // namespace
 
 // Finds one fusion, by name or by number, and adds it with the small kernels that belong to it.
-bool find_fusion(Board& board, const UnclaimedChanges& changed, bool lost, FusionBy by) {
+bool find_fusion(ExplainState& state, const UnexplainedChanges& changed, bool lost, FusionBy by) {
   WorkChanges joined_side = lost ? changed.decreased : changed.increased;
   WorkChanges parts_side = lost ? changed.increased : changed.decreased;
   Fusion fusion = by == FusionBy::name ? fusion_by_name(joined_side, parts_side)
@@ -153,20 +153,21 @@ bool find_fusion(Board& board, const UnclaimedChanges& changed, bool lost, Fusio
   if (fusion.joined.empty() || fusion.parts.empty()) return false;
   fusion.helpers = find_helpers(fusion.joined, joined_side);
   // Small kernels whose names do not show it belong to the fusion as well.
-  for (WorkChanges* side : {&joined_side, &parts_side}) std::erase_if(*side, std::not_fn(is_small));
+  for (WorkChanges* side : {&joined_side, &parts_side})
+    std::erase_if(*side, std::not_fn(is_small_kernel));
   for (WorkChanges* side : {&fusion.joined, &fusion.parts, &joined_side, &parts_side})
-    by_size(*side);
+    sort_by_size(*side);
   add_once(fusion.parts, parts_side);
   add_once(fusion.joined, joined_side);
-  add_fusion(board, std::move(fusion), lost);
+  add_fusion(state, std::move(fusion), lost);
   return true;
 }
 
 // Finds that nearly every kernel is new while dispatches changed by half or more: a compiler fuses
 // ops now, or no longer does.
-bool add_compiled_otherwise(Board& board) {
-  const auto totals = exact_counts(board.evidence, "dispatches");
-  const UnclaimedChanges changed(board);
+bool add_compiled_otherwise(ExplainState& state) {
+  const auto totals = exact_counts(state.evidence, "dispatches");
+  const UnexplainedChanges changed(state);
   const bool lost = totals && totals->after > totals->before;
   WorkChanges removed = changed.decreased, added = changed.increased;
   std::erase_if(removed, [](const WorkChange* change) { return change->after != k_zero; });
@@ -180,25 +181,25 @@ bool add_compiled_otherwise(Board& board) {
     return false;
   }
   Finding finding =
-      board.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
+      state.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
   finding.headline = fmt::format(
       "Fusion seems {}: nearly every kernel is another, and {} run{} where {} ran.",
-      lost ? "lost" : "gained", totals->after.str(), board.per_unit_text(), totals->before.str());
+      lost ? "lost" : "gained", totals->after.str(), state.per_unit_text(), totals->before.str());
   finding.lines = {fmt::format("{} kernels are gone, {} are new", removed.size(), added.size())};
-  add_amounts(board, changed_amounts(board, {"dispatches", "barriers"}), finding);
-  add_dispatched(board, std::move(finding), joined(removed, added),
-                 absolute_value(board.differences.count("dispatches")));
+  add_amounts(state, changed_amounts(state, {"dispatches", "barriers"}), finding);
+  add_dispatched(state, std::move(finding), concatenated(removed, added),
+                 absolute_value(state.differences.count("dispatches")));
   return true;
 }
 
-void add_merged(Board& board, bool lost) {
-  const UnclaimedChanges changed(board);
+void add_merged(ExplainState& state, bool lost) {
+  const UnexplainedChanges changed(state);
   if (too_many_names(changed)) return;
   for (const WorkChange* joined_kernel : lost ? changed.decreased : changed.increased) {
     for (const WorkChange* part : lost ? changed.increased : changed.decreased) {
       const double times = part->absolute_delta() / joined_kernel->absolute_delta();
       if (times < 2 || times != std::floor(times) || !extends(joined_kernel, part)) continue;
-      return add_fusion(board, {{joined_kernel}, {part}, true}, lost);
+      return add_fusion(state, {{joined_kernel}, {part}, true}, lost);
     }
   }
 }

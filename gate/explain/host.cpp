@@ -12,10 +12,10 @@ Rational call_delta(const verdict::Changed& call) {
 }
 
 // Returns "write +1 a token (0 → 1)".
-std::string call_text(const Board& board, const verdict::Changed& call) {
+std::string call_text(const ExplainState& state, const verdict::Changed& call) {
   return fmt::format("{} {}{} ({} → {})",
                      safe_name(call.name.substr(profile::k_system_call.size())),
-                     signed_text(call_delta(call)), board.per_unit_text(),
+                     signed_text(call_delta(call)), state.per_unit_text(),
                      call.baseline.value_or(k_zero).str(), call.current.value_or(k_zero).str());
 }
 
@@ -34,41 +34,41 @@ void set_cause(const std::string& call, bool more, Finding& finding) {
 }  // namespace
 
 // Finds system calls that changed, the largest change first.
-void find_calls(Board& board) {
-  std::vector<verdict::Changed> calls = board.evidence.calls;
+void find_calls(ExplainState& state) {
+  std::vector<verdict::Changed> calls = state.evidence.calls;
   if (calls.empty()) return;
   std::ranges::stable_sort(calls, std::greater(),
                            [](const auto& call) { return absolute_value(call_delta(call)); });
   const std::string base =
       calls.front().name.ends_with("futex wait") ? "futex_waits" : "system_calls";
-  Finding finding = board.finding_about(kind::calls_changed, base);
+  Finding finding = state.finding_about(kind::calls_changed, base);
   for (const verdict::Changed& call :
        std::span(calls).first(std::min<std::size_t>(calls.size(), 6))) {
-    finding.lines.push_back(call_text(board, call));
+    finding.lines.push_back(call_text(state, call));
     finding.numbers.push_back({call.name, call_delta(call), {}, {}});
   }
   finding.headline = fmt::format("System calls: {}.", finding.lines.front());
   finding.lines.erase(finding.lines.begin());
   set_cause(calls.front().name.substr(profile::k_system_call.size()),
             call_delta(calls.front()) > k_zero, finding);
-  board.claim_all({"system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls"});
-  board.add(std::move(finding), absolute_value(call_delta(calls.front())));
+  state.claim_all({"system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls"});
+  state.add(std::move(finding), absolute_value(call_delta(calls.front())));
 }
 
 // Finds another peak number of threads.
-void find_threads(Board& board) {
-  const MetricValue* before = look_up(board.evidence.before.metrics, k_threads);
-  const MetricValue* after = look_up(board.evidence.after.metrics, k_threads);
+void find_threads(ExplainState& state) {
+  const MetricValue* before = look_up(state.evidence.before.metrics, k_threads);
+  const MetricValue* after = look_up(state.evidence.after.metrics, k_threads);
   if (before == nullptr || after == nullptr || before->value() == after->value()) return;
   Finding finding = make_finding(kind::threads_changed, k_threads);
-  board.claim(k_threads);
+  state.claim(k_threads);
   finding.headline = fmt::format("The engine has {:g} threads at once, before {:g}.",
                                  after->value(), before->value());
   if (after->value() > before->value()) {
     finding.cause = "a thread that spins takes a core from the others, whether it works or not.";
     finding.look_at = "what they do: top -H -p PID, or gdb's thread apply all bt.";
   }
-  board.add(std::move(finding), /*units=*/0.5);  // ranks behind the system calls that threads make
+  state.add(std::move(finding), /*units=*/0.5);  // ranks behind the system calls that threads make
 }
 
 }  // namespace weir::explain

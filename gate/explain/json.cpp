@@ -32,13 +32,13 @@ static void fields(Fields& io, Check& check) {
 // Lists the fields of an explanation in JSON.
 void fields(Fields& io, Explanation& explanation) {
   io("cell", explanation.cell);
-  if (explanation.has_one_side) io("alone", explanation.has_one_side);
-  io("differs", explanation.differs);
+  if (explanation.is_alone) io("alone", explanation.is_alone);
+  io("differs", explanation.sides_differ);
   io("findings", explanation.findings);
   io("totals", explanation.totals);
   io("hints", explanation.hints);
   io("checklist", explanation.checklist);
-  io("doubts", explanation.doubts);
+  io("doubts", explanation.warnings);
   if (explanation.verdict.empty()) return;
   io("verdict", explanation.verdict);
   io("reason", explanation.reason);
@@ -55,7 +55,7 @@ static void fields(Fields& io, ComparedOp& op) {
 
 static void fields(Fields& io, OpChange& op) {
   io("role", op.role);
-  io.write_only("change", to_string(op.change));
+  io.write_only("change", to_string(op.shift));
   io.optional("part", op.part);
   io.optional("a", op.a);
   io.optional("b", op.b);
@@ -83,16 +83,16 @@ static void side_fields(Fields& io, ComparedInput& side, std::optional<double>& 
 void fields(Fields& io, Comparison& both) {
   io.object("a", [&](Fields& a) { side_fields(a, both.a, both.seconds_a); });
   io.object("b", [&](Fields& b) { side_fields(b, both.b, both.seconds_b); });
-  if (both.untimed > 0) io.write_only("untimed", both.untimed);
+  if (both.untimed_ops > 0) io.write_only("untimed", both.untimed_ops);
   io("decoding", both.decoding);
   io("per", NullIfEmpty{both.per});
   io("ops", both.ops);
   io.optional("buffers", both.buffers);
   io("metrics", both.metrics);
   io("findings", both.findings);
-  io("doubts", both.doubts);
+  io("doubts", both.warnings);
 }
 
-std::string_view to_string(Shift change) { return weir::name_of(k_shifts, change); }
+std::string_view to_string(Shift shift) { return weir::name_of(k_shifts, shift); }
 
 }  // namespace weir::explain

@@ -3,11 +3,11 @@
 
 namespace weir::explain {
 
-bool too_many_names(const UnclaimedChanges& changes) {
+bool too_many_names(const UnexplainedChanges& changes) {
   return changes.increased.size() + changes.decreased.size() > 2000;
 }
 
-WorkChanges joined(WorkChanges a, const WorkChanges& b) {
+WorkChanges concatenated(WorkChanges a, const WorkChanges& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
@@ -24,7 +24,7 @@ double dispatch_change(const WorkChanges& changes) {
   return std::max(up, down);
 }
 
-std::map<std::vector<std::string>, WorkChanges> by_work(const WorkChanges& changes) {
+std::map<std::vector<std::string>, WorkChanges> group_by_work(const WorkChanges& changes) {
   std::map<std::vector<std::string>, WorkChanges> kinds;
   for (const WorkChange* change : changes) {
     if (!change->parsed.words.empty()) kinds[change->parsed.words].push_back(change);
@@ -32,7 +32,7 @@ std::map<std::vector<std::string>, WorkChanges> by_work(const WorkChanges& chang
   return kinds;
 }
 
-void by_size(WorkChanges& changes) {
+void sort_by_size(WorkChanges& changes) {
   std::map<std::string, double> sums;
   for (const WorkChange* change : changes) sums[change->parsed.base()] += change->absolute_delta();
   std::ranges::stable_sort(changes, {}, [&](const WorkChange* change) {
@@ -41,9 +41,9 @@ void by_size(WorkChanges& changes) {
   });
 }
 
-bool is_small(const WorkChange* change) { return is_small_work(change->parsed); }
+bool is_small_kernel(const WorkChange* change) { return is_small_work(change->parsed); }
 
-bool is_nameless(const WorkChange* change) { return has_no_name(change->name); }
+bool is_unnamed_kernel(const WorkChange* change) { return has_no_name(change->name); }
 
 bool extends(const WorkChange* a, const WorkChange* b) {
   const bool a_is_longer = a->parsed.words.size() > b->parsed.words.size();
@@ -65,15 +65,16 @@ std::string joined_names(const WorkChanges& changes) {
   return text::join(names) + " and " + last;
 }
 
-void name_ops(const WorkChanges& changes, Finding& finding) {
+void add_op_names(const WorkChanges& changes, Finding& finding) {
   for (const WorkChange* change : changes) finding.ops.push_back(change->name);
 }
 
-void add_dispatched(Board& board, Finding finding, const WorkChanges& kernels, double units) {
-  name_ops(kernels, finding);
-  board.claim(kernels);
-  board.claim("dispatches");
-  board.add(std::move(finding), units);
+void add_dispatched(ExplainState& state, Finding finding, const WorkChanges& kernels,
+                    double units) {
+  add_op_names(kernels, finding);
+  state.claim(kernels);
+  state.claim("dispatches");
+  state.add(std::move(finding), units);
 }
 
 }  // namespace weir::explain

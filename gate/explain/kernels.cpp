@@ -7,8 +7,8 @@ namespace {
 
 // Returns true if a copy kernel runs in place of copies of the device, or the reverse: about as
 // many of one came as of the other are gone.
-bool copies_for_device(const Board& board, const WorkChange* change) {
-  const double copies = board.differences.count("copies").value(),
+bool copies_for_device(const ExplainState& state, const WorkChange* change) {
+  const double copies = state.differences.count("copies").value(),
                kernels = change->delta().value();
   return is_copy(change->parsed) && copies * kernels < 0 &&
          2 * std::fabs(copies) >= std::fabs(kernels);
@@ -17,19 +17,20 @@ bool copies_for_device(const Board& board, const WorkChange* change) {
 // Returns large kernels with new code that may have taken over, or handed on, the work of
 // `changes`. These must be small and run no more often, and every change must go in one direction.
 // If more kernels than moves have new code, it is a new build and proves nothing.
-std::vector<std::string> find_recoded(const Board& board, const WorkChanges& changes, bool added) {
+std::vector<std::string> find_recoded(const ExplainState& state, const WorkChanges& changes,
+                                      bool added) {
   std::vector<std::string> names;
-  double most_calls = 0;
-  for (const verdict::OtherCode& code : board.evidence.code) {
-    if (!code.other_code || is_small_work(kernel_name(code.kernel))) continue;
+  double max_calls = 0;
+  for (const verdict::KernelChange& code : state.evidence.code) {
+    if (!code.code_changed || is_small_work(kernel_name(code.kernel))) continue;
     names.push_back(code.kernel);
-    most_calls = std::max(most_calls, code.calls.value());
+    max_calls = std::max(max_calls, code.calls.value());
   }
   const bool same_direction =
-      std::ranges::all_of(board.differences.kernels,
+      std::ranges::all_of(state.differences.kernels,
                           [&](const WorkChange& change) { return change.is_increase() == added; });
   const bool all_small = std::ranges::all_of(changes, [&](const WorkChange* change) {
-    return is_small(change) && change->absolute_delta() <= most_calls;
+    return is_small_kernel(change) && change->absolute_delta() <= max_calls;
   });
   return same_direction && all_small && names.size() <= changes.size() ? names
                                                                        : std::vector<std::string>{};
@@ -37,19 +38,19 @@ std::vector<std::string> find_recoded(const Board& board, const WorkChanges& cha
 
 // Adds a finding about kernels that came (`added`) or are gone: a fusion if the graph is the same,
 // else work.
-void add_work_change(Board& board, WorkChanges changes, bool added) {
+void add_work_change(ExplainState& state, WorkChanges changes, bool added) {
   if (changes.empty()) return;
-  by_size(changes);
+  sort_by_size(changes);
   // If the engine's graph has the same ops as before, kernels were fused or no longer are.
   const bool same_graph =
-      board.evidence.same_graph || (board.evidence.graph_known && board.differences.graph.empty());
-  const std::vector<std::string> recoded = find_recoded(board, changes, added);
+      state.evidence.same_graph || (state.evidence.graph_known && state.differences.graph.empty());
+  const std::vector<std::string> recoded = find_recoded(state, changes, added);
   // Copies that no op asks for are needed by another kernel.
-  const bool fusion = (same_graph || !recoded.empty()) && is_small(changes.front()) &&
+  const bool fusion = (same_graph || !recoded.empty()) && is_small_kernel(changes.front()) &&
                       !is_copy(changes.front()->parsed);
   const char* kind = added ? kind::op_added : kind::op_removed;
   if (fusion) kind = added ? kind::fusion_lost : kind::fusion_gained;
-  Finding finding = board.finding_about(kind, "dispatches");
+  Finding finding = state.finding_about(kind, "dispatches");
   const std::string names = joined_names(
       changes.size() > 3 ? WorkChanges(changes.begin(), changes.begin() + 3) : changes);
   if (fusion && !same_graph) {
@@ -61,60 +62,62 @@ void add_work_change(Board& board, WorkChanges changes, bool added) {
                                    added ? "lost" : "gained", added ? "now run" : "no longer run",
                                    names, changes.size() == 1 ? "its" : "their");
   } else {
-    const char* place = board.evidence.device == "cpu" ? " on the CPU" : " on the device";
-    if (!place_known(board.evidence, *changes.front())) place = "";
+    const char* place = state.evidence.device == "cpu" ? " on the CPU" : " on the device";
+    if (!place_known(state.evidence, *changes.front())) place = "";
     finding.headline = fmt::format("{} work{}: {}.", added ? "More" : "Less", place, names);
   }
   if (changes.size() > 1) finding.lines.push_back(changes_text(changes, 6));
-  add_amounts(board, {{safe_name(changes.front()->name), changes.front()->delta()}}, finding);
+  add_amounts(state, {{safe_name(changes.front()->name), changes.front()->delta()}}, finding);
   finding.cause = added ? "an op was added, is converted or copied first, or is no longer fused."
                         : "an op is gone, was fused into another kernel, or runs elsewhere.";
-  add_dispatched(board, std::move(finding), changes, dispatch_change(changes));
+  add_dispatched(state, std::move(finding), changes, dispatch_change(changes));
 }
 
 // Adds a finding that matmuls run in more or fewer dispatches. `amount` stands for the counts of
 // dispatches and barriers if these did not change.
-void add_batching(Board& board, Finding finding, const WorkChanges& changes, const Amount& amount) {
+void add_batching(ExplainState& state, Finding finding, const WorkChanges& changes,
+                  const Amount& amount) {
   // A sum of dispatches that includes other changes says nothing about this one.
-  const Rational dispatches = board.differences.count("dispatches");
+  const Rational dispatches = state.differences.count("dispatches");
   const bool only_these = dispatches == k_zero || dispatches == total_delta(changes);
   std::vector<Amount> amounts;
-  if (only_these) amounts = changed_amounts(board, {"dispatches", "barriers"});
+  if (only_these) amounts = changed_amounts(state, {"dispatches", "barriers"});
   if (amounts.empty()) amounts.push_back(amount);
-  add_amounts(board, amounts, finding);
+  add_amounts(state, amounts, finding);
   if (finding.kind == kind::batching_lost) {
     finding.cause =
         "matrix multiplications that ran together now run one by one, or some run twice.";
     finding.look_at =
         "where matmuls of the same input are joined: query, key and value; gate and up.";
   }
-  add_dispatched(board, std::move(finding), changes, absolute_value(total_delta(changes)));
+  add_dispatched(state, std::move(finding), changes, absolute_value(total_delta(changes)));
 }
 
 // Finds large kernels of one kind that were all replaced by others of it, which run more often.
 // These are two changes: other kernels do the work, and they do it in more pieces.
-void add_replaced_in_pieces(Board& board) {
-  const UnclaimedChanges changed(board);
-  for (const auto& [words, changes] : by_work(joined(changed.increased, changed.decreased))) {
+void add_replaced_in_pieces(ExplainState& state) {
+  const UnexplainedChanges changed(state);
+  for (const auto& [words, changes] :
+       group_by_work(concatenated(changed.increased, changed.decreased))) {
     const bool all_new_or_gone = std::ranges::all_of(changes, [](const WorkChange* change) {
       return (change->before == k_zero) != (change->after == k_zero);
     });
     const bool any_gone = !changes.back()->is_increase();
-    if (!all_new_or_gone || !any_gone || is_small(changes.front()) ||
-        is_nameless(changes.front()) || total_delta(changes) < Rational(2)) {
+    if (!all_new_or_gone || !any_gone || is_small_kernel(changes.front()) ||
+        is_unnamed_kernel(changes.front()) || total_delta(changes) < Rational(2)) {
       continue;
     }
-    add_variants(board, {changes});
+    add_variants(state, {changes});
     Rational before, after;
     for (const WorkChange* change : changes) {
       before = before.plus(change->before).value_or(before);
       after = after.plus(change->after).value_or(after);
     }
     const std::string work = safe_name(changes.front()->work());
-    Finding finding = board.finding_about(kind::batching_lost, "dispatches");
+    Finding finding = state.finding_about(kind::batching_lost, "dispatches");
     finding.headline = fmt::format("Batching lost: {} runs {}, before {}.", work,
-                                   frequency_text(after, board.evidence.scope), before.str());
-    add_batching(board, std::move(finding), changes, {work, total_delta(changes)});
+                                   frequency_text(after, state.evidence.scope), before.str());
+    add_batching(state, std::move(finding), changes, {work, total_delta(changes)});
   }
 }
 
@@ -122,59 +125,60 @@ void add_replaced_in_pieces(Board& board) {
 
 // Matches kernels that changed in steps, each with those that the steps before left over: replaced,
 // variants, fusions, pieces, merged, and finally work added or removed.
-void find_kernels(Board& board) {
-  add_replaced(board, /*one_by_one=*/false);
-  std::vector<WorkChanges> groups = swapped(UnclaimedChanges(board));
+void find_kernels(ExplainState& state) {
+  add_replaced(state, /*one_by_one=*/false);
+  std::vector<WorkChanges> groups = find_swapped(UnexplainedChanges(state));
   // Other tile sizes do not cause anything else that changed.
-  if (!board.differences.only_works()) add_variants(board, take_out(groups, only_tuned), 3);
+  if (!state.differences.only_works())
+    add_variants(state, extract_if(groups, differ_in_tuning_only), 3);
   // Small kernels that only changed their variant next to a fusion belong to it. So do other
   // kernels with a switch turned on, if no name says what was joined.
-  std::vector<WorkChanges> small = take_out(
-      groups, [](const WorkChanges& group) { return std::ranges::all_of(group, is_small); });
-  std::vector<WorkChanges> switched = take_out(groups, is_switched);
-  add_variants(board, std::move(groups));
-  const Rational dispatches = board.differences.count("dispatches");
+  std::vector<WorkChanges> small = extract_if(
+      groups, [](const WorkChanges& group) { return std::ranges::all_of(group, is_small_kernel); });
+  std::vector<WorkChanges> switched = extract_if(groups, differ_in_switches);
+  add_variants(state, std::move(groups));
+  const Rational dispatches = state.differences.count("dispatches");
   bool fused = false;
   // More dispatches suggest that a fusion was lost, so that is tried first; both may occur.
   const bool lost_first = dispatches >= k_zero;
   std::set<const WorkChange*> switched_kernels;
   for (const WorkChanges& group : switched) switched_kernels.insert(group.begin(), group.end());
   for (const bool lost : {lost_first, !lost_first}) {
-    UnclaimedChanges changed(board);
+    UnexplainedChanges changed(state);
     if (too_many_names(changed)) break;
-    changed.leave_out([&](const WorkChange* change) { return switched_kernels.contains(change); });
-    fused = find_fusion(board, changed, lost, FusionBy::name) || fused;
+    changed.remove_if([&](const WorkChange* change) { return switched_kernels.contains(change); });
+    fused = find_fusion(state, changed, lost, FusionBy::name) || fused;
   }
-  if (!fused) add_exchanged_kinds(board);
-  fused = fused || add_compiled_otherwise(board);
+  if (!fused) add_exchanged_kinds(state);
+  fused = fused || add_compiled_otherwise(state);
   if (!fused && dispatches != k_zero) {
-    UnclaimedChanges unfused(board);
-    unfused.leave_out([&](const WorkChange* change) { return copies_for_device(board, change); });
-    find_fusion(board, unfused, dispatches > k_zero, FusionBy::number);
+    UnexplainedChanges unfused(state);
+    unfused.remove_if([&](const WorkChange* change) { return copies_for_device(state, change); });
+    find_fusion(state, unfused, dispatches > k_zero, FusionBy::number);
   }
-  add_replaced_in_pieces(board);
+  add_replaced_in_pieces(state);
   std::ranges::move(switched, std::back_inserter(small));
   std::erase_if(small,
-                [&](const WorkChanges& group) { return !board.is_unclaimed(*group.front()); });
-  add_variants(board, std::move(small), dispatches == k_zero ? 1 : 2);
-  add_exchanged_kinds(board);
-  for (const bool lost : {lost_first, !lost_first}) add_merged(board, lost);
-  add_replaced(board, /*one_by_one=*/true);
-  const UnclaimedChanges rest(board);
-  add_work_change(board, rest.increased, /*added=*/true);
-  add_work_change(board, rest.decreased, /*added=*/false);
+                [&](const WorkChanges& group) { return !state.is_unexplained(*group.front()); });
+  add_variants(state, std::move(small), dispatches == k_zero ? 1 : 2);
+  add_exchanged_kinds(state);
+  for (const bool lost : {lost_first, !lost_first}) add_merged(state, lost);
+  add_replaced(state, /*one_by_one=*/true);
+  const UnexplainedChanges rest(state);
+  add_work_change(state, rest.increased, /*added=*/true);
+  add_work_change(state, rest.decreased, /*added=*/false);
 }
 
 // Finds the same matmuls in more dispatches: kernels run more often, and nothing is gone for it.
 // Their number follows from the model's weights, so the pieces are smaller. The reverse only seems
 // so unless the graph is known to be the same, because work may be gone or run elsewhere.
-void find_pieces(Board& board) {
+void find_pieces(ExplainState& state) {
   WorkChanges changes;  // the largest first, as differences are
-  for (const WorkChange& change : board.differences.kernels) {
-    if (!board.is_unclaimed(change)) continue;
+  for (const WorkChange& change : state.differences.kernels) {
+    if (!state.is_unexplained(change)) continue;
     // A single additional dispatch may be anything, and so may kernels without names.
     if (change.before == k_zero || change.after == k_zero || absolute_value(change.delta()) < 2 ||
-        change.parsed.words.empty() || is_small(&change) || is_nameless(&change) ||
+        change.parsed.words.empty() || is_small_kernel(&change) || is_unnamed_kernel(&change) ||
         (!changes.empty() && (change.delta() > k_zero) != (changes[0]->delta() > k_zero))) {
       return;
     }
@@ -182,21 +186,21 @@ void find_pieces(Board& board) {
   }
   if (changes.empty()) return;
   const WorkChange& first = *changes.front();
-  const bool lost = first.delta() > k_zero, seems = !lost && !board.evidence.graph_known;
-  if (!lost && !(board.differences.graph.empty() && board.differences.cpu_ops.empty())) return;
+  const bool lost = first.delta() > k_zero, seems = !lost && !state.evidence.graph_known;
+  if (!lost && !(state.differences.graph.empty() && state.differences.cpu_ops.empty())) return;
   Finding finding =
-      board.finding_about(lost ? kind::batching_lost : kind::batching_gained, "dispatches");
+      state.finding_about(lost ? kind::batching_lost : kind::batching_gained, "dispatches");
   finding.headline =
       fmt::format("Batching {}{}: {} runs {}, before {}, and nothing {}.", seems ? "seems " : "",
                   lost ? "lost" : "gained", safe_name(first.work()),
-                  frequency_text(first.after, board.evidence.scope), first.before.str(),
+                  frequency_text(first.after, state.evidence.scope), first.before.str(),
                   lost ? "is gone" : "came");
   finding.lines.push_back(changes_text(changes, 6));
   if (seems) {
     finding.look_at =
         "whether the work is gone, or the CPU does it: a probe that sees ops can tell.";
   }
-  add_batching(board, std::move(finding), changes, {safe_name(first.name), first.delta()});
+  add_batching(state, std::move(finding), changes, {safe_name(first.name), first.delta()});
 }
 
 }  // namespace weir::explain

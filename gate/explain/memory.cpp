@@ -41,39 +41,40 @@ std::string context_text(const ModelFacts* model, const Rational& bytes) {
 
 // Returns true if the cache changed by more than its padding and no work moved: then it is the
 // cause.
-bool is_cache_cause(const Board& board) {
-  const auto bytes = exact_values(board.evidence, "kv_cache_bytes");
+bool is_cache_cause(const ExplainState& state) {
+  const auto bytes = exact_values(state.evidence, "kv_cache_bytes");
   // A gained fusion comes with another build.
   constexpr std::array k_moved = {kind::work_moved_to_cpu, kind::work_moved_to_gpu,
                                   kind::fusion_gained};
-  const auto moves_work = [&](const Board::Entry& entry) {
+  const auto moves_work = [&](const ExplainState::Entry& entry) {
     return holds(k_moved, entry.finding.kind);
   };
-  return bytes && board.differences.levels.contains("kv_cache_bytes") && !board.entries.empty() &&
-         !board.any_entry(moves_work) &&
-         8 * absolute_value(board.differences.levels.at("kv_cache_bytes")) >= bytes->before.value();
+  return bytes && state.differences.levels.contains("kv_cache_bytes") && !state.entries.empty() &&
+         !state.any_entry(moves_work) &&
+         8 * absolute_value(state.differences.levels.at("kv_cache_bytes")) >= bytes->before.value();
 }
 
 // Returns true if memory of this use changed by a tenth or more, and nothing else but a few
 // barriers of many.
-bool are_buffers_cause(const Board& board, const char* level) {
+bool are_buffers_cause(const ExplainState& state, const char* level) {
   constexpr double k_much = 0.1, k_little = 0.05;
-  const auto bytes = exact_values(board.evidence, level);
-  const auto barriers = exact_counts(board.evidence, "barriers");
-  return bytes && barriers && board.differences.counts.size() == 1 &&
-         board.differences.kernels.empty() && board.differences.graph.empty() &&
-         board.evidence.code.empty() &&
-         absolute_value(board.differences.levels.at(level)) >= k_much * bytes->before.value() &&
-         board.differences.count("barriers") != k_zero &&
-         absolute_value(board.differences.count("barriers")) <= k_little * barriers->before.value();
+  const auto bytes = exact_values(state.evidence, level);
+  const auto barriers = exact_counts(state.evidence, "barriers");
+  return bytes && barriers && state.differences.counts.size() == 1 &&
+         state.differences.kernels.empty() && state.differences.graph.empty() &&
+         state.evidence.code.empty() &&
+         absolute_value(state.differences.levels.at(level)) >= k_much * bytes->before.value() &&
+         state.differences.count("barriers") != k_zero &&
+         absolute_value(state.differences.count("barriers")) <= k_little * barriers->before.value();
 }
 
 // Returns "kv cache: 512 KiB = 256 tokens of f16 to 1.00 MiB = 512 tokens of f16 (+512 KiB)".
-std::string level_text(const Board& board, const std::string& name, const ExactCounts& both) {
+std::string level_text(const ExplainState& state, const std::string& name,
+                       const ExactCounts& both) {
   const unit::Metric metric = unit::find_metric(name).value_or(unit::Metric{});
   const auto value_text = [&](const Rational& bytes) {
     return unit::show(metric, bytes.value()) +
-           (name == "kv_cache_bytes" ? context_text(board.model, bytes) : "");
+           (name == "kv_cache_bytes" ? context_text(state.model, bytes) : "");
   };
   const Rational delta = both.delta().value_or(k_zero);
   const std::string label = name.ends_with("_bytes") ? name.substr(0, name.size() - 6) : name;
@@ -84,23 +85,23 @@ std::string level_text(const Board& board, const std::string& name, const ExactC
 
 // Returns a finding about memory of this use, and claims all that grew, or fell, with it. `caused`:
 // an earlier finding says where to look.
-Finding memory_finding(Board& board, const MemoryUse& use, bool caused) {
-  const Rational delta = board.differences.levels.at(use.base);
+Finding memory_finding(ExplainState& state, const MemoryUse& use, bool caused) {
+  const Rational delta = state.differences.levels.at(use.base);
   Finding finding = make_finding(kind::memory_changed, use.base);
   finding.delta = delta;
   finding.headline = fmt::format("{} {} memory.", use.what, delta > k_zero ? "more" : "less");
   if (!caused) finding.look_at = use.look_at;
-  for (const auto& [name, change] : board.differences.levels) {
+  for (const auto& [name, change] : state.differences.levels) {
     if ((change > k_zero) != (delta > k_zero)) continue;
-    board.claim(name);
-    const auto both = exact_values(board.evidence, name);
+    state.claim(name);
+    const auto both = exact_values(state.evidence, name);
     if (!both) continue;
-    finding.lines.push_back(level_text(board, name, *both));
-    if (name != "kv_cache_bytes" || board.model == nullptr || !board.model->cached_numbers) {
+    finding.lines.push_back(level_text(state, name, *both));
+    if (name != "kv_cache_bytes" || state.model == nullptr || !state.model->cached_numbers) {
       continue;
     }
     finding.lines.push_back(fmt::format("the cache of a token: {} = {} numbers",
-                                        board.model->cached_words, *board.model->cached_numbers));
+                                        state.model->cached_words, *state.model->cached_numbers));
   }
   return finding;
 }
@@ -108,39 +109,39 @@ Finding memory_finding(Board& board, const MemoryUse& use, bool caused) {
 }  // namespace
 
 // Finds memory that is requested more or less often, and the uses that take more or less.
-void find_memory(Board& board) {
-  const Rational allocations = board.unclaimed_change("allocations");
+void find_memory(ExplainState& state) {
+  const Rational allocations = state.unexplained_change("allocations");
   if (allocations != k_zero) {
-    Finding finding = board.finding_about(kind::memory_changed, "allocations");
+    Finding finding = state.finding_about(kind::memory_changed, "allocations");
     finding.headline = fmt::format("Devices are asked for memory {} often{}.",
-                                   allocations > k_zero ? "more" : "less", board.per_unit_text());
+                                   allocations > k_zero ? "more" : "less", state.per_unit_text());
     add_number({"allocations", allocations}, finding);
     if (allocations > k_zero) {
       finding.cause = "a buffer is made for each use, where one was kept before.";
       finding.look_at = "what is allocated between two submissions.";
     }
-    board.claim("allocations");
+    state.claim("allocations");
     // More work has more results, each with its own memory.
-    const Rational dispatches = board.differences.count("dispatches");
+    const Rational dispatches = state.differences.count("dispatches");
     const bool follows = (dispatches > k_zero) == (allocations > k_zero) &&
                          absolute_value(allocations) <= absolute_value(dispatches);
-    board.add(std::move(finding), /*units=*/2 * absolute_value(allocations),
+    state.add(std::move(finding), /*units=*/2 * absolute_value(allocations),
               /*rank=*/follows ? 2 : 1);
   }
   std::optional<bool> leading_grew;
   for (const MemoryUse& use : k_uses) {
-    const Rational* delta = look_up(board.differences.levels, use.base);
+    const Rational* delta = look_up(state.differences.levels, use.base);
     const bool grew = delta != nullptr && *delta > k_zero;
     if (delta == nullptr || leading_grew == grew) continue;
     // Changed work needs other memory, so that finding comes first. But a setting fixes the size of
     // a cache, and kernels that read it depend on its shape and type. Barriers may follow from the
     // place of buffers. A change in the other direction is reported last.
     const bool is_cause =
-        !leading_grew && (is_cache_cause(board) || are_buffers_cause(board, use.base));
-    const bool caused = !is_cause && !board.entries.empty();
+        !leading_grew && (is_cache_cause(state) || are_buffers_cause(state, use.base));
+    const bool caused = !is_cause && !state.entries.empty();
     int rank = is_cause ? 0 : 2;
     if (leading_grew) rank = 3;
-    board.add(memory_finding(board, use, caused), /*units=*/leading_grew ? 0.5 : 1, rank);
+    state.add(memory_finding(state, use, caused), /*units=*/leading_grew ? 0.5 : 1, rank);
     if (leading_grew) return;
     leading_grew = grew;
   }
@@ -148,23 +149,23 @@ void find_memory(Board& board) {
 
 // Finds pipelines that are made late: at some length that a shorter run did not reach, or for each
 // token.
-void find_made_late(Board& board) {
+void find_made_late(ExplainState& state) {
   std::map<std::int64_t, Rational> changes;  // by length
-  for (const auto& [name, value_after] : board.evidence.after.metrics) {
+  for (const auto& [name, value_after] : state.evidence.after.metrics) {
     const auto metric = unit::find_metric(name);
     if (!metric || metric->base != "pipelines" || metric->scope != unit::Scope::at_length) continue;
-    const auto both = exact_values(board.evidence, name);
+    const auto both = exact_values(state.evidence, name);
     if (both) changes[metric->length.value_or(0)] = both->delta().value_or(k_zero);
   }
-  const Rational per_token = board.unclaimed_change("pipelines");
+  const Rational per_token = state.unexplained_change("pipelines");
   if (changes.empty() && per_token == k_zero) return;
-  Finding finding = board.finding_about(kind::made_late, "pipelines");
-  board.claim("shader_modules");
-  board.claim("pipelines");
+  Finding finding = state.finding_about(kind::made_late, "pipelines");
+  state.claim("shader_modules");
+  state.claim("pipelines");
   if (changes.empty()) {
     // In a burst, a pipeline that is made once is a fraction per token.
     const bool of_requests =
-        board.evidence.scope == unit::Scope::per_request || !per_token.is_integer();
+        state.evidence.scope == unit::Scope::per_request || !per_token.is_integer();
     const std::string when = of_requests ? "while requests are served" : "for each token";
     if (per_token > k_zero) {
       finding.headline = fmt::format("Pipelines are made {}: {} until they are compiled.", when,
@@ -174,8 +175,8 @@ void find_made_late(Board& board) {
     }
     add_number({"pipelines", per_token}, finding);
     // Other kernels have other pipelines.
-    const bool follows = per_token < k_zero || !board.differences.kernels.empty();
-    return board.add(std::move(finding), /*units=*/10 * absolute_value(per_token),
+    const bool follows = per_token < k_zero || !state.differences.kernels.empty();
+    return state.add(std::move(finding), /*units=*/10 * absolute_value(per_token),
                      /*rank=*/follows ? 2 : 0);
   }
   std::optional<std::pair<std::int64_t, Rational>> shorter;
@@ -193,7 +194,7 @@ void find_made_late(Board& board) {
     finding.cause = "a kernel that is needed late is not compiled at the start.";
     finding.look_at =
         "what changes with the length: attention split in parts, another kernel from a size on.";
-    return board.add(std::move(finding), /*units=*/10, /*rank=*/0);
+    return state.add(std::move(finding), /*units=*/10, /*rank=*/0);
   }
 }
 

@@ -14,7 +14,7 @@ using Layers = std::set<std::int64_t>;
 // Adds a family of layers, unless it is empty, all layers, or there already.
 void add_family(ModelFacts& facts, std::string pattern, std::string words, const Layers& layers) {
   if (layers.empty() || static_cast<std::int64_t>(layers.size()) >= facts.layers) return;
-  if (facts.families.size() >= k_most_families) return;
+  if (facts.families.size() >= k_max_families) return;
   std::vector<std::int64_t> list(layers.begin(), layers.end());
   if (std::ranges::find(facts.families, list, &Family::layers) != facts.families.end()) return;
   facts.families.push_back({std::move(pattern), std::move(words), std::move(list)});
@@ -47,7 +47,7 @@ std::optional<BlockTensor> parse_block_tensor(std::string_view name) {
   const std::size_t dot = name.find('.');
   if (dot == std::string_view::npos || dot == 0) return std::nullopt;
   const auto layer = text::to_int(name.substr(0, dot));
-  if (!layer || *layer < 0 || *layer >= k_most_layers) return std::nullopt;
+  if (!layer || *layer < 0 || *layer >= k_max_layers) return std::nullopt;
   std::string_view rest = name.substr(dot + 1);
   for (const std::string_view ending : {".weight", ".bias"}) {
     if (rest.ends_with(ending)) rest.remove_suffix(ending.size());
@@ -57,9 +57,9 @@ std::optional<BlockTensor> parse_block_tensor(std::string_view name) {
 }
 
 // Models have some tens of names; a hostile file may have more, which are left out.
-constexpr std::size_t k_most_names = 4096;
+constexpr std::size_t k_max_names = 4096;
 
-using TensorLayers = std::map<std::string, Layers>;
+using LayersByTensor = std::map<std::string, Layers>;
 
 // Returns the beginnings of a name that end with an underscore or a dot, and the name itself.
 std::vector<std::string> prefixes(const std::string& name) {
@@ -73,38 +73,40 @@ std::vector<std::string> prefixes(const std::string& name) {
 
 // Returns the pattern for tensors that exactly these layers have: the prefix that covers most of
 // them, the shortest if several do.
-std::string find_pattern(const Layers& layers, const TensorLayers& tensors) {
+std::string find_pattern(const Layers& layers, const LayersByTensor& tensors) {
   std::string best;
-  std::size_t best_covers = 0;
+  std::size_t best_covered_tensors = 0;
   std::set<std::string> tried;  // else names with a common prefix take quadratic time
   for (const auto& [name, tensor_layers] : tensors) {
     if (tensor_layers != layers) continue;
     for (const std::string& beginning : prefixes(name)) {
       if (!tried.insert(beginning).second) continue;
-      std::size_t covers = 0;
+      std::size_t covered_tensors = 0;
       bool has_others = false;
       for (auto it = tensors.lower_bound(beginning);
            !has_others && it != tensors.end() && it->first.starts_with(beginning); ++it) {
         has_others = it->second != layers;
-        ++covers;
+        ++covered_tensors;
       }
       if (has_others) continue;
-      if (covers > best_covers || (covers == best_covers && beginning.size() < best.size())) {
+      const bool is_shorter = beginning.size() < best.size();
+      if (covered_tensors > best_covered_tensors ||
+          (covered_tensors == best_covered_tensors && is_shorter)) {
         best = beginning;
-        best_covers = covers;
+        best_covered_tensors = covered_tensors;
       }
     }
   }
-  const bool is_full_name = best_covers == 1 && tensors.contains(best);
+  const bool is_full_name = best_covered_tensors == 1 && tensors.contains(best);
   return "blk.*." + best + (is_full_name ? "" : "*");
 }
 
 // Adds a family for each set of layers that have tensors which others lack.
-void add_tensor_families(const TensorLayers& tensors, std::int64_t layers, ModelFacts& facts) {
+void add_tensor_families(const LayersByTensor& tensors, std::int64_t layers, ModelFacts& facts) {
   std::set<Layers> sets;
   for (const auto& [name, tensor_layers] : tensors) {
     if (static_cast<std::int64_t>(tensor_layers.size()) < layers) sets.insert(tensor_layers);
-    if (sets.size() > k_most_families) break;
+    if (sets.size() > k_max_families) break;
   }
   for (const Layers& set : sets) {
     const std::string pattern = find_pattern(set, tensors);
@@ -126,7 +128,7 @@ void add_metadata_families(const model::GgufHeader& header, ModelFacts& facts) {
   const auto* heads = header.find_own("attention.head_count_kv");
   if (const auto list = heads == nullptr ? std::nullopt : heads->to_unsigned_list()) {
     Layers with_cache;
-    for (std::size_t i = 0; i < list->size() && i < std::size_t{k_most_layers}; ++i) {
+    for (std::size_t i = 0; i < list->size() && i < std::size_t{k_max_layers}; ++i) {
       if ((*list)[i] > 0) with_cache.insert(static_cast<std::int64_t>(i));
     }
     add_family(facts, "attention.head_count_kv > 0", "with keys and values", with_cache);
@@ -146,12 +148,12 @@ bool is_part(const model::GgufHeader& header) {
 
 // Returns the whole number from `least` to `most` under the first of these keys that has one.
 std::optional<std::int64_t> read_number(const Json& config, std::initializer_list<const char*> keys,
-                                        std::int64_t most, std::int64_t least = 1) {
+                                        std::int64_t max_value, std::int64_t min_value = 1) {
   for (const char* key : keys) {
     const Json& node = member_or_null(config, key);
     // A number beyond the signed range becomes negative.
     const std::int64_t value = node.is_number_integer() ? node.get<std::int64_t>() : -1;
-    if (value >= least && value <= most) return value;
+    if (value >= min_value && value <= max_value) return value;
   }
   return std::nullopt;
 }
@@ -212,7 +214,7 @@ void add_periods(const Json& config, ModelFacts& facts) {
   add("sliding_window_pattern", "", "full attention", "a sliding window");
   add("attn_layer_period", "attn_layer_offset", "attention", "state space");
   add("expert_layer_period", "expert_layer_offset", "experts", "a dense FFN");
-  if (const auto dense = read_number(config, {"first_k_dense_replace"}, k_most_layers)) {
+  if (const auto dense = read_number(config, {"first_k_dense_replace"}, k_max_layers)) {
     add_family_and_rest(facts, take_every_nth(std::min(*dense, facts.layers), 1, 0), "a dense FFN",
                         "experts");
   }
@@ -226,8 +228,8 @@ void add_cache(const model::GgufHeader& header, ModelFacts& facts) {
   const bool windows = header.find_own("attention.sliding_window") != nullptr;
   if (!sizes || windows || sizes->kv_rank != 0 || sizes->key != sizes->value) return;
   const std::uint64_t heads = model::largest(sizes->kv_heads);
-  constexpr std::uint64_t k_most = 1U << 20;
-  if (heads == 0 || heads > k_most || sizes->key == 0 || sizes->key > k_most ||
+  constexpr std::uint64_t k_max_size = 1U << 20;
+  if (heads == 0 || heads > k_max_size || sizes->key == 0 || sizes->key > k_max_size ||
       std::ranges::count(sizes->kv_heads, heads) != std::ssize(sizes->kv_heads) ||
       sizes->kv_heads.size() != static_cast<std::size_t>(facts.layers)) {
     return;
@@ -244,18 +246,18 @@ void add_cache(const model::GgufHeader& header, ModelFacts& facts) {
 ModelFacts model_facts(const model::GgufHeader& header) {
   ModelFacts facts;
   facts.architecture = text::printable(header.architecture().substr(0, 64));
-  TensorLayers tensors;
+  LayersByTensor tensors;
   Layers all;
   for (const model::GgufTensor& tensor : header.tensors) {
     const auto block = parse_block_tensor(tensor.name);
     if (!block) continue;
     all.insert(block->layer);
-    if (tensors.size() >= k_most_names && !tensors.contains(block->name)) continue;
+    if (tensors.size() >= k_max_names && !tensors.contains(block->name)) continue;
     tensors[block->name].insert(block->layer);
   }
   const std::int64_t layers_seen = std::ssize(all);
   std::int64_t layers_stated = small_number(header, "block_count").value_or(0);
-  if (layers_stated > k_most_layers) layers_stated = 0;
+  if (layers_stated > k_max_layers) layers_stated = 0;
   const bool partial = is_part(header) || layers_stated > layers_seen;
   facts.layers = partial ? layers_stated : layers_seen;
   facts.experts_used = small_number(header, "expert_used_count");
@@ -274,13 +276,13 @@ Result<ModelFacts> model_facts_from_config(std::string_view source) {
   // Vision models keep the text part in an object of its own.
   const Json& text_config = member_or_null(json, "text_config");
   const Json& config = text_config.is_object() ? text_config : json;
-  const auto layers = read_number(
-      config, {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}, k_most_layers);
+  const auto layers =
+      read_number(config, {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}, k_max_layers);
   if (!layers) {
     return fail(Code::data,
                 "it names no number of layers\n"
                 "  (num_hidden_layers, 1 to {}; is it a model's config.json?)",
-                k_most_layers);
+                k_max_layers);
   }
   ModelFacts facts;
   facts.layers = *layers;

@@ -32,8 +32,8 @@ struct ModelFacts {
   friend bool operator==(const ModelFacts&, const ModelFacts&) = default;
 };
 
-inline constexpr std::int64_t k_most_layers = 4096;
-inline constexpr std::size_t k_most_families = 32;
+inline constexpr std::int64_t k_max_layers = 4096;
+inline constexpr std::size_t k_max_families = 32;
 
 // Never fails: a header without layers has none. One file of a model in several, or one that has
 // fewer layers than it says, tells how many there are, and no families by tensors.

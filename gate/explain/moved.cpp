@@ -63,22 +63,22 @@ bool fell_broadly(const std::vector<WorkChange>& kernels, bool to_cpu) {
   std::set<std::string> kinds;
   bool has_matmul = false, some_still = false;
   for (const WorkChange* change : select_changes(kernels, !to_cpu)) {
-    const bool is_nameless = has_no_name(change->name);
+    const bool is_unnamed_kernel = has_no_name(change->name);
     const bool still_runs = change->before != k_zero && change->after != k_zero;
-    if (is_nameless && !still_runs) continue;
+    if (is_unnamed_kernel && !still_runs) continue;
     some_still = some_still || still_runs;
-    kinds.insert(is_nameless ? change->name : change->parsed.base());
-    has_matmul = has_matmul || is_nameless || is_matmul(change->parsed);
+    kinds.insert(is_unnamed_kernel ? change->name : change->parsed.base());
+    has_matmul = has_matmul || is_unnamed_kernel || is_matmul(change->parsed);
   }
   return has_matmul && some_still && kinds.size() >= 4 && sum_balance(kernels, to_cpu).has_fallen();
 }
 
 // Returns the kernels that run less often, except those that others replaced.
 WorkChanges kernels_without_replacement(const std::vector<WorkChange>& kernels, bool to_cpu) {
-  constexpr std::size_t k_most_pairs = 1'000'000;
+  constexpr std::size_t k_max_pairs = 1'000'000;
   WorkChanges fewer = select_changes(kernels, !to_cpu);
   const WorkChanges more = select_changes(kernels, to_cpu);
-  if (fewer.size() * more.size() > k_most_pairs) return fewer;
+  if (fewer.size() * more.size() > k_max_pairs) return fewer;
   const std::vector<KernelName> more_names = names_in(more), fewer_names = names_in(fewer);
   std::set<std::size_t> parts;
   for (const KernelName& other : more_names) {
@@ -139,47 +139,47 @@ constexpr std::array k_crossings = {"syncs", "splits", "copies", "backend_syncs"
 
 // Returns true if ops of the CPU are gone without coming to the device: the CPU fuses them, and the
 // device does less as well, with as many crossings.
-bool stayed_on_device(const Board& board, bool to_cpu) {
+bool stayed_on_device(const ExplainState& state, bool to_cpu) {
   if (to_cpu) return false;
   const auto moves_along = [&](const char* base) {
-    return same_sign(board.differences.count(base), Rational(to_cpu ? 1 : -1));
+    return same_sign(state.differences.count(base), Rational(to_cpu ? 1 : -1));
   };
-  const auto is_counted = [&](const char* base) { return counted(board.evidence, base); };
+  const auto is_counted = [&](const char* base) { return both_sides_count(state.evidence, base); };
   return moves_along("dispatches") && std::ranges::any_of(k_crossings, is_counted) &&
          std::ranges::none_of(k_crossings, moves_along);
 }
 
 // Returns true if each graph has the same ops on the CPU as before, and only the number of graphs
 // changed.
-bool follows_from_graphs(const Board& board) {
-  const auto ops = exact_counts(board.evidence, "cpu_ops");
-  const auto graphs = exact_counts(board.evidence, "graphs");
+bool follows_from_graphs(const ExplainState& state) {
+  const auto ops = exact_counts(state.evidence, "cpu_ops");
+  const auto graphs = exact_counts(state.evidence, "graphs");
   if (!ops || !graphs || graphs->before == graphs->after) return false;
   if (graphs->before <= k_zero || graphs->after <= k_zero || ops->before <= k_zero) return false;
   const auto is_new_or_gone = [](const WorkChange& op) {
     return op.before == k_zero || op.after == k_zero;
   };
-  if (std::ranges::any_of(board.differences.cpu_ops, is_new_or_gone)) return false;
+  if (std::ranges::any_of(state.differences.cpu_ops, is_new_or_gone)) return false;
   const auto before_scaled = ops->before.times(graphs->after),
              after_scaled = ops->after.times(graphs->before);
   return before_scaled && after_scaled && *before_scaled == *after_scaled;
 }
 
 // Finds moved work by the ops that ran on the CPU.
-std::optional<MovedWork> find_by_ops(const Board& board) {
-  if (follows_from_graphs(board)) return std::nullopt;
-  const auto& ops = board.differences.cpu_ops;
+std::optional<MovedWork> find_by_ops(const ExplainState& state) {
+  if (follows_from_graphs(state)) return std::nullopt;
+  const auto& ops = state.differences.cpu_ops;
   Rational net;
   for (const WorkChange& op : ops) net = net.plus(op.delta()).value_or(net);
-  if (net == k_zero) net = board.differences.count("cpu_ops");
-  if (net == k_zero || stayed_on_device(board, net > k_zero)) return std::nullopt;
+  if (net == k_zero) net = state.differences.count("cpu_ops");
+  if (net == k_zero || stayed_on_device(state, net > k_zero)) return std::nullopt;
   return MovedWork{net > k_zero, select_changes(ops, net > k_zero)};
 }
 
 // Finds moved work by counts alone, if no side reports where ops ran.
-std::optional<MovedWork> find_by_counts(const Board& board) {
-  const Evidence& evidence = board.evidence;
-  const std::vector<WorkChange>& kernels = board.differences.kernels;
+std::optional<MovedWork> find_by_counts(const ExplainState& state) {
+  const Evidence& evidence = state.evidence;
+  const std::vector<WorkChange>& kernels = state.differences.kernels;
   // Takes the reason for either direction.
   const auto make_moved = [](bool to_cpu, bool is_uncertain, const char* if_to_cpu,
                              const char* if_to_gpu) {
@@ -196,7 +196,7 @@ std::optional<MovedWork> find_by_counts(const Board& board) {
   if (evidence.after.metrics.contains(metric_name(evidence, "cpu_ops"))) return std::nullopt;
   const bool has_names = evidence.kernels_known && !kernels.empty();
   for (const bool to_cpu : {true, false}) {
-    if (!has_names || !has_cpu_step(board.differences, to_cpu)) continue;
+    if (!has_names || !has_cpu_step(state.differences, to_cpu)) continue;
     return make_moved(
         to_cpu, /*is_uncertain=*/true,
         "Kernels do less, and the CPU waits for the device more often: it does the rest in "
@@ -204,7 +204,7 @@ std::optional<MovedWork> find_by_counts(const Board& board) {
         "Kernels do more, and the CPU waits for the device less often: it did that in "
         "between.");
   }
-  const Rational dispatches = board.differences.count("dispatches");
+  const Rational dispatches = state.differences.count("dispatches");
   if (dispatches == k_zero) return std::nullopt;
   const bool to_cpu = dispatches < k_zero;
   const bool is_broad = fell_broadly(kernels, to_cpu);
@@ -212,7 +212,7 @@ std::optional<MovedWork> find_by_counts(const Board& board) {
   if (has_names && !is_broad && !is_plain_removal(kernels, to_cpu)) return std::nullopt;
   int votes = 0;
   for (const char* base : k_crossings) {
-    const Rational delta = board.differences.count(base);
+    const Rational delta = state.differences.count(base);
     if (delta == k_zero) continue;
     votes += same_sign(delta, dispatches) ? -1 : 1;
   }
@@ -228,10 +228,10 @@ std::optional<MovedWork> find_by_counts(const Board& board) {
 }
 
 // Adds the ops that the gate saw on the CPU, if the baseline does not say which were there.
-std::optional<MovedWork> add_gate_names(const Board& board, std::optional<MovedWork> moved) {
-  const auto& gate = board.evidence.gate;
-  if (!gate || gate->not_allowed.empty() || board.evidence.cpu_ops_known) return moved;
-  if (!moved && !changed_amounts(board, {"syncs", "splits", "copies", "dispatches"}).empty()) {
+std::optional<MovedWork> add_gate_names(const ExplainState& state, std::optional<MovedWork> moved) {
+  const auto& gate = state.evidence.gate;
+  if (!gate || gate->not_allowed.empty() || state.evidence.cpu_ops_known) return moved;
+  if (!moved && !changed_amounts(state, {"syncs", "splits", "copies", "dispatches"}).empty()) {
     moved = MovedWork{};
   }
   if (!moved || !moved->to_cpu || !moved->ops.empty()) return moved;
@@ -261,9 +261,9 @@ std::string headline(const MovedWork& moved, unit::Scope scope) {
 
 // Returns the changes that the move made: ops by name, then counts. Dispatches are left out if
 // other kernels more than make up for `kernels`, which left with the move.
-std::vector<Amount> move_amounts(const Board& board, const MovedWork& moved,
+std::vector<Amount> move_amounts(const ExplainState& state, const MovedWork& moved,
                                  const WorkChanges& kernels) {
-  std::vector<Amount> amounts = changed_amounts(board, {"cpu_ops"});
+  std::vector<Amount> amounts = changed_amounts(state, {"cpu_ops"});
   for (const WorkChange* op : moved.ops) {
     if (amounts.size() >= 5) break;
     amounts.push_back({safe_name(op->name) + " on the CPU", op->delta()});
@@ -271,32 +271,32 @@ std::vector<Amount> move_amounts(const Board& board, const MovedWork& moved,
   if (moved.ops.size() == 1 && amounts.size() == 2) amounts.erase(amounts.begin());
   std::vector<std::string> bases = {"syncs", "splits", "copies"};
   const double kernel_change = total_delta(kernels).value(),
-               dispatch_total = board.differences.count("dispatches").value();
+               dispatch_total = state.differences.count("dispatches").value();
   if (kernel_change * dispatch_total >= 0) bases.emplace_back("dispatches");
-  std::ranges::move(changed_amounts(board, bases), std::back_inserter(amounts));
+  std::ranges::move(changed_amounts(state, bases), std::back_inserter(amounts));
   return amounts;
 }
 
 }  // namespace
 
 // Finds work that moved between the device and the CPU, and claims all counts that follow from it.
-void find_moved(Board& board) {
-  if (board.evidence.device == "cpu" || !board.is_unclaimed("moves")) return;
-  auto moved = find_by_ops(board);
-  if (!moved) moved = find_by_counts(board);
-  moved = add_gate_names(board, std::move(moved));
+void find_moved(ExplainState& state) {
+  if (state.evidence.device == "cpu" || !state.is_unexplained("moves")) return;
+  auto moved = find_by_ops(state);
+  if (!moved) moved = find_by_counts(state);
+  moved = add_gate_names(state, std::move(moved));
   if (!moved) return;
   const bool to_cpu = moved->to_cpu;
-  const auto changed = [&](const char* base) { return board.differences.count(base) != k_zero; };
+  const auto changed = [&](const char* base) { return state.differences.count(base) != k_zero; };
   const char* base = "syncs";
   if (changed("dispatches")) base = "dispatches";
   if (changed("cpu_ops")) base = "cpu_ops";
   Finding finding =
-      board.finding_about(to_cpu ? kind::work_moved_to_cpu : kind::work_moved_to_gpu, base);
-  finding.headline = headline(*moved, board.evidence.scope);
+      state.finding_about(to_cpu ? kind::work_moved_to_cpu : kind::work_moved_to_gpu, base);
+  finding.headline = headline(*moved, state.evidence.scope);
   if (!moved->evidence.empty()) finding.lines.push_back(moved->evidence);
-  const WorkChanges kernels = kernels_without_replacement(board.differences.kernels, to_cpu);
-  add_amounts(board, move_amounts(board, *moved, kernels), finding);
+  const WorkChanges kernels = kernels_without_replacement(state.differences.kernels, to_cpu);
+  add_amounts(state, move_amounts(state, *moved, kernels), finding);
   for (const WorkChange* op : moved->ops) finding.ops.push_back(op->name);
   finding.ops.insert(finding.ops.end(), moved->gate_ops.begin(), moved->gate_ops.end());
   if (!kernels.empty()) {
@@ -315,12 +315,12 @@ void find_moved(Board& board) {
        {"cpu_ops", "dispatches", "barriers", "syncs", "splits", "copies", "submits",
         "tensor_copies", "tensor_sets", "tensor_gets", "copied_bytes", "backend_syncs", "graphs"}) {
     if (count != std::string_view("copied_bytes")) {
-      units += absolute_value(board.unclaimed_change(count));
+      units += absolute_value(state.unexplained_change(count));
     }
-    board.claim(count);
+    state.claim(count);
   }
-  board.claim(kernels);
-  board.add(std::move(finding), /*units=*/units + 1, /*rank=*/0);
+  state.claim(kernels);
+  state.add(std::move(finding), /*units=*/units + 1, /*rank=*/0);
 }
 
 }  // namespace weir::explain

@@ -44,9 +44,10 @@ std::optional<double> steady_time(const ObservedOp& op) {
   constexpr std::int64_t k_several = 4;
   const auto own_time = observed::exclusive_time(op);
   const std::int64_t calls = op.calls.value_or(0);
-  if (!own_time || op.own_seconds || !op.most || calls < k_several) return own_time;
+  if (!own_time || op.seconds_without_nested || !op.max_seconds || calls < k_several)
+    return own_time;
   const auto call_count = static_cast<double>(calls);
-  return std::max(0.0, *own_time - *op.most) * call_count / (call_count - 1);
+  return std::max(0.0, *own_time - *op.max_seconds) * call_count / (call_count - 1);
 }
 
 struct SideRows {
@@ -68,11 +69,11 @@ void add_row(SideRows& side_rows, const RowKey& key, const ObservedOp& op, bool 
   work.seconds = work.seconds.value_or(0) + *own_time;
   work.labels.insert(op.buffer);
   // The times of single calls include nested ops.
-  ranged = ranged && op.calls && op.least && op.most && !op.own_seconds;
+  ranged = ranged && op.calls && op.min_seconds && op.max_seconds && !op.seconds_without_nested;
   if (!ranged) return;
-  if (!work.range) work.range = TimeRange{*op.least, *op.most};
-  work.range->least = std::min(work.range->least, *op.least);
-  work.range->most = std::max(work.range->most, *op.most);
+  if (!work.range) work.range = TimeRange{*op.min_seconds, *op.max_seconds};
+  work.range->min_seconds = std::min(work.range->min_seconds, *op.min_seconds);
+  work.range->max_seconds = std::max(work.range->max_seconds, *op.max_seconds);
   work.range->times += static_cast<double>(*op.calls);
 }
 
@@ -173,8 +174,8 @@ void drop_unmatched_works(Evidence& evidence) {
     Side& other = side == &evidence.before ? evidence.after : evidence.before;
     if (!side->works.empty() || other.works.empty()) continue;
     other.works.clear();
-    evidence.doubts.push_back(std::string(side == &evidence.before ? "before" : "after") +
-                              ": it reports no op, so what ran is not compared");
+    evidence.warnings.push_back(std::string(side == &evidence.before ? "before" : "after") +
+                                ": it reports no op, so what ran is not compared");
   }
 }
 
@@ -186,8 +187,9 @@ void add_buffers(const Observed& before, const Observed& after, Evidence& eviden
   if (a.labels.empty() || b.labels.empty()) return;
   const auto make_work = [](const observed::BuffersPerToken& label, std::int64_t tokens) {
     Work work{Work::Kind::buffers, label.label, "", "", "", false, label.buffers, label.seconds};
-    if (label.least && label.most) {
-      work.range = {*label.least, *label.most, label.buffers.value() * static_cast<double>(tokens)};
+    if (label.min_seconds && label.max_seconds) {
+      work.range = {*label.min_seconds, *label.max_seconds,
+                    label.buffers.value() * static_cast<double>(tokens)};
     }
     return work;
   };
@@ -303,11 +305,11 @@ void join_timed_together(Evidence& evidence) {
   erase(evidence.before.works, before);
   erase(works, after);
   std::ranges::move(sums, std::back_inserter(works));
-  constexpr std::size_t k_most = 4;
-  evidence.doubts.push_back(
+  constexpr std::size_t k_max_names_listed = 4;
+  evidence.warnings.push_back(
       fmt::format("only one side timed these together, so they are not judged (weir compare shows "
                   "their times): {}",
-                  verdict::list_some({names.begin(), names.end()}, k_most)));
+                  verdict::list_some({names.begin(), names.end()}, k_max_names_listed)));
 }
 
 // Returns true if two times differ by a factor of 1.2 or more.
@@ -325,8 +327,8 @@ void report_unjudged_times(Evidence& evidence) {
     const bool few =
         std::min(before.samples.size(), after->second.samples.size()) < k_enough_samples;
     if (!few || !differ_by_a_fifth(before.value(), after->second.value())) continue;
-    evidence.doubts.push_back(fmt::format("{}: {:.3g}, then {:.3g}: not judged: too few runs", name,
-                                          before.value(), after->second.value()));
+    evidence.warnings.push_back(fmt::format("{}: {:.3g}, then {:.3g}: not judged: too few runs",
+                                            name, before.value(), after->second.value()));
   }
   const auto key = [](const Work& work) {
     return RowKey{work.kind, work.name, work.type, work.shape, work.backend};
@@ -345,7 +347,7 @@ void report_unjudged_times(Evidence& evidence) {
       changed += differ_by_a_fifth(match->second, *work.seconds) ? 1U : 0U;
     }
     if (timed >= k_enough_works || changed == 0) continue;
-    evidence.doubts.push_back(fmt::format(
+    evidence.warnings.push_back(fmt::format(
         "times of single {} are not judged{}: fewer than five have one on both sides (weir compare "
         "shows them)",
         buffers ? "command buffers" : "ops",
@@ -379,10 +381,10 @@ void report_case_times(const Observed& before, const Observed& after, Evidence& 
     changes.push_back(fmt::format("{}: {:.3g}, then {:.3g}", name, from, to));
   }
   for (std::size_t i = 0; i < std::min(changes.size(), k_most); ++i) {
-    evidence.doubts.push_back(changes[i] + ": not judged: a gate judges times");
+    evidence.warnings.push_back(changes[i] + ": not judged: a gate judges times");
   }
   if (changes.size() > k_most) {
-    evidence.doubts.push_back(
+    evidence.warnings.push_back(
         fmt::format("and {} more times that differ (weir compare)", changes.size() - k_most));
   }
 }
@@ -410,7 +412,7 @@ void report_token_times(const Observed& before, const Observed& after, Evidence&
       !differ_by_a_fifth(*token_before, *token_after)) {
     return;
   }
-  evidence.doubts.push_back(fmt::format(
+  evidence.warnings.push_back(fmt::format(
       "a token took {}, then {}: an op is judged beside the other ops (weir compare has "
       "all times)",
       unit::show_seconds(*token_before), unit::show_seconds(*token_after)));
@@ -424,7 +426,7 @@ void report_calls_in_no_step(const Observed& before, const Observed& after, cons
   const auto calls_in_no_step = [](const Observed& observed) {
     std::int64_t sum = 0;
     for (const ObservedOp& op : observed.ops) {
-      if (op.phase == Phase::unknown && is_device_work(op) && !op.covers_others) {
+      if (op.phase == Phase::unknown && is_device_work(op) && !op.includes_other_rows) {
         add_capped(sum, op.calls.value_or(0));
       }
     }
@@ -432,7 +434,7 @@ void report_calls_in_no_step(const Observed& before, const Observed& after, cons
   };
   const std::int64_t calls_before = calls_in_no_step(before), calls_after = calls_in_no_step(after);
   if (calls_before == calls_after) return;
-  evidence.doubts.push_back(fmt::format(
+  evidence.warnings.push_back(fmt::format(
       "work of no token and no prompt is not compared: {} calls, then {} (weir profile --by phase)",
       calls_before, calls_after));
 }
@@ -445,14 +447,14 @@ bool has_work(const Observed& observed) {
 
 // Adds the warnings of the documents themselves.
 void add_warnings(const Observed& before, const Observed& after, Evidence& evidence) {
-  constexpr std::size_t k_most = 8;  // per side
+  constexpr std::size_t k_max_warnings = 8;  // per side
   for (const auto& [observed, other_observed, side] :
        {std::tuple(&before, &after, "before"), std::tuple(&after, &before, "after")}) {
     for (const std::string& warning :
-         std::span(observed->warnings).first(std::min(observed->warnings.size(), k_most))) {
+         std::span(observed->warnings).first(std::min(observed->warnings.size(), k_max_warnings))) {
       const bool both = holds(other_observed->warnings, warning);
       if (both && observed == &after) continue;
-      evidence.doubts.push_back(fmt::format("{}: {}", both ? "both sides" : side, warning));
+      evidence.warnings.push_back(fmt::format("{}: {}", both ? "both sides" : side, warning));
     }
   }
 }
@@ -472,7 +474,7 @@ Basis common_basis(const Observed& before, const Observed& after) {
 }
 
 bool RowChoice::takes(const ObservedOp& op) const {
-  if (op.covers_others || (decoding && op.phase != Phase::decode)) return false;
+  if (op.includes_other_rows || (decoding && op.phase != Phase::decode)) return false;
   return !of_steps || op.step.has_value();
 }
 
@@ -528,24 +530,25 @@ Evidence make_evidence(const Observed& before, const Observed& after) {
                            (rows_before.places || rows_after.places);
   for (const auto& [observed, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
     if (!observed->errors.empty()) {  // the first says why
-      evidence.doubts.push_back(
+      evidence.warnings.push_back(
           fmt::format("{}: the engine reports: {}", side, observed->errors.front()));
     }
-    std::ranges::move(observed::cross_checks(*observed, side), std::back_inserter(evidence.doubts));
+    std::ranges::move(observed::cross_checks(*observed, side),
+                      std::back_inserter(evidence.warnings));
     if (observed->truncated) {
-      evidence.doubts.push_back(std::string(side) +
-                                ": it ends in the middle: sums are of its whole parts");
+      evidence.warnings.push_back(std::string(side) +
+                                  ": it ends in the middle: sums are of its whole parts");
     }
   }
   if (!has_work(before) && !has_work(after)) {
-    evidence.doubts.emplace_back(
+    evidence.warnings.emplace_back(
         "no op, kernel or count is in it, so there is none to explain: weir profile lists its "
         "figures, and weir compare those of two");
   }
   for (const auto& [categories, side] :
        {std::pair(&unmatched_before, "before"), std::pair(&unmatched_after, "after")}) {
     if (categories->empty()) continue;
-    evidence.doubts.push_back(fmt::format(
+    evidence.warnings.push_back(fmt::format(
         "{}: its rows of category {} have no counterpart in the other format: not compared", side,
         fmt::join(*categories, ", ")));
   }

@@ -110,7 +110,7 @@ struct Differences {
 // "dispatches_per_token" of "dispatches" in the scope of the evidence; "" where there is none.
 [[nodiscard]] std::string metric_name(const Evidence& evidence, const std::string& base);
 // Returns true if both sides counted it, exactly or not.
-[[nodiscard]] bool counted(const Evidence& evidence, const std::string& base);
+[[nodiscard]] bool both_sides_count(const Evidence& evidence, const std::string& base);
 // A count of `base` that is exact on both sides.
 struct ExactCounts {
   Rational before, after;
@@ -135,7 +135,7 @@ struct ExactCounts {
 [[nodiscard]] Finding make_finding(const char* kind, std::string metric = "");
 
 // Everything that the patterns read, and the findings they add.
-struct Board {
+struct ExplainState {
   const Evidence& evidence;
   const Differences& differences;
   const ModelFacts* model;  // may be null
@@ -152,11 +152,11 @@ struct Board {
   // Claimed ones that no finding explains: they follow from the rest.
   std::vector<std::string> unattributed_items{};
 
-  [[nodiscard]] bool is_unclaimed(const std::string& item) const {
+  [[nodiscard]] bool is_unexplained(const std::string& item) const {
     return !claimed_items.contains(item);
   }
-  [[nodiscard]] bool is_unclaimed(const WorkChange& kernel) const {
-    return is_unclaimed("kernel " + kernel.name);
+  [[nodiscard]] bool is_unexplained(const WorkChange& kernel) const {
+    return is_unexplained("kernel " + kernel.name);
   }
   // Claims an item for the finding that is added next, unless a finding has it already.
   void claim(const std::string& item) {
@@ -167,8 +167,8 @@ struct Board {
     for (const char* item : items) claim(item);
   }
   // The change of a count that no finding has claimed; else 0.
-  [[nodiscard]] Rational unclaimed_change(const std::string& base) const {
-    return is_unclaimed(base) ? differences.count(base) : k_zero;
+  [[nodiscard]] Rational unexplained_change(const std::string& base) const {
+    return is_unexplained(base) ? differences.count(base) : k_zero;
   }
   void add(Finding finding, double units, int rank = 1) {
     entries.push_back({std::move(finding), units, rank, std::exchange(pending_items, {})});
@@ -186,7 +186,7 @@ struct Board {
   [[nodiscard]] std::string per_unit_text() const;  // " a token", or ""
 };
 
-using Pattern = void(Board& board);
+using Pattern = void(ExplainState& state);
 Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pieces, find_kernels,
     find_totals, find_barriers, find_submits, find_code, find_splits, find_copies, find_context,
     find_slow, find_fixed, find_memory, find_made_late, find_calls, find_threads, find_rest,
@@ -195,20 +195,20 @@ Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pie
 // Fills Finding::claims of the entries, which are in the order in which they are reported. Without
 // a gate there are no judgements to claim. Each judgement belongs to one finding: a finding that
 // follows from another leaves its claims to that one.
-void add_claims(Board& board);
+void add_claims(ExplainState& state);
 
 // Adds each amount to `finding` as a line, as a multiple of the model's layers if it is one. Fills
 // the finding's layers, tensors and per_layer from the first amount, and adds how likely the fit is
 // by chance. Returns the best fit; nothing if none is worth reporting.
-std::optional<Fit> add_amounts(const Board& board, const std::vector<Amount>& amounts,
+std::optional<Fit> add_amounts(const ExplainState& state, const std::vector<Amount>& amounts,
                                Finding& finding);
 // Adds an amount to `finding`, its line and its number, without fitting it to layers.
 void add_number(const Amount& amount, Finding& finding);
 // Returns the changes of those counts in `bases` that changed, by readable name ("syncs").
-[[nodiscard]] std::vector<Amount> changed_amounts(const Board& board,
+[[nodiscard]] std::vector<Amount> changed_amounts(const ExplainState& state,
                                                   const std::vector<std::string>& bases);
 // Adds another set of layers that fits some of the amounts, as a finding of its own.
-void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best);
+void add_also(ExplainState& state, const std::vector<Amount>& amounts, const Fit& best);
 
 [[nodiscard]] Rational magnitude(const Rational& value);     // without its sign
 [[nodiscard]] double absolute_value(const Rational& value);  // the same
@@ -217,7 +217,7 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
 // "copied bytes" of "copied_bytes".
 [[nodiscard]] std::string readable_name(std::string base);
 // "+9 mul_f32", at most `most` of them, then "and 3 more".
-[[nodiscard]] std::string changes_text(const WorkChanges& changes, std::size_t most = 5);
+[[nodiscard]] std::string changes_text(const WorkChanges& changes, std::size_t max_changes = 5);
 // Hostile names as one short line.
 [[nodiscard]] std::string safe_name(std::string_view name);
 // "main@ec2ac0f063322dd0": a hash of its code, as the program gave it no name.

@@ -22,9 +22,9 @@ constexpr std::array k_shares{
 }  // namespace
 
 // Adds a finding for each share that changed, and claims the counts that follow from it.
-void find_served(Board& board) {
+void find_served(ExplainState& state) {
   for (const Share& share : k_shares) {
-    const auto both = exact_values(board.evidence, share.metric);
+    const auto both = exact_values(state.evidence, share.metric);
     if (!both || both->before == both->after) continue;
     const double share_before = both->before.value(), share_after = both->after.value();
     Finding finding = make_finding(kind::served_changed, share.metric);
@@ -38,16 +38,16 @@ void find_served(Board& board) {
     // The server computes the rest itself, in more graphs. A small change of the share may itself
     // follow from other work, so it does not explain the graphs.
     constexpr double k_much = 0.1;
-    const Rational graphs = board.unclaimed_change("graphs");
+    const Rational graphs = state.unexplained_change("graphs");
     const bool explains_graphs = std::fabs(share_after - share_before) >= k_much &&
                                  graphs != k_zero &&
                                  (share_after < share_before) == (graphs > k_zero);
-    board.claim_all({"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"});
+    state.claim_all({"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"});
     if (explains_graphs) {
-      for (const auto& [count, delta] : board.differences.counts) board.claim(count);
+      for (const auto& [count, delta] : state.differences.counts) state.claim(count);
     }
-    board.claim(share.metric);
-    board.add(std::move(finding), /*units=*/1, /*rank=*/explains_graphs ? -1 : 0);
+    state.claim(share.metric);
+    state.add(std::move(finding), /*units=*/1, /*rank=*/explains_graphs ? -1 : 0);
   }
 }
 

@@ -128,10 +128,10 @@ std::string kind_of_instruction(std::uint32_t number) {
 // --- the reader ---------------------------------------------------------------------------------
 
 constexpr std::size_t k_header_words = 5;
-constexpr std::size_t k_most_words = std::size_t{4} << 20;  // 16 MiB
+constexpr std::size_t k_max_words = std::size_t{4} << 20;  // 16 MiB
 constexpr std::uint32_t k_magic = 0x07230203;
-constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 40;
-constexpr std::uint64_t k_most_threads = 1U << 16;  // per group
+constexpr std::uint64_t k_max_bytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t k_max_threads = 1U << 16;  // per group
 
 // Numbers from the specification. Instructions:
 constexpr std::uint32_t k_name = 5, k_ext_inst = 12, k_entry_point = 15, k_execution_mode = 16,
@@ -171,8 +171,8 @@ class SpirvReader {
 
   // Reads the module. Fails with Code::data if it is too large or cut off.
   Result<SpirvFacts> read(std::span<const std::uint32_t> words) {
-    if (words.size() < k_header_words || words.front() != k_magic || words.size() > k_most_words) {
-      return fail(Code::data, "not SPIR-V, or more than {} words of it", k_most_words);
+    if (words.size() < k_header_words || words.front() != k_magic || words.size() > k_max_words) {
+      return fail(Code::data, "not SPIR-V, or more than {} words of it", k_max_words);
     }
     for (words = words.subspan(k_header_words); !words.empty();) {
       const std::uint32_t length = words.front() >> 16;
@@ -262,14 +262,14 @@ class SpirvReader {
       const std::optional<std::uint64_t> count =
           op == k_type_array ? constant_value(in[2]) : std::optional<std::uint64_t>(in[2]);
       const std::uint64_t stride = round_up(inner.bytes.value_or(0), inner.align);
-      if (inner.bytes && count && (stride == 0 || *count <= k_most_bytes / stride)) {
+      if (inner.bytes && count && (stride == 0 || *count <= k_max_bytes / stride)) {
         result.bytes = stride * *count;
       }
       // A vector of three is aligned like one of four.
       if (op == k_type_vector) {
-        constexpr std::uint64_t k_most_align = 64;
+        constexpr std::uint64_t k_max_alignment = 64;
         const std::uint64_t aligned_count = in[2] == 3 ? 4 : std::clamp(in[2], 1U, 4U);
-        result.align = std::min(inner.align * aligned_count, k_most_align);
+        result.align = std::min(inner.align * aligned_count, k_max_alignment);
       }
     } else if (op == k_type_struct) {
       result.bytes = 0;
@@ -285,7 +285,7 @@ class SpirvReader {
   void add_member(SpirvType& structure, std::uint32_t id) const {
     const SpirvType member = find_type(id);
     structure.align = std::max(structure.align, member.align);
-    const bool size_known = structure.bytes && member.bytes && *structure.bytes < k_most_bytes;
+    const bool size_known = structure.bytes && member.bytes && *structure.bytes < k_max_bytes;
     if (size_known) structure.bytes = round_up(*structure.bytes, member.align) + *member.bytes;
     if (!size_known) structure.bytes.reset();
   }
@@ -388,10 +388,10 @@ class SpirvReader {
           local_size_by_id_ ? constant_value(size) : std::optional<std::uint64_t>(size);
       if (!value) return;
       sizes.push_back(fmt::format("{}", *value));
-      threads = *value > k_most_threads ? 0 : std::min(threads * *value, k_most_threads + 1);
+      threads = *value > k_max_threads ? 0 : std::min(threads * *value, k_max_threads + 1);
     }
     out_.local_size = text::join(sizes, " x ");
-    if (!sizes.empty() && threads != 0 && threads <= k_most_threads) out_.threads = threads;
+    if (!sizes.empty() && threads != 0 && threads <= k_max_threads) out_.threads = threads;
   }
 
   const SpirvConstants& set_;

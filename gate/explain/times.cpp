@@ -48,7 +48,7 @@ std::vector<TimedWork> time_works(const std::vector<WorkChange>& timed, bool of_
 bool ranges_are_disjoint(const TimedWork& work) {
   constexpr double k_many_times = 8;
   const auto outside = [](double mean, const std::optional<TimeRange>& range) {
-    return range && (mean < range->least || mean > range->most);
+    return range && (mean < range->min_seconds || mean > range->max_seconds);
   };
   const WorkChange& change = *work.change;
   return work.of_buffers && std::min(change.before.value(), change.after.value()) >= k_many_times &&
@@ -59,20 +59,20 @@ bool ranges_are_disjoint(const TimedWork& work) {
 // disjoint), also relative to the other works.
 bool changed_by_factor(const TimedWork& work, const std::vector<double>& others) {
   constexpr double k_factor = 3, k_factor_apart = 1.1;
-  const double least = std::log(ranges_are_disjoint(work) ? k_factor_apart : k_factor);
+  const double min_log_ratio = std::log(ranges_are_disjoint(work) ? k_factor_apart : k_factor);
   const double sign = work.log_ratio < 0 ? -1 : 1;
   const double usual = stats::median(others).value_or(0);
-  return sign * work.log_ratio >= least && sign * (work.log_ratio - usual) >= least;
+  return sign * work.log_ratio >= min_log_ratio && sign * (work.log_ratio - usual) >= min_log_ratio;
 }
 
 // Returns true if the ratio lies outside of the prediction interval that the other works give: by
 // chance in one of a thousand pairs of runs, shared among all works. Equal times still vary by some
 // per cent, so the deviation has a lower bound.
 bool is_beyond_chance(const TimedWork& work, const std::vector<double>& others) {
-  constexpr std::size_t k_least_works = 4;
+  constexpr std::size_t k_min_kinds_of_work = 4;
   constexpr double k_false = 0.001;
-  constexpr double k_least_deviation = 0.03;
-  if (others.size() < k_least_works) return false;  // too few to estimate how much times vary
+  constexpr double k_min_deviation = 0.03;
+  if (others.size() < k_min_kinds_of_work) return false;  // too few to estimate how much times vary
   const auto count = static_cast<double>(others.size());
   double mean = 0, squares = 0;
   for (const double other : others) {
@@ -80,15 +80,15 @@ bool is_beyond_chance(const TimedWork& work, const std::vector<double>& others) 
     squares += other * other;
   }
   const double deviation = std::sqrt(std::max(0.0, squares - count * mean * mean) / (count - 1));
-  const double least = std::log(1.2);
+  const double min_log_ratio = std::log(1.2);
   const double step = std::fabs(work.log_ratio - mean);
-  if (step < least || std::fabs(work.log_ratio) < least) return false;
+  if (step < min_log_ratio || std::fabs(work.log_ratio) < min_log_ratio) return false;
   const double t = stats::student_quantile(1 - k_false / (2 * (count + 1)), count - 1);
-  return step > t * std::max(deviation, k_least_deviation) * std::sqrt(1 + 1 / count);
+  return step > t * std::max(deviation, k_min_deviation) * std::sqrt(1 + 1 / count);
 }
 
 // The share of the time from which on a work matters.
-constexpr double k_least_share = 0.03;
+constexpr double k_min_share = 0.03;
 
 // Returns the chance that all times of one side lie above all of the other if nothing changed: one
 // order of all, or its reverse (Wilcoxon's rank sum at its largest; Biometrics 1, 1945). 1 if they
@@ -96,7 +96,7 @@ constexpr double k_least_share = 0.03;
 double chance_of_order(const WorkChange& change, bool slower) {
   const auto& below = slower ? change.range_before : change.range_after;
   const auto& above = slower ? change.range_after : change.range_before;
-  if (!below || !above || below->most >= above->least) return 1;
+  if (!below || !above || below->max_seconds >= above->min_seconds) return 1;
   const double below_count = below->times, above_count = above->times;
   return 2 * std::exp(std::lgamma(below_count + 1) + std::lgamma(above_count + 1) -
                       std::lgamma(below_count + above_count + 1));
@@ -108,11 +108,11 @@ double chance_of_order(const WorkChange& change, bool slower) {
 bool is_ordered_and_alone(const TimedWork& work, const std::vector<TimedWork>& works,
                           const std::vector<WorkChange>& buffers) {
   constexpr double k_false = 0.001;
-  constexpr double k_least = 1.2, k_still = 1.1;
+  constexpr double k_min_ratio = 1.2, k_still = 1.1;
   const bool slower = work.log_ratio > 0;
-  if (std::fabs(work.log_ratio) < std::log(k_least)) return false;
+  if (std::fabs(work.log_ratio) < std::log(k_min_ratio)) return false;
   const auto matters = [&](const TimedWork& other) {
-    return &other != &work && other.share >= k_least_share;
+    return &other != &work && other.share >= k_min_share;
   };
   const bool only_this_changed =
       std::ranges::any_of(works, matters) &&
@@ -138,7 +138,7 @@ bool is_ordered_and_alone(const TimedWork& work, const std::vector<TimedWork>& w
 bool stands_out(const TimedWork& work, const std::vector<TimedWork>& list,
                 const std::vector<WorkChange>& buffers) {
   constexpr std::size_t k_few = 5;
-  if (list.size() < 2 || work.share < k_least_share) return false;
+  if (list.size() < 2 || work.share < k_min_share) return false;
   std::vector<double> others;  // logarithms of ratios
   for (const TimedWork& other : list) {
     if (&other != &work) others.push_back(other.log_ratio);
@@ -151,16 +151,16 @@ bool stands_out(const TimedWork& work, const std::vector<TimedWork>& list,
 // by about as much.
 bool changed_together(const std::vector<TimedWork>& list) {
   constexpr std::size_t k_several = 4;
-  constexpr double k_least = 1.2, k_spread = 1.5;
+  constexpr double k_min_ratio = 1.2, k_spread = 1.5;
   std::vector<double> large;  // logarithms of ratios, of what matters
   for (const TimedWork& work : list) {
-    if (work.share >= k_least_share) large.push_back(work.log_ratio);
+    if (work.share >= k_min_share) large.push_back(work.log_ratio);
   }
   if (list.size() < k_several || large.empty()) return false;
   const auto [low, high] = std::ranges::minmax(large);
   const double sign = low < 0 ? -1 : 1;
   return high - low <= std::log(k_spread) && std::ranges::all_of(list, [&](const TimedWork& timed) {
-           return sign * timed.log_ratio >= std::log(k_least);
+           return sign * timed.log_ratio >= std::log(k_min_ratio);
          });
 }
 
@@ -176,12 +176,12 @@ struct LayerTimes {
 // Returns the layers whose time changed by more than runs vary, the largest change first. Empty if
 // all layers did, because then no single one is the place.
 std::vector<LayerTimes> find_changed_layers(const Evidence& evidence, bool slower) {
-  constexpr double k_least = 1.2;
+  constexpr double k_min_ratio = 1.2;
   std::vector<LayerTimes> changed;
   for (const auto& [layer, after] : evidence.after.layers) {
     const double before = look_up(evidence.before.layers, layer, 0.0);
     const double from = slower ? before : after, to = slower ? after : before;
-    if (from > 0 && to >= k_least * from) changed.push_back({layer, before, after});
+    if (from > 0 && to >= k_min_ratio * from) changed.push_back({layer, before, after});
   }
   if (changed.size() == evidence.after.layers.size()) return {};
   std::ranges::stable_sort(changed, std::greater(), [](const LayerTimes& times) {
@@ -197,7 +197,7 @@ std::string factor_text(double factor) {
 
 // Rewrites a finding about time that is in no listed op, so that it names the layers.
 void name_layers(const std::vector<LayerTimes>& layers, bool slower, Finding& finding) {
-  constexpr std::size_t k_most = 4;
+  constexpr std::size_t k_max_layers_listed = 4;
   const LayerTimes& first = layers.front();
   if (layers.size() == 1) {
     finding.headline = fmt::format("Layer {} takes {} times as long{} ({}).", first.layer,
@@ -208,18 +208,18 @@ void name_layers(const std::vector<LayerTimes>& layers, bool slower, Finding& fi
                                    slower ? "longer" : "less long", first.layer, first.text());
   }
   finding.lines.front().insert(0, "in no op that is listed: ");
-  for (std::size_t i = 1; i < std::min(layers.size(), k_most); ++i) {
+  for (std::size_t i = 1; i < std::min(layers.size(), k_max_layers_listed); ++i) {
     finding.lines.push_back(fmt::format("layer {}: {}", layers[i].layer, layers[i].text()));
   }
-  if (layers.size() > k_most) {
-    finding.lines.push_back(fmt::format("and {} more layers", layers.size() - k_most));
+  if (layers.size() > k_max_layers_listed) {
+    finding.lines.push_back(fmt::format("and {} more layers", layers.size() - k_max_layers_listed));
   }
   for (const LayerTimes& times : layers) finding.layers.push_back(times.layer);
   std::ranges::sort(finding.layers);
 }
 
 // Adds a finding about one work; `what` stands before its name.
-void add_slow(Board& board, const TimedWork& work, const char* what) {
+void add_slow(ExplainState& state, const TimedWork& work, const char* what) {
   const bool slower = work.log_ratio > 0;
   Finding finding = make_finding(slower ? kind::op_slower : kind::op_faster);
   finding.ops = {work.change->name};
@@ -232,14 +232,14 @@ void add_slow(Board& board, const TimedWork& work, const char* what) {
                                       unit::show_seconds(work.after), 100 * work.share));
   if (slower) finding.cause = "another shape, type or kernel, or memory further away.";
   if (work.change->name == observed::k_not_listed) {
-    const auto layers = find_changed_layers(board.evidence, slower);
+    const auto layers = find_changed_layers(state.evidence, slower);
     if (!layers.empty()) name_layers(layers, slower, finding);
   }
-  board.add(std::move(finding), 100 * work.share);
+  state.add(std::move(finding), 100 * work.share);
 }
 
 // Adds the finding that all ops changed together: the device or the machine is another.
-void add_changed_together(Board& board, const std::vector<TimedWork>& list) {
+void add_changed_together(ExplainState& state, const std::vector<TimedWork>& list) {
   const auto [low, high] = std::ranges::minmax(list, {}, &TimedWork::log_ratio);
   const bool slower = low.log_ratio > 0;
   double before = 0, after = 0;
@@ -252,10 +252,10 @@ void add_changed_together(Board& board, const std::vector<TimedWork>& list) {
                                  slower ? "longer" : "less time", std::exp(low.log_ratio),
                                  std::exp(high.log_ratio), slower ? "" : " as long as before");
   finding.lines.push_back(fmt::format("all of them: {} → {}{}", unit::show_seconds(before),
-                                      unit::show_seconds(after), board.per_unit_text()));
+                                      unit::show_seconds(after), state.per_unit_text()));
   finding.cause = "the device's clock or power limit, another machine, or the speed of memory.";
   finding.look_at = "clocks, temperature, and what else runs there.";
-  board.add(std::move(finding), /*units=*/1, /*rank=*/2);
+  state.add(std::move(finding), /*units=*/1, /*rank=*/2);
 }
 
 // Returns "decode tok/s 28.6 → 25.1 (−12.2 %)".
@@ -285,39 +285,39 @@ bool has_common_count(const Evidence& evidence) {
 
 // Adds a finding for each work, and for each label of command buffers, that takes longer or less
 // long.
-void find_slow(Board& board) {
+void find_slow(ExplainState& state) {
   for (const auto& [timed, prefix] :
-       {std::pair(&board.differences.timed, ""),
-        {&board.differences.timed_buffers, "A command buffer labelled "}}) {
+       {std::pair(&state.differences.timed, ""),
+        {&state.differences.timed_buffers, "A command buffer labelled "}}) {
     const std::vector<TimedWork> list =
-        time_works(*timed, timed == &board.differences.timed_buffers);
+        time_works(*timed, timed == &state.differences.timed_buffers);
     bool any_stands_out = false;
     for (const TimedWork& work : list) {
-      if (!stands_out(work, list, board.differences.timed_buffers)) continue;
-      add_slow(board, work, prefix);
+      if (!stands_out(work, list, state.differences.timed_buffers)) continue;
+      add_slow(state, work, prefix);
       any_stands_out = true;
     }
-    if (!any_stands_out && timed == &board.differences.timed && changed_together(list)) {
-      add_changed_together(board, list);
+    if (!any_stands_out && timed == &state.differences.timed && changed_together(list)) {
+      add_changed_together(state, list);
     }
   }
 }
 
 // Adds rates, times and memory that changed if nothing else explains them.
-void find_times(Board& board) {
+void find_times(ExplainState& state) {
   // A change at the start explains no rate; any other finding may.
-  const bool explained = std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
+  const bool explained = std::ranges::any_of(state.entries, [](const ExplainState::Entry& entry) {
     return !entry.finding.metric.ends_with("_fixed");
   });
-  if (board.differences.times.empty() || explained || board.differences.work_changed()) return;
-  std::vector<std::pair<std::string, double>> times(board.differences.times.begin(),
-                                                    board.differences.times.end());
+  if (state.differences.times.empty() || explained || state.differences.work_changed()) return;
+  std::vector<std::pair<std::string, double>> times(state.differences.times.begin(),
+                                                    state.differences.times.end());
   std::ranges::stable_sort(times, std::greater(),
                            [](const auto& time) { return std::fabs(std::log(time.second)); });
-  const bool counted = has_common_count(board.evidence);
+  const bool counted = has_common_count(state.evidence);
   Finding finding = make_finding(kind::time_changed, times.front().first);
   for (const auto& [name, ratio] : std::span(times).first(std::min<std::size_t>(times.size(), 6))) {
-    finding.lines.push_back(time_change_text(board.evidence, name, ratio));
+    finding.lines.push_back(time_change_text(state.evidence, name, ratio));
   }
   finding.headline = finding.lines.front() + (counted ? ", counts unchanged." : ".");
   finding.lines.erase(finding.lines.begin());
@@ -327,7 +327,7 @@ void find_times(Board& board) {
         "memory, or the machine.";
     finding.look_at = "times by op: weir profile CELL on both sides.";
   }
-  board.add(std::move(finding), /*units=*/1);
+  state.add(std::move(finding), /*units=*/1);
 }
 
 }  // namespace weir::explain

@@ -6,9 +6,9 @@ namespace {
 
 // Returns true if a third or more of the earlier kernels without names are gone: the shaders were
 // built anew.
-bool was_rebuilt(const Board& board, const WorkChanges& removed) {
+bool was_rebuilt(const ExplainState& state, const WorkChanges& removed) {
   std::set<std::string> names;
-  for (const Work& work : board.evidence.before.works) {
+  for (const Work& work : state.evidence.before.works) {
     if (has_no_name(work.name)) names.insert(work.name);
   }
   return removed.size() >= 2 && removed.size() * 3 >= names.size();
@@ -16,15 +16,15 @@ bool was_rebuilt(const Board& board, const WorkChanges& removed) {
 
 // Returns kernels without names that replaced each other: all of them, if their changes add up to
 // 0; with `one_by_one` also pairs that ran as often.
-WorkChanges find_replaced(const Board& board, bool one_by_one) {
-  UnclaimedChanges changed(board);
-  changed.leave_out(std::not_fn(is_nameless));
+WorkChanges find_replaced(const ExplainState& state, bool one_by_one) {
+  UnexplainedChanges changed(state);
+  changed.remove_if(std::not_fn(is_unnamed_kernel));
   if (changed.increased.empty() || changed.decreased.empty()) return {};
-  const WorkChanges all = joined(changed.decreased, changed.increased);
+  const WorkChanges all = concatenated(changed.decreased, changed.increased);
   if (total_delta(all) == k_zero) return all;
   if (!one_by_one) return {};
   // A kernel that runs on both sides, more or less often, is the same code.
-  changed.leave_out(
+  changed.remove_if(
       [](const WorkChange* change) { return change->before != k_zero && change->after != k_zero; });
   std::multimap<double, const WorkChange*> added;
   for (const WorkChange* up : changed.increased) added.emplace(up->absolute_delta(), up);
@@ -40,11 +40,11 @@ WorkChanges find_replaced(const Board& board, bool one_by_one) {
   // It is no accident if each of several replaced kernels has a partner that runs just as often.
   const bool all_paired = pairs.size() == 2 * changed.decreased.size() &&
                           changed.decreased.size() >= 3 && sizes.size() >= 2;
-  return all_paired || was_rebuilt(board, changed.decreased) ? pairs : WorkChanges{};
+  return all_paired || was_rebuilt(state, changed.decreased) ? pairs : WorkChanges{};
 }
 
 // Returns true if both names are known to mean the same work.
-bool same_works(const WorkChange* a, const WorkChange* b) {
+bool do_same_work(const WorkChange* a, const WorkChange* b) {
   return !a->parsed.works.empty() && a->parsed.works == b->parsed.works;
 }
 
@@ -55,27 +55,27 @@ bool names_are_similar(const WorkChange* a, const WorkChange* b) {
   const auto common_prefix =
       static_cast<std::size_t>(std::ranges::mismatch(a_words, b_words).in1 - a_words.begin());
   return (common_prefix > 0 && common_prefix * 2 >= std::max(a_words.size(), b_words.size())) ||
-         same_works(a, b);
+         do_same_work(a, b);
 }
 
 // Pairs kinds of kernels where one runs as much less often as the other runs more often. A kind
 // with several possible partners is left unpaired.
-std::vector<WorkChanges> find_exchanged_kinds(UnclaimedChanges changed) {
+std::vector<WorkChanges> find_exchanged_kinds(UnexplainedChanges changed) {
   struct Kind {
     WorkChanges changes;
     double sum = 0;
     bool small = false;
-    std::vector<std::size_t> fits{};
+    std::vector<std::size_t> partners{};
   };
   // If nothing else changed, one that is gone and one that is new belong together under any name.
   const bool only_pair = changed.increased.size() == 1 && changed.decreased.size() == 1 &&
                          changed.increased.front()->before == k_zero &&
                          changed.decreased.front()->after == k_zero;
-  changed.leave_out(is_nameless);
+  changed.remove_if(is_unnamed_kernel);
   std::vector<Kind> kinds;
-  for (auto& [words, changes] : by_work(joined(changed.increased, changed.decreased))) {
+  for (auto& [words, changes] : group_by_work(concatenated(changed.increased, changed.decreased))) {
     const double sum = total_delta(changes).value();
-    const bool small = is_small(changes.front());
+    const bool small = is_small_kernel(changes.front());
     if (sum != 0) kinds.push_back({changes, sum, small});
   }
   std::vector<WorkChanges> groups;
@@ -92,16 +92,16 @@ std::vector<WorkChanges> find_exchanged_kinds(UnclaimedChanges changed) {
       const WorkChange *a = first.changes.front(), *b = second.changes.front();
       // A longer name of a small kernel may be a fused one, so small kernels need known works.
       const bool any_name = only_pair && imbalance == 0;
-      if (!any_name && !(small ? same_works(a, b) : names_are_similar(a, b))) continue;
-      first.fits.push_back(k);
-      second.fits.push_back(i);
+      if (!any_name && !(small ? do_same_work(a, b) : names_are_similar(a, b))) continue;
+      first.partners.push_back(k);
+      second.partners.push_back(i);
     }
   }
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const Kind& kind = kinds[i];
-    if (kind.fits.size() != 1 || kind.fits.front() < i) continue;
-    const Kind& partner = kinds[kind.fits.front()];
-    if (partner.fits.size() == 1) groups.push_back(joined(kind.changes, partner.changes));
+    if (kind.partners.size() != 1 || kind.partners.front() < i) continue;
+    const Kind& partner = kinds[kind.partners.front()];
+    if (partner.partners.size() == 1) groups.push_back(concatenated(kind.changes, partner.changes));
   }
   return groups;
 }
@@ -115,26 +115,26 @@ bool is_only_renamed(const WorkChanges& group) {
 }  // namespace
 
 // Adds the finding that kernels without names were replaced by others, and claims them.
-void add_replaced(Board& board, bool one_by_one) {
-  const WorkChanges all = find_replaced(board, one_by_one);
+void add_replaced(ExplainState& state, bool one_by_one) {
+  const WorkChanges all = find_replaced(state, one_by_one);
   if (all.empty()) return;
-  Finding finding = make_finding(kind::variant_changed, metric_name(board.evidence, "dispatches"));
+  Finding finding = make_finding(kind::variant_changed, metric_name(state.evidence, "dispatches"));
   const auto added_count = std::ranges::count_if(all, &WorkChange::is_increase);
   finding.headline =
       added_count == 1
           ? std::string("A kernel without a name was replaced by another, as often.")
           : fmt::format("{} kernels without names were replaced by others, as often.", added_count);
   finding.lines.push_back(changes_text(all, 6));
-  name_ops(all, finding);
+  add_op_names(all, finding);
   finding.cause = "their code was changed or compiled anew, or another variant was chosen.";
   finding.look_at = "weir kernels, which shows the code of a recorded kernel.";
-  board.claim(all);
+  state.claim(all);
   // The work is the same, so it ranks last if anything else changed.
-  board.add(std::move(finding), /*units=*/0.5, /*rank=*/board.differences.only_works() ? 1 : 3);
+  state.add(std::move(finding), /*units=*/0.5, /*rank=*/state.differences.only_works() ? 1 : 3);
 }
 
-std::vector<WorkChanges> swapped(const UnclaimedChanges& open) {
-  auto kinds = by_work(joined(open.increased, open.decreased));
+std::vector<WorkChanges> find_swapped(const UnexplainedChanges& open) {
+  auto kinds = group_by_work(concatenated(open.increased, open.decreased));
   std::vector<WorkChanges> groups;
   for (const WorkChange* first : open.decreased) {
     const auto group = kinds.extract(first->parsed.words);
@@ -145,15 +145,15 @@ std::vector<WorkChanges> swapped(const UnclaimedChanges& open) {
   return groups;
 }
 
-std::vector<WorkChanges> take_out(std::vector<WorkChanges>& groups,
-                                  bool (*is)(const WorkChanges&)) {
+std::vector<WorkChanges> extract_if(std::vector<WorkChanges>& groups,
+                                    bool (*is)(const WorkChanges&)) {
   const auto rest = std::ranges::stable_partition(groups, std::not_fn(is));
   std::vector<WorkChanges> result(rest.begin(), rest.end());
   groups.erase(rest.begin(), rest.end());
   return result;
 }
 
-bool only_tuned(const WorkChanges& group) {
+bool differ_in_tuning_only(const WorkChanges& group) {
   std::map<std::string, WorkChanges> alike;
   for (const WorkChange* change : group) {
     alike[profile::untuned_name(change->name)].push_back(change);
@@ -162,23 +162,23 @@ bool only_tuned(const WorkChanges& group) {
       alike, [](const auto& group_entry) { return total_delta(group_entry.second) == k_zero; });
 }
 
-bool is_switched(const WorkChanges& group) {
+bool differ_in_switches(const WorkChanges& group) {
   const auto count_switches = [](const WorkChange* change) {
     const std::string name = profile::untuned_name(change->name);
     return std::ranges::count(text::split(name, ','), "true");
   };
-  const auto [least, most] = std::ranges::minmax(group, {}, count_switches);
-  return count_switches(least) != count_switches(most);
+  const auto [min_switches, max_switches] = std::ranges::minmax(group, {}, count_switches);
+  return count_switches(min_switches) != count_switches(max_switches);
 }
 
 // Adds one finding for groups of kernels that do the same work as before; the largest group makes
 // the headline.
-void add_variants(Board& board, std::vector<WorkChanges> groups, int rank) {
+void add_variants(ExplainState& state, std::vector<WorkChanges> groups, int rank) {
   if (groups.empty()) return;
   std::ranges::stable_sort(groups, std::greater(), dispatch_change);
-  Finding finding = make_finding(kind::variant_changed, metric_name(board.evidence, "dispatches"));
+  Finding finding = make_finding(kind::variant_changed, metric_name(state.evidence, "dispatches"));
   // The kernels that replace others: kinds that run more often, or variants of one kind that do.
-  const auto kinds = by_work(groups.front());
+  const auto kinds = group_by_work(groups.front());
   WorkChanges added = groups.front();
   std::erase_if(added, [&](const WorkChange* change) {
     return !change->is_increase() ||
@@ -186,9 +186,9 @@ void add_variants(Board& board, std::vector<WorkChanges> groups, int rank) {
   });
   if (added.empty()) added = groups.front();
   const WorkChange* first = added.front();
-  const bool cpu = board.evidence.device == "cpu";
+  const bool cpu = state.evidence.device == "cpu";
   const bool same_op = cpu && kinds.size() == 1 && !profile::op_of(first->name).empty();
-  const std::string frequency = frequency_text(total_delta(added), board.evidence.scope);
+  const std::string frequency = frequency_text(total_delta(added), state.evidence.scope);
   const std::string work = safe_name(first->work());
   if (same_op) {
     finding.headline = fmt::format("{} has other types or shapes, {}.", work, frequency);
@@ -198,13 +198,13 @@ void add_variants(Board& board, std::vector<WorkChanges> groups, int rank) {
   }
   double units = 0;
   for (const WorkChanges& group : groups) {
-    board.claim(group);
-    name_ops(group, finding);
+    state.claim(group);
+    add_op_names(group, finding);
     units += dispatch_change(group);
     finding.lines.push_back(changes_text(group, 4));
   }
   std::vector<std::string> lines = std::exchange(finding.lines, {});
-  if (add_amounts(board, {{safe_name(first->name), first->delta()}}, finding)) {
+  if (add_amounts(state, {{safe_name(first->name), first->delta()}}, finding)) {
     lines.push_back(finding.lines.front());
   } else {
     finding.numbers.clear();
@@ -219,14 +219,14 @@ void add_variants(Board& board, std::vector<WorkChanges> groups, int rank) {
         "alignment or type changed.";
     finding.look_at = "how the kernel is chosen, and what the device reported.";
   }
-  board.add(std::move(finding), units, rank);
+  state.add(std::move(finding), units, rank);
 }
 
-void add_exchanged_kinds(Board& board) {
-  std::vector<WorkChanges> groups = find_exchanged_kinds(UnclaimedChanges(board));
-  std::vector<WorkChanges> renamed = take_out(groups, is_only_renamed);
-  add_variants(board, std::move(groups));
-  add_variants(board, std::move(renamed), board.differences.count("dispatches") == k_zero ? 1 : 2);
+void add_exchanged_kinds(ExplainState& state) {
+  std::vector<WorkChanges> groups = find_exchanged_kinds(UnexplainedChanges(state));
+  std::vector<WorkChanges> renamed = extract_if(groups, is_only_renamed);
+  add_variants(state, std::move(groups));
+  add_variants(state, std::move(renamed), state.differences.count("dispatches") == k_zero ? 1 : 2);
 }
 
 }  // namespace weir::explain

@@ -136,7 +136,7 @@ std::string rejection(const profile::Profile& profile, const std::vector<std::st
   if (profile.placement.state == profile::Placement::State::refuted) {
     return "its work did not run where it was asked to: " + profile.placement.reason;
   }
-  if (profile.metrics.empty()) return profile.counts_skipped.value_or("nothing was measured");
+  if (profile.metrics.empty()) return profile.counts_skip_reason.value_or("nothing was measured");
   return "";
 }
 
@@ -216,8 +216,9 @@ Result<Candidates> obtain_candidates(const Job& job, const AcceptOptions& option
     return candidates;
   }
   if (!earlier.interrupted.empty()) return fail(Code::usage, "{}", earlier.interrupted);
-  const bool countable = std::ranges::any_of(
-      earlier.profiles, [](const profile::Profile& profile) { return !profile.counts_skipped; });
+  const bool countable = std::ranges::any_of(earlier.profiles, [](const profile::Profile& profile) {
+    return !profile.counts_skip_reason;
+  });
   if (!countable) {
     Candidates candidates(earlier.configuration);
     candidates.profiles = std::move(earlier.profiles);
@@ -267,9 +268,9 @@ std::string cpu_ops_hint(const profile::Profile& profile) {
 // Returns a stored value as text, with its spread if it varies.
 std::string stored_value(const profile::Measurement& measurement) {
   if (measurement.exact) return measurement.exact->str();
-  if (!measurement.value() || !measurement.repeatability) return "varies";
+  if (!measurement.value() || !measurement.relative_spread) return "varies";
   return fmt::format("{} (within {} %)", unit::show(measurement.metric, *measurement.value()),
-                     report::about_two_digits(100 * *measurement.repeatability));
+                     report::about_two_digits(100 * *measurement.relative_spread));
 }
 
 std::string kernel_change_text(const profile::KernelSet& before, const profile::KernelSet& after) {
@@ -319,7 +320,7 @@ std::string spread_warning(const baseline::Baseline& accepted) {
   constexpr double k_too_far = 0.2;  // a limit at three times this spread allows a lot
   std::vector<std::string> names;
   for (const auto& [name, measurement] : accepted.counts) {
-    if (measurement.repeatability.value_or(0) > k_too_far && measurement.value() != 0)
+    if (measurement.relative_spread.value_or(0) > k_too_far && measurement.value() != 0)
       names.push_back(unit::label(measurement.metric));
   }
   if (names.empty()) return "";
@@ -420,7 +421,7 @@ Result<Acceptance> store_baselines(const Job& job, const std::optional<std::stri
 
 Answer acceptance_answer(Acceptance acceptance, const std::string& summary) {
   return {acceptance.text + summary,
-          document({{"schema", "weir.accepted/1"}, {"cells", std::move(acceptance.cells)}}),
+          json_document({{"schema", "weir.accepted/1"}, {"cells", std::move(acceptance.cells)}}),
           acceptance.left_out == 0 ? ExitCode::pass : ExitCode::unmeasured};
 }
 

@@ -32,7 +32,7 @@ publish::Event read_ci_event(const Job& job) {
 
 // Returns HEAD; in a merge commit that CI made for the run, the head that was merged.
 Result<std::string> find_head(const source::Git& git, const Job& job) {
-  WEIR_TRY(const std::optional<std::string> head, git.commit("HEAD"));
+  WEIR_TRY(const std::optional<std::string> head, git.resolve_commit("HEAD"));
   if (!head || !job.variable("GITHUB_REF").ends_with("/merge")) return head.value_or("");
   WEIR_TRY(const std::vector<std::string> parents, git.parents(*head));
   return parents.size() == 2 ? parents[1] : *head;
@@ -47,7 +47,7 @@ Result<std::vector<verdict::Allowance>> read_allowances(const source::Git& git,
            source::file_of(git, commit, path, k_largest_file));
   if (!text) return std::vector<verdict::Allowance>();
   return verdict::parse_allowances(*text, pull_request)
-      .map_error(in_context(fmt::format("{} of {}", path, text::short_commit(commit))));
+      .map_error(with_prefix(fmt::format("{} of {}", path, text::short_commit(commit))));
 }
 
 }  // namespace
@@ -292,11 +292,11 @@ Result<Answer> allow_by_hand(const Job& job, const AllowOptions& options) {
     text += fmt::format("not allowed: {}\n", text::printable(reason));
   }
   return Answer{text + written_text(options.branch, commit),
-                document({{"schema", "weir.allowed/1"},
-                          {"pull_request", number},
-                          {"commit", commit},
-                          {"changes", changes_json(changes.changes)},
-                          {"beyond", changes.beyond}})};
+                json_document({{"schema", "weir.allowed/1"},
+                               {"pull_request", number},
+                               {"commit", commit},
+                               {"changes", changes_json(changes.changes)},
+                               {"beyond", changes.beyond}})};
 }
 
 // Writes the outputs that a workflow continues with. No value is free text.
@@ -344,15 +344,15 @@ Result<Answer> allow_by_comment(const Job& job, const AllowOptions& allow_option
   return Answer{
       fmt::format("{}: {}\n", publish::to_string(answer.kind), text::printable(answer.why)) +
           change_lines(answer.changes),
-      document({{"schema", "weir.answer/1"},
-                {"command", publish::to_string(answer.kind)},
-                {"why", answer.why},
-                {"pull_request", answer.pull_request},
-                {"sha", answer.sha.empty() ? Json() : Json(answer.sha)},
-                {"fork", answer.fork},
-                {"green", answer.green},
-                {"changes", changes_json(answer.changes)},
-                {"notes", answer.notes}}),
+      json_document({{"schema", "weir.answer/1"},
+                     {"command", publish::to_string(answer.kind)},
+                     {"why", answer.why},
+                     {"pull_request", answer.pull_request},
+                     {"sha", answer.sha.empty() ? Json() : Json(answer.sha)},
+                     {"fork", answer.fork},
+                     {"green", answer.green},
+                     {"changes", changes_json(answer.changes)},
+                     {"notes", answer.notes}}),
       answer.kind == publish::Answer::Kind::refused ? ExitCode::fail : ExitCode::pass};
 }
 

@@ -29,7 +29,7 @@ Result<std::unique_ptr<FolderJudge>> FolderJudge::make(
     sys::World& world, const std::vector<std::pair<std::string, std::string>>& folders) {
   auto judge = std::unique_ptr<FolderJudge>(new FolderJudge(world));
   for (const auto& [project, folder] : folders) {
-    WEIR_CHECK(load_config(job_in(world, folder)).map_error(in_context("--gate " + project)));
+    WEIR_CHECK(load_config(job_in(world, folder)).map_error(with_prefix("--gate " + project)));
     judge->folders_.emplace(project, folder);
   }
   return judge;
@@ -54,11 +54,11 @@ Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
   }
   for (profile::Profile& profile : measured.profiles)
     profile.cell = look_up(true_names, profile.cell.str(), profile.cell);
-  measured.some_cells = measured.profiles.size() < loaded->cells.size();
+  measured.is_selection = measured.profiles.size() < loaded->cells.size();
   measured.configuration = std::move(loaded->configuration);
   measured.configuration.notes.clear();
   measured.configuration.file = "weir.yaml";
-  measured.configuration.place = job.selection.config;
+  measured.configuration.file_path = job.selection.config;
   measured.commit = arrival.commit;
   const StoredBaselines stored(job.files(), job.selection.baselines,
                                "stored baselines of the service");
@@ -102,13 +102,13 @@ void Poster::announce(const serve::Arrival& arrival, verdict::GateVerdict verdic
   }
   {
     const std::lock_guard lock(mutex_);
-    if (!over_ && queue_.size() < k_most_posts) {
+    if (!over_ && queue_.size() < k_max_posts) {
       queue_.push_back({arrival, std::move(verdict)});
       changed_.notify_all();
       return;
     }
   }
-  say_(fmt::format("not posted: {} wait already", k_most_posts));
+  say_(fmt::format("not posted: {} wait already", k_max_posts));
 }
 
 // Posts queued verdicts in order, until the poster ends and the queue is empty.

@@ -41,9 +41,9 @@ class FolderJudge final : public serve::Judge {
   std::map<std::string, std::string> folders_;
 };
 
-// Posts one verdict after the other on its own thread. At most k_most_posts wait; later ones are
+// Posts one verdict after the other on its own thread. At most k_max_posts wait; later ones are
 // left out and logged.
-inline constexpr std::size_t k_most_posts = 100;
+inline constexpr std::size_t k_max_posts = 100;
 
 class Poster final : public serve::Announcer {
  public:

@@ -146,7 +146,7 @@ Result<PreparedBase> prepare_from_command(const BaseRequest& wanted, const Job& 
   }
   WEIR_TRY(const config::Matrix matrix,
            config::expand(*base.settings)
-               .map_error(in_context("with the command of --against in place of the engine's")));
+               .map_error(with_prefix("with the command of --against in place of the engine's")));
   std::vector<config::Cell> cells;
   for (const run::PreparedCell& cell : candidate) {
     const auto cell_of_base = std::ranges::find(matrix.cells, cell.cell.key, &config::Cell::key);
@@ -336,12 +336,12 @@ std::vector<std::string> describe_pairs(const run::PairsPlan& plan, const BaseFa
       fmt::format("pairs: {} beside the base within {}; to decide all takes {} at least",
                   text::plural(plan.cells.size(), "cell"), run::show_time_left(plan.budget_seconds),
                   run::show_time_left(plan.seconds_for_all)));
-  constexpr std::size_t k_most_lines = 16;
+  constexpr std::size_t k_max_lines = 16;
   std::size_t listed = 0;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {
     const run::PlannedPairs& cell = plan.cells[i];
     // With many cells, only those that the budget does not reach get a line.
-    if (plan.cells.size() > k_most_lines && (!needs_line(i) || listed >= k_most_lines)) continue;
+    if (plan.cells.size() > k_max_lines && (!needs_line(i) || listed >= k_max_lines)) continue;
     ++listed;
     const auto key = profile::CellKey::parse(cell.cell);
     lines.push_back(fmt::format("  {}: {}", key ? redactor.cell(*key).str() : cell.cell,

@@ -84,7 +84,8 @@ class CachedCounts final : public run::KnownCounts {
 // their facts have the name alone.
 struct BaseRuns {
   BaseFacts facts;
-  std::vector<baseline::Choice> counts;  // the base counts of each cell; `none` has a reason
+  std::vector<baseline::BaselineChoice>
+      counts;  // the base counts of each cell; `none` has a reason
   std::vector<profile::PairedRuns> pairs;
   std::vector<profile::CellFacts> cells;  // the candidate's
 };

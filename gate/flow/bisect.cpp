@@ -121,7 +121,7 @@ class Bisector {
   static Result<std::string> find_commit(const source::Git& git, const std::string& name) {
     std::optional<std::string> commit;
     if (!name.empty() && !name.starts_with('-') && name.find('\0') == std::string::npos)
-      WEIR_SET(commit, git.commit(name));
+      WEIR_SET(commit, git.resolve_commit(name));
     if (commit) return *commit;
     WEIR_TRY(const bool shallow, git.shallow());
     return fail(Code::config, "{}: no commit that is known here{}", text::printable(name),
@@ -133,7 +133,7 @@ class Bisector {
   Result<void> resolve_commits(const source::Git& git) {
     BisectRequest& request = result_.request;
     request.cells = job_.selection.cells;
-    request.times = wanted_.times;
+    request.judges_by_times = wanted_.judges_by_times;
     request.config_file = job_.selection.config;
     WEIR_TRY(const std::string good, find_commit(git, wanted_.good));
     WEIR_TRY(request.bad, find_commit(git, wanted_.bad));
@@ -163,16 +163,17 @@ class Bisector {
   Result<void> search() {
     source::Bisection bisection(history_);
     WEIR_TRY(good_, make_tree(result_.request.good).map_error([&](Error error) {
-      return with_context(result_.request.good_words, build_error(std::move(error)));
+      return add_prefix(result_.request.good_words, build_error(std::move(error)));
     }));
     WEIR_CHECK(try_ends());
-    for (const BisectStep& step : result_.steps) bisection.tell(step.commit, step.tried);
+    for (const BisectStep& step : result_.steps)
+      bisection.record_outcome(step.commit, step.outcome);
     for (auto next = bisection.next(); next; next = bisection.next()) {
       say(fmt::format(
           "{} commits may be the first bad one, about {}{}", bisection.suspects().size(),
           text::plural(bisection.steps_left(), "more step"), time_left(bisection.steps_left())));
       WEIR_TRY(const BisectStep step, try_commit(*next, /*is_end=*/false));
-      bisection.tell(step.commit, step.tried);
+      bisection.record_outcome(step.commit, step.outcome);
     }
     result_.suspects = bisection.suspects();
     return load_verdict();
@@ -182,17 +183,17 @@ class Bisector {
   Result<void> try_ends() {
     const BisectRequest& request = result_.request;
     WEIR_TRY(const BisectStep good, find_or_try(request.good));
-    if (good.tried != source::Tried::good) {
-      return fail(good.tried == source::Tried::bad ? Code::config : Code::unavailable,
+    if (good.outcome != source::TrialOutcome::good) {
+      return fail(good.outcome == source::TrialOutcome::bad ? Code::config : Code::unavailable,
                   "{} is not good: beside itself, {}", request.good_words, good.reason);
     }
     WEIR_TRY(const BisectStep bad, find_or_try(request.bad));
-    if (bad.tried == source::Tried::good) {
+    if (bad.outcome == source::TrialOutcome::good) {
       return fail(Code::config, "{} is not bad: beside {} it breaks no limit of {}",
                   request.bad_words, request.good_words,
-                  request.times ? "times" : "counts (--times looks at times)");
+                  request.judges_by_times ? "times" : "counts (--times looks at times)");
     }
-    if (bad.tried == source::Tried::bad) return {};
+    if (bad.outcome == source::TrialOutcome::bad) return {};
     return fail(Code::unavailable, "{} cannot be told to be bad: {}", request.bad_words,
                 bad.reason);
   }
@@ -215,7 +216,7 @@ class Bisector {
     auto tree = make_tree(commit);
     // An end that does not build is an error: without it there is nothing to compare with.
     if (!tree && (is_end || tree.error().code != Code::unavailable)) {
-      return tl::unexpected(with_context(text::short_commit(commit), build_error(tree.error())));
+      return tl::unexpected(add_prefix(text::short_commit(commit), build_error(tree.error())));
     }
     if (tree) {
       const bool is_good = commit == result_.request.good;  // its tree was made earlier
@@ -228,7 +229,7 @@ class Bisector {
     step.seconds = clock_.steady() - started;
     WEIR_CHECK(journal_->append(dump_json(write_fields(step))));
     result_.steps.push_back(step);
-    say(fmt::format("    {}{}{} ({})", name_of(source::k_tried, step.tried),
+    say(fmt::format("    {}{}{} ({})", name_of(source::k_trial_outcomes, step.outcome),
                     step.reason.empty() ? "" : ": ", step.reason,
                     unit::show_duration(step.seconds)));
     return step;
@@ -276,8 +277,8 @@ class Bisector {
     Job step_job = job_with_cells();
     step_job.selection.runs_folder = sys::join_path(result_.folder, "steps/" + step.commit);
     MeasureOptions wanted;
-    wanted.plan.counts = !result_.request.times;
-    wanted.plan.times = result_.request.times;
+    wanted.plan.counts = !result_.request.judges_by_times;
+    wanted.plan.times = result_.request.judges_by_times;
     wanted.against = BaseRequest{.spec = "", .command = {}, .commits = commits};
     // Measurements of this commit from a killed bisection are used again.
     const auto measured = measure_or_resume([this] { return load(); }, step_job, wanted);
@@ -294,10 +295,10 @@ class Bisector {
     const StepVerdict judged = judge_step(verdict);
     if (is_end && judged.nothing) {
       return fail(Code::config, "{} can be judged in these cells{}",
-                  result_.request.times ? "no time" : "no count",
-                  result_.request.times ? "" : " (--times looks at the times)");
+                  result_.request.judges_by_times ? "no time" : "no count",
+                  result_.request.judges_by_times ? "" : " (--times looks at the times)");
     }
-    step.tried = judged.tried;
+    step.outcome = judged.outcome;
     step.reason = result_.redactor.text(judged.reason);
     return {};
   }
@@ -372,11 +373,12 @@ std::string result_text(const BisectResult& result, std::size_t width) {
       const BisectStep* step = find_step(result, commit);
       if (step == nullptr) continue;
       add("  ", fmt::format("{} \"{}\"", commit, step->subject), 4);
-      if (step->tried == source::Tried::skipped) add("    ", step->reason, 4);
+      if (step->outcome == source::TrialOutcome::skipped) add("    ", step->reason, 4);
     }
   }
   const auto built = std::ranges::count(result.steps, true, &BisectStep::built);
-  const auto skipped = std::ranges::count(result.steps, source::Tried::skipped, &BisectStep::tried);
+  const auto skipped =
+      std::ranges::count(result.steps, source::TrialOutcome::skipped, &BisectStep::outcome);
   text += fmt::format("({} of {} commits tried, {} skipped, {} built, {})\n", result.steps.size(),
                       result.commits + 1, skipped, built, unit::show_duration(result.seconds));
   text += result.folder + "\n";  // whole, to be copied
@@ -397,15 +399,21 @@ Json result_json(const BisectResult& result, const verdict::GateVerdict& shown) 
     suspects.push_back(
         {{"commit", commit},
          {"subject", result.redactor.text(step == nullptr ? "" : step->subject)},
-         {"tried", step == nullptr ? "skipped" : name_of(source::k_tried, step->tried)}});
+         {"tried",
+          step == nullptr ? "skipped" : name_of(source::k_trial_outcomes, step->outcome)}});
   }
-  Json json = {
-      {"schema", "weir.bisect/1"},       {"result", is_decided(result) ? "found" : "undecided"},
-      {"good", result.request.good},     {"bad", result.request.bad},
-      {"times", result.request.times},   {"commits", result.commits},
-      {"suspects", std::move(suspects)}, {"steps", std::move(steps)},
-      {"notes", result.request.notes},   {"folder", result.folder},
-      {"seconds", result.seconds},       {"verdict", write_fields(shown)}};
+  Json json = {{"schema", "weir.bisect/1"},
+               {"result", is_decided(result) ? "found" : "undecided"},
+               {"good", result.request.good},
+               {"bad", result.request.bad},
+               {"times", result.request.judges_by_times},
+               {"commits", result.commits},
+               {"suspects", std::move(suspects)},
+               {"steps", std::move(steps)},
+               {"notes", result.request.notes},
+               {"folder", result.folder},
+               {"seconds", result.seconds},
+               {"verdict", write_fields(shown)}};
   json["first_bad"] = is_decided(result) ? Json(result.suspects.front()) : Json();
   return json;
 }
@@ -418,7 +426,7 @@ Result<Answer> bisect(const Job& job, const BisectOptions& wanted) {
     return fail(Code::usage,
                 "--resume goes on between the commits that it was begun with: give none");
   }
-  if (wanted.resume && (wanted.times || !job.selection.cells.empty())) {
+  if (wanted.resume && (wanted.judges_by_times || !job.selection.cells.empty())) {
     return fail(Code::usage,
                 "--resume goes on with the cells and the judge that it was begun with");
   }
@@ -429,7 +437,7 @@ Result<Answer> bisect(const Job& job, const BisectOptions& wanted) {
   const verdict::GateVerdict redacted_verdict = redacted(*result.verdict, result.redactor);
   return Answer{result_text(result, static_cast<std::size_t>(job.width())) + "\n" +
                     verdict_text(job, redacted_verdict),
-                document(result_json(result, redacted_verdict)),
+                json_document(result_json(result, redacted_verdict)),
                 is_decided(result) ? ExitCode::pass : ExitCode::unmeasured};
 }
 

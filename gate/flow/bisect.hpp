@@ -9,8 +9,8 @@
 
 namespace weir::flow {
 struct BisectOptions {
-  std::string good, bad;  // as typed
-  bool times = false;     // judge by pairs with the good one, in place of counts
+  std::string good, bad;         // as typed
+  bool judges_by_times = false;  // judge by pairs with the good one, in place of counts
   std::optional<std::string>
       resume;  // a folder, or "" for the newest; then good and bad are not given
 };

@@ -22,7 +22,7 @@ static void fields(Fields& io, BisectRequest& request) {
   io("bad_words", request.bad_words);
   io.always("notes", request.notes);
   io.always("cells", request.cells);
-  io("times", request.times);
+  io("times", request.judges_by_times);
   io("config", request.config_file);
   io("config_hash", request.config_hash);
 }
@@ -30,7 +30,8 @@ static void fields(Fields& io, BisectRequest& request) {
 void fields(Fields& io, BisectStep& step) {
   io("commit", step.commit);
   io("subject", step.subject);
-  io("tried", Named{step.tried, source::k_tried, "\"tried\" is none of good, bad and skipped"});
+  io("tried",
+     Named{step.outcome, source::k_trial_outcomes, "\"tried\" is none of good, bad and skipped"});
   io("reason", step.reason);
   io("built", step.built);
   io("seconds", step.seconds);
@@ -45,7 +46,7 @@ Result<BisectState> parse_bisect(std::string_view text) {
   for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
     ++line;
     const std::string place = fmt::format("bisect.jsonl, line {}", line);
-    WEIR_TRY(const Json json, parse_json(text.substr(0, end)).map_error(in_context(place)));
+    WEIR_TRY(const Json json, parse_json(text.substr(0, end)).map_error(with_prefix(place)));
     if (line == 1) {
       WEIR_TRY(state.request, read_fields<BisectRequest>(json, place));
     } else {

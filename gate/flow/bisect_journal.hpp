@@ -18,14 +18,14 @@ struct BisectRequest {
   std::string good_words, bad_words;
   std::vector<std::string> notes;
   std::vector<std::string> cells;  // --cell
-  bool times = false;
+  bool judges_by_times = false;
   std::string config_file, config_hash;  // the config's path and the hash of its text
 };
 
 // One tried commit.
 struct BisectStep {
   std::string commit, subject;
-  source::Tried tried = source::Tried::skipped;
+  source::TrialOutcome outcome = source::TrialOutcome::skipped;
   std::string reason;  // the reason if bad or skipped, one line
   bool built = false;  // built in this step, not taken from the cache
   double seconds = 0;  // the whole step

@@ -61,7 +61,7 @@ Result<std::string> Calibrations::keep(const verdict::CalibratedCell& cell) {
   const std::string path =
       sys::join_path(folder_, calibration_path(cell.cell, cell.machine_class, cell.fingerprint));
   WEIR_CHECK(files_.make_dirs(sys::folder_of(path)));
-  WEIR_CHECK(files_.write_atomic(path, document(write_fields(cell))));
+  WEIR_CHECK(files_.write_atomic(path, json_document(write_fields(cell))));
   return path;
 }
 
@@ -187,7 +187,7 @@ Result<Answer> calibrate(const Job& given_job, const CalibrateOptions& options) 
   wanted.plan.cost_pairs = k_cost_pairs;
   wanted.resume = options.resume;
   wanted.verb = "calibrate";
-  wanted.least_pairs = static_cast<std::size_t>(options.pairs);
+  wanted.min_pairs = static_cast<std::size_t>(options.pairs);
   WEIR_TRY(wanted.against, base_request(options));
   WEIR_TRY(wanted.output_places, report_places(job));
   WEIR_TRY(LoadedConfig loaded, load_config(job));
@@ -217,11 +217,11 @@ Result<Answer> calibrate(const Job& given_job, const CalibrateOptions& options) 
   }
   const verdict::Calibration redacted_calibration = redacted(calibration, redactor);
   const bool fits =
-      calibration.holds || !measured.configuration.settings->gate.fail_on_inconclusive;
+      calibration.keeps_budget || !measured.configuration.settings->gate.fail_on_inconclusive;
   ExitCode code = fits ? ExitCode::pass : ExitCode::inconclusive;
   if (has_errors) code = ExitCode::unmeasured;
   return Answer{report::calibration_text(redacted_calibration, {job.width(), job.colored()}),
-                document(verdict::to_json(redacted_calibration)), code};
+                json_document(verdict::to_json(redacted_calibration)), code};
 }
 
 }  // namespace weir::flow

@@ -54,8 +54,9 @@ Result<void> choose_reference(LoadedConfig& loaded, bool times, bool against) {
   return {};
 }
 
-void take_reference(const config::Settings& settings, std::vector<profile::Profile>& profiles) {
-  if (settings.gate.reference) profile::take_reference(profiles, *settings.gate.reference);
+void set_reference_rates(const config::Settings& settings,
+                         std::vector<profile::Profile>& profiles) {
+  if (settings.gate.reference) profile::set_reference_rates(profiles, *settings.gate.reference);
 }
 
 Result<Configuration> parse_configuration(const std::string& text, const std::string& file,

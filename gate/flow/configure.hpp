@@ -26,11 +26,11 @@ inline constexpr std::uint64_t k_largest_config = std::uint64_t{1} << 20;
 // A parsed configuration.
 struct Configuration {
   std::unique_ptr<config::Settings> settings;
-  std::string file;                    // the name in reports
-  std::optional<std::string> place{};  // its path, if reports use another name
-  config::Redactor redactor;           // applied to everything that is shown
-  std::vector<std::string> notes;      // notes of the matrix or of a run
-  std::optional<RulesUsed> rules{};    // a commit's rules, which replace the configuration's
+  std::string file;                        // the name in reports
+  std::optional<std::string> file_path{};  // its path, if reports use another name
+  config::Redactor redactor;               // applied to everything that is shown
+  std::vector<std::string> notes;          // notes of the matrix or of a run
+  std::optional<AppliedRules> rules{};     // a commit's rules, which replace the configuration's
 };
 // Parses the text of a configuration. `file` need not exist.
 [[nodiscard]] Result<Configuration> parse_configuration(const std::string& text,
@@ -56,6 +56,6 @@ struct LoadedConfig {
 // selected or not. With a base program it is of no use, and is left out.
 [[nodiscard]] Result<void> choose_reference(LoadedConfig& loaded, bool times, bool against);
 // Gives each timed profile the reference's rates, if a reference was measured.
-void take_reference(const config::Settings& settings, std::vector<profile::Profile>& profiles);
+void set_reference_rates(const config::Settings& settings, std::vector<profile::Profile>& profiles);
 
 }  // namespace weir::flow

@@ -17,7 +17,7 @@ namespace weir::flow {
 namespace {
 
 constexpr double k_describe_patience_seconds = 60;
-constexpr std::uint64_t k_most_description_bytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t k_max_description_bytes = std::uint64_t{16} << 20;
 
 std::vector<std::string> description_folders(const Job& job) {
   return probes::twin_folders(job.files(), sys::folder_of(job.selection.config));
@@ -42,7 +42,8 @@ Result<Answer> show_device(const Job& job, const DeviceOptions& options) {
   if (twin.has_vulkan()) static_cast<void>(probes::compile_twin(twin));  // for its doubts
   const report::DeviceSheet sheet{twin.name,    twin.title,    twin.source,
                                   twin.assumed, twin.warnings, probes::facts_of(twin)};
-  return Answer{report::device_text(sheet, job.width()), document(probes::document_of(twin), 2)};
+  return Answer{report::device_text(sheet, job.width()),
+                json_document(probes::document_of(twin), 2)};
 }
 
 namespace {
@@ -70,7 +71,7 @@ Result<Answer> write_description(const Job& job, const DeviceOptions& options, p
 
   if (!options.title.empty()) twin.title = options.title;
   print_warnings(job, twin);
-  const std::string text = document(probes::document_of(twin), 2);
+  const std::string text = json_document(probes::document_of(twin), 2);
   if (options.out.empty()) {
     job.world.terminal.write(1, text);
     return Answer{};
@@ -88,14 +89,14 @@ Result<Answer> record_device(const Job& job, const DeviceOptions& options) {
   sys::ProcessSpec spec;
   spec.argv = {"--describe"};
   spec.timeout_seconds = k_describe_patience_seconds;
-  spec.output_limit = k_most_description_bytes;
+  spec.output_limit = k_max_description_bytes;
   WEIR_TRY(const sys::Finished described, run_devices_program(spec, job.world, interrupts.stop()));
   if (!failure_text(described, spec).empty()) {
     return fail(Code::unavailable,
                 "a driver of Vulkan or CUDA crashed or did not answer when asked for its devices");
   }
   WEIR_TRY(const Json json,
-           parse_json(described.out, {.bytes = k_most_description_bytes, .depth = 16}));
+           parse_json(described.out, {.bytes = k_max_description_bytes, .depth = 16}));
   JsonReader fields(json, "weir-devices");
   const Json& devices = fields.array("descriptions");
   const auto error = fields.optional_string("error");

@@ -41,7 +41,7 @@ Result<sys::Finished> run_devices_program(sys::ProcessSpec& spec, sys::World& wo
 Result<std::string> container_gpus(const config::Cell& cell, const Job& job,
                                    const sys::Stop& stop) {
   constexpr double k_start_seconds = 120;  // an image may have to be fetched
-  constexpr std::size_t k_longest = 100;
+  constexpr std::size_t k_max_name_length = 100;
   const auto command = config::command_inside(
       cell.command, cell.engine->container->runtime,
       {"nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"});
@@ -66,14 +66,14 @@ Result<std::string> container_gpus(const config::Cell& cell, const Job& job,
     return fail(Code::unavailable, "nvidia-smi: {}", failure);
   std::map<std::string, std::size_t> gpus;
   for (const std::string& line : text::lines(finished->out)) {
-    const std::string name = text::printable(text::trim(line)).substr(0, k_longest);
+    const std::string name = text::printable(text::trim(line)).substr(0, k_max_name_length);
     if (!name.empty()) ++gpus[name];
   }
   if (gpus.empty()) return fail(Code::unavailable, "nvidia-smi lists no GPU");
   const auto names = collect<std::string>(gpus, [](const auto& gpu) {
     return gpu.second == 1 ? gpu.first : fmt::format("{}x {}", gpu.second, gpu.first);
   });
-  return text::join(names, " + ").substr(0, k_longest);
+  return text::join(names, " + ").substr(0, k_max_name_length);
 }
 
 namespace {

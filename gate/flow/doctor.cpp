@@ -63,9 +63,9 @@ Result<void> read_devices(const std::string& text, report::Diagnosis& diagnosis)
 // Adds the names of the Vulkan layers whose manifests lie in `folder`.
 void add_layers(const sys::Files& files, const std::string& folder,
                 std::vector<std::string>& layers) {
-  constexpr std::size_t k_most_layers = 64;
+  constexpr std::size_t k_max_layers = 64;
   for (const std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
-    if (!name.ends_with(".json") || layers.size() == k_most_layers) continue;
+    if (!name.ends_with(".json") || layers.size() == k_max_layers) continue;
     const auto text = files.read(sys::join_path(folder, name), std::uint64_t{1} << 20);
     const auto json = text ? parse_json(*text) : tl::unexpected(text.error());
     if (!json) continue;

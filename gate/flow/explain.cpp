@@ -39,10 +39,10 @@ Result<explain::ModelFacts> read_model_facts(const std::string& path, const sys:
   }
   if (text::lower(path).ends_with(".json")) {
     WEIR_TRY(const std::string config, files.read_prefix(path, k_longest_config));
-    return explain::model_facts_from_config(config).map_error(in_context(path));
+    return explain::model_facts_from_config(config).map_error(with_prefix(path));
   }
   const auto read_header = [&](std::uint64_t bytes) { return files.read_prefix(path, bytes); };
-  WEIR_TRY(const auto header, model::load_gguf(read_header).map_error(in_context(path)));
+  WEIR_TRY(const auto header, model::load_gguf(read_header).map_error(with_prefix(path)));
   return explain::model_facts(header);
 }
 
@@ -98,7 +98,7 @@ void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Setti
                    const std::string& config_file, const sys::Files& files) {
   using verdict::Outcome;
   constexpr Outcome k_explained[] = {Outcome::fail, Outcome::improved, Outcome::accepted};
-  constexpr std::size_t k_most_findings = 8;
+  constexpr std::size_t k_max_findings = 8;
   ModelHeaders models(settings, config_file, files);
   const explain::Options options = explain_options(settings);
   for (verdict::CellVerdict& cell : cells) {
@@ -107,9 +107,9 @@ void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Setti
     // Findings of the config's own rules come last, and none of them is dropped.
     const auto own_findings = std::ranges::find_if(
         why.findings, [](const auto& finding) { return finding.kind == explain::kind::user_rule; });
-    const auto most = static_cast<std::ptrdiff_t>(k_most_findings);
-    if (own_findings - why.findings.begin() > most)
-      why.findings.erase(why.findings.begin() + most, own_findings);
+    const auto max_findings = static_cast<std::ptrdiff_t>(k_max_findings);
+    if (own_findings - why.findings.begin() > max_findings)
+      why.findings.erase(why.findings.begin() + max_findings, own_findings);
     cell.findings = std::move(why.findings);
   }
 }
@@ -123,30 +123,30 @@ Result<Answer> explanation_answer(const Job& job, const ExplainOptions& options,
   return Answer{report::explain_text(
                     explanations,
                     {.color = job.colored(), .width = job.width(), .checklist = options.checklist}),
-                document(report::explain_json(explanations))};
+                json_document(report::explain_json(explanations))};
 }
 
 // The inputs of explanations besides the measurements: models and rules of a run's configuration.
-struct Rulebook {
+struct ExplainContext {
   const MeasuredRun* run = nullptr;
-  std::optional<explain::ModelFacts> named{};  // --model
+  std::optional<explain::ModelFacts> given_model{};  // --model
   std::optional<ModelHeaders> models{};
   explain::Options settings{explain::default_bands(), {}};
 
-  [[nodiscard]] static Result<Rulebook> make(const Job& job, const ExplainOptions& options) {
-    Rulebook rulebook;
+  [[nodiscard]] static Result<ExplainContext> make(const Job& job, const ExplainOptions& options) {
+    ExplainContext context;
     if (!options.model.empty())
-      WEIR_SET(rulebook.named, read_model_facts(options.model, job.files()));
-    return rulebook;
+      WEIR_SET(context.given_model, read_model_facts(options.model, job.files()));
+    return context;
   }
-  void take(const MeasuredRun& measured, const sys::Files& files) {
+  void use_configuration_of(const MeasuredRun& measured, const sys::Files& files) {
     run = &measured;
     models.emplace(*measured.configuration.settings, measured.configuration.file, files);
     settings = explain_options(*measured.configuration.settings);
   }
   // Returns the facts of a cell's model, null if there are none.
   [[nodiscard]] const explain::ModelFacts* find_model(const profile::CellKey& cell) {
-    if (named) return &*named;
+    if (given_model) return &*given_model;
     return models ? models->of(cell.model) : nullptr;
   }
   Explanation explain_cell(const explain::Evidence& evidence, const profile::CellKey& cell) {
@@ -161,7 +161,7 @@ struct Rulebook {
       std::span<const verdict::CellVerdict* const> same_place_cells, const profile::CellKey& cell) {
     std::vector<std::string> others;
     const explain::ModelFacts* mine = find_model(cell);
-    if (named || mine == nullptr || mine->layers == 0) return others;
+    if (given_model || mine == nullptr || mine->layers == 0) return others;
     for (const verdict::CellVerdict* other : same_place_cells) {
       const explain::ModelFacts* facts = find_model(other->cell);
       if (other->cell == cell || facts == nullptr || *facts != *mine) continue;
@@ -190,7 +190,7 @@ struct VerdictFile {
 // Explains each cell of a verdict, with the models and profiles of its run if that can be read.
 Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options,
                                const VerdictFile& judged) {
-  WEIR_TRY(Rulebook rulebook, Rulebook::make(job, options));
+  WEIR_TRY(ExplainContext context, ExplainContext::make(job, options));
   // The run's configuration leads to its models. The verdict's file may be all there is.
   Job every = job;
   every.selection.cells.clear();
@@ -198,7 +198,7 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options,
                                            : read_measured(every, judged.run);
   std::map<profile::CellKey, const profile::Profile*> profiles;
   if (measured) {
-    rulebook.take(*measured, job.files());
+    context.use_configuration_of(*measured, job.files());
     for (const profile::Profile& profile : measured->profiles) profiles[profile.cell] = &profile;
   }
   std::vector<Explanation> explanations;
@@ -212,13 +212,13 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options,
   }
   for (const verdict::CellVerdict& cell : judged.gate.cells) {
     if (!job.selection.wants(cell.cell.str())) continue;
-    rulebook.settings.other_quantizations =
-        rulebook.other_quantizations(places[without_model(cell.cell)], cell.cell);
+    context.settings.other_quantizations =
+        context.other_quantizations(places[without_model(cell.cell)], cell.cell);
     explain::Evidence evidence = explain::make_evidence(cell);
     if (const auto* profile = look_up(profiles, cell.cell)) {
       evidence.fusible = explain::find_fusible(**profile);
     }
-    explanations.push_back(rulebook.hide_private(rulebook.explain_cell(evidence, cell.cell)));
+    explanations.push_back(context.hide_private(context.explain_cell(evidence, cell.cell)));
   }
   if (explanations.empty())
     return fail(Code::usage, "no cell of this verdict is selected by --cell");
@@ -230,20 +230,20 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options,
 // Explains profiles that were not judged: those of a run or a file.
 Result<Answer> explain_alone(const Job& job, const ExplainOptions& options,
                              const std::string& path) {
-  WEIR_TRY(Rulebook rulebook, Rulebook::make(job, options));
+  WEIR_TRY(ExplainContext context, ExplainContext::make(job, options));
   std::optional<MeasuredRun> run;
   WEIR_TRY(const ProfileFile file, read_profiles(job, path, run));
-  if (run) rulebook.take(*run, job.files());
+  if (run) context.use_configuration_of(*run, job.files());
   std::vector<Explanation> explanations;
   if (file.observed) {
     explanations.push_back(explain::explain(explain::make_evidence(*file.observed),
-                                            rulebook.named ? &*rulebook.named : nullptr,
-                                            rulebook.settings));
+                                            context.given_model ? &*context.given_model : nullptr,
+                                            context.settings));
   }
   for (const profile::Profile& profile : file.profiles) {
     if (!job.selection.wants(profile.cell.str())) continue;
-    explanations.push_back(rulebook.hide_private(
-        rulebook.explain_cell(explain::make_evidence(profile), profile.cell)));
+    explanations.push_back(
+        context.hide_private(context.explain_cell(explain::make_evidence(profile), profile.cell)));
   }
   if (explanations.empty()) return fail(Code::usage, "{} has no cell that --cell selects", path);
   if (run && job.files().kind(path) == sys::Kind::folder) {
@@ -298,10 +298,10 @@ tl::unexpected<Error> no_common_cell(const Job& job, const std::string& a, const
 
 // Explains how the second of two profiles or runs differs from the first.
 Result<Answer> explain_two(const Job& job, const ExplainOptions& options) {
-  WEIR_TRY(Rulebook rulebook, Rulebook::make(job, options));
+  WEIR_TRY(ExplainContext context, ExplainContext::make(job, options));
   WEIR_TRY(const ProfilePair sides, read_profile_pair(job, options.what[0], options.what[1]));
   const ProfileFile &a = sides.a, &b = sides.b;
-  if (sides.run_b) rulebook.take(*sides.run_b, job.files());
+  if (sides.run_b) context.use_configuration_of(*sides.run_b, job.files());
   std::vector<Explanation> explanations;
   if (a.observed.has_value() != b.observed.has_value()) {
     return fail(Code::usage,
@@ -310,13 +310,13 @@ Result<Answer> explain_two(const Job& job, const ExplainOptions& options) {
   }
   if (a.observed) {
     explanations.push_back(explain::explain(explain::make_evidence(*a.observed, *b.observed),
-                                            rulebook.named ? &*rulebook.named : nullptr,
-                                            rulebook.settings));
+                                            context.given_model ? &*context.given_model : nullptr,
+                                            context.settings));
     return explanation_answer(job, options, explanations);
   }
   for (const auto& [before, after] : cell_pairs(a, b, job)) {
-    explanations.push_back(rulebook.hide_private(
-        rulebook.explain_cell(explain::make_evidence(*before, *after), after->cell)));
+    explanations.push_back(context.hide_private(
+        context.explain_cell(explain::make_evidence(*before, *after), after->cell)));
   }
   if (explanations.empty()) return no_common_cell(job, options.what[0], options.what[1]);
   return explanation_answer(job, options, explanations);
@@ -448,9 +448,9 @@ Result<Answer> compare_profiles(const Job& job, const CompareOptions& options) {
         *file, report::compare_markdown(comparisons, options.top, report::k_comment_limit)));
   }
   return Answer{
-      report::compare_text(
-          comparisons, {.color = job.colored(), .width = job.width(), .most_rows = options.top}),
-      document(report::compare_json(comparisons))};
+      report::compare_text(comparisons,
+                           {.color = job.colored(), .width = job.width(), .max_rows = options.top}),
+      json_document(report::compare_json(comparisons))};
 }
 
 }  // namespace

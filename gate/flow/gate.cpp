@@ -2,6 +2,7 @@
 #include "gate/flow/gate.hpp"
 
 #include "gate/adapters/format.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/judge.hpp"
@@ -51,10 +52,11 @@ std::vector<config::Cell> select_cells(std::vector<config::Cell> cells,
 MeasuredRun without_gate_rules(MeasuredRun pairs) {
   pairs.allowed.reset();
   if (pairs.configuration.rules) {
-    RulesUsed names;
-    for (const verdict::BaseCell& held_cell : pairs.configuration.rules->held) {
-      if (!held_cell.now.empty())
-        names.held.push_back({held_cell.cell, held_cell.shown, held_cell.now});
+    AppliedRules names;
+    for (const verdict::BaseCell& required_cell : pairs.configuration.rules->required_cells) {
+      if (!required_cell.current_name.empty())
+        names.required_cells.push_back(
+            {required_cell.cell, required_cell.shown, required_cell.current_name});
     }
     pairs.configuration.rules = std::move(names);
   }
@@ -70,7 +72,7 @@ Result<std::optional<std::string>> find_foreign_base(const Job& job, const Measu
   const verdict::RulesFrom& rules = *job.rules->used.from;
   const source::Git& git = job.rules->repository->git();
   std::optional<std::string> commit;
-  if (source::is_full_id(base)) WEIR_SET(commit, git.commit(base));
+  if (source::is_full_id(base)) WEIR_SET(commit, git.resolve_commit(base));
   bool is_contained = false;
   if (commit) WEIR_SET(is_contained, git.contains(rules.commit, *commit));
   if (is_contained) return std::nullopt;
@@ -317,6 +319,26 @@ std::map<std::string, std::string> changed_options(const Job& job, const GateOpt
   return changed;
 }
 
+// Returns which times an untrusted run lacks that its judge asks for; nothing if it has all.
+Result<std::optional<std::string>> find_missing_times(const Job& job, const MeasuredRun& measured) {
+  if (!measured.claimed || job.selection.counts_only) return std::nullopt;
+  if (measured.counts_only) return "the run has no times";
+  if (!measured.interrupted.empty()) return "the run was interrupted, and times may be missing";
+  if (!measured.base_runs) return std::nullopt;
+  WEIR_TRY(const config::Matrix matrix, config::expand(*measured.configuration.settings));
+  std::size_t without_pairs = 0;
+  for (std::size_t i = 0; i < measured.base_runs->pairs.size(); ++i) {
+    const profile::PairedRuns& pairs = measured.base_runs->pairs[i];
+    const profile::CellKey& key = measured.base_runs->cells.at(i).cell;
+    const config::Cell* cell = find_first(
+        matrix.cells, [&](const config::Cell& candidate) { return candidate.key == key; });
+    const bool is_timed = cell != nullptr && !cell->twin;
+    if (is_timed && pairs.pairs == 0 && !pairs.error) ++without_pairs;
+  }
+  if (without_pairs == 0) return std::nullopt;
+  return fmt::format("{} of the run without a pair", text::plural(without_pairs, "cell"));
+}
+
 }  // namespace
 
 // Measures or reads a run, judges it by the base or by stored baselines, and publishes the verdict.
@@ -337,9 +359,12 @@ Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
   WEIR_TRY(verdict::GateVerdict verdict,
            measured.base_runs ? judge_against_base(measured, stored, policy, job.files())
                               : judge(job, options, measured, stored, policy));
-  if (measured.claimed && measured.counts_only && !job.selection.counts_only) {
+  WEIR_TRY(const std::optional<std::string> missing_times, find_missing_times(job, measured));
+  if (missing_times) {
     verdict::mark_unjudged(verdict,
-                           "the run has no times: pass --counts-only (ci/post: counts-only: true)");
+                           *missing_times +
+                               ": pass --counts-only (ci/post: counts-only: true) to judge "
+                               "counts alone");
   }
   WEIR_TRY(const std::optional<std::string> foreign_base, find_foreign_base(job, measured));
   if (foreign_base) verdict::mark_unjudged(verdict, *foreign_base);
@@ -384,7 +409,7 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
   if (const std::string names = sys::withheld_names(passed_names); !names.empty()) {
     job.log(fmt::format("withheld from engines: {} ({})", names, k_pass_through));
   }
-  return Answer{lines, document({{"schema", "weir.commands/1"}, {"commands", planned}})};
+  return Answer{lines, json_document({{"schema", "weir.commands/1"}, {"commands", planned}})};
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ class PushJudge {
                                           std::set<std::string>& judged_commits) {
     WEIR_TRY(const auto repository, Repository::open(job_.world, config_folder_));
     const source::Git& git = repository->git();
-    WEIR_TRY(const auto commit, git.commit(pushed_ref.commit));
+    WEIR_TRY(const auto commit, git.resolve_commit(pushed_ref.commit));
     if (!commit || !judged_commits.insert(*commit).second) return std::nullopt;
     WEIR_TRY(const std::string commit_text, git.words(*commit));
     WEIR_TRY(const auto base, find_base(git, pushed_ref, *commit));
@@ -129,17 +129,18 @@ class PushJudge {
                                                  const std::string& commit,
                                                  const LoadedConfig& loaded) const {
     if (options_.all) return groups_;
-    const StoredReach stored(files_, job_.selection.runs_folder);
-    const auto between = reach_between(git, base, commit, reach_cells(loaded.cells), stored);
-    if (!between) {
+    const ReachRecords stored(files_, job_.selection.runs_folder);
+    const auto reach_change =
+        reach_of_changes(git, base, commit, reach_cells(loaded.cells), stored);
+    if (!reach_change) {
       say("what changed is not held to what cells run: " +
-          text::first_line(between.error().message));
+          text::first_line(reach_change.error().message));
       return groups_;
     }
-    if (between->recorded == 0) return groups_;
+    if (reach_change->recorded_cells == 0) return groups_;
     std::set<std::string> cells = cells_with_old_records(git, base, loaded, stored);
-    for (const profile::ReachedCell& cell : between->diff.cells) {
-      if (!cell.by.empty()) cells.insert(cell.cell);
+    for (const profile::ReachedCell& cell : reach_change->diff.cells) {
+      if (!cell.changed_code_run.empty()) cells.insert(cell.cell);
     }
     std::vector<CellGroup> groups;
     std::vector<std::string> others;
@@ -152,7 +153,7 @@ class PushJudge {
     if (!others.empty()) {
       say(fmt::format("not judged, for they run nothing of what changed: {}", shortened(others)));
     }
-    const std::string unreached_text = profile::unreached_files_text(between->diff);
+    const std::string unreached_text = profile::unreached_files_text(reach_change->diff);
     if (!unreached_text.empty()) say(unreached_text);
     return groups;
   }
@@ -162,15 +163,15 @@ class PushJudge {
   static std::set<std::string> cells_with_old_records(const source::Git& git,
                                                       const std::string& base,
                                                       const LoadedConfig& loaded,
-                                                      const StoredReach& stored) {
+                                                      const ReachRecords& stored) {
     std::set<std::string> cells;
     for (const ReachCell& cell : reach_cells(loaded.cells)) {
       const auto record = stored.of(cell.cell);
       if (!record || !*record) continue;  // never recorded: everything that is run reaches it
       bool is_current = false;
       if (!(*record)->dirty && !(*record)->commit.empty()) {
-        const auto since = reach_between(git, (*record)->commit, base, {&cell, 1}, stored);
-        is_current = since && since->diff.cells.front().by.empty();
+        const auto since = reach_of_changes(git, (*record)->commit, base, {&cell, 1}, stored);
+        is_current = since && since->diff.cells.front().changed_code_run.empty();
       }
       if (!is_current) cells.insert(cell.cell);
     }
@@ -178,10 +179,10 @@ class PushJudge {
   }
   // Joins at most five names, and says how many more there are.
   static std::string shortened(const std::vector<std::string>& names) {
-    constexpr std::size_t k_most = 5;
-    if (names.size() <= k_most) return text::join(names);
-    const std::vector<std::string> first(names.begin(), names.begin() + k_most);
-    return fmt::format("{} (+{} more)", text::join(first), names.size() - k_most);
+    constexpr std::size_t k_max_names = 5;
+    if (names.size() <= k_max_names) return text::join(names);
+    const std::vector<std::string> first(names.begin(), names.begin() + k_max_names);
+    return fmt::format("{} (+{} more)", text::join(first), names.size() - k_max_names);
   }
 
   // Returns the checked-out and built tree of a commit, from the cache or made within the time for
@@ -228,7 +229,7 @@ class PushJudge {
       if (!pushed_ref.is_new()) names.push_back(pushed_ref.remote_commit);
     }
     for (const std::string& name : names) {
-      WEIR_TRY(const auto branch_commit, git.commit(name));
+      WEIR_TRY(const auto branch_commit, git.resolve_commit(name));
       if (!branch_commit) continue;
       WEIR_TRY(const auto bases, git.merge_bases(commit, *branch_commit));
       if (!bases.empty()) return bases.front();
@@ -240,7 +241,7 @@ class PushJudge {
   // built programs.
   Result<bool> is_built_checkout(const source::Git& git, const std::string& commit,
                                  const LoadedConfig& loaded) {
-    WEIR_TRY(const auto head, git.commit("HEAD"));
+    WEIR_TRY(const auto head, git.resolve_commit("HEAD"));
     if (head != commit) return false;
     WEIR_TRY(const bool dirty, git.dirty());
     if (dirty) return false;
@@ -289,11 +290,11 @@ class PushJudge {
   // Returns the seconds of three counted processes, which make a slope, for each cell that the
   // newest runs measured.
   [[nodiscard]] std::map<std::string, double> recorded_seconds() const {
-    constexpr std::size_t k_most_runs = 64;
+    constexpr std::size_t k_max_runs = 64;
     std::map<std::string, double> seconds_by_cell;
     for (const std::string& folder : {job_.selection.runs_folder, runs_folder()}) {
       std::vector<std::string> runs = run::list_runs(files_, folder);
-      if (runs.size() > k_most_runs) runs.erase(runs.begin(), runs.end() - k_most_runs);
+      if (runs.size() > k_max_runs) runs.erase(runs.begin(), runs.end() - k_max_runs);
       for (const std::string& name : runs) {
         const auto run = run::read_run(files_, name);
         if (!run) continue;  // another version, or no run
@@ -329,12 +330,12 @@ class PushJudge {
       WEIR_TRY(const auto group_verdict, measure_group(group, sides, not_judged));
       if (!group_verdict) continue;
       const StepVerdict judged = judge_step(group_verdict->verdict);
-      if (judged.tried == source::Tried::skipped && !group_verdict->engine_broke) {
+      if (judged.outcome == source::TrialOutcome::skipped && !group_verdict->engine_broke) {
         not_judged.push_back(judged.nothing ? group.name + ": no count of it can be judged here"
                                             : judged.reason);
         continue;
       }
-      const bool bad = judged.tried != source::Tried::good;
+      const bool bad = judged.outcome != source::TrialOutcome::good;
       if (bad) {
         ++broken;
       } else {
@@ -480,7 +481,7 @@ Result<Answer> run_hook(const Job& job, const HookRunOptions& options) {
   }
   // Without --strict only a broken limit stops a push, so an error here is only printed.
   const auto not_judged = [&](Error error) {
-    print_error(job.world, with_context("nothing was judged", std::move(error)));
+    print_error(job.world, add_prefix("nothing was judged", std::move(error)));
     return Answer{.code = options.strict ? ExitCode::fail : ExitCode::pass};
   };
   WEIR_TRY(const double limit_seconds, unit::parse_duration_seconds(options.limit));

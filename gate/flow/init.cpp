@@ -20,7 +20,7 @@ namespace weir::flow {
 namespace {
 
 // The least time for a job on a hosted runner, which installs packages and builds an engine first.
-constexpr double k_least_minutes = 30;
+constexpr double k_min_minutes = 30;
 
 // Returns the nearest folder at or above `folder` (absolute) with a .git in it, else `folder`.
 std::string repository_root(const std::string& folder, const sys::Files& files) {
@@ -82,7 +82,7 @@ Result<std::string> write_workflows(bool github, const std::string& root,
   }
   report += fmt::format("  next    {}\n", next_step);
   for (const std::string& program : ci.programs) {
-    report += fmt::format("  engine  {}\n", config::missing_build(program));
+    report += fmt::format("  engine  {}\n", config::build_hint(program));
   }
   return report;
 }
@@ -202,7 +202,7 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   ci.folder = relative_path(folder, root);
   ci.file = relative_path(sys::absolute(config), folder);
   const config::Settings& settings = *loaded.configuration.settings;
-  ci.minutes = std::max(k_least_minutes, 3 * settings.gate.budget_seconds / 60);
+  ci.minutes = std::max(k_min_minutes, 3 * settings.gate.budget_seconds / 60);
   ci.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
   find_missing_files(job, loaded, folder, ci);
   WEIR_TRY(const std::string written, write_workflows(options.ci == "github", root, ci, files));
@@ -238,7 +238,7 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
 constexpr std::array k_program_folders{".",   "build",       "build/bin",
                                        "bin", "zig-out/bin", "engines/llama.cpp"};
 constexpr std::array k_model_folders{".", "models"};
-constexpr std::size_t k_most_models = 4;
+constexpr std::size_t k_max_models = 4;
 // The script that presets of packages run.
 constexpr const char* k_script = "engine.mjs";
 
@@ -320,7 +320,7 @@ bool is_model_folder(const sys::Files& files, const std::string& path) {
   return names && std::ranges::any_of(*names, weights);
 }
 
-// Finds at most k_most_models models that the engines can load.
+// Finds at most k_max_models models that the engines can load.
 std::vector<config::StarterModel> find_models(const sys::Files& files,
                                               const std::vector<config::StarterEngine>& engines) {
   std::vector<config::StarterModel> models;
@@ -331,7 +331,7 @@ std::vector<config::StarterModel> find_models(const sys::Files& files,
   endings.erase("");  // any
   for (const char* folder : k_model_folders) {
     for (const std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
-      if (models.size() == k_most_models) break;
+      if (models.size() == k_max_models) break;
       const std::string path =
           folder == std::string_view(".") ? name : sys::join_path(folder, name);
       // llama.cpp's own repository has vocabularies without a model.
@@ -362,13 +362,13 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   if (!options.twin.empty()) {
     const auto folders = probes::twin_folders(files, sys::folder_of(file));
     WEIR_TRY(const auto twin, probes::load_twin(files, folders, options.twin));
-    input.twin = twin.name;
-    input.twin_device = twin.has_vulkan() ? "vulkan" : "cuda";
+    input.twin_name = twin.name;
+    input.imitated_device = twin.has_vulkan() ? "vulkan" : "cuda";
     for (const config::StarterEngine& engine : input.engines) {
       const config::Preset& preset = *find_named(config::presets(), engine.preset);
-      if (find_named(preset.devices, input.twin_device) == nullptr) {
+      if (find_named(preset.devices, input.imitated_device) == nullptr) {
         return fail(Code::usage, "--twin {}: a device for {}, on which {} does not run", twin.name,
-                    input.twin_device, engine.name);
+                    input.imitated_device, engine.name);
       }
     }
   }
@@ -399,9 +399,9 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   if (input.models.empty()) {
     text += "  no model found: weir model make models/tiny-llama.gguf writes a small one\n";
   }
-  text += input.twin.empty()
+  text += input.twin_name.empty()
               ? fmt::format("  vulkan  {}\n", input.has_vulkan ? "yes" : "no device")
-              : fmt::format("  {:<7} {}, simulated\n", input.twin_device, input.twin);
+              : fmt::format("  {:<7} {}, simulated\n", input.imitated_device, input.twin_name);
   const bool incomplete = input.engines.empty() || input.models.empty();
   const std::string config_option = file == "weir.yaml" ? "" : " -c " + file;
   if (options.ci.empty() && incomplete) {
@@ -439,7 +439,7 @@ Answer list_presets() {
                     {"about", preset.about},
                     {"tried", preset.tried.empty() ? Json() : Json(preset.tried)}});
   }
-  return {text, document({{"schema", "weir.presets/1"}, {"presets", list}})};
+  return {text, json_document({{"schema", "weir.presets/1"}, {"presets", list}})};
 }
 
 }  // namespace

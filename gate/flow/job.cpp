@@ -56,7 +56,7 @@ void print_error(sys::World& world, const Error& error) {
                      text::disarm(text::printable(error.message))));
 }
 
-std::string document(const Json& json, int indent) { return dump_json(json, indent) + "\n"; }
+std::string json_document(const Json& json, int indent) { return dump_json(json, indent) + "\n"; }
 
 Answer profiles_answer(std::string text, std::span<const profile::Profile> profiles) {
   Json list = Json::array();
@@ -65,7 +65,7 @@ Answer profiles_answer(std::string text, std::span<const profile::Profile> profi
     list.push_back(write_fields(profile));
     unmeasured = unmeasured || !profile.errors.empty();
   }
-  return {std::move(text), document({{"schema", "weir.profiles/1"}, {"profiles", list}}),
+  return {std::move(text), json_document({{"schema", "weir.profiles/1"}, {"profiles", list}}),
           unmeasured ? ExitCode::unmeasured : ExitCode::pass};
 }
 

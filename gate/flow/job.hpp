@@ -93,7 +93,7 @@ struct Answer {
   ExitCode code = ExitCode::pass;
 };
 // Returns a JSON document as text with a final newline.
-[[nodiscard]] std::string document(const Json& json, int indent = 1);
+[[nodiscard]] std::string json_document(const Json& json, int indent = 1);
 // Returns weir.profiles/1; the exit code is `unmeasured` if a profile has an error.
 [[nodiscard]] Answer profiles_answer(std::string text, std::span<const profile::Profile> profiles);
 

@@ -29,8 +29,8 @@ bool fails_on_removed(const MeasuredRun& measured) {
 std::vector<const verdict::BaseCell*> find_removed_cells(const MeasuredRun& measured) {
   std::vector<const verdict::BaseCell*> removed;
   if (!measured.configuration.rules) return removed;
-  for (const verdict::BaseCell& held_cell : measured.configuration.rules->held) {
-    if (held_cell.now.empty()) removed.push_back(&held_cell);
+  for (const verdict::BaseCell& required_cell : measured.configuration.rules->required_cells) {
+    if (required_cell.current_name.empty()) removed.push_back(&required_cell);
   }
   return removed;
 }
@@ -48,8 +48,8 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
                             const MeasuredRun& measured, const sys::Files& files,
                             const std::vector<const verdict::BaseCell*>& removed = {}) {
   std::vector<std::string> twin_notes = verdict::check_twins(measured.profiles, cells);
-  for (const verdict::BaseCell* held_cell : removed) {
-    if (fails_on_removed(measured)) cells.push_back(verdict::removed_cell(*held_cell));
+  for (const verdict::BaseCell* required_cell : removed) {
+    if (fails_on_removed(measured)) cells.push_back(verdict::removed_cell(*required_cell));
   }
   std::vector<std::string> allowance_notes;
   if (measured.allowed) {
@@ -70,14 +70,14 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     if (measured.configuration.redactor.cell(cell.cell) == cell.cell) continue;
     // For a private engine only hashes and numbers may leave the machine.
     for (verdict::Judgement& judgement : cell.judgements) {
-      for (verdict::OtherCode& code : judgement.code) code.differences.clear();
+      for (verdict::KernelChange& code : judgement.code) code.metadata_differences.clear();
     }
   }
   explain_cells(cells, *measured.configuration.settings,
-                measured.configuration.place.value_or(measured.configuration.file), files);
+                measured.configuration.file_path.value_or(measured.configuration.file), files);
   // If only some cells were measured, a limit may apply to the others.
   std::vector<std::string> unused_limits, unmeasured_limits;
-  if (!measured.some_cells) {
+  if (!measured.is_selection) {
     const verdict::LimitTable limits(measured.configuration.settings->limits);
     unused_limits = verdict::limits_on_nothing(cells, limits, policy);
     unmeasured_limits = verdict::unmeasured_bounds(cells, limits, policy);
@@ -96,7 +96,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     verdict::mark_unjudged(verdict, text::join(unmeasured_limits, "; "));
   verdict.weir_version = k_version;
   verdict.config = measured.configuration.file;
-  verdict.some_cells = measured.some_cells;
+  verdict.is_selection = measured.is_selection;
   verdict.run = measured.folder;
   append(verdict.not_judged, measured.not_judged);
   append(verdict.notes, measured.configuration.notes);
@@ -106,7 +106,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   append(verdict.notes, allowance_notes);
   if (measured.seconds > 0) verdict.seconds = measured.seconds;
   if (measured.configuration.rules) {
-    const RulesUsed& rules = *measured.configuration.rules;
+    const AppliedRules& rules = *measured.configuration.rules;
     verdict.rules = rules.from;
     verdict.proposals = rules.proposals;
     if (rules.from && rules.config_text.empty()) {
@@ -132,14 +132,14 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
 struct HeldCells {
   explicit HeldCells(const MeasuredRun& measured) {
     if (!measured.configuration.rules) return;
-    for (const verdict::BaseCell& held_cell : measured.configuration.rules->held) {
-      const std::string& name = held_cell.now;
-      cells[name] = &held_cell;
+    for (const verdict::BaseCell& required_cell : measured.configuration.rules->required_cells) {
+      const std::string& name = required_cell.current_name;
+      cells[name] = &required_cell;
       const std::size_t depth = name.find("@d", name.rfind('/') + 1);
       if (depth == std::string::npos) continue;
       const std::string line = name.substr(0, depth);
-      lines[line] = &held_cell;
-      if (!held_cell.edited.empty()) edited_lines[line] = &held_cell;
+      lines[line] = &required_cell;
+      if (!required_cell.edited.empty()) edited_lines[line] = &required_cell;
     }
   }
   std::map<std::string, const verdict::BaseCell*> cells, lines;
@@ -166,10 +166,10 @@ class HeldProfile {
   }
 
   // Chooses the stored baseline for this cell.
-  [[nodiscard]] Result<baseline::Choice> stored(const StoredBaselines& stored) const {
+  [[nodiscard]] Result<baseline::BaselineChoice> stored(const StoredBaselines& stored) const {
     WEIR_TRY(const std::vector<baseline::Baseline> baselines,
              stored.of_cell(profile_.cell).map_error(redacting(measured_.configuration.redactor)));
-    return baseline::choose(profile_, baselines);
+    return baseline::choose_baseline(profile_, baselines);
   }
   // Returns true if the base's rules know the cell.
   [[nodiscard]] bool is_held() const { return held_cell_ != nullptr; }
@@ -177,7 +177,7 @@ class HeldProfile {
   [[nodiscard]] verdict::CellVerdict judge(const verdict::Base& base,
                                            const verdict::LimitTable& limits,
                                            const verdict::Policy& policy,
-                                           const baseline::Choice& stored) const {
+                                           const baseline::BaselineChoice& stored) const {
     verdict::CellVerdict cell = verdict::judge_cell(profile_, base, limits, policy);
     if (held_cell_ != nullptr) {
       verdict::check_removed(profile_, base.choice, limits, fails_on_removed(measured_), cell);
@@ -202,13 +202,13 @@ class HeldProfile {
 // The judged cells of a gate. Limits that name kernels multiply with cells, so their judgements are
 // bounded: a record is small, and its verdict must be so too.
 struct JudgedCells {
-  static constexpr std::size_t k_most_judgements = 100'000;
+  static constexpr std::size_t k_max_judgements = 100'000;
 
   [[nodiscard]] Result<void> add(verdict::CellVerdict cell) {
     judgements_ += cell.judgements.size();
-    if (judgements_ > k_most_judgements) {
+    if (judgements_ > k_max_judgements) {
       return fail(Code::data, "more than {} judgements: gate fewer cells at once, with --cell",
-                  k_most_judgements);
+                  k_max_judgements);
     }
     list.push_back(std::move(cell));
     return {};
@@ -292,13 +292,14 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
     if (!measured.counts_only) base.pairs = base_runs.pairs[i];
     // The order is: cached counts, the built base, the stored baseline. In a run of others the
     // claims about its base come last.
-    const bool has_no_base_counts = base.choice.match == baseline::Choice::Match::none;
+    const bool has_no_base_counts = base.choice.match == baseline::BaselineChoice::Match::none;
     bool is_stored = false;
-    const bool needs_stored = measured.claimed || (has_no_base_counts && !profile.counts_skipped);
-    baseline::Choice stored_choice;
+    const bool needs_stored =
+        measured.claimed || (has_no_base_counts && !profile.counts_skip_reason);
+    baseline::BaselineChoice stored_choice;
     if (needs_stored || held_profile.is_held())
       WEIR_SET(stored_choice, held_profile.stored(stored));
-    if (needs_stored && stored_choice.match >= baseline::Choice::Match::nearest) {
+    if (needs_stored && stored_choice.match >= baseline::BaselineChoice::Match::nearest) {
       const std::string& reason = stored_choice.reason;
       base.choice = stored_choice;
       base.choice.reason = fmt::format("{}the stored baseline judges{}{}",
@@ -307,20 +308,21 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
       is_stored = true;
     }
     judged_by_stored += is_stored ? 1 : 0;
-    is_judged_by_base |= (!is_stored && base.choice.match >= baseline::Choice::Match::nearest) ||
-                         (base.pairs && !base.pairs->error && !base.pairs->metrics.empty());
+    is_judged_by_base |=
+        (!is_stored && base.choice.match >= baseline::BaselineChoice::Match::nearest) ||
+        (base.pairs && !base.pairs->error && !base.pairs->metrics.empty());
     WEIR_CHECK(cells.add(held_profile.judge(base, limits, policies[i], stored_choice)));
   }
   verdict::GateVerdict verdict =
       finish(std::move(cells.list), policy, measured, files, find_removed_cells(measured));
   verdict.against = base_runs.facts.against;
   if (judged_by_stored > 0 && !is_judged_by_base) {
-    verdict.base_source = stored.words();
+    verdict.base_origin = stored.words();
   } else {
-    verdict.base_source = base_runs.facts.words;
+    verdict.base_origin = base_runs.facts.words;
     verdict.base_commit = base_runs.facts.commit;
     if (judged_by_stored > 0) {
-      verdict.base_source += fmt::format("; {} judge the counts of {} of {} cells", stored.words(),
+      verdict.base_origin += fmt::format("; {} judge the counts of {} of {} cells", stored.words(),
                                          judged_by_stored, measured.profiles.size());
     }
   }
@@ -369,7 +371,7 @@ Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
   JudgedCells cells;
   for (const profile::Profile& profile : measured.profiles) {
     const HeldProfile held_profile(profile, measured, held);
-    WEIR_TRY(const baseline::Choice choice, held_profile.stored(stored));
+    WEIR_TRY(const baseline::BaselineChoice choice, held_profile.stored(stored));
     WEIR_CHECK(cells.add(held_profile.judge({choice}, limits, policy, choice)));
   }
   std::vector<std::string> pair_notes;
@@ -377,7 +379,7 @@ Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
     WEIR_SET(pair_notes, merge_paired_verdicts(*pairs, stored, policy, files, cells.list));
   verdict::GateVerdict verdict =
       finish(std::move(cells.list), policy, measured, files, find_removed_cells(measured));
-  verdict.base_source = stored.words();
+  verdict.base_origin = stored.words();
   verdict.commit = measured.commit;
   append(verdict.notes, pair_notes);
   if (pairs != nullptr)
@@ -394,7 +396,7 @@ verdict::GateVerdict judge_against(const MeasuredRun& measured, const MeasuredRu
   std::vector<verdict::CellVerdict> cells;
   for (const profile::Profile& profile : measured.profiles) {
     const std::string name = profile.cell.str();
-    baseline::Choice choice;
+    baseline::BaselineChoice choice;
     choice.reason = fmt::format("{} has no such cell", base.folder);
     if (const auto* base_profile = look_up(by_name, name))
       choice = baseline::choose_run(profile, **base_profile);
@@ -402,7 +404,7 @@ verdict::GateVerdict judge_against(const MeasuredRun& measured, const MeasuredRu
     cells.push_back(verdict::judge_cell(profile, {choice}, limits, policy));
   }
   verdict::GateVerdict verdict = finish(std::move(cells), policy, measured, files);
-  verdict.base_source = fmt::format("run {}", base.folder);
+  verdict.base_origin = fmt::format("run {}", base.folder);
   for (const auto& [name, profile] : by_name) {
     verdict.notes.push_back(fmt::format("{} is only in {}", name, base.folder));
   }
@@ -444,7 +446,7 @@ Result<verdict::GateVerdict> read_verdict(const std::string& file, const sys::Fi
   WEIR_TRY(const std::string text, files.read(file, k_largest_verdict));
   return parse_json(text)
       .and_then(reading<verdict::GateVerdict>("verdict"))
-      .map_error(in_context(file));
+      .map_error(with_prefix(file));
 }
 
 namespace {
@@ -476,23 +478,23 @@ const CellVerdict* first_with(const verdict::GateVerdict& verdict, Outcome outco
 // Returns bad if any cell failed, skipped if a cell has an error, is inconclusive or nothing was
 // judged, else good.
 StepVerdict judge_step(const verdict::GateVerdict& verdict) {
-  using source::Tried;
+  using source::TrialOutcome;
   if (const CellVerdict* cell = first_with(verdict, Outcome::fail)) {
-    return {Tried::bad, failure_reason(*cell)};
+    return {TrialOutcome::bad, failure_reason(*cell)};
   }
   if (const CellVerdict* cell = first_with(verdict, Outcome::error)) {
-    return {Tried::skipped, fmt::format("{} could not be measured: {}", cell->cell.str(),
-                                        first_line(cell->reason))};
+    return {TrialOutcome::skipped, fmt::format("{} could not be measured: {}", cell->cell.str(),
+                                               first_line(cell->reason))};
   }
   if (const CellVerdict* cell = first_with(verdict, Outcome::inconclusive)) {
-    return {Tried::skipped, fmt::format("{} is not decided", cell->cell.str())};
+    return {TrialOutcome::skipped, fmt::format("{} is not decided", cell->cell.str())};
   }
   const bool judged = std::ranges::any_of(verdict.cells, [](const CellVerdict& cell) {
     return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
            cell.verdict == Outcome::accepted;
   });
-  if (!judged) return {Tried::skipped, "nothing could be judged", true};
-  return {Tried::good, ""};
+  if (!judged) return {TrialOutcome::skipped, "nothing could be judged", true};
+  return {TrialOutcome::good, ""};
 }
 
 }  // namespace weir::flow

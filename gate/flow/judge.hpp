@@ -38,7 +38,7 @@ namespace weir::flow {
 
 // The verdict on one commit of a bisection, compared with the good one.
 struct StepVerdict {
-  source::Tried tried = source::Tried::skipped;
+  source::TrialOutcome outcome = source::TrialOutcome::skipped;
   std::string reason;    // the reason if bad or skipped, one line
   bool nothing = false;  // skipped because no limit of these cells can be judged
 };

@@ -47,11 +47,11 @@ Result<std::vector<explain::KernelCode>> read_stored_codes(
 }
 
 // Compares each piece of a kernel's code with the one that it replaces.
-Result<std::vector<explain::CodeChanges>> compare_code(const verdict::OtherCode& code,
+Result<std::vector<explain::CodeChanges>> compare_code(const verdict::KernelChange& code,
                                                        const sys::Files& files) {
   std::list<probes::RecordedKernels> recordings;
-  WEIR_TRY(auto before, read_stored_codes(code.before, files, recordings));
-  WEIR_TRY(auto after, read_stored_codes(code.now, files, recordings));
+  WEIR_TRY(auto before, read_stored_codes(code.hashes_before, files, recordings));
+  WEIR_TRY(auto after, read_stored_codes(code.hashes_now, files, recordings));
   return explain::code_changes(std::move(before), std::move(after));
 }
 
@@ -101,9 +101,10 @@ Result<std::vector<std::string>> check_compilers(std::vector<run::PreparedCell>&
 }
 
 // Lists the differences of each piece of code, if both versions are in weir's cache.
-static void add_code_differences(std::vector<verdict::OtherCode>& codes, const sys::Files& files) {
-  for (verdict::OtherCode& code : codes) {
-    if (!code.other_code) continue;
+static void add_code_differences(std::vector<verdict::KernelChange>& codes,
+                                 const sys::Files& files) {
+  for (verdict::KernelChange& code : codes) {
+    if (!code.code_changed) continue;
     const auto changes = compare_code(code, files);
     if (!changes) continue;
     // Several pieces under one name mostly change alike, so equal lines appear once.
@@ -113,7 +114,7 @@ static void add_code_differences(std::vector<verdict::OtherCode>& codes, const s
     };
     for (const explain::CodeChanges& piece : *changes) add_line(piece.headline);
     for (const explain::CodeChanges& piece : *changes) std::ranges::for_each(piece.lines, add_line);
-    if (!lines.empty()) code.differences = std::move(lines);
+    if (!lines.empty()) code.metadata_differences = std::move(lines);
   }
 }
 
@@ -129,8 +130,8 @@ std::string compiler_target(const std::string& compiler) {
 }
 
 // Returns how a kernel's machine code for `target` differs from the base's, at most `most` lines.
-Result<std::string> machine_code_diff(const verdict::OtherCode& code, const std::string& target,
-                                      std::size_t most, const Job& job) {
+Result<std::string> machine_code_diff(const verdict::KernelChange& code, const std::string& target,
+                                      std::size_t max_lines, const Job& job) {
   WEIR_TRY(const auto compiler, make_compiler(job));
   const sys::Interrupts interrupts;
   const auto read_assembly = [&](const std::string& hash) -> Result<std::string> {
@@ -151,30 +152,30 @@ Result<std::string> machine_code_diff(const verdict::OtherCode& code, const std:
     diff += lines;
   }
   std::vector<std::string> lines = text::lines(diff);
-  if (lines.size() <= most) return diff;
-  const std::size_t left_out = lines.size() - most;
-  lines.resize(most);
+  if (lines.size() <= max_lines) return diff;
+  const std::size_t left_out = lines.size() - max_lines;
+  lines.resize(max_lines);
   return fmt::format("{}\n({} more lines)\n", text::join(lines, "\n"), left_out);
 }
 
 // Adds the difference of machine code to the first changed kernels of a verdict, each once.
 void add_machine_code(verdict::GateVerdict& gate, const Job& job) {
   if (gate.rules) return;  // a run by others may claim any hashes and compilers
-  constexpr std::size_t k_kernels = 6, k_lines = 600;
-  std::map<std::vector<std::string>, std::string> diffs;  // by the code on both sides
+  constexpr std::size_t k_max_kernels = 6, k_max_lines = 600;
+  std::map<std::vector<std::string>, std::string> diffs;  // by the hashes of both sides
   const auto add_to = [&](verdict::Judgement& judgement) {
     if (judgement.compiler.empty()) return;
-    for (verdict::OtherCode& code : judgement.code) {
-      std::vector<std::string> key = code.before;
-      key.insert(key.end(), code.now.begin(), code.now.end());
+    for (verdict::KernelChange& code : judgement.code) {
+      std::vector<std::string> key = code.hashes_before;
+      key.insert(key.end(), code.hashes_now.begin(), code.hashes_now.end());
       // Private cells have no differences, and get no machine code.
-      if (!code.other_code || code.differences.empty() ||
-          (diffs.size() == k_kernels && !diffs.contains(key)))
-        continue;
+      const bool is_private = code.metadata_differences.empty();
+      if (!code.code_changed || is_private) continue;
+      if (diffs.size() == k_max_kernels && !diffs.contains(key)) continue;
       const auto [entry, is_new] = diffs.try_emplace(std::move(key));
       if (is_new) {
         const std::string target = compiler_target(judgement.compiler);
-        entry->second = machine_code_diff(code, target, k_lines, job).value_or("");
+        entry->second = machine_code_diff(code, target, k_max_lines, job).value_or("");
       }
       code.machine_code = entry->second;
     }

@@ -27,9 +27,9 @@ void add_code_differences(std::vector<verdict::CellVerdict>& cells, const sys::F
 
 // Returns the difference of a changed kernel's machine code for `target` ("radv-navi31"), at most
 // `most` lines. Each of several pieces is compared with its predecessor.
-[[nodiscard]] Result<std::string> machine_code_diff(const verdict::OtherCode& code,
-                                                    const std::string& target, std::size_t most,
-                                                    const Job& job);
+[[nodiscard]] Result<std::string> machine_code_diff(const verdict::KernelChange& code,
+                                                    const std::string& target,
+                                                    std::size_t max_lines, const Job& job);
 // Adds these differences for a page, for the first changed kernels whose code is stored.
 void add_machine_code(verdict::GateVerdict& gate, const Job& job);
 // Returns "radv-navi31" for "radv-navi31, Mesa 25.0.7".

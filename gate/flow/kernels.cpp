@@ -116,7 +116,7 @@ Result<Answer> list_kernels(const Job& job, const KernelsOptions& options) {
   }
   WEIR_TRY(const std::vector<KernelsOfCell> tables, make_tables(job, profiles, targets));
   return Answer{report::kernels_text(tables, job.width(), options.top),
-                document(report::kernels_json(tables))};
+                json_document(report::kernels_json(tables))};
 }
 
 // --- one kernel, compared with its base
@@ -132,14 +132,15 @@ Result<Answer> diff_kernels(const Job& job, const KernelsOptions& options) {
   for (const verdict::CellVerdict& cell : gate.cells) {
     if (!job.selection.wants(cell.cell.str())) continue;
     const verdict::Judgement& code = cell.judgement_of(verdict::k_kernel_code);
-    for (const verdict::OtherCode& other_code : code.code) {
-      if (!text::glob_match(options.diff, other_code.kernel)) continue;
+    for (const verdict::KernelChange& kernel_change : code.code) {
+      if (!text::glob_match(options.diff, kernel_change.kernel)) continue;
       auto* kernel_diff = find_first(diffs, [&](const report::KernelDiff& diff) {
-        return diff.code.kernel == other_code.kernel && diff.code.before == other_code.before &&
-               diff.code.now == other_code.now;
+        return diff.code.kernel == kernel_change.kernel &&
+               diff.code.hashes_before == kernel_change.hashes_before &&
+               diff.code.hashes_now == kernel_change.hashes_now;
       });
       if (kernel_diff == nullptr) {
-        kernel_diff = &diffs.emplace_back(report::KernelDiff{other_code, {}, code.compiler, ""});
+        kernel_diff = &diffs.emplace_back(report::KernelDiff{kernel_change, {}, code.compiler, ""});
       }
       kernel_diff->cells.push_back(cell.cell.str());
     }
@@ -157,7 +158,7 @@ Result<Answer> diff_kernels(const Job& job, const KernelsOptions& options) {
     diff.assembly = text ? std::move(*text) : "not compared: " + text.error().message;
   }
   return Answer{report::kernel_diffs_text(diffs, job.width()),
-                document(report::kernel_diffs_json(diffs))};
+                json_document(report::kernel_diffs_json(diffs))};
 }
 
 }  // namespace

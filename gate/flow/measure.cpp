@@ -41,7 +41,7 @@ std::optional<std::string> measured_commit(const Json& extra) {
 // Notes that a shard is only a part of the matrix; does nothing for another run.
 void add_shard_note(MeasuredRun& measured) {
   if (!measured.shard || measured.shard->index == 0) return;
-  measured.some_cells = true;
+  measured.is_selection = true;
   measured.not_judged.push_back(
       fmt::format("shard {}: a part of the matrix", measured.shard->name()));
 }
@@ -73,7 +73,7 @@ run::AgainstOptions paired_run_options(const ReadyPlan& ready, const MeasureOpti
   }
   options.counts = wanted.plan.counts;
   options.times = wanted.plan.times;
-  options.least_pairs = wanted.least_pairs;
+  options.min_pairs = wanted.min_pairs;
   options.calibrated_pairs =
       calibrated_pairs(Calibrations(job.files()), ready.plan.cells, settings);
   const BaseFacts& facts = ready.base->facts;
@@ -130,9 +130,9 @@ Result<void> keep_rules_baselines(const std::vector<verdict::BaseCell>& held_cel
                                   const run::RunHeader& header, const Job& job,
                                   const std::string& folder) {
   auto keys = collect<profile::CellKey>(header.cells, &profile::CellFacts::cell);
-  for (const verdict::BaseCell& held_cell : held_cells) {
-    if (held_cell.now != held_cell.cell)
-      WEIR_SET(keys.emplace_back(), profile::CellKey::parse(held_cell.cell));
+  for (const verdict::BaseCell& required_cell : held_cells) {
+    if (required_cell.current_name != required_cell.cell)
+      WEIR_SET(keys.emplace_back(), profile::CellKey::parse(required_cell.cell));
   }
   return keep_baselines(*job.rules, job, keys, folder);
 }
@@ -157,7 +157,8 @@ Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const Mea
   std::string folder;
   WEIR_TRY(run::Journal journal, open_journal(ready.plan, job, wanted, header, folder));
   if (job.rules) {
-    WEIR_CHECK(keep_rules_baselines(ready.loaded.configuration.rules->held, header, job, folder));
+    WEIR_CHECK(keep_rules_baselines(ready.loaded.configuration.rules->required_cells, header, job,
+                                    folder));
   }
 
   WEIR_TRY(const auto probing, make_probing(job.world, wanted.results.empty()));
@@ -196,14 +197,14 @@ Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const Mea
       measured.base_runs->facts.notes.push_back(std::move(line));
     }
   }
-  take_reference(*ready.loaded.configuration.settings, measured.profiles);
+  set_reference_rates(*ready.loaded.configuration.settings, measured.profiles);
   measured.profiles = verdict::add_depth_fits(std::move(measured.profiles));
   measured.configuration = std::move(ready.loaded.configuration);
   if (job.allowed) measured.allowed = *job.allowed;
   measured.folder = folder;
   measured.seconds = job.world.clock.steady() - started;
   measured.counts_only = !wanted.plan.times;
-  measured.some_cells = !job.selection.cells.empty();
+  measured.is_selection = !job.selection.cells.empty();
   measured.commit = measured_commit(header.extra);
   measured.shard = wanted.shard_facts;
   add_shard_note(measured);
@@ -353,7 +354,7 @@ Result<void> restore_rules(const run::RunHeader& header, const config::Supported
   if (header.extra.contains("allowances"))
     WEIR_SET(measured.allowed, read_fields<Allowed>(header.extra["allowances"], "allowances"));
   if (!header.extra.contains("rules")) return {};
-  WEIR_TRY(measured.configuration.rules, read_fields<RulesUsed>(header.extra["rules"], "rules"));
+  WEIR_TRY(measured.configuration.rules, read_fields<AppliedRules>(header.extra["rules"], "rules"));
   const std::string& text = measured.configuration.rules->config_text;
   if (text.empty()) return {};
   WEIR_TRY(const BaseSettings base, parse_base_settings(text, header.config_file, context));
@@ -368,7 +369,7 @@ Result<void> restore_rules(const run::RunHeader& header, const config::Supported
 // from the text of its weir.yaml under the commit's rules, as for a new run: what a cell is, its
 // limits, which ops may stay on the CPU.
 
-constexpr std::size_t k_most_entries = 100'000;
+constexpr std::size_t k_max_entries = 100'000;
 
 // Fails if `path` or anything below it is a link, or if there are too many files.
 Result<void> check_no_links(const std::string& path, const sys::Files& files,
@@ -379,8 +380,8 @@ Result<void> check_no_links(const std::string& path, const sys::Files& files,
     return fail(Code::data, "{}: is a link: what is read of a run lies in its folder",
                 text::printable(path));
   }
-  if (++entries > k_most_entries) {
-    return fail(Code::data, "{}: more than {} files", text::printable(path), k_most_entries);
+  if (++entries > k_max_entries) {
+    return fail(Code::data, "{}: more than {} files", text::printable(path), k_max_entries);
   }
   if (files.kind(path) != sys::Kind::folder) return {};
   WEIR_TRY(const std::vector<std::string> names, files.list(path));
@@ -408,8 +409,8 @@ void set_fingerprint(const config::Cell& cell, profile::Provenance& claimed) {
 
 // Replaces what a journal claims about its cells by what the configuration says. Fails with
 // Code::data if a cell occurs twice, or the configuration lacks it.
-Result<void> replace_claimed_facts(const std::map<std::string, const config::Cell*>& cells,
-                                   const Job& job, std::vector<profile::CellFacts>& cell_facts) {
+Result<void> replace_facts_by_own(const std::map<std::string, const config::Cell*>& cells,
+                                  const Job& job, std::vector<profile::CellFacts>& cell_facts) {
   std::set<std::string> names;
   for (profile::CellFacts& facts : cell_facts) {
     const std::string name = facts.cell.str();
@@ -456,32 +457,33 @@ Result<Configuration> apply_commit_rules(const Job& job, run::RunHeader& header)
   Job run_job = job;
   run_job.selection.config_text = header.config_text;
   WEIR_TRY(LoadedConfig loaded, load_config(run_job));
-  std::map<std::string, const config::Cell*> cells;
-  for (const config::Cell& cell : loaded.cells) cells[cell.key.str()] = &cell;
+  std::map<std::string, const config::Cell*> unmatched_cells;
+  for (const config::Cell& cell : loaded.cells) unmatched_cells[cell.key.str()] = &cell;
   for (std::size_t i = 0; i < header.base_cells.size(); ++i) {
     if (header.base_cells[i].cell != header.cells[i].cell) {
       return fail(Code::data, "its journal has a base of other cells");
     }
   }
-  WEIR_CHECK(replace_claimed_facts(cells, job, header.cells));
-  WEIR_CHECK(replace_claimed_facts(cells, job, header.base_cells));
+  WEIR_CHECK(replace_facts_by_own(unmatched_cells, job, header.cells));
+  WEIR_CHECK(replace_facts_by_own(unmatched_cells, job, header.base_cells));
   std::set<std::string> measured_cells;
   for (const profile::CellFacts& facts : header.cells) measured_cells.insert(facts.cell.str());
-  RulesUsed& rules = *loaded.configuration.rules;
-  drop_reference("its rates are the run's own claims", *loaded.configuration.settings, rules);
-  for (verdict::BaseCell& held_cell : rules.held) {
-    cells.erase(held_cell.now);
-    if (held_cell.now.empty() || measured_cells.contains(held_cell.now)) continue;
-    held_cell.now.clear();
-    held_cell.why = "the run does not hold it";
+  AppliedRules& rules = *loaded.configuration.rules;
+  drop_reference_cell("its rates are the run's own claims", *loaded.configuration.settings, rules);
+  for (verdict::BaseCell& required_cell : rules.required_cells) {
+    const std::string& name = required_cell.current_name;
+    unmatched_cells.erase(name);
+    if (name.empty() || measured_cells.contains(name)) continue;
+    required_cell.current_name.clear();
+    required_cell.why = "the run does not hold it";
   }
-  std::erase_if(cells, [&](const auto& cell) { return measured_cells.contains(cell.first); });
-  if (!cells.empty()) {
-    rules.not_judged.push_back(
-        fmt::format("{} of the run's own matrix not in it", text::plural(cells.size(), "cell")));
+  for (const std::string& cell : measured_cells) unmatched_cells.erase(cell);
+  if (!unmatched_cells.empty()) {
+    rules.not_judged.push_back(fmt::format("{} of the run's own matrix not in it",
+                                           text::plural(unmatched_cells.size(), "cell")));
   }
   // Nothing that its configuration names is opened.
-  loaded.configuration.place = "";
+  loaded.configuration.file_path = "";
   return std::move(loaded.configuration);
 }
 
@@ -490,7 +492,7 @@ Result<Configuration> apply_commit_rules(const Job& job, run::RunHeader& header)
 Result<void> read_run_configuration(const Job& job, run::RunHeader& header, MeasuredRun& measured) {
   if (measured.claimed) {
     WEIR_TRY(measured.configuration,
-             apply_commit_rules(job, header).map_error(in_context(measured.folder)));
+             apply_commit_rules(job, header).map_error(with_prefix(measured.folder)));
     return {};
   }
   // Limits that expired since then still hold for what was measured under them.
@@ -530,7 +532,7 @@ Result<void> read_base_runs(const Job& job, const run::RunFile& file, MeasuredRu
 // Leaves the profiles that --cell selects by their true or their public name.
 Result<void> select_profiles(const Job& job, MeasuredRun& measured) {
   if (job.selection.cells.empty()) return {};
-  measured.some_cells = true;
+  measured.is_selection = true;
   std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
     const profile::CellKey line = profile.cell.line();  // it selects all of its depths
     return std::ranges::none_of(std::array{profile.cell, line}, [&](const auto& cell) {
@@ -571,9 +573,9 @@ Result<MeasuredRun> read_measured(const Job& job, const std::string& run) {
   const UnfinishedCells unfinished = run::unfinished(file);
   drop_unfinished_counts(unfinished, file.records);
   measured.profiles = profile::assemble_all(header.cells, header.unavailable, file.records);
-  take_reference(*measured.configuration.settings, measured.profiles);
+  set_reference_rates(*measured.configuration.settings, measured.profiles);
   const auto matrix = config::expand(*measured.configuration.settings);
-  measured.some_cells = !measured.claimed && matrix && header.cells.size() < matrix->cells.size();
+  measured.is_selection = !measured.claimed && matrix && header.cells.size() < matrix->cells.size();
   WEIR_CHECK(read_base_runs(job, file, measured));
   JsonReader extra(header.extra, "extra");
   measured.commit = measured_commit(header.extra);

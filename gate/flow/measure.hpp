@@ -22,7 +22,7 @@ struct MeasureOptions {
   run::PlanOptions plan;
   std::optional<std::string> resume;  // "" is the newest run
   std::optional<BaseRequest> against = std::nullopt;
-  std::size_t least_pairs = 0;         // pairs that each cell gets, decided or not
+  std::size_t min_pairs = 0;           // pairs that each cell gets, decided or not
   std::vector<std::string> results{};  // result files of the only cell, read in place of running it
   std::optional<std::string> shard = std::nullopt;  // "3/16"
   std::string plan_file = {};                       // written by weir plan
@@ -46,7 +46,7 @@ struct MeasuredRun {
   std::string config_text;  // the weir.yaml of a run that was read
   double seconds = 0;       // duration of measuring; 0 if read
   bool counts_only = false;
-  bool some_cells = false;  // the config has more than these
+  bool is_selection = false;  // the config has more than these
   // The run may be by somebody untrusted, and a commit's rules judge it. Everything in it about its
   // base, its rules and itself is a claim.
   bool claimed = false;

@@ -54,7 +54,7 @@ Result<std::string> newest_run(const Job& job) {
   for (const std::string& run : runs) {
     // The name begins with the time, so most headers need not be read.
     if (newest && run::named_before(run, began_at)) continue;
-    WEIR_TRY(const bool tracked, is_tracked(job, run).map_error(in_context(run)));
+    WEIR_TRY(const bool tracked, is_tracked(job, run).map_error(with_prefix(run)));
     if (tracked) {
       leave_out(run, "git tracks it");
       continue;

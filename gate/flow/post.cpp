@@ -335,7 +335,7 @@ Result<Answer> rehearse(const Job& job, const PostOptions& options, const publis
     text += fmt::format("\n{} {}{}\n{}\n", request.method, api_url, request.path,
                         dump_json(request.body, 1));
   }
-  return Answer{text::printable(text), document(publish::to_json(rehearsal.sent(), api_url))};
+  return Answer{text::printable(text), json_document(publish::to_json(rehearsal.sent(), api_url))};
 }
 
 // Posts the comment, the check run and the status, and returns the outcome of each.

@@ -156,7 +156,7 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
                               ready.base ? ready.base->cells : std::vector<run::PreparedCell>());
   const auto absent = [](const run::PreparedCell& cell) { return cell.unavailable.has_value(); };
   if (!plan.times && ready.plan.steps.empty() && std::ranges::none_of(ready.plan.cells, absent)) {
-    const auto& skipped = ready.plan.cells.front().facts.counts_skipped;
+    const auto& skipped = ready.plan.cells.front().facts.counts_skip_reason;
     return fail(
         Code::config,
         "{}: {}nothing can be counted: {}\n  name a probe that sees it (probes; weir doctor "

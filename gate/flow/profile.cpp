@@ -57,7 +57,7 @@ report::TimelineDocument make_page(const Job& job, const ProfileOptions& options
                                    const observed::Timeline& timeline,
                                    const std::vector<std::string>& command) {
   observed::Timeline redacted_timeline = timeline;
-  if (options.page.privacy == report::Private::hidden) {
+  if (options.page.privacy == report::PrivateWords::hidden) {
     for (std::string& warning : redacted_timeline.warnings)
       warning = report::without_places(warning);
     for (observed::Process& process : redacted_timeline.processes) {
@@ -179,10 +179,10 @@ Result<Answer> show_timeline(const Job& job, const ProfileOptions& options,
                              const std::vector<std::string>& command) {
   observed::align(timeline);
   Answer answer{report::timeline_text(timeline, {.width = job.width(),
-                                                 .most_rows = options.top,
+                                                 .max_rows = options.top,
                                                  .by = options.by,
                                                  .peak = options.peak.get()}),
-                document(report::timeline_json(timeline)),
+                json_document(report::timeline_json(timeline)),
                 timeline.processes.empty() ? ExitCode::unmeasured : ExitCode::pass};
   if (!trace_file.empty()) {
     WEIR_CHECK(job.files().write_atomic(trace_file, report::chrome_trace(timeline)));
@@ -230,10 +230,11 @@ Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
   if (options.peak) observed::compare_with_peak(observed, *options.peak);
   report::ObservedStyle style;
   style.width = static_cast<std::size_t>(job.width());
-  style.most_rows = options.top;
+  style.max_rows = options.top;
   (void)report::set_grouping(style, options.by);
-  Answer answer{report::observed_text(observed, style),
-                document(write_fields(report::without_private(observed, options.page.privacy)))};
+  Answer answer{
+      report::observed_text(observed, style),
+      json_document(write_fields(report::without_private(observed, options.page.privacy)))};
   if (options.page.file.empty()) return answer;
   // The file may come from another machine, so the page says nothing about this one.
   report::PageFacts facts = page_facts(job, options.page, sys::file_name_of(options.what), {});
@@ -371,7 +372,7 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
   WEIR_CHECK(check_place("--trace", options.trace, files));
   if (options.page.file.empty()) {
     const bool json = job.output.json.has_value() && options.words.empty();
-    if (options.page.privacy == report::Private::hidden || json) return {};
+    if (options.page.privacy == report::PrivateWords::hidden || json) return {};
     return fail(Code::usage,
                 "--show-private is for a page: --html FILE, or for --json of what others wrote");
   }

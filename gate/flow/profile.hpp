@@ -15,7 +15,7 @@
 namespace weir::flow {
 struct ProfilePage {
   std::string file;  // its file; "" for none
-  report::Private privacy = report::Private::hidden;
+  report::PrivateWords privacy = report::PrivateWords::hidden;
 };
 
 // Options of weir profile, which makes a table and a Chrome trace. Judges nothing.

@@ -78,13 +78,14 @@ Result<ProfileFile> read_text(const std::string& path, const std::string& text,
   return read_utf8(path, utf8 ? *utf8 : text, moments);
 }
 
-// Reads a packed file, or one of more than `most_whole` bytes, which must be a Chrome trace. The
-// limit counts unpacked bytes.
-Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t most_whole,
+// Reads a packed file, or one of more than `max_whole_bytes` bytes, which must be a Chrome trace.
+// The limit counts unpacked bytes.
+Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t max_whole_bytes,
                                 observed::ObservedMoments* moments) {
   WEIR_TRY(sys::UnpackedReader file, sys::UnpackedReader::open(path));
-  WEIR_TRY(std::string chunk, file.read(file.packed() ? std::max(most_whole + 1, k_head) : k_head));
-  if (file.packed() && chunk.size() <= most_whole) {
+  WEIR_TRY(std::string chunk,
+           file.read(file.packed() ? std::max(max_whole_bytes + 1, k_head) : k_head));
+  if (file.packed() && chunk.size() <= max_whole_bytes) {
     const bool is_gz_name = path.ends_with(".gz");
     return read_text(is_gz_name ? path.substr(0, path.size() - 3) : path, chunk, moments);
   }
@@ -103,7 +104,7 @@ Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t most_whol
     return fail(Code::data,
                 "it is larger than {} MiB{}, which only a Chrome trace or a load tool's result may "
                 "be,\n  and it does not begin as one",
-                most_whole >> 20, file.packed() ? " unpacked" : "");
+                max_whole_bytes >> 20, file.packed() ? " unpacked" : "");
   }
   adapters::ChromeTraceReader reader({}, moments);
   while (!chunk.empty()) {
@@ -117,15 +118,15 @@ Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t most_whol
 }  // namespace
 
 Result<ProfileFile> read_profile_file(const std::string& path, const sys::Files& files,
-                                      std::uint64_t most_whole,
+                                      std::uint64_t max_whole_bytes,
                                       observed::ObservedMoments* moments) {
   const auto size = files.size(path);
   const auto head = files.read_prefix(path, 2);
-  if ((size && *size > most_whole) || (head && sys::begins_gzip(*head))) {
-    return read_pieces(path, most_whole, moments).map_error(in_context(path));
+  if ((size && *size > max_whole_bytes) || (head && sys::begins_gzip(*head))) {
+    return read_pieces(path, max_whole_bytes, moments).map_error(with_prefix(path));
   }
-  WEIR_TRY(const std::string text, files.read(path, most_whole));
-  return read_text(path, text, moments).map_error(in_context(path));
+  WEIR_TRY(const std::string text, files.read(path, max_whole_bytes));
+  return read_text(path, text, moments).map_error(with_prefix(path));
 }
 
 Result<observed::Observed> read_printed(const std::string& out, const std::string& err) {

@@ -20,11 +20,12 @@ struct ProfileFile {
 
 // Reads weir.profile/1, weir.profiles/1, weir.observed/1, or text of any format that adapters read,
 // also packed with gzip. Removes the folder from the model's path. Limits count unpacked bytes: a
-// file of more than `most_whole` must be a Chrome trace, which is read in pieces. Code::data names
-// a file of another kind. `moments` (if not null) is filled from a Chrome trace.
+// file of more than `max_whole_bytes` must be a Chrome trace, which is read in pieces. Code::data
+// names a file of another kind. `moments` (if not null) is filled from a Chrome trace.
 [[nodiscard]] Result<ProfileFile> read_profile_file(
     const std::string& path, const sys::Files& files,
-    std::uint64_t most_whole = adapters::k_most_read, observed::ObservedMoments* moments = nullptr);
+    std::uint64_t max_whole_bytes = adapters::k_most_read,
+    observed::ObservedMoments* moments = nullptr);
 
 // Reads the output of a program, in any format that adapters read; else Code::data.
 [[nodiscard]] Result<observed::Observed> read_printed(const std::string& out,

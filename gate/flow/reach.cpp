@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint64_t k_largest_record = std::uint64_t{256} << 20;
 
 // Returns which of the run's cells execute code that changed from its base to its candidate.
-Result<ReachBetween> measured_reach(const Job& job, const MeasuredRun& measured,
-                                    const StoredReach& stored) {
+Result<ReachOfChanges> measured_reach(const Job& job, const MeasuredRun& measured,
+                                      const ReachRecords& stored) {
   // A line over depths has no record of its own; the cells that measure it have.
   WEIR_TRY(const config::Matrix matrix, config::expand(*measured.configuration.settings));
   std::set<std::string> names;
@@ -22,34 +22,34 @@ Result<ReachBetween> measured_reach(const Job& job, const MeasuredRun& measured,
   const BaseFacts& facts = measured.base_runs->facts;
   WEIR_TRY(const auto repository,
            Repository::open(job.world, sys::folder_of(sys::absolute(measured.configuration.file))));
-  return reach_between(repository->git(), *facts.commit, *facts.candidate_commit, cells, stored);
+  return reach_of_changes(repository->git(), *facts.commit, *facts.candidate_commit, cells, stored);
 }
 
 }  // namespace
 
-StoredReach::StoredReach(sys::Files& files, const std::string& out)
+ReachRecords::ReachRecords(sys::Files& files, const std::string& out)
     : files_(files), folder_(sys::join_path(out, "reach")) {}
 
-std::string StoredReach::path_of(const std::string& cell) const {
+std::string ReachRecords::path_of(const std::string& cell) const {
   return sys::join_path(folder_, cell + ".json");
 }
 
-Result<std::optional<profile::Reach>> StoredReach::of(const std::string& cell) const {
+Result<std::optional<profile::Reach>> ReachRecords::of(const std::string& cell) const {
   const std::string path = path_of(cell);
   if (!files_.exists(path)) return std::nullopt;
   WEIR_TRY(const std::string text, files_.read(path, k_largest_record));
   WEIR_TRY(profile::Reach reach, parse_json(text, {.bytes = k_largest_record, .depth = 16})
                                      .and_then(reading<profile::Reach>("reach"))
-                                     .map_error(in_context(path)));
+                                     .map_error(with_prefix(path)));
   if (reach.cell == cell) return reach;
   return fail(Code::data, "{}: holds what \"{}\" runs; it was moved or edited by hand", path,
               reach.cell);
 }
 
-Result<void> StoredReach::put(const profile::Reach& reach) {
+Result<void> ReachRecords::put(const profile::Reach& reach) {
   const std::string path = path_of(reach.cell);
   WEIR_CHECK(files_.make_dirs(sys::folder_of(path)));
-  return files_.write_atomic(path, document(write_fields(reach)));
+  return files_.write_atomic(path, json_document(write_fields(reach)));
 }
 
 std::vector<ReachCell> reach_cells(std::span<const config::Cell> cells) {
@@ -59,21 +59,21 @@ std::vector<ReachCell> reach_cells(std::span<const config::Cell> cells) {
 }
 
 // Returns which cells run the changes between two commits, by their records.
-Result<ReachBetween> reach_between(const source::Git& git, const std::string& from,
-                                   const std::string& to, std::span<const ReachCell> cells,
-                                   const StoredReach& stored) {
-  ReachBetween between;
+Result<ReachOfChanges> reach_of_changes(const source::Git& git, const std::string& from,
+                                        const std::string& to, std::span<const ReachCell> cells,
+                                        const ReachRecords& stored) {
+  ReachOfChanges reach_change;
   std::vector<profile::CellReach> recorded;
   for (const ReachCell& cell : cells) {
     WEIR_TRY(auto reach, stored.of(cell.cell));
-    if (reach) ++between.recorded;
+    if (reach) ++reach_change.recorded_cells;
     recorded.push_back({cell.cell, cell.device, std::move(reach)});
   }
   WEIR_TRY(const std::vector<profile::ChangedFile> changed, git.changed(from, to));
   WEIR_TRY(const std::vector<std::string> files, git.files_of(to));
-  between.changed = changed.size();
-  between.diff = profile::reach_of_diff(recorded, changed, files);
-  return between;
+  reach_change.changed_files = changed.size();
+  reach_change.diff = profile::reach_of_diff(recorded, changed, files);
+  return reach_change;
 }
 
 // Notes changed files that no cell of a run against a base executes. Does nothing without records.
@@ -81,18 +81,18 @@ void add_reach_note(const MeasuredRun& measured, const Job& job, verdict::GateVe
   if (!measured.base_runs) return;
   const BaseFacts& facts = measured.base_runs->facts;
   if (!facts.commit || !facts.candidate_commit || facts.commit == facts.candidate_commit) return;
-  const StoredReach stored(job.files(), job.selection.runs_folder);
+  const ReachRecords stored(job.files(), job.selection.runs_folder);
   if (job.files().kind(stored.folder()) != sys::Kind::folder) return;
-  const auto between = measured_reach(job, measured, stored);
-  if (!between) {
+  const auto reach_change = measured_reach(job, measured, stored);
+  if (!reach_change) {
     verdict.notes.push_back("which changed files these cells run is not known: " +
-                            text::printable(between.error().message));
+                            text::printable(reach_change.error().message));
     return;
   }
-  if (between->recorded == 0) return;
-  std::string words = profile::unreached_files_text(between->diff);
+  if (reach_change->recorded_cells == 0) return;
+  std::string words = profile::unreached_files_text(reach_change->diff);
   if (words.empty()) return;
-  if (measured.some_cells) words += " (of the cells of this gate)";
+  if (measured.is_selection) words += " (of the cells of this gate)";
   // Goes into the first line: a pass that says nothing about the change must not look like one that
   // does.
   verdict.not_judged.push_back(std::move(words));
@@ -100,7 +100,7 @@ void add_reach_note(const MeasuredRun& measured, const Job& job, verdict::GateVe
 
 namespace {
 
-constexpr std::size_t k_most_reasons = 5;  // for one cell
+constexpr std::size_t k_max_reasons = 5;  // for one cell
 
 // The two commits of weir reach --diff.
 struct Commits {
@@ -110,7 +110,7 @@ struct Commits {
 };
 
 Result<std::string> find_commit(const source::Git& git, const std::string& name) {
-  WEIR_TRY(const auto commit, git.commit(name));
+  WEIR_TRY(const auto commit, git.resolve_commit(name));
   if (commit) return *commit;
   return fail(Code::usage, "--diff: {} is no commit here (a shallow clone may lack it)", name);
 }
@@ -129,60 +129,65 @@ Result<Commits> find_commits(const source::Git& git, const std::string& ref) {
 }
 
 // Returns for people which cells run what changed, with the first reasons of each.
-std::string diff_text(const ReachBetween& between, const Commits& commits,
+std::string diff_text(const ReachOfChanges& reach_change, const Commits& commits,
                       const config::Redactor& redactor) {
-  const auto& cells = between.diff.cells;
+  const auto& cells = reach_change.diff.cells;
   const auto reached_count =
-      std::ranges::count_if(cells, [](const auto& cell) { return !cell.by.empty(); });
-  std::string text =
-      fmt::format("from {}\n  to {}: {} changed, {} of {} run something of it\n",
-                  commits.base_words, commits.head_words, text::plural(between.changed, "file"),
-                  reached_count, text::plural(cells.size(), "cell"));
+      std::ranges::count_if(cells, [](const auto& cell) { return !cell.changed_code_run.empty(); });
+  std::string text = fmt::format("from {}\n  to {}: {} changed, {} of {} run something of it\n",
+                                 commits.base_words, commits.head_words,
+                                 text::plural(reach_change.changed_files, "file"), reached_count,
+                                 text::plural(cells.size(), "cell"));
   std::vector<std::string> unknown;
   for (const profile::ReachedCell& cell : cells) {
     const std::string name = redactor.cell_name(cell.cell);
     if (!cell.unknown.empty()) unknown.push_back(fmt::format("  {}: {}\n", name, cell.unknown));
-    if (cell.by.empty()) continue;
+    if (cell.changed_code_run.empty()) continue;
     text += fmt::format("\n{}\n", name);
-    for (std::size_t i = 0; i < cell.by.size() && i < k_most_reasons; ++i) {
-      text += fmt::format("  {}: {}\n", profile::shown_path(cell.by[i].file), cell.by[i].why);
+    for (std::size_t i = 0; i < cell.changed_code_run.size() && i < k_max_reasons; ++i) {
+      text += fmt::format("  {}: {}\n", profile::shown_path(cell.changed_code_run[i].file),
+                          cell.changed_code_run[i].why);
     }
-    if (cell.by.size() > k_most_reasons) {
-      text += fmt::format("  (+{} more)\n", cell.by.size() - k_most_reasons);
+    if (cell.changed_code_run.size() > k_max_reasons) {
+      text += fmt::format("  (+{} more)\n", cell.changed_code_run.size() - k_max_reasons);
     }
   }
   if (!unknown.empty()) {
     text += "\nunknown, so that every change reaches them (weir reach --record):\n" +
             text::join(unknown, "");
   }
-  if (const std::string none = profile::unreached_files_text(between.diff); !none.empty()) {
+  if (const std::string none = profile::unreached_files_text(reach_change.diff); !none.empty()) {
     text += "\n" + none + "\n";
   }
-  if (!between.diff.quiet.empty()) {
+  if (!reach_change.diff.quiet_files.empty()) {
     text += fmt::format("\n{} of documents, tests and CI that no cell runs\n",
-                        text::plural(between.diff.quiet.size(), "file"));
+                        text::plural(reach_change.diff.quiet_files.size(), "file"));
   }
   if (commits.dirty) text += "\nchanges that are not committed were not looked at\n";
   return text;
 }
 
 // Returns weir.reach-diff/1.
-Json diff_json(const ReachBetween& between, const Commits& commits,
+Json diff_json(const ReachOfChanges& reach_change, const Commits& commits,
                const config::Redactor& redactor) {
   Json cells = Json::array();
-  for (const profile::ReachedCell& cell : between.diff.cells) {
+  for (const profile::ReachedCell& cell : reach_change.diff.cells) {
     Json reasons = Json::array();
-    for (const profile::Touched& touched : cell.by) {
+    for (const profile::Touched& touched : cell.changed_code_run) {
       reasons.push_back({{"file", touched.file}, {"why", touched.why}});
     }
     cells.push_back({{"cell", redactor.cell_name(cell.cell)},
-                     {"reached", !cell.by.empty()},
+                     {"reached", !cell.changed_code_run.empty()},
                      {"by", std::move(reasons)},
                      {"unknown", cell.unknown.empty() ? Json(nullptr) : Json(cell.unknown)}});
   }
-  return {{"schema", "weir.reach-diff/1"}, {"base", commits.base},      {"head", commits.head},
-          {"uncommitted", commits.dirty},  {"cells", std::move(cells)}, {"none", between.diff.none},
-          {"quiet", between.diff.quiet}};
+  return {{"schema", "weir.reach-diff/1"},
+          {"base", commits.base},
+          {"head", commits.head},
+          {"uncommitted", commits.dirty},
+          {"cells", std::move(cells)},
+          {"none", reach_change.diff.unreached_files},
+          {"quiet", reach_change.diff.quiet_files}};
 }
 
 // Shows which cells run the changes from a base commit to HEAD.
@@ -191,19 +196,19 @@ Result<Answer> diff(const Job& job, const ReachOptions& options) {
   WEIR_TRY(const auto repository, Repository::open(job.world, job.folder()));
   const source::Git& git = repository->git();
   WEIR_TRY(const Commits commits, find_commits(git, options.diff));
-  WEIR_TRY(const ReachBetween between,
-           reach_between(git, commits.base, commits.head, reach_cells(loaded.cells),
-                         StoredReach(job.files(), job.selection.runs_folder)));
+  WEIR_TRY(const ReachOfChanges reach_change,
+           reach_of_changes(git, commits.base, commits.head, reach_cells(loaded.cells),
+                            ReachRecords(job.files(), job.selection.runs_folder)));
   const config::Redactor& redactor = loaded.configuration.redactor;
   std::string text;
   if (options.format == "cells") {
-    for (const profile::ReachedCell& cell : between.diff.cells) {
-      if (!cell.by.empty()) text += redactor.cell_name(cell.cell) + "\n";
+    for (const profile::ReachedCell& cell : reach_change.diff.cells) {
+      if (!cell.changed_code_run.empty()) text += redactor.cell_name(cell.cell) + "\n";
     }
   } else {
-    text = diff_text(between, commits, redactor);
+    text = diff_text(reach_change, commits, redactor);
   }
-  return Answer{text, document(diff_json(between, commits, redactor))};
+  return Answer{text, json_document(diff_json(reach_change, commits, redactor))};
 }
 
 }  // namespace

@@ -12,9 +12,11 @@
 #include "gate/source/git.hpp"
 
 namespace weir::flow {
-class StoredReach {
+// Records of reach: for each cell, the functions, files, kernels and ops that one run of it
+// executed.
+class ReachRecords {
  public:
-  StoredReach(sys::Files& files, const std::string& out);
+  ReachRecords(sys::Files& files, const std::string& out);
   [[nodiscard]] const std::string& folder() const { return folder_; }
   // Returns a cell's record; nothing if it was never recorded. The Error for an unreadable record
   // names it.
@@ -33,16 +35,18 @@ struct ReachCell {
 };
 [[nodiscard]] std::vector<ReachCell> reach_cells(std::span<const config::Cell> cells);
 
-struct ReachBetween {
+// How many of the changed files are run, and by which cells.
+struct ReachOfChanges {
   profile::DiffReach diff;
-  std::size_t changed = 0;   // files
-  std::size_t recorded = 0;  // cells
+  std::size_t changed_files = 0;
+  std::size_t recorded_cells = 0;  // cells that have a record
 };
 // Returns which cells run the changes between two commits (full hashes).
-[[nodiscard]] Result<ReachBetween> reach_between(const source::Git& git, const std::string& from,
-                                                 const std::string& to,
-                                                 std::span<const ReachCell> cells,
-                                                 const StoredReach& stored);
+[[nodiscard]] Result<ReachOfChanges> reach_of_changes(const source::Git& git,
+                                                      const std::string& from,
+                                                      const std::string& to,
+                                                      std::span<const ReachCell> cells,
+                                                      const ReachRecords& stored);
 
 // Notes in a verdict against a base which changed files no cell runs. Does nothing if no cell of
 // the run was ever recorded.

@@ -25,7 +25,7 @@ Result<Origin> read_origin(const Job& job, const sys::Stop& stop) {
   WEIR_TRY(const source::Git git, source::Git::open(effects, job.folder()));
   Origin origin;
   origin.top = git.top();
-  WEIR_TRY(const auto commit, git.commit("HEAD"));
+  WEIR_TRY(const auto commit, git.resolve_commit("HEAD"));
   origin.commit = commit.value_or("");
   WEIR_TRY(origin.dirty, git.dirty());
   return origin;
@@ -154,7 +154,7 @@ class Recorder {
     profile::Executed executed;
     for (const std::string& path : coverage) {
       WEIR_TRY(const std::string text, files_.read(path, k_largest_coverage));
-      WEIR_TRY(const auto file_coverage, profile::read_coverage(text).map_error(in_context(path)));
+      WEIR_TRY(const auto file_coverage, profile::read_coverage(text).map_error(with_prefix(path)));
       profile::merge_executed(executed, file_coverage);
     }
     return store(cell, executed, "coverage");
@@ -260,7 +260,7 @@ class Recorder {
   const Job& job_;
   sys::Files& files_ = job_.files();
   const sys::Interrupts interrupts_;
-  StoredReach stored_{files_, job_.selection.runs_folder};
+  ReachRecords stored_{files_, job_.selection.runs_folder};
   config::Redactor redactor_;
   Origin origin_;
   std::vector<profile::RunRecord> records_;

@@ -44,7 +44,8 @@ void hide(verdict::Cause& cause, const config::Redactor& redactor) {
 void hide(verdict::CellVerdict& cell, const config::Redactor& redactor) {
   cell.cell = redactor.cell(std::move(cell.cell));
   hide_all(redactor, cell.reason, cell.base, cell.not_compared, cell.stderr_tail, cell.warnings,
-           cell.notes, cell.counts_skipped, cell.instructions_skipped, cell.host_skipped);
+           cell.notes, cell.counts_skip_reason, cell.instructions_skip_reason,
+           cell.host_skip_reason);
   for (verdict::Judgement& judgement : cell.judgements) {
     hide_all(redactor, judgement.reason, judgement.limit.reason, judgement.warnings);
   }
@@ -72,7 +73,7 @@ verdict::GateVerdict redacted(verdict::GateVerdict verdict, const config::Redact
   for (verdict::Unexplained& unexplained : verdict.unexplained) {
     for (std::string& cell : unexplained.cells) cell = redactor.cell_name(cell);
   }
-  hide(verdict.base_source, redactor);
+  hide(verdict.base_origin, redactor);
   if (verdict.against) hide(*verdict.against, redactor);
   if (verdict.runs && std::ranges::any_of(*verdict.runs, [&](const std::string& run) {
         return redactor.text(run) != run;
@@ -84,7 +85,7 @@ verdict::GateVerdict redacted(verdict::GateVerdict verdict, const config::Redact
     if (redactor.text(value) != value) value.clear();
   }
   for (verdict::Proposal& proposal : verdict.proposals) hide(proposal, redactor);
-  hide_all(redactor, verdict.unjudged, verdict.not_judged, verdict.notes);
+  hide_all(redactor, verdict.nothing_judged_reason, verdict.not_judged, verdict.notes);
   for (verdict::NotCompared& not_compared : verdict.not_compared)
     hide(not_compared.reason, redactor);
   return verdict;
@@ -102,8 +103,8 @@ profile::Profile redacted(profile::Profile profile, const config::Redactor& reda
   }
   for (auto& [name, measurement] : profile.metrics) hide(measurement.warnings, redactor);
   hide_all(redactor, profile.placement.reason, profile.work.model, profile.provenance.engine_build,
-           profile.errors, profile.stderr_tail, profile.counts_skipped,
-           profile.instructions_skipped, profile.host_skipped, profile.warnings);
+           profile.errors, profile.stderr_tail, profile.counts_skip_reason,
+           profile.instructions_skip_reason, profile.host_skip_reason, profile.warnings);
   if (profile.functions) {
     std::map<std::string, Rational> counts;
     for (const auto& [name, count] : profile.functions->counts) counts[redactor.text(name)] = count;
@@ -140,7 +141,7 @@ explain::Explanation redacted(explain::Explanation why, const config::Redactor& 
   for (verdict::Finding& finding : why.findings) hide(finding, redactor);
   for (explain::Hint& hint : why.hints) hide(hint.text, redactor);
   for (explain::Check& check : why.checklist) hide(check.note, redactor);
-  hide(why.doubts, redactor);
+  hide(why.warnings, redactor);
   return why;
 }
 
@@ -150,7 +151,7 @@ explain::Comparison redacted(explain::Comparison comparison, const config::Redac
     hide_all(redactor, side->name, side->words);
   }
   for (verdict::Finding& finding : comparison.findings) hide(finding, redactor);
-  hide(comparison.doubts, redactor);
+  hide(comparison.warnings, redactor);
   return comparison;
 }
 

@@ -16,7 +16,7 @@ namespace weir::flow {
 namespace {
 
 // How often the program starts again after a kernel that ended it.
-constexpr int k_most_starts = 64;
+constexpr int k_max_program_starts = 64;
 
 // The progress that one start of the replay program reported.
 struct ReplayProgress {
@@ -86,7 +86,7 @@ Result<void> replay_file(const Job& job, const std::string& program, const std::
                          report::ReplayedKernels& results) {
   const double seconds = options.seconds.value_or(1);
   std::size_t from = 0;
-  for (int start = 0; start < k_most_starts && from < kernels.size(); ++start) {
+  for (int start = 0; start < k_max_program_starts && from < kernels.size(); ++start) {
     sys::ProcessSpec spec;
     spec.argv = {program,     file,
                  "--from",    fmt::format("{}", from),
@@ -140,7 +140,7 @@ std::vector<report::ReplayedKernel> list_kernels(const probes::RecordedKernels& 
 }
 
 Result<std::string> read_recording_file(const Job& job, const std::string& path) {
-  return job.files().read(path, std::uint64_t{probes::k_most_kernels_mib} << 20);
+  return job.files().read(path, std::uint64_t{probes::k_max_kernels_mib} << 20);
 }
 
 // Replays all files of a recording. Code::data if they hold no dispatch.
@@ -160,7 +160,7 @@ Result<report::ReplayedKernels> replay_all(const Job& job, const ReplayOptions& 
     WEIR_TRY(const std::string bytes, read_recording_file(job, path));
     auto recorded = probes::read_recorded_kernels(bytes);
     if (!recorded) {
-      results.warnings.push_back(with_context(sys::file_name_of(path), recorded.error()).message);
+      results.warnings.push_back(add_prefix(sys::file_name_of(path), recorded.error()).message);
       continue;
     }
     for (std::size_t i = 0; i < recorded->left_out.size(); ++i) {
@@ -216,8 +216,8 @@ Result<std::string> record_program(const Job& job, const ReplayOptions& options)
 Result<Answer> replay_kernels(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(const report::ReplayedKernels results, replay_all(job, options));
   return Answer{
-      report::replayed_text(results, {.width = job.width(), .most_rows = options.top}),
-      document(write_fields(report::to_observed(results))),
+      report::replayed_text(results, {.width = job.width(), .max_rows = options.top}),
+      json_document(write_fields(report::to_observed(results))),
       report::sum_up_times(results).replayed == 0 ? ExitCode::unmeasured : ExitCode::pass};
 }
 

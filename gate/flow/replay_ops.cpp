@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t k_largest_recording = std::uint64_t{64} << 20;
 constexpr const char* k_on_weir_engine = "weir-engine";
-constexpr int k_most_ends = 16;         // times that ops may end the program before we give up
+constexpr int k_max_crashes = 16;       // times that ops may end the program before we give up
 constexpr double k_start_seconds = 60;  // to open libraries and fill tensors
 constexpr double k_slowest = 60;        // an op may take so many times its measuring time
 constexpr double k_op_seconds = 0.2;
@@ -80,8 +80,8 @@ void read_report_line(const Json& line, observed::Replayed* replayed, ProgramRep
   report->open.reset();
   report->next = *index + 1;
   node.median = read_time("median");
-  node.least = read_time("least");
-  node.most = read_time("most");
+  node.min_seconds = read_time("least");
+  node.max_seconds = read_time("most");
   node.left_out = node.median ? "" : read_text("left_out");
   node.runs = read_count("runs");
   node.copies = read_count("copies");
@@ -126,7 +126,7 @@ Result<std::string> find_replay_program(const std::string& place, const ReplayRe
 }
 
 // Computes the nodes of the first step of `replay` at one place: "CPU", "Vulkan0". When an op ends
-// the program, starts it again behind that op, k_most_ends times at most.
+// the program, starts it again behind that op, k_max_crashes times at most.
 Result<observed::Replayed> replay_at(const std::string& place, const profile::Replay& replay,
                                      const ReplayRequest& request, const Job& job,
                                      const sys::Stop& stop) {
@@ -141,7 +141,7 @@ Result<observed::Replayed> replay_at(const std::string& place, const profile::Re
     for (; from < results.nodes.size(); ++from) results.nodes[from].left_out = reason;
   };
   for (int ends = 0; from < results.nodes.size(); ++ends) {
-    if (ends == k_most_ends) {
+    if (ends == k_max_crashes) {
       results.warnings.push_back(
           "ops ended the program that computes them too often: the rest is left out");
       leave_rest_out("not reached");
@@ -188,7 +188,7 @@ Result<observed::Replayed> replay_at(const std::string& place, const profile::Re
       from = *report.next;
     }
     // The time limit covers all ops, so none is left.
-    if (finished.ended == sys::HowEnded::timed_out) ends = k_most_ends - 1;
+    if (finished.ended == sys::HowEnded::timed_out) ends = k_max_crashes - 1;
   }
   return results;
 }
@@ -283,18 +283,18 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
   }
   WEIR_TRY(const profile::Replay replay, probes::collect_replay(job.files(), passing.path()));
   const Json json = write_fields(replay);
-  WEIR_CHECK(job.files().write_atomic(options.record, document(json, -1)));
+  WEIR_CHECK(job.files().write_atomic(options.record, json_document(json, -1)));
   return Answer{report::recording_text(replay, job.width()) +
                     fmt::format("\nrecorded {}\n  weir replay {} --engine {}\n", options.record,
                                 text::shell_word(options.record),
                                 text::shell_word(sys::folder_of(replay.library))),
-                document(json)};
+                json_document(json)};
 }
 
 Result<profile::Replay> read_recording(const Job& job, const std::string& path) {
   if (job.files().kind(path) == sys::Kind::folder) return probes::collect_replay(job.files(), path);
   WEIR_TRY(const std::string text, job.files().read(path, k_largest_recording));
-  return parse_json(text).and_then(profile::replay_from_json).map_error(in_context(path));
+  return parse_json(text).and_then(profile::replay_from_json).map_error(with_prefix(path));
 }
 
 // Returns the folder of the engine's libraries, or weir's own engine. Never takes it from the
@@ -322,14 +322,14 @@ Result<std::string> find_engine(const Job& job, const ReplayOptions& options,
 
 // Returns the bytes of weights and caches that a step reads, at most 2^50.
 std::int64_t sum_constant_bytes(const profile::ReplayStep& step) {
-  constexpr std::int64_t k_most = std::int64_t{1} << 50;
+  constexpr std::int64_t k_max_bytes = std::int64_t{1} << 50;
   __int128 sum = 0;
   for (const profile::ReplayNode& node : step.nodes) {
     for (const profile::ReplayRoot& root : node.roots) {
       if (root.constant) sum += static_cast<__int128>(root.bytes) * node.count;
     }
   }
-  return static_cast<std::int64_t>(std::min<__int128>(sum, k_most));
+  return static_cast<std::int64_t>(std::min<__int128>(sum, k_max_bytes));
 }
 
 // Returns the index of the step that --step names (from 1), else of the main step.
@@ -428,8 +428,8 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
   return Answer{
       report::replay_text(
           replay, step, replayed,
-          {.width = job.width(), .most_rows = options.top, .is_whole_step = is_whole_step}),
-      document(write_fields(observed)),
+          {.width = job.width(), .max_rows = options.top, .is_whole_step = is_whole_step}),
+      json_document(write_fields(observed)),
       observed.ops.empty() ? ExitCode::unmeasured : ExitCode::pass};
 }
 

@@ -37,7 +37,7 @@ Result<void> write_for_github(const Job& job, const verdict::GateVerdict& verdic
 
 // Removes from the verdict of `weir ab` what its command line says already.
 verdict::GateVerdict shorten_for_ab(verdict::GateVerdict shown) {
-  shown.base_source.clear();
+  shown.base_origin.clear();
   shown.decision_rule.clear();
   for (verdict::CellVerdict& cell : shown.cells) {
     for (verdict::Judgement& metric : cell.metrics()) {
@@ -99,7 +99,7 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
   const verdict::GateVerdict verdict = redacted(std::move(full_verdict), redactor);
   // Without a configuration file the other commands would not find this run again.
   const report::Verbs hints = job.selection.config_text ? report::Verbs{"explain"} : report_hints();
-  const std::string json = document(write_fields(verdict));
+  const std::string json = json_document(write_fields(verdict));
   if (verdict.run && job.files().kind(*verdict.run) == sys::Kind::folder) {
     WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, run::k_verdict_name), json));
   }

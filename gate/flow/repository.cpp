@@ -41,7 +41,7 @@ Result<std::optional<std::string>> Repository::find_commit(const std::string& op
         "into that repository, or run weir in a clone of its own",
         place, text::printable(git_->top()), text::printable(superproject));
   }
-  return git_->commit(ref).map_error(in_context(place));
+  return git_->resolve_commit(ref).map_error(with_prefix(place));
 }
 
 Result<std::optional<std::string>> Repository::find_branch(const std::string& option,
@@ -49,7 +49,7 @@ Result<std::optional<std::string>> Repository::find_branch(const std::string& op
   WEIR_TRY(std::optional<std::string> commit, find_commit(option, ref));
   if (ref.starts_with("refs/") || source::is_full_id(ref)) return commit;
   for (const char* folder : {"refs/heads/", "refs/remotes/origin/", "refs/remotes/"}) {
-    WEIR_SET(commit, git_->commit(folder + ref));
+    WEIR_SET(commit, git_->resolve_commit(folder + ref));
     if (commit) return commit;
   }
   return std::optional<std::string>();
@@ -58,7 +58,7 @@ Result<std::optional<std::string>> Repository::find_branch(const std::string& op
 Result<std::string> Repository::commit(const std::string& option, const std::string& ref) const {
   WEIR_TRY(const std::optional<std::string> commit, find_commit(option, ref));
   if (commit) return *commit;
-  const auto remote = git_->commit("refs/remotes/origin/" + ref);
+  const auto remote = git_->resolve_commit("refs/remotes/origin/" + ref);
   return fail(Code::config, "{} {}: no commit that is known here; {}", option, text::printable(ref),
               remote && *remote ? fmt::format("did you mean origin/{}?", text::printable(ref))
                                 : std::string("is it fetched? (`git fetch origin`)"));
@@ -69,10 +69,10 @@ Result<std::string> Repository::commit(const std::string& option, const std::str
 Result<BranchStart> find_branch_start(const Repository& repository, const std::string& branch) {
   const source::Git& git = repository.git();
   BranchStart start;
-  WEIR_TRY(start.old, git.branch_tip(branch));
-  start.parent = start.old;
+  WEIR_TRY(start.local_tip, git.branch_tip(branch));
+  start.parent = start.local_tip;
   if (!start.parent) {
-    WEIR_TRY(start.parent, git.commit("refs/remotes/origin/" + branch));
+    WEIR_TRY(start.parent, git.resolve_commit("refs/remotes/origin/" + branch));
     return start;
   }
   WEIR_TRY(const std::string work_tree, git.checked_out_in(branch));
@@ -96,8 +96,8 @@ Result<std::string> edit_branch(
     if (branch_edit.changes.empty()) return std::string();
     WEIR_TRY(
         const std::optional<std::string> commit,
-        repository.git().commit_to(branch, {start.parent, start.old, std::move(branch_edit.changes),
-                                            branch_edit.message}));
+        repository.git().commit_to(branch, {start.parent, start.local_tip,
+                                            std::move(branch_edit.changes), branch_edit.message}));
     if (commit) return *commit;
     std::this_thread::sleep_for(std::chrono::milliseconds(20 * (i + 1)));
   }

@@ -50,8 +50,8 @@ class Repository {
 
 // The start of an edit of a branch: its local tip, else the fetched one.
 struct BranchStart {
-  std::optional<std::string> parent;  // absent: the branch is new and has no history
-  std::optional<std::string> old;     // the local branch's tip
+  std::optional<std::string> parent;     // absent: the branch is new and has no history
+  std::optional<std::string> local_tip;  // the local branch's tip
 };
 // Returns the start of an edit. Code::usage for a bad name, or for a branch that is checked out:
 // its files would then look as if they were changed back.

@@ -13,11 +13,11 @@
 namespace weir::flow {
 namespace {
 
-constexpr std::size_t k_most_held = 100'000;
+constexpr std::size_t k_max_held_cells = 100'000;
 
-std::string rename_note(const verdict::BaseCell& held_cell, const std::string& new_name) {
+std::string rename_note(const verdict::BaseCell& required_cell, const std::string& new_name) {
   return fmt::format("{} is the base's {} under a new name: its limits and baselines judge it",
-                     new_name, held_cell.shown);
+                     new_name, required_cell.shown);
 }
 
 // Lists as proposals the edits of baseline files in the working tree against the commit's.
@@ -114,7 +114,7 @@ Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rul
       fmt::format("{} of {}", job.selection.config, text::short_commit(commit));
   WEIR_TRY(BaseSettings base, parse_base_settings(rules.used.config_text, file_name,
                                                   config_context(job.world, job.selection.config))
-                                  .map_error(in_context("--rules-from " + ref)));
+                                  .map_error(with_prefix("--rules-from " + ref)));
   rules.settings = std::make_unique<config::Settings>(std::move(base.settings));
   rules.used.from->accept_own = rules.settings->gate.accept_own;
   rules.used.notes = std::move(base.notes);
@@ -232,16 +232,16 @@ StoredBaselines stored_baselines(const Job& job) {
 }
 
 // Reads or writes the rules of a run as JSON.
-void fields(Fields& io, RulesUsed& used) {
+void fields(Fields& io, AppliedRules& used) {
   io("baselines", used.baselines_words);
   io("baselines_commit", used.baselines_commit);
   io("config_text", used.config_text);
-  io.limit_items("proposals", verdict::k_most_proposals + 1, "has too many proposals");
+  io.limit_items("proposals", verdict::k_max_proposals + 1, "has too many proposals");
   io("proposals", used.proposals);
   io.always("not_judged", used.not_judged);
   io.always("notes", used.notes);
-  io.limit_items("held", k_most_held, "holds too many cells");
-  io.optional("held", used.held, "held");
+  io.limit_items("held", k_max_held_cells, "holds too many cells");
+  io.optional("held", used.required_cells, "held");
   io.optional("no_reference", used.no_reference);
   io.optional("from", used.from);
 }
@@ -258,7 +258,7 @@ std::optional<std::string> find_word_in_repository(const config::Cell& cell, con
   };
   std::vector<std::string> words = cell.command;
   for (const auto& [name, value] : cell.env) words.push_back(value);
-  for (const auto& [name, value] : cell.counted_env) words.push_back(value);
+  for (const auto& [name, value] : cell.counted_run_env) words.push_back(value);
   if (!words.empty()) {
     const auto program =
         sys::find_program(job.files(), words.front(), job.folder(), job.variable("PATH"));
@@ -286,9 +286,10 @@ std::string find_reference_problem(const std::string& reference, const Job& job,
     return candidate.key.str() == reference;
   });
   if (cell == nullptr) return "";
-  const bool is_edited = std::ranges::any_of(base_cells, [&](const verdict::BaseCell& held_cell) {
-    return held_cell.now == reference && !held_cell.edited.empty();
-  });
+  const bool is_edited =
+      std::ranges::any_of(base_cells, [&](const verdict::BaseCell& required_cell) {
+        return required_cell.current_name == reference && !required_cell.edited.empty();
+      });
   if (is_edited) return "the pull request edits it";
   const std::string top = job.rules->repository ? job.rules->repository->git().top() : "";
   if (top.empty()) return "";
@@ -300,7 +301,7 @@ std::string find_reference_problem(const std::string& reference, const Job& job,
 
 }  // namespace
 
-void drop_reference(const std::string& why, config::Settings& settings, RulesUsed& used) {
+void drop_reference_cell(const std::string& why, config::Settings& settings, AppliedRules& used) {
   if (!settings.gate.reference) return;
   used.no_reference = true;
   used.notes.push_back(
@@ -311,10 +312,10 @@ void drop_reference(const std::string& why, config::Settings& settings, RulesUse
 
 // Replaces the rules in `head` by those of a commit. Returns the changes that a pull request
 // proposes, and the cells that it removed or renamed.
-RulesUsed apply_rules(const Job& job, const config::Matrix& matrix, config::Settings& head) {
+AppliedRules apply_rules(const Job& job, const config::Matrix& matrix, config::Settings& head) {
   const Rules& rules = *job.rules;
   const std::vector<std::string>& globs = job.selection.cells;
-  RulesUsed used = rules.used;
+  AppliedRules used = rules.used;
   if (rules.settings) {
     const auto base_cells = config::expand(*rules.settings);
     const config::Matrix empty_matrix;
@@ -333,22 +334,26 @@ RulesUsed apply_rules(const Job& job, const config::Matrix& matrix, config::Sett
                           find_reference_problem(reference, job, matrix, edits.cells);
     // Names that the base calls private may not be private in the pull request's own text.
     const config::Redactor redactor(*rules.settings, job.folder());
-    used.held = std::move(edits.cells);
-    std::erase_if(used.held, [&](const verdict::BaseCell& held_cell) {
-      return !text::matches_any(globs, held_cell.cell) &&
-             (held_cell.now.empty() || !text::matches_any(globs, held_cell.now));
+    used.required_cells = std::move(edits.cells);
+    std::erase_if(used.required_cells, [&](const verdict::BaseCell& required_cell) {
+      return !text::matches_any(globs, required_cell.cell) &&
+             (required_cell.current_name.empty() ||
+              !text::matches_any(globs, required_cell.current_name));
     });
-    for (verdict::BaseCell& held_cell : used.held) {
-      held_cell.shown = redactor.cell_name(held_cell.cell);
-      held_cell.edited = redactor.text(held_cell.edited);
-      if (held_cell.now.empty() || held_cell.now == held_cell.cell) continue;
-      used.notes.push_back(rename_note(held_cell, redactor.cell_name(held_cell.now)));
+    for (verdict::BaseCell& required_cell : used.required_cells) {
+      required_cell.shown = redactor.cell_name(required_cell.cell);
+      required_cell.edited = redactor.text(required_cell.edited);
+      if (required_cell.current_name.empty() || required_cell.current_name == required_cell.cell)
+        continue;
+      used.notes.push_back(
+          rename_note(required_cell, redactor.cell_name(required_cell.current_name)));
     }
     for (verdict::Proposal& proposal : edits.proposals)
       used.proposals.push_back(std::move(proposal));
     for (verdict::Proposal& proposal : used.proposals) hide(proposal, redactor);
     config::copy_rules(*rules.settings, head);
-    if (!reference_problem.empty()) drop_reference(redactor.text(reference_problem), head, used);
+    if (!reference_problem.empty())
+      drop_reference_cell(redactor.text(reference_problem), head, used);
   }
   used.proposals = verdict::in_order(std::move(used.proposals));
   return used;

@@ -15,21 +15,21 @@
 
 namespace weir::flow {
 // The rules that judged a run, as its journal stores them: enough to judge it again.
-struct RulesUsed {
+struct AppliedRules {
   std::optional<verdict::RulesFrom> from;
   std::string config_text;
   std::string baselines_words;   // "stored baselines of origin/main, 1a2b3c4 "…"", or ""
   std::string baselines_commit;  // the commit of the baselines; "": the working tree
   std::vector<verdict::Proposal> proposals;
   std::vector<std::string> not_judged, notes;
-  std::vector<verdict::BaseCell> held;  // the selected cells of the commit's matrix
-  bool no_reference = false;            // gate.reference is not used, for a reason in `notes`
+  std::vector<verdict::BaseCell> required_cells;  // the selected cells of the commit's matrix
+  bool no_reference = false;  // gate.reference is not used, for a reason in `notes`
 };
-void fields(Fields& io, RulesUsed& used);
+void fields(Fields& io, AppliedRules& used);
 
 // The rules in a commit.
 struct Rules {
-  RulesUsed used;  // its proposals include edits to baselines
+  AppliedRules used;  // its proposals include edits to baselines
   std::unique_ptr<config::Settings> settings;
   std::shared_ptr<sys::Files> baselines;   // null: the working tree's
   std::shared_ptr<Repository> repository;  // the repository behind `baselines`
@@ -73,11 +73,11 @@ struct BaseSettings {
 
 // Replaces the rules of `head` by those of the job, and returns what that changed. Cells point into
 // `head`.
-[[nodiscard]] RulesUsed apply_rules(const Job& job, const config::Matrix& matrix,
-                                    config::Settings& head);
+[[nodiscard]] AppliedRules apply_rules(const Job& job, const config::Matrix& matrix,
+                                       config::Settings& head);
 
 // Leaves gate.reference out of `settings`, with a note.
-void drop_reference(const std::string& why, config::Settings& settings, RulesUsed& used);
+void drop_reference_cell(const std::string& why, config::Settings& settings, AppliedRules& used);
 
 // Returns the folder in a run's folder with the baselines that judged it.
 [[nodiscard]] std::string baselines_in_run(const std::string& run_folder);

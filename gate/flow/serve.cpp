@@ -168,9 +168,10 @@ namespace {
 constexpr double k_order_seconds = 60;  // git is asked at most once in this time
 
 // The order of a checkout's commits, read again from git at most once in k_order_seconds.
-class CachedOrder {
+class CachedCommitOrder {
  public:
-  CachedOrder(sys::World& world, std::string folder) : world_(world), folder_(std::move(folder)) {}
+  CachedCommitOrder(sys::World& world, std::string folder)
+      : world_(world), folder_(std::move(folder)) {}
 
   // Returns the order, which may be up to k_order_seconds old. Thread-safe.
   history::CommitOrder get() {
@@ -256,7 +257,7 @@ Result<serve::PageOptions> page_options(const Job& job, const ServeOptions& opti
   serve::PageOptions pages;
   pages.title = options.title;
   if (!options.repo_url.empty())
-    WEIR_SET(pages.repo_url, site::repo_url(options.repo_url).map_error(in_context("--repo-url")));
+    WEIR_SET(pages.repo_url, site::repo_url(options.repo_url).map_error(with_prefix("--repo-url")));
   const auto folder = site::find_pages(job.files(), sys::own_program_path());
   if (folder) {
     pages.folder = *folder;
@@ -265,7 +266,7 @@ Result<serve::PageOptions> page_options(const Job& job, const ServeOptions& opti
                 {folder.error().code, folder.error().message + "; serving the API alone"});
   }
   if (!options.repository.empty()) {
-    auto order = std::make_shared<CachedOrder>(job.world, options.repository);
+    auto order = std::make_shared<CachedCommitOrder>(job.world, options.repository);
     if (auto renewed = order->renew(); !renewed) {
       return fail(Code::config, "--repository {}: {}", text::printable(options.repository),
                   renewed.error().message);
@@ -277,9 +278,9 @@ Result<serve::PageOptions> page_options(const Job& job, const ServeOptions& opti
 
 Result<history::Quota> parse_quota(const ServeOptions& options) {
   history::Quota quota;
-  WEIR_TRY(quota.bytes, unit::parse_bytes(options.quota).map_error(in_context("--project-quota")));
+  WEIR_TRY(quota.bytes, unit::parse_bytes(options.quota).map_error(with_prefix("--project-quota")));
   WEIR_TRY(quota.day_bytes,
-           unit::parse_bytes(options.daily_quota).map_error(in_context("--daily-quota")));
+           unit::parse_bytes(options.daily_quota).map_error(with_prefix("--daily-quota")));
   quota.day_runs = options.daily_runs;
   return quota;
 }
@@ -481,7 +482,7 @@ Result<Answer> list_tokens(const Job& job, const TokenOptions& options) {
                     {"good", serve::is_good(token, now)}});
   }
   return Answer{tokens.empty() ? "no tokens: weir serve token add makes one\n" : lines,
-                document(json)};
+                json_document(json)};
 }
 
 Result<Answer> revoke_token(const Job& job, const TokenOptions& options) {

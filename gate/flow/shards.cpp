@@ -44,7 +44,7 @@ run::Plan planned_run(const LoadedConfig& loaded, bool times) {
       }
     }
     if (!prepared.counts_work && !prepared.instructions && !prepared.host)
-      prepared.facts.counts_skipped = "nothing";
+      prepared.facts.counts_skip_reason = "nothing";
   }
   run::PlanOptions options;
   options.times = times;
@@ -84,10 +84,10 @@ std::vector<double> estimate_seconds(const LoadedConfig& loaded, bool times,
     }
   }
   const double pace = measured_seconds > 0 && guessed > 0 ? measured_seconds / guessed : 1;
-  constexpr double k_least = 0.01;  // for a cell without planned processes
+  constexpr double k_min_seconds = 0.01;  // for a cell without planned processes
   std::vector<double> seconds;
   for (const auto& [counted, timed] : cells) {
-    seconds.push_back(std::max(counted.at(pace) + timed.at(pace), k_least));
+    seconds.push_back(std::max(counted.at(pace) + timed.at(pace), k_min_seconds));
   }
   return seconds;
 }
@@ -110,12 +110,12 @@ Result<run::ShardFacts> read_plan(const std::string& path, const std::string& co
                                   const sys::Files& files) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_plan));
   const JsonLimits limits{.bytes = k_largest_plan, .depth = 16};
-  WEIR_TRY(const Json json, parse_json(text, limits).map_error(in_context(path)));
+  WEIR_TRY(const Json json, parse_json(text, limits).map_error(with_prefix(path)));
   if (member_or_null(json, "schema") != k_schema) {
     return fail(Code::usage, "{} is no plan of weir plan ({})", path, k_schema);
   }
   WEIR_TRY(auto facts, run::shard_facts({{"shard", json.value("facts", Json::object())}})
-                           .map_error(in_context(path)));
+                           .map_error(with_prefix(path)));
   if (facts->plan != plan_hash(config_text, *facts)) {
     return fail(Code::usage,
                 "{} was made from another configuration: every shard needs the one it was planned "
@@ -377,7 +377,7 @@ report::ShardsText plan_text(const Job& job, const ShardPlan& plan, const ShardP
   text.cells = job.selection.cells;
   text.counts_only = job.selection.counts_only;
   text.cells_in_all = plan.facts.cells.size();
-  text.timed_cells = plan.measured_cells;
+  text.cells_with_known_time = plan.measured_cells;
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
     std::vector<std::string> cells;
     for (const std::string& cell : plan.facts.cells_of(i + 1))
@@ -396,7 +396,7 @@ Result<Answer> plan(const Job& job, const ShardPlanOptions& options) {
   WEIR_TRY(const auto times, measured_times(job, options));
   WEIR_TRY(const ShardPlan shard_plan,
            plan_shards(loaded, options.shards, !job.selection.counts_only, times));
-  const std::string json = document(to_json(shard_plan));
+  const std::string json = json_document(to_json(shard_plan));
   WEIR_CHECK(job.files().write_atomic(options.plan, json));
   const report::ShardsText text =
       plan_text(job, shard_plan, options, loaded.configuration.redactor);

@@ -11,7 +11,7 @@ namespace weir::flow {
 namespace {
 
 constexpr std::uint64_t k_largest_file = std::uint64_t{16} << 20;
-constexpr std::size_t k_most_files = 100'000;
+constexpr std::size_t k_max_files = 100'000;
 constexpr int k_levels = 4;  // engine, model, backend, prompt; the files lie below
 
 }  // namespace
@@ -22,7 +22,7 @@ StoredBaselines::StoredBaselines(sys::Files& files, std::string folder, std::str
       words_(words.empty() ? "stored baselines in " + folder_ : std::move(words)) {}
 
 Result<baseline::Baseline> StoredBaselines::read(const std::string& path) const {
-  return files_.read(path, k_largest_file).and_then(baseline::parse).map_error(in_context(path));
+  return files_.read(path, k_largest_file).and_then(baseline::parse).map_error(with_prefix(path));
 }
 
 // Reads the baselines of a cell, one for each device class. Fails on a file that was moved, renamed
@@ -84,8 +84,8 @@ Result<std::vector<StoredBaselines::Entry>> StoredBaselines::all() const {
     for (baseline::Baseline& item : stored) {
       WEIR_TRY(const std::string path, baseline::path_of(*cell, item.device_class));
       entries.push_back({sys::join_path(folder_, path), std::move(item)});
-      if (entries.size() > k_most_files) {
-        return fail(Code::data, "{}: more than {} baselines", folder_, k_most_files);
+      if (entries.size() > k_max_files) {
+        return fail(Code::data, "{}: more than {} baselines", folder_, k_max_files);
       }
     }
   }
@@ -127,7 +127,7 @@ Result<Answer> list_baselines(const Job& job, const BaselineListOptions& wanted)
   } else if (!wanted.in_full) {
     text = report::baseline_list(baselines, job.width());
   }
-  return Answer{text, document({{"schema", "weir.baselines/1"}, {"baselines", list}})};
+  return Answer{text, json_document({{"schema", "weir.baselines/1"}, {"baselines", list}})};
 }
 
 // Removes the baselines of cells that the configuration no longer has, or only lists them.

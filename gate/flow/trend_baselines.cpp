@@ -10,7 +10,7 @@
 namespace weir::flow {
 namespace {
 
-constexpr std::size_t k_most_tracked = 100'000;
+constexpr std::size_t k_max_tracked_files = 100'000;
 constexpr std::uint64_t k_largest_baseline = std::uint64_t{16} << 20;
 constexpr const char* k_config_name = "weir.yaml";
 
@@ -83,7 +83,7 @@ class BaselineHistory {
 
   // Returns the baselines that `commit` changed since the call before.
   Result<std::vector<history::BaselineChange>> changes(const std::string& commit) {
-    WEIR_TRY(const auto entries, git_.entries_below(commit, folder_, k_most_tracked));
+    WEIR_TRY(const auto entries, git_.entries_below(commit, folder_, k_max_tracked_files));
     Objects objects;
     for (const source::Git::TreeEntry& entry : entries) {
       if (may_be_baseline(entry)) objects[entry.path] = entry.object;
@@ -166,7 +166,7 @@ Result<void> read_baseline_parts(const Job& job, const TrendFolder& folder_optio
   const std::string inner = git.place();
   WEIR_TRY(const std::vector<source::CommitFacts> commits, git.commits_that_changed(inner));
   if (commits.empty()) return {};
-  WEIR_TRY(const auto entries, git.entries_below(commits.back().name, inner, k_most_tracked));
+  WEIR_TRY(const auto entries, git.entries_below(commits.back().name, inner, k_max_tracked_files));
   const bool has_baselines = std::ranges::any_of(entries, [&](const source::Git::TreeEntry& entry) {
     if (!may_be_baseline(entry)) return false;
     const auto text = git.content(entry.object, k_largest_baseline);
@@ -179,7 +179,7 @@ Result<void> read_baseline_parts(const Job& job, const TrendFolder& folder_optio
   WEIR_TRY(const std::string config, find_config(folder_options, git.top(), job.files()));
   WEIR_TRY(const std::string text, job.files().read(config, k_largest_config));
   WEIR_TRY(config::Redactor redactor,
-           read_redactor(text, config, job.world).map_error(in_context(config)));
+           read_redactor(text, config, job.world).map_error(with_prefix(config)));
   const std::string config_path = sys::real_path(config).value_or(sys::absolute(config));
   const std::string config_in_git = config_path.starts_with(git.top() + "/")
                                         ? config_path.substr(git.top().size() + 1)

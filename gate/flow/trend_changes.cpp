@@ -54,7 +54,7 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
   if (series == 0) text += "nothing is kept of that: weir trend list\n";
   ExitCode code = new_changes > 0 ? ExitCode::fail : ExitCode::pass;
   if (series == 0) code = ExitCode::unmeasured;
-  return Answer{text, document(json), code};
+  return Answer{text, json_document(json), code};
 }
 
 // Marks the changes at one commit or time as acknowledged, with a reason.
@@ -81,7 +81,7 @@ Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options
     if (!is_meant || change.acknowledgement) continue;
     acknowledgement.reason = history::stored_name(options.reason);
     acknowledgement.who = history::stored_name(who);
-    acknowledgement.at = job.world.clock.now();
+    acknowledgement.acknowledged_at = job.world.clock.now();
     const history::Series& series = changed.history.series[change.series];
     text += fmt::format("{} {} on {}: {} at {}\n", acknowledgement.cell, acknowledgement.metric,
                         acknowledgement.machine, history::size_text(series.metric, change),
@@ -169,7 +169,7 @@ Result<Answer> notify_changes(const Job& job, const TrendNotifyOptions& options)
     WEIR_TRY(const auto parts,
              publish::post_issues(rehearsal, repository, wanted, issues, [](double) {}));
     return Answer{text::printable(issues_text(parts)),
-                  document(publish::to_json(rehearsal.sent(), api_url))};
+                  json_document(publish::to_json(rehearsal.sent(), api_url))};
   }
   if (wanted.empty()) return Answer{issues_text({}), "[]\n"};
   WEIR_TRY(const auto github,

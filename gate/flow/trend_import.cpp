@@ -14,7 +14,7 @@ namespace weir::flow {
 namespace {
 
 constexpr std::uint64_t k_largest_header = std::uint64_t{16} << 20;
-constexpr std::size_t k_deepest = 8, k_most_entries = 200'000;
+constexpr std::size_t k_deepest = 8, k_max_entries = 200'000;
 
 std::optional<std::string> stored_name_if_any(const std::optional<std::string>& text) {
   return text && !text->empty() ? std::optional(history::stored_name(*text)) : std::nullopt;
@@ -119,7 +119,7 @@ Result<TrendPart> read_verdict_part(const Job& job, const std::string& path,
   context.time_of_commit = [&](const std::string& commit) { return commit_time(job, commit); };
   TrendPart part{path, {}, {}};
   WEIR_TRY(part.batch, history::batch_of(verdict, options, context).map_error([&](Error error) {
-    return error.code == Code::usage ? with_context(path, std::move(error)) : error;
+    return error.code == Code::usage ? add_prefix(path, std::move(error)) : error;
   }));
   return part;
 }
@@ -147,9 +147,9 @@ Result<void> find_artefacts(const std::string& folder, std::size_t depth, const 
   // The Action puts the run's folder beside its verdict: the verdict in that folder counts already.
   const bool beside_run = is_run_folder(sys::join_path(folder, "run"), files);
   for (const std::string& name : names) {
-    if (++entries > k_most_entries) {
+    if (++entries > k_max_entries) {
       return fail(Code::data, "{}: more than {} files; name a smaller folder", folder,
-                  k_most_entries);
+                  k_max_entries);
     }
     if (name == ".git" || name == ".weir") continue;
     const std::string path = sys::join_path(folder, name);
@@ -180,7 +180,7 @@ Result<TrendPart> read_trend_part(const Job& job, const std::string& path,
   }
   return read_verdict_part(job, path, facts).map_error([&](Error error) {
     if (error.code != Code::data) return error;
-    return with_context(path + ": neither a run nor a verdict", std::move(error));
+    return add_prefix(path + ": neither a run nor a verdict", std::move(error));
   });
 }
 
@@ -321,7 +321,7 @@ Result<void> import_csv(const Job& job, const std::string& path, const TrendImpo
   WEIR_TRY(const history::CsvTable table,
            history::CsvTable::parse(text, options.facts.project,
                                     machine ? history::stored_name(*machine) : std::string())
-               .map_error(in_context(path)));
+               .map_error(with_prefix(path)));
   for (const std::string& warning : table.warnings()) {
     print_error(job.world, {Code::data, fmt::format("{}: {}", path, warning)});
   }
@@ -341,7 +341,7 @@ Result<void> import_lines(const std::string& path, const sys::Files& files, Impo
   auto result = history::read_lines(text, {add, add, add});
   // Lines before a wrong one are imported.
   WEIR_CHECK(importer.flush());
-  return result.map_error(in_context(path));
+  return result.map_error(with_prefix(path));
 }
 
 // Checks the options against each other, and parses --time.

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t k_same_place = 2;
 // Later points may move a change by this many places, and its acknowledgement still holds. Changes
 // of counts do not move.
-constexpr std::size_t k_most_moved = 3;
+constexpr std::size_t k_max_moved_points = 3;
 
 // Finds the changes of one series.
 class SeriesReader {
@@ -26,7 +26,7 @@ class SeriesReader {
   Result<std::vector<SeriesChange>> read() {
     std::vector<SeriesChange> result;
     const auto values = collect<double>(series_.points, &SeriesPoint::value);
-    WEIR_TRY(const stats::Changes changes, is_exact(series_)
+    WEIR_TRY(const stats::Changes changes, has_exact_values(series_)
                                                ? stats::count_changes(values)
                                                : stats::find_changes(values, policy_));
     for (const stats::Change& change : changes.changes) result.push_back({change, at_});
@@ -46,7 +46,7 @@ class SeriesReader {
                                        ? change.index - class_change.index
                                        : class_change.index - change.index;
       return change.kind == stats::ChangeKind::step && !change.new_class &&
-             distance <= (is_exact(series_) ? 0 : k_same_place);
+             distance <= (has_exact_values(series_) ? 0 : k_same_place);
     });
     if (near != changes.end()) {
       near->new_class = class_change;
@@ -85,7 +85,7 @@ std::optional<Acknowledgement> find_acknowledgement(const History& history,
                                                     std::span<const Acknowledgement> all) {
   const Series& series = history.series[change.series];
   const Acknowledgement wanted = make_acknowledgement(history, change);
-  const std::size_t moved = is_exact(series) ? 0 : k_most_moved;
+  const std::size_t moved = has_exact_values(series) ? 0 : k_max_moved_points;
   const std::size_t begin = change.index > moved ? change.index - moved : 0;
   const std::size_t end = std::min(series.points.size(), change.index + moved + 1);
   std::optional<Acknowledgement> latest;
@@ -102,7 +102,8 @@ std::optional<Acknowledgement> find_acknowledgement(const History& history,
       return entry.commit ? run.commit == entry.commit : !run.commit && run.time == entry.time;
     };
     for (std::size_t place = begin; place < end; ++place) {
-      if (is_at(place) && (!latest || latest->at < entry.at)) latest = entry;
+      if (is_at(place) && (!latest || latest->acknowledged_at < entry.acknowledged_at))
+        latest = entry;
     }
   }
   return latest;
@@ -110,7 +111,7 @@ std::optional<Acknowledgement> find_acknowledgement(const History& history,
 
 }  // namespace
 
-bool is_exact(const Series& series) {
+bool has_exact_values(const Series& series) {
   return std::ranges::all_of(series.points, [](const SeriesPoint& point) {
     return point.nature == profile::Nature::exact;
   });

@@ -31,7 +31,7 @@ struct SeriesChange : stats::Change {
 [[nodiscard]] std::string_view kind_name(const SeriesChange& change);
 
 // Returns true if all values are counts that agreed: another value is another count, at once.
-[[nodiscard]] bool is_exact(const Series& series);
+[[nodiscard]] bool has_exact_values(const Series& series);
 
 struct ChangeQuery {
   // 0 … 4: each more finds changes sooner, and about doubles the false ones.

@@ -11,7 +11,7 @@
 namespace weir::history {
 namespace {
 
-constexpr std::size_t k_near = 3;
+constexpr std::size_t k_points_around = 3;
 
 const RunFacts& run_at(const History& history, const Series& series, std::size_t index) {
   return history.run_of(series.points[index]);
@@ -138,7 +138,8 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
     if (change.acknowledgement) {
       add(under,
           fmt::format("{}, {}: {}", change.acknowledgement->who,
-                      sys::date_of(change.acknowledgement->at), change.acknowledgement->reason),
+                      sys::date_of(change.acknowledgement->acknowledged_at),
+                      change.acknowledgement->reason),
           k_indent);
     }
   }
@@ -182,7 +183,7 @@ Json change_json(const History& history, const SeriesChange& change) {
   if (change.acknowledgement) {
     json["acknowledged"] = {{"who", change.acknowledgement->who},
                             {"reason", change.acknowledgement->reason},
-                            {"at", sys::time_of(change.acknowledgement->at)}};
+                            {"at", sys::time_of(change.acknowledgement->acknowledged_at)}};
   }
   return json;
 }
@@ -200,9 +201,9 @@ ChangeIssue make_issue(const History& history, const SeriesChange& change,
   issue.series = fmt::format("{}\n{}\n{}\n{}", series.project, series.cell, series.metric.name,
                              series.machine);
   issue.at = at(change.index);
-  const std::size_t begin = change.index > k_near ? change.index - k_near : 0;
-  const std::size_t end = std::min(series.points.size(), change.index + k_near + 1);
-  for (std::size_t i = begin; i < end && !is_exact(series); ++i) {
+  const std::size_t begin = change.index > k_points_around ? change.index - k_points_around : 0;
+  const std::size_t end = std::min(series.points.size(), change.index + k_points_around + 1);
+  for (std::size_t i = begin; i < end && !has_exact_values(series); ++i) {
     if (i != change.index) issue.near.push_back(at(i));
   }
   issue.title =

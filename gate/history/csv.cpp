@@ -16,9 +16,9 @@
 namespace weir::history {
 namespace {
 
-constexpr std::size_t k_most_columns = 256;
+constexpr std::size_t k_max_columns = 256;
 constexpr std::size_t k_longest_field = std::size_t{64} << 10;
-constexpr std::size_t k_most_rows = 100'000'000;
+constexpr std::size_t k_max_rows = 100'000'000;
 
 enum Column : std::size_t { cell, metric, commit, time, value, machine };
 constexpr std::array<std::string_view, 6> k_columns{"cell", "metric", "commit",
@@ -51,7 +51,7 @@ class CsvRows {
     fields.clear();
     unescaped_.clear();
     for (bool more = true; more;) {
-      if (fields.size() == k_most_columns) return fail_at_line("more than 256 columns");
+      if (fields.size() == k_max_columns) return fail_at_line("more than 256 columns");
       const bool quoted = at_ < text_.size() && text_[at_] == '"';
       WEIR_TRY(const std::string_view field, quoted ? quoted_field() : plain_field());
       if (field.size() > k_longest_field) return fail_at_line("a field of more than 64 KiB");
@@ -132,7 +132,7 @@ class CsvReader {
       WEIR_TRY(const bool has_row, rows_.next(fields_));
       if (!has_row) break;
       WEIR_CHECK(read_fields().map_error([&](Error error) {
-        return with_context(fmt::format("line {}", rows_.line()), std::move(error));
+        return add_prefix(fmt::format("line {}", rows_.line()), std::move(error));
       }));
     }
     WEIR_CHECK(sort_rows());
@@ -184,7 +184,7 @@ class CsvReader {
     if (fields_.size() != columns_) {
       return fail(Code::data, "{} fields; the header has {}", fields_.size(), columns_);
     }
-    if (table_.rows_.size() == k_most_rows) return fail(Code::data, "too many rows");
+    if (table_.rows_.size() == k_max_rows) return fail(Code::data, "too many rows");
     if (field(Column::cell).empty() || field(Column::metric).empty()) {
       return fail(Code::data, "a cell and a metric need names");
     }
@@ -279,10 +279,10 @@ class CsvReader {
       samples = same_point ? samples + 1 : 1;
       if (!same_group) points = 0;
       if (!same_point) ++points;
-      if (points > k_most_points || samples > k_most_samples) {
-        const bool too_many_points = points > k_most_points;
+      if (points > k_max_points || samples > k_max_samples) {
+        const bool too_many_points = points > k_max_points;
         return fail(Code::data, "more than {} of one commit, time and machine{}",
-                    too_many_points ? k_most_points : k_most_samples,
+                    too_many_points ? k_max_points : k_max_samples,
                     too_many_points ? "" : ", cell and metric");
       }
     }

@@ -203,7 +203,7 @@ auto columns(IsType<StoredVerdict> auto& verdict) {
 }
 auto columns(IsType<Acknowledgement> auto& entry) {
   return std::tie(entry.cell, entry.metric, entry.machine, entry.kind, entry.commit, entry.time,
-                  entry.reason, entry.who, entry.at);
+                  entry.reason, entry.who, entry.acknowledged_at);
 }
 auto columns(IsType<StoredToken> auto& token) {
   return std::tie(token.id, token.hash, token.project, token.scopes, token.name, token.made_at,

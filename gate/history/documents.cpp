@@ -42,7 +42,7 @@ std::optional<Point> make_point(const std::string& cell, const profile::Measurem
               place};
   point.metric.name = stored_name(point.metric.name);
   for (const double sample : measured.samples) {
-    if (std::isfinite(sample) && point.samples.size() < k_most_samples) {
+    if (std::isfinite(sample) && point.samples.size() < k_max_samples) {
       point.samples.push_back(sample);
     }
   }
@@ -128,8 +128,8 @@ Result<RunFacts> make_facts(const SenderFacts& sender, std::optional<std::string
   return facts;
 }
 
-constexpr std::size_t k_most_missing_listed = 5;
-constexpr std::size_t k_most_verdict_values = 500'000;  // of its JSON
+constexpr std::size_t k_max_missing_listed = 5;
+constexpr std::size_t k_max_verdict_values = 500'000;  // of its JSON
 
 }  // namespace
 
@@ -188,7 +188,7 @@ StoredVerdict stored_verdict(const RunFacts& facts, const std::string& run,
 }
 
 Result<verdict::GateVerdict> verdict_of(const StoredVerdict& stored) {
-  return parse_json(stored.text, {.values = k_most_verdict_values})
+  return parse_json(stored.text, {.values = k_max_verdict_values})
       .and_then(reading<verdict::GateVerdict>("verdict"));
 }
 
@@ -225,7 +225,7 @@ std::optional<std::string> note_missing_parts(const std::set<std::string>& befor
   if (missing.empty()) return std::nullopt;
   verdict.partial = true;
   const std::size_t all = missing.size();
-  missing.resize(std::min(all, k_most_missing_listed));
+  missing.resize(std::min(all, k_max_missing_listed));
   std::string why = "judged before, and not in this one: " + text::printable(text::join(missing));
   if (all > missing.size()) why += fmt::format(" and {} more", all - missing.size());
   if (auto gate = verdict_of(verdict)) {
@@ -293,14 +293,14 @@ Result<std::vector<profile::Profile>> profiles_from_json(const Json& json) {
   }
   const Json& items = read.array("profiles");
   if (auto problem = read.problem()) return tl::unexpected(*problem);
-  if (items.size() > k_most_profiles) {
-    return fail(Code::data, "more than {} profiles", k_most_profiles);
+  if (items.size() > k_max_profiles) {
+    return fail(Code::data, "more than {} profiles", k_max_profiles);
   }
   std::vector<profile::Profile> profiles;
   for (std::size_t i = 0; i < items.size(); ++i) {
     auto item = read_fields<profile::Profile>(items[i], "profile");
     if (!item) {
-      return tl::unexpected(with_context(fmt::format("profiles[{}]", i), std::move(item).error()));
+      return tl::unexpected(add_prefix(fmt::format("profiles[{}]", i), std::move(item).error()));
     }
     profiles.push_back(*std::move(item));
   }

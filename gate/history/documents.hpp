@@ -79,7 +79,7 @@ struct TimeContext {
 
 inline constexpr std::string_view k_profiles_schema = "weir.profiles/1";
 inline constexpr std::string_view k_verdict_schema = "weir.verdict/1";
-inline constexpr std::size_t k_most_profiles = 10'000;
+inline constexpr std::size_t k_max_profiles = 10'000;
 
 // Reads a weir.profiles/1 document. Code::data if it is none.
 [[nodiscard]] Result<std::vector<profile::Profile>> profiles_from_json(const Json& json);

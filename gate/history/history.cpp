@@ -92,9 +92,9 @@ Result<void> check_point(const Point& point) {
     return fail(Code::data, "{} {}: {} is not {}", point.cell, point.metric.name, point.value,
                 point.exact->str());
   }
-  if (point.samples.size() > k_most_samples) {
+  if (point.samples.size() > k_max_samples) {
     return fail(Code::data, "{} {}: {} samples; at most {} are kept", point.cell, point.metric.name,
-                point.samples.size(), k_most_samples);
+                point.samples.size(), k_max_samples);
   }
   return {};
 }
@@ -223,9 +223,9 @@ Result<void> check(const Run& run) {
   WEIR_CHECK(check_text("a version", facts.weir_version));
   WEIR_CHECK(check_time("a run's time", facts.time));
   if (facts.commit_time) WEIR_CHECK(check_time("a commit's time", *facts.commit_time));
-  if (run.points.size() > k_most_points) {
+  if (run.points.size() > k_max_points) {
     return fail(Code::data, "{} points in one run; at most {} are kept", run.points.size(),
-                k_most_points);
+                k_max_points);
   }
   if (const std::size_t bytes = weight(run); bytes > k_largest_run) {
     return fail(Code::data, "a run of {} MiB; at most {} are kept", bytes >> 20,
@@ -266,7 +266,7 @@ Result<void> check(const Acknowledgement& acknowledgement) {
   WEIR_CHECK(check_optional("a commit", acknowledgement.commit));
   WEIR_CHECK(check_text("a name", acknowledgement.who));
   WEIR_CHECK(check_time("a change's time", acknowledgement.time));
-  WEIR_CHECK(check_time("a time", acknowledgement.at));
+  WEIR_CHECK(check_time("a time", acknowledgement.acknowledged_at));
   if (acknowledgement.reason.size() > k_longest_reason ||
       text::printable(acknowledgement.reason) != acknowledgement.reason) {
     return fail(Code::data, "a reason of at most {} bytes that can be shown is kept",

@@ -23,8 +23,8 @@
 namespace weir::history {
 
 inline constexpr std::size_t k_longest_name = 512;                   // bytes
-inline constexpr std::size_t k_most_points = 100'000;                // per run
-inline constexpr std::size_t k_most_samples = 16'384;                // per point
+inline constexpr std::size_t k_max_points = 100'000;                 // per run
+inline constexpr std::size_t k_max_samples = 16'384;                 // per point
 inline constexpr std::size_t k_largest_run = std::size_t{24} << 20;  // bytes, as weight() counts
 inline constexpr std::size_t k_largest_verdict = std::size_t{16} << 20;  // bytes of its text
 
@@ -125,7 +125,7 @@ struct Acknowledgement {
   std::optional<std::string> commit;  // the first changed point's; absent in series without commits
   double time = 0;                    // the first changed point's
   std::string reason, who;
-  double at = 0;  // when it was acknowledged
+  double acknowledged_at = 0;  // when it was acknowledged
 
   friend bool operator==(const Acknowledgement&, const Acknowledgement&) = default;
 };

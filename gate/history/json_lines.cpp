@@ -10,7 +10,7 @@ namespace weir::history {
 namespace {
 
 constexpr std::size_t k_longest_line = std::size_t{128} << 20, k_line_depth = 8;
-constexpr std::size_t k_most_places = 100'000;
+constexpr std::size_t k_max_places = 100'000;
 
 // A value that is written as a word of a list; it may be optional.
 template <class T, class Parse>
@@ -86,9 +86,9 @@ static void fields(Fields& io, PlacedPoint& placed) {
   if (point.exact) {
     if (io.is_reading()) point.value = point.exact->value();
   } else {
-    io("value", ShortNumber{point.value});
+    io("value", RoundedNumber{point.value});
   }
-  io.optional("samples", ShortNumber{point.samples});
+  io.optional("samples", RoundedNumber{point.samples});
 }
 
 // Moves the points into the run, each with its place.
@@ -109,10 +109,10 @@ static void fields(Fields& io, Run& run) {
   io("project", facts.project);
   io("id", facts.id);
   io.always("source", WordField{facts.source, parse_source});
-  io("time", ShortNumber{facts.time});
+  io("time", RoundedNumber{facts.time});
   io.optional("commit", facts.commit);
   io.optional("branch", facts.branch);
-  io.optional("commit_time", ShortNumber{facts.commit_time});
+  io.optional("commit_time", RoundedNumber{facts.commit_time});
   io.optional("dirty", facts.dirty);
   io.optional("machine", facts.machine);
   io.optional("weir_version", facts.weir_version);
@@ -126,8 +126,8 @@ static void fields(Fields& io, Run& run) {
       points.push_back({point, static_cast<std::int64_t>(entry->second)});
     }
   }
-  io.limit_items("places", k_most_places, fmt::format("has more than {} places", k_most_places));
-  io.limit_items("points", k_most_points, fmt::format("has more than {} points", k_most_points));
+  io.limit_items("places", k_max_places, fmt::format("has more than {} places", k_max_places));
+  io.limit_items("points", k_max_points, fmt::format("has more than {} points", k_max_points));
   io("places", places, "place");
   io("points", points, "point");
   if (io.is_reading()) place_points(io, run, std::move(points), places);
@@ -139,8 +139,8 @@ static void fields(Fields& io, StoredVerdict& verdict) {
   io.optional("run", verdict.run);
   io.optional("commit", verdict.commit);
   io.optional("branch", verdict.branch);
-  io("time", ShortNumber{verdict.time});
-  io("kept_at", ShortNumber{verdict.kept_at});
+  io("time", RoundedNumber{verdict.time});
+  io("kept_at", RoundedNumber{verdict.kept_at});
   io("outcome", verdict.outcome);
   io("text", verdict.text);
 }
@@ -153,10 +153,10 @@ static void fields(Fields& io, Acknowledgement& acknowledgement) {
   io.optional("machine", acknowledgement.machine);
   io("kind", acknowledgement.kind);
   io.optional("commit", acknowledgement.commit);
-  io("time", ShortNumber{acknowledgement.time});
+  io("time", RoundedNumber{acknowledgement.time});
   io.optional("reason", acknowledgement.reason);
   io.optional("who", acknowledgement.who);
-  io("at", ShortNumber{acknowledgement.at});
+  io("at", RoundedNumber{acknowledgement.acknowledged_at});
 }
 
 namespace {
@@ -171,8 +171,8 @@ Result<void> check_and_take(Result<Value> read, const std::function<Result<void>
 
 // Reads one line of any type. The first line must be the schema.
 Result<void> read_line(std::string_view line, bool first, const EntryHandlers& take,
-                       std::size_t most_values) {
-  WEIR_TRY(const Json json, parse_json(line, {k_longest_line, k_line_depth, most_values}));
+                       std::size_t max_values) {
+  WEIR_TRY(const Json json, parse_json(line, {k_longest_line, k_line_depth, max_values}));
   JsonReader read(json, "line");
   if (const auto schema = read.optional_string("schema")) {
     if (*schema == k_lines_schema) return {};
@@ -208,7 +208,7 @@ std::string line_of(const Acknowledgement& acknowledgement) {
 }
 
 // Reads all lines of a history in turn. Empty lines are skipped.
-Result<void> read_lines(std::string_view text, const EntryHandlers& take, std::size_t most_values) {
+Result<void> read_lines(std::string_view text, const EntryHandlers& take, std::size_t max_values) {
   std::size_t number = 0;
   bool first = true;
   for (std::size_t from = 0; from < text.size();) {
@@ -217,8 +217,8 @@ Result<void> read_lines(std::string_view text, const EntryHandlers& take, std::s
     from = to + 1;
     ++number;
     if (line.empty()) continue;
-    WEIR_CHECK(read_line(line, first, take, most_values)
-                   .map_error(in_context(fmt::format("line {}", number))));
+    WEIR_CHECK(read_line(line, first, take, max_values)
+                   .map_error(with_prefix(fmt::format("line {}", number))));
     first = false;
   }
   if (first) return fail(Code::data, "an empty file: the first line should be {}", first_line());

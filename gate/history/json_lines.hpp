@@ -21,6 +21,6 @@ inline constexpr std::string_view k_lines_schema = "weir.history/1";
 // before it have been handed out. Lines of other kinds are errors, as are those with more values
 // (JsonLimits).
 [[nodiscard]] Result<void> read_lines(std::string_view text, const EntryHandlers& take,
-                                      std::size_t most_values = SIZE_MAX);
+                                      std::size_t max_values = SIZE_MAX);
 
 }  // namespace weir::history

@@ -70,10 +70,10 @@ class ListedCommitTimes {
       if (!is_new) entry->second = std::min(entry->second, place.time);
     }
     // From the end: no commit is taken to be younger than a later one.
-    double least = std::numeric_limits<double>::infinity();
+    double lowest_rank = std::numeric_limits<double>::infinity();
     for (auto at = times.rbegin(); at != times.rend(); ++at) {
-      least = std::min(least, at->second);
-      rows_.emplace_back(least, at->first + 1);
+      lowest_rank = std::min(lowest_rank, at->second);
+      rows_.emplace_back(lowest_rank, at->first + 1);
     }
     std::ranges::reverse(rows_);
   }

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t k_differences_named = 5;
 constexpr std::size_t k_point_columns = 9;
 constexpr std::size_t k_points_at_once = 4096;  // rows of these are in memory together
-constexpr std::size_t k_most_ids = 2000;        // names of a kind whose ids are in memory
+constexpr std::size_t k_max_cached_ids = 2000;  // names of a kind whose ids are in memory
 
 // Bytes that a row takes beyond its texts: numbers, header and its entries in indexes, in the
 // database that needs more of them.
@@ -78,7 +78,7 @@ Result<std::int64_t> Store::find_or_add_id(IdsByName& ids, const std::string& ke
     added.name_bytes += row_bytes(k_indexed_row, 2 * text_bytes(values));
   }
   if (!id) return fail(Code::internal, "{}: what was written cannot be found", name_);
-  if (ids.size() >= k_most_ids) ids.clear();
+  if (ids.size() >= k_max_cached_ids) ids.clear();
   ids.emplace(key, *id);
   return *id;
 }
@@ -269,7 +269,7 @@ Result<void> Store::add_acknowledgement(const Acknowledgement& entry, Added& add
   const std::string digest = hash_hex(
       join_key({entry.cell, entry.metric, entry.machine, entry.kind, entry.commit ? "1" : "0",
                 entry.commit.value_or(""), fmt::format("{}", entry.time + 0.0), entry.reason,
-                entry.who, fmt::format("{}", entry.at + 0.0)}));
+                entry.who, fmt::format("{}", entry.acknowledged_at + 0.0)}));
   const std::vector<Param> values = make_params(entry, project, digest);
   return add_row(
       "INSERT INTO weir_acknowledgement (project, digest, cell, metric, machine, "
@@ -280,7 +280,7 @@ Result<void> Store::add_acknowledgement(const Acknowledgement& entry, Added& add
 
 Result<void> check(const Batch& batch) {
   for (const Run& run : batch.runs) {
-    WEIR_CHECK(check(run).map_error(in_context("run " + run.facts.id.substr(0, k_longest_name))));
+    WEIR_CHECK(check(run).map_error(with_prefix("run " + run.facts.id.substr(0, k_longest_name))));
   }
   for (const StoredVerdict& verdict : batch.verdicts) WEIR_CHECK(check(verdict));
   for (const Acknowledgement& entry : batch.acknowledgements) WEIR_CHECK(check(entry));

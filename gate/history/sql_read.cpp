@@ -17,7 +17,7 @@ namespace {
 template <class Value>
 using ById = std::unordered_map<std::int64_t, Value>;
 
-constexpr std::size_t k_most_names_looked_at = 5'000;  // by one call of cells()
+constexpr std::size_t k_max_names_per_query = 5'000;  // by one call of cells()
 
 bool matches(const Filter& filter, const std::string& project,
              const std::optional<std::string>& branch, double time) {
@@ -29,18 +29,18 @@ bool matches(const Filter& filter, const std::string& project,
 // The memory that a read may take, about.
 class Room {
  public:
-  explicit Room(std::size_t bytes) : most_(bytes) {}
+  explicit Room(std::size_t bytes) : max_bytes_(bytes) {}
   [[nodiscard]] Result<void> take(std::size_t bytes) {
     used_ += bytes;
-    if (used_ <= most_) return {};
+    if (used_ <= max_bytes_) return {};
     return fail(Code::usage,
                 "more than {} MiB match: ask for fewer cells, or for a shorter time (since, until)",
-                most_ >> 20);
+                max_bytes_ >> 20);
   }
   [[nodiscard]] std::size_t used() const { return used_; }
 
  private:
-  std::size_t most_, used_ = 0;
+  std::size_t max_bytes_, used_ = 0;
 };
 
 constexpr std::size_t k_entry_bytes = 96;  // of an entry of a container, beyond its texts
@@ -198,7 +198,7 @@ auto read_snapshot(Database& database, const Filter& filter, const Query& query)
     -> decltype(query(std::declval<Names&>())) {
   Transaction transaction(database);
   WEIR_CHECK(transaction.begin(Database::Access::read));
-  Room room(filter.most_bytes);
+  Room room(filter.max_bytes);
   Names names(database, filter, room);
   auto answer = query(names);
   if (answer) WEIR_CHECK(transaction.commit());
@@ -371,8 +371,8 @@ Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, N
         return {};
       }));
   std::ranges::sort(all, {}, [](const Acknowledgement& entry) {
-    return std::tie(entry.project, entry.cell, entry.metric, entry.machine, entry.at, entry.kind,
-                    entry.commit, entry.time, entry.reason, entry.who);
+    return std::tie(entry.project, entry.cell, entry.metric, entry.machine, entry.acknowledged_at,
+                    entry.kind, entry.commit, entry.time, entry.reason, entry.who);
   });
   return all;
 }
@@ -407,25 +407,27 @@ Result<History> Store::history(const Filter& filter) {
   });
 }
 
-Result<CellPage> Store::cells(const Filter& filter, const std::string& from, std::size_t most) {
+Result<CellPage> Store::cells(const Filter& filter, const std::string& from,
+                              std::size_t page_size) {
   CellPage page;
-  std::size_t count = 0;
-  std::string last;
-  WEIR_CHECK(database_->read("SELECT name FROM weir_cell WHERE name >= $1 ORDER BY name LIMIT $2",
-                             {from, static_cast<std::int64_t>(k_most_names_looked_at)},
-                             [&](const Row& row) {
-                               ++count;
-                               last = row.text(0);
-                               if (page.next || !text::matches_any(filter.cells, last)) return;
-                               if (page.names.size() < most) {
-                                 page.names.push_back(last);
-                               } else {
-                                 page.next = last;
-                               }
-                             }));
-  // The last one is looked at again: it is not known to have a next one.
-  if (!page.next && count == k_most_names_looked_at) page.next = last;
-  if (page.next && !page.names.empty() && page.names.back() == *page.next) page.names.pop_back();
+  std::size_t examined = 0;
+  std::string last_examined;
+  WEIR_CHECK(database_->read(
+      "SELECT name FROM weir_cell WHERE name >= $1 ORDER BY name LIMIT $2",
+      {from, static_cast<std::int64_t>(k_max_names_per_query)}, [&](const Row& row) {
+        ++examined;
+        last_examined = row.text(0);
+        if (page.next_name || !text::matches_any(filter.cells, last_examined)) return;
+        if (page.names.size() < page_size) {
+          page.names.push_back(last_examined);
+        } else {
+          page.next_name = last_examined;
+        }
+      }));
+  // With the query's limit reached, the next page begins with the last name that we examined.
+  if (!page.next_name && examined == k_max_names_per_query) page.next_name = last_examined;
+  if (page.next_name && !page.names.empty() && page.names.back() == *page.next_name)
+    page.names.pop_back();
   return page;
 }
 
@@ -554,10 +556,10 @@ class NewestRuns {
   NewestRuns(Database& database, Names& names, NewestHistory& newest)
       : database_(database), names_(names), newest_(newest), series_(names, newest.history) {}
 
-  Result<void> read(std::size_t most_bytes) {
+  Result<void> read(std::size_t max_bytes) {
     WEIR_TRY(const auto projects,
              count_entries(database_, "SELECT project, COUNT(*) FROM weir_run GROUP BY project"));
-    Shares shares(most_bytes, projects.size());
+    Shares shares(max_bytes, projects.size());
     for (const ProjectCount& project : projects) {
       shares.next();
       WEIR_TRY(const std::size_t count, read_project(project.id, shares));
@@ -695,14 +697,14 @@ Result<std::size_t> read_newest_verdicts(Database& database, Names& names, std::
 
 }  // namespace
 
-Result<NewestHistory> Store::newest(std::size_t most_bytes, std::size_t most_verdict_bytes) {
+Result<NewestHistory> Store::newest(std::size_t max_bytes, std::size_t max_verdict_bytes) {
   return read_snapshot(*database_, {}, [&](Names& names) -> Result<NewestHistory> {
     NewestHistory newest;
-    WEIR_CHECK(NewestRuns(*database_, names, newest).read(most_bytes));
+    WEIR_CHECK(NewestRuns(*database_, names, newest).read(max_bytes));
     WEIR_TRY(
         const auto projects,
         count_entries(*database_, "SELECT project, COUNT(*) FROM weir_verdict GROUP BY project"));
-    Shares shares(most_verdict_bytes, projects.size());
+    Shares shares(max_verdict_bytes, projects.size());
     for (const ProjectCount& project : projects) {
       shares.next();
       WEIR_TRY(const std::size_t count,

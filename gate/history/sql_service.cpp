@@ -58,9 +58,9 @@ class SqlServiceStore final : public ServiceStore {
     compared_ids_.clear();  // an id that was not committed may be given again
     return store_->write([&]() -> Result<std::vector<UploadOutcome>> {
       WEIR_CHECK(database().change("DELETE FROM weir_upload WHERE at < $1",
-                                   {uploads.back().at - k_keep_keys_seconds}));
+                                   {uploads.back().received_at - k_keep_keys_seconds}));
       WEIR_CHECK(database().change("DELETE FROM weir_use WHERE day > 0 AND day < $1",
-                                   {day_number(uploads.back().at) - 1}));
+                                   {day_number(uploads.back().received_at) - 1}));
       for (const Upload& upload : uploads) {
         WEIR_TRY(UploadOutcome outcome, add_upload(upload));
         outcomes.push_back(std::move(outcome));
@@ -82,7 +82,7 @@ class SqlServiceStore final : public ServiceStore {
         "ORDER BY v.time DESC, v.kept_at DESC, v.name DESC, v.run DESC LIMIT $10",
         {wanted.project, wanted.since.value_or(-k_any_time), wanted.until.value_or(k_any_time),
          wanted.branch.has_value(), branch, behind.time, behind.kept_at, behind.id, behind.run,
-         static_cast<std::int64_t>(wanted.most)},
+         static_cast<std::int64_t>(wanted.max_verdicts)},
         [&](const Row& row) {
           row.into(columns(verdicts.emplace_back()));
           verdicts.back().project = wanted.project;
@@ -189,7 +189,7 @@ class SqlServiceStore final : public ServiceStore {
     WEIR_TRY(auto too_much, count_day(upload, upload.bytes));
     if (too_much) return too_much;
     if (upload.removes) {
-      WEIR_TRY(done.removed, remove_run(*upload.removes, upload.at));
+      WEIR_TRY(done.removed, remove_run(*upload.removes, upload.received_at));
     }
     UseByProject use;
     WEIR_CHECK(add_runs(upload, done, use));
@@ -212,7 +212,7 @@ class SqlServiceStore final : public ServiceStore {
       WEIR_CHECK(
           database().change("INSERT INTO weir_upload (project, name, digest, answer, at) "
                             "VALUES ($1, $2, $3, $4, $5)",
-                            {key.project, key.key, key.digest, outcome.text, upload.at}));
+                            {key.project, key.key, key.digest, outcome.text, upload.received_at}));
       stored_bytes += k_other_row + static_cast<std::int64_t>(key.key.size() + outcome.text.size());
     }
     WEIR_TRY(too_much, count_stored(upload, use));
@@ -354,7 +354,7 @@ class SqlServiceStore final : public ServiceStore {
   Result<std::optional<UploadOutcome>> count_day(const Upload& upload, std::int64_t bytes,
                                                  std::optional<std::int64_t> known_runs = {}) {
     if (!upload.quota || (bytes == 0 && known_runs == 0)) return std::nullopt;
-    const std::int64_t today = day_number(upload.at);
+    const std::int64_t today = day_number(upload.received_at);
     const Quota& quota = *upload.quota;
     const std::int64_t runs = known_runs.value_or(static_cast<std::int64_t>(
         std::max({upload.batch.runs.size(), upload.batch.verdicts.size(), std::size_t{1}})));

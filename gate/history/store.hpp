@@ -37,7 +37,7 @@ struct Filter {
   std::optional<double> since, until;    // RunFacts::time, both included
   bool samples = true;                   // false: leaves the samples of points out
   // Memory for what is read, about. A read that needs more ends with Code::usage.
-  std::size_t most_bytes = SIZE_MAX;
+  std::size_t max_bytes = SIZE_MAX;
 };
 
 struct Batch {
@@ -75,7 +75,7 @@ struct SeriesSummary {
 // Some of the cells' names, sorted.
 struct CellPage {
   std::vector<std::string> names;
-  std::optional<std::string> next;  // first name that was not looked at
+  std::optional<std::string> next_name;  // first name that was not looked at
 };
 
 // The newest runs and verdicts of each project that fit into some memory.
@@ -103,15 +103,14 @@ class Store {
   // Names from `from` on that match, sorted, at most `most`. They may have no points that match.
   // Looks at a bounded number of names.
   [[nodiscard]] Result<CellPage> cells(const Filter& filter, const std::string& from,
-                                       std::size_t most);
+                                       std::size_t page_size);
   // By project, cell, metric, machine. Looks at all points, or at those of the filter's cells.
   [[nodiscard]] Result<std::vector<SeriesSummary>> summaries(const Filter& filter);
   // The same one by one, cell by cell, so that a store of any size fits into memory.
   [[nodiscard]] Result<void> each_summary(const Filter& filter,
                                           const std::function<Result<void>(SeriesSummary)>& take);
   // Shares the memory out among the projects, so that none pushes another's runs out.
-  [[nodiscard]] Result<NewestHistory> newest(std::size_t most_bytes,
-                                             std::size_t most_verdict_bytes);
+  [[nodiscard]] Result<NewestHistory> newest(std::size_t max_bytes, std::size_t max_verdict_bytes);
   // By project, time, kept_at, id. Only the project, branch and times of the filter count.
   [[nodiscard]] Result<std::vector<StoredVerdict>> verdicts(const Filter& filter);
   // By project, cell, metric, machine, at. Times of the filter do not count.
@@ -247,7 +246,7 @@ struct Removal {
 struct Upload {
   Batch batch;
   std::optional<UploadKey> key{};
-  double at = 0;  // when it came
+  double received_at = 0;  // when it came
   // Its verdict was given now, whatever time its run names, and is announced elsewhere.
   bool judged_here = false;
   // Removed before the rest is added. A verdict that replaces one of that run is compared with none
@@ -287,7 +286,7 @@ struct VerdictQuery {
   std::optional<std::string> branch;
   std::optional<double> since, until;  // the run's time, both included
   std::optional<VerdictPlace> behind;
-  std::size_t most = 100;
+  std::size_t max_verdicts = 100;
 };
 
 class ServiceStore {

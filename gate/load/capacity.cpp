@@ -61,8 +61,9 @@ struct Crossing {
 // shares on the logarithms of the rates near `around`. Each rate is one observation, whatever its
 // spread (sandwich estimator of the variance, HC3). Nothing if those rates show no rise.
 std::optional<Crossing> fit_crossing(std::span<const TriedRate> tried, double around) {
-  constexpr double k_near = 0.1, k_level = 0.05;
-  constexpr double k_least = k_allowed_misses / 10;  // no miss is no proof that none will be
+  constexpr double k_max_log_distance = 0.1, k_level = 0.05;
+  constexpr double k_min_missed_share =
+      k_allowed_misses / 10;  // no miss is no proof that none will be
   struct Point {
     double x, share;
   };
@@ -70,8 +71,8 @@ std::optional<Crossing> fit_crossing(std::span<const TriedRate> tried, double ar
   double a = 0, b = 0;  // logit(share) = a + b x
   for (const TriedRate& point : tried) {
     const double x = std::log(point.rate / around);
-    if (std::fabs(x) > k_near) continue;
-    points.push_back({x, std::clamp(point.missed, k_least, 1 - k_least)});
+    if (std::fabs(x) > k_max_log_distance) continue;
+    points.push_back({x, std::clamp(point.missed, k_min_missed_share, 1 - k_min_missed_share)});
     a += points.back().share;
   }
   const double count = static_cast<double>(points.size());
@@ -87,8 +88,8 @@ std::optional<Crossing> fit_crossing(std::span<const TriedRate> tried, double ar
     return sum;
   };
   double aa = 0, ab = 0, bb = 0, determinant = 0;
-  constexpr int k_most_steps = 50;
-  for (int step = 0; step < k_most_steps; ++step) {  // Newton's, shortened where it overshoots
+  constexpr int k_max_steps = 50;
+  for (int step = 0; step < k_max_steps; ++step) {  // Newton's, shortened where it overshoots
     double to_a = 0, to_b = 0;
     aa = ab = bb = 0;
     for (const auto& [x, share] : points) {
@@ -136,7 +137,7 @@ class Search {
   Result<Capacity> run() {
     constexpr double k_coarse = 0.04;  // relative distance of the rates when bisection ends
     constexpr double k_apart = 0.02;   // relative distance of later rates from the capacity so far
-    constexpr int k_least = 4, k_most = 10;
+    constexpr int k_min_steps = 4, k_max_steps = 10;
     double passing = plan_.lowest, missed = plan_.highest;
     WEIR_TRY(capacity_.below_lowest, misses_at(passing));
     if (capacity_.below_lowest) return set_unbounded(passing);
@@ -153,7 +154,7 @@ class Search {
       }
     }
     (void)set_unbounded(std::sqrt(passing * missed));
-    for (int more = 0; !(refine() && more >= k_least) && more < k_most; ++more) {
+    for (int more = 0; !(refine() && more >= k_min_steps) && more < k_max_steps; ++more) {
       const double beside = capacity_.rate * (more % 2 == 0 ? 1 - k_apart : 1 + k_apart);
       WEIR_CHECK(misses_at(std::clamp(beside, plan_.lowest, plan_.highest)));
     }
@@ -186,15 +187,15 @@ class Search {
   // Moves the capacity to the crossing that all rates near it give. Returns true if its interval is
   // narrow enough.
   bool refine() {
-    constexpr double k_longest = 0.03;  // largest relative step, as few rates decide it
-    const double least = std::max(plan_.lowest, capacity_.rate / (1 + k_longest));
-    const double most = std::min(plan_.highest, capacity_.rate * (1 + k_longest));
+    constexpr double k_max_step = 0.03;  // largest relative step, as few rates decide it
+    const double min_rate = std::max(plan_.lowest, capacity_.rate / (1 + k_max_step));
+    const double max_rate = std::min(plan_.highest, capacity_.rate * (1 + k_max_step));
     const auto at = fit_crossing(capacity_.tried, capacity_.rate);
     if (!at) {
-      (void)set_unbounded(capacity_.tried.back().is_kept() ? most : least);
+      (void)set_unbounded(capacity_.tried.back().is_kept() ? max_rate : min_rate);
       return false;
     }
-    capacity_.rate = std::clamp(at->rate, least, most);
+    capacity_.rate = std::clamp(at->rate, min_rate, max_rate);
     capacity_.low = std::clamp(at->low, plan_.lowest, capacity_.rate);
     capacity_.high = std::clamp(at->high, capacity_.rate, plan_.highest);
     return capacity_.high / capacity_.low < 1 + 2 * plan_.closeness;

@@ -12,27 +12,29 @@
 namespace weir::load {
 namespace {
 
-constexpr std::int64_t k_most_at_once = 1024;
-constexpr std::int64_t k_most_requests = 1'000'000;
+constexpr std::int64_t k_max_concurrent_requests = 1024;
+constexpr std::int64_t k_max_requests = 1'000'000;
 // Due requests sent in a row before the running ones are served again.
-constexpr int k_longest_burst = 16;
+constexpr int k_max_burst_requests = 16;
 
 bool is_positive(double value) { return std::isfinite(value) && value > 0; }
 
 // Fails with Code::usage if the plan's loop has numbers out of range.
 Result<void> check_loop(const LoadPlan& plan) {
-  const auto at_once = [](std::int64_t count) { return count >= 1 && count <= k_most_at_once; };
+  const auto at_once = [](std::int64_t count) {
+    return count >= 1 && count <= k_max_concurrent_requests;
+  };
   if (const auto* closed = std::get_if<ClosedLoop>(&plan.loop)) {
     if (!at_once(closed->concurrency)) {
       return fail(Code::usage, "a concurrency of {}: 1 to {} can be had", closed->concurrency,
-                  k_most_at_once);
+                  k_max_concurrent_requests);
     }
     return {};
   }
   if (std::holds_alternative<HeldBurst>(plan.loop)) {
     if (at_once(plan.requests)) return {};
     return fail(Code::usage, "a burst of {} requests: 1 to {} can be had", plan.requests,
-                k_most_at_once);
+                k_max_concurrent_requests);
   }
   if (const auto* recorded = std::get_if<RecordedLoop>(&plan.loop)) {
     if (std::cmp_greater_equal(recorded->arrivals.size(), plan.requests)) return {};
@@ -43,9 +45,9 @@ Result<void> check_loop(const LoadPlan& plan) {
   if (!is_positive(open.requests_per_second) || open.requests_per_second > 1e6) {
     return fail(Code::usage, "a rate of {} requests a second", open.requests_per_second);
   }
-  if (!at_once(open.most_at_once)) {
-    return fail(Code::usage, "{} requests at once: 1 to {} can be had", open.most_at_once,
-                k_most_at_once);
+  if (!at_once(open.max_concurrent)) {
+    return fail(Code::usage, "{} requests at once: 1 to {} can be had", open.max_concurrent,
+                k_max_concurrent_requests);
   }
   return {};
 }
@@ -77,10 +79,10 @@ Result<void> check(const LoadPlan& plan) {
     }
     return fail(Code::usage, "a prompt that waits for one behind it");
   }
-  if (plan.requests < 1 || plan.requests > k_most_requests || plan.warm_up < 0 ||
-      plan.warm_up > k_most_requests) {
+  if (plan.requests < 1 || plan.requests > k_max_requests || plan.warm_up < 0 ||
+      plan.warm_up > k_max_requests) {
     return fail(Code::usage, "{} requests after {} to warm up: 1 to {} can be sent", plan.requests,
-                plan.warm_up, k_most_requests);
+                plan.warm_up, k_max_requests);
   }
   const LoadLimits& limits = plan.limits;
   for (const double seconds :
@@ -126,12 +128,12 @@ class ClosedSchedule final : public Schedule {
 
 class OpenSchedule final : public Schedule {
  public:
-  OpenSchedule(std::vector<double> arrivals, std::int64_t most_at_once, double start)
+  OpenSchedule(std::vector<double> arrivals, std::int64_t max_concurrent, double start)
       : arrivals_(std::move(arrivals)),
-        most_(static_cast<std::size_t>(most_at_once)),
+        max_running_(static_cast<std::size_t>(max_concurrent)),
         start_(start) {}
   std::optional<double> next_start(std::size_t running) const override {
-    if (running >= most_ || sent_ == arrivals_.size()) return std::nullopt;
+    if (running >= max_running_ || sent_ == arrivals_.size()) return std::nullopt;
     return start_ + arrivals_[sent_];
   }
   void take_next() override { ++sent_; }
@@ -139,7 +141,7 @@ class OpenSchedule final : public Schedule {
 
  private:
   std::vector<double> arrivals_;
-  std::size_t most_;
+  std::size_t max_running_;
   double start_;
   std::size_t sent_ = 0;
 };
@@ -173,14 +175,14 @@ class Driver {
     } else if (const auto* burst = std::get_if<HeldBurst>(&plan_.loop)) {
       load_.not_sent = run_held(*burst->queue);
     } else if (const auto* recorded = std::get_if<RecordedLoop>(&plan_.loop)) {
-      OpenSchedule schedule(recorded->arrivals, k_most_at_once, start);
+      OpenSchedule schedule(recorded->arrivals, k_max_concurrent_requests, start);
       load_.not_sent = run(schedule, plan_.requests, /*warm_up=*/false);
     } else {
       const auto& open = std::get<OpenLoop>(plan_.loop);
       OpenSchedule schedule(
           stats::poisson_arrivals(open.requests_per_second,
                                   static_cast<std::size_t>(plan_.requests), open.seed),
-          open.most_at_once, start);
+          open.max_concurrent, start);
       load_.not_sent = run(schedule, plan_.requests, /*warm_up=*/false);
     }
     return std::move(load_);
@@ -255,7 +257,7 @@ class Driver {
     begun.prompt = plan_.prompts[prompt_index].name;
     begun.asked_tokens = plan_.prompts[prompt_index].max_tokens;
     begun.warm_up = warm_up;
-    begun.intended = intended - zero_;
+    begun.scheduled = intended - zero_;
     begun.sent = clock_.steady() - zero_;
     RunningRequest running;
     running.request = std::make_unique<Request>(api_, limits_, zero_, std::move(begun));
@@ -372,7 +374,7 @@ class Driver {
              (warm_up || !plan_.send_seconds || clock_.steady() < begun + *plan_.send_seconds);
     };
     while (check_stop(schedule) && (may_send() || !running_.empty())) {
-      for (int burst = 0; burst < k_longest_burst && may_send(); ++burst) {
+      for (int burst = 0; burst < k_max_burst_requests && may_send(); ++burst) {
         const auto due = schedule.next_start(running_.size());
         if (!due || *due > clock_.steady()) break;
         const auto prompt = next_prompt(sent, warm_up);

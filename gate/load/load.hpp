@@ -38,7 +38,7 @@ struct OpenLoop {
   double requests_per_second = 1;
   std::uint64_t seed = 1;  // for the arrivals
   // More than this are not sent at once: later ones wait, and their latency tells.
-  std::int64_t most_at_once = 1024;
+  std::int64_t max_concurrent = 1024;
 };
 
 // Holds a server back until all requests are queued, so that its batches do not depend on when each

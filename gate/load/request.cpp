@@ -14,7 +14,7 @@ using profile::ServedFault;
 using StreamResult = sys::StreamEnd::What;
 
 constexpr std::size_t k_longest_detail = 400;
-constexpr std::size_t k_most_refusal_bytes = 64 << 10;
+constexpr std::size_t k_max_refusal_bytes = 64 << 10;
 // Time limits for the body of an error answer, and for HTTP's end after the API's.
 constexpr double k_refusal_seconds = 5;
 constexpr double k_end_seconds = 1;
@@ -108,8 +108,8 @@ bool Request::refuse(ServedFault fault, int status) {
 bool Request::bytes(double at, std::string_view chunk) {
   if (over_) return false;
   if (stage_ == Stage::refusing) {
-    refusal_.append(chunk.substr(0, k_most_refusal_bytes - refusal_.size()));
-    if (refusal_.size() < k_most_refusal_bytes) return true;
+    refusal_.append(chunk.substr(0, k_max_refusal_bytes - refusal_.size()));
+    if (refusal_.size() < k_max_refusal_bytes) return true;
     fail(at, refused_as_, adapters::serving::error_answer_text(refusal_), refused_status_);
     return false;
   }

@@ -66,10 +66,10 @@ class Cursor {
     return ok() ? static_cast<GgufType>(number) : GgufType::u8;
   }
 
-  std::string_view text(std::uint64_t most, std::string_view what) {
+  std::string_view text(std::uint64_t max_bytes, std::string_view what) {
     const auto length = word<std::uint64_t>();
-    if (ok() && length > most) {
-      complain("a {} of {} bytes (at most {} are allowed)", what, length, most);
+    if (ok() && length > max_bytes) {
+      complain("a {} of {} bytes (at most {} are allowed)", what, length, max_bytes);
     }
     return take(length);
   }
@@ -260,7 +260,7 @@ namespace {
 Result<std::uint64_t> data_bytes(const GgufTensor& tensor) {
   WEIR_TRY(const TensorTypeInfo* info, find_type_info(tensor));
   return tensor_bytes(*info, tensor.dims)
-      .map_error(in_context("tensor " + text::printable(tensor.name)));
+      .map_error(with_prefix("tensor " + text::printable(tensor.name)));
 }
 
 }  // namespace

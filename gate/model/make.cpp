@@ -121,7 +121,7 @@ Result<void> check_options(const ModelOptions& options) {
   }
   const struct {
     std::string_view name;
-    std::uint32_t size, least, most;
+    std::uint32_t size, min_size, max_size;
   } sizes[] = {{"embedding", options.embedding, 1, k_max_size},
                {"feed-forward", options.feed_forward, 1, k_max_size},
                {"heads", options.heads, 1, k_max_size},
@@ -130,9 +130,10 @@ Result<void> check_options(const ModelOptions& options) {
                {"context", options.context, 1, k_max_size},
                {"layers", options.layers, 1, k_max_layers},
                {"vocab", options.vocab, k_min_vocab, k_max_size}};
-  for (const auto& [name, size, least, most] : sizes) {
-    if (size < least || size > most) {
-      return fail(Code::usage, "{} is {}: it must lie between {} and {}", name, size, least, most);
+  for (const auto& [name, size, min_size, max_size] : sizes) {
+    if (size < min_size || size > max_size) {
+      return fail(Code::usage, "{} is {}: it must lie between {} and {}", name, size, min_size,
+                  max_size);
     }
   }
   if (options.heads % options.kv_heads != 0) {

@@ -89,17 +89,18 @@ const TensorTypeInfo& tensor_type_info(TensorType type) {
 
 Result<std::uint64_t> tensor_bytes(const TensorTypeInfo& info,
                                    std::span<const std::uint64_t> dims) {
-  constexpr std::uint64_t k_most = std::numeric_limits<std::int64_t>::max();
+  constexpr std::uint64_t k_max_bytes = std::numeric_limits<std::int64_t>::max();
   const std::uint64_t row = dims.empty() ? 1 : dims.front();
   if (row % info.block_values != 0) {
     return fail(Code::data, "a row of {} values is not a whole number of {} blocks of {}", row,
                 info.name, info.block_values);
   }
   std::uint64_t bytes = row / info.block_values;
-  if (bytes > k_most / info.block_bytes) return fail(Code::data, "a row of {} is too long", row);
+  if (bytes > k_max_bytes / info.block_bytes)
+    return fail(Code::data, "a row of {} is too long", row);
   bytes *= info.block_bytes;
   for (std::size_t i = 1; i < dims.size(); ++i) {
-    if (dims[i] != 0 && bytes > k_most / dims[i]) {
+    if (dims[i] != 0 && bytes > k_max_bytes / dims[i]) {
       return fail(Code::data, "a tensor of {} dimensions is too large", dims.size());
     }
     bytes *= dims[i];

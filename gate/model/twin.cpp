@@ -153,10 +153,12 @@ std::optional<Candidate> search_sizes(const GgufHeader& base, const TwinSizes& s
                                       std::vector<std::string>& warnings) {
   std::optional<Candidate> best;
   unsigned best_halvings = 0;
-  const std::uint64_t most = std::clamp<std::uint64_t>(largest(sizes.kv_heads), 1, k_max_kv_heads);
+  const std::uint64_t max_kv_heads =
+      std::clamp<std::uint64_t>(largest(sizes.kv_heads), 1, k_max_kv_heads);
   for (unsigned halvings = 0; halvings <= k_max_halvings; ++halvings) {
     int attempts = 0;
-    for (std::uint64_t kv_heads = 1; kv_heads <= most && attempts < k_max_attempts; ++kv_heads) {
+    for (std::uint64_t kv_heads = 1; kv_heads <= max_kv_heads && attempts < k_max_attempts;
+         ++kv_heads) {
       const auto small = shrink(sizes, kv_heads, halvings);
       if (!small) continue;
       ++attempts;
@@ -216,10 +218,10 @@ std::optional<std::vector<bool>> choose_tokens(std::uint64_t vocab, std::uint64_
   const GgufValue* types = header.find("tokenizer.ggml.token_type");
   std::vector<std::uint64_t> kinds;
   if (types != nullptr) kinds = types->to_unsigned_list().value_or(std::vector<std::uint64_t>{});
-  const auto keep_kind = [&](std::uint64_t kind, std::uint64_t most) {
+  const auto keep_kind = [&](std::uint64_t kind, std::uint64_t max_kept) {
     for (std::uint64_t id = 0; id < std::min<std::uint64_t>(kinds.size(), vocab); ++id) {
-      if (kinds[id] == kind && most > 0) {
-        --most;
+      if (kinds[id] == kind && max_kept > 0) {
+        --max_kept;
         keep(id);
       }
     }
@@ -329,9 +331,9 @@ Result<Twin> shrink_model(const GgufHeader& source, const TwinOptions& options) 
     return fail(Code::data, "the smallest twin found has {} bytes: not made", candidate->bytes);
   }
   twin.header = std::move(candidate->header);
-  constexpr std::size_t k_most_notes = 20;
+  constexpr std::size_t k_max_notes = 20;
   for (const std::string& note : candidate->unknown) {
-    if (twin.warnings.size() < k_most_notes) twin.warnings.push_back(text::printable(note));
+    if (twin.warnings.size() < k_max_notes) twin.warnings.push_back(text::printable(note));
   }
   return twin;
 }

@@ -9,7 +9,7 @@
 namespace weir::model {
 namespace {
 
-constexpr std::uint64_t k_most_source_layers = 4096;
+constexpr std::uint64_t k_max_source_layers = 4096;
 constexpr std::uint64_t k_max_vocab = std::uint64_t{1} << 24;
 // The largest block of any quantization and a multiple of every tile that kernels work in.
 constexpr std::uint64_t k_tile = 256;
@@ -226,13 +226,13 @@ std::optional<std::uint64_t> layer_index(std::string_view tensor_name) {
 }
 
 Result<TwinSizes> read_sizes(const GgufHeader& source) {
-  constexpr std::uint64_t k_largest = std::uint64_t{1} << 28;  // products of two stay in range
+  constexpr std::uint64_t k_max_size = std::uint64_t{1} << 28;  // products of two stay in range
   TwinSizes s;
   for (const auto& [key, size] : k_sizes) {
     s.*size = source.own_number(key).value_or(s.*size);
-    if (s.*size > k_largest) return fail(Code::data, "{}: {} is absurd", key, s.*size);
+    if (s.*size > k_max_size) return fail(Code::data, "{}: {} is absurd", key, s.*size);
   }
-  if (s.embedding == 0 || s.layers == 0 || s.layers > k_most_source_layers) {
+  if (s.embedding == 0 || s.layers == 0 || s.layers > k_max_source_layers) {
     return fail(Code::data,
                 "not a language model with sizes to shrink: embedding_length {}, block_count {} "
                 "(architecture \"{}\")",
@@ -250,7 +250,7 @@ Result<TwinSizes> read_sizes(const GgufHeader& source) {
       }
       (s.*list).resize(s.layers);
     }
-    if (largest(s.*list) > k_largest) return fail(Code::data, "{}: absurd", key);
+    if (largest(s.*list) > k_max_size) return fail(Code::data, "{}: absurd", key);
   }
   if (s.kv_heads.empty()) s.kv_heads = s.heads;
   const std::uint64_t heads = largest(s.heads);

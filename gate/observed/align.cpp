@@ -109,11 +109,11 @@ std::vector<std::size_t> count_choices(std::string_view kernel, std::span<const 
   return out;
 }
 
-constexpr std::uint32_t k_far = std::numeric_limits<std::uint32_t>::max() / 2;
+constexpr std::uint32_t k_not_reached = std::numeric_limits<std::uint32_t>::max() / 2;
 
 // A step of the cheapest way to match the rest, from a kernel and a node on.
 struct Step {
-  std::uint32_t cost = k_far;
+  std::uint32_t cost = k_not_reached;
   std::int32_t nodes = -1;  // the kernel computes so many; 0: it is part of an op, or left over
   bool skips_node = false;  // this node is left over
 };
@@ -206,10 +206,10 @@ Aligned align_sequences(const std::vector<std::string>& kernels,
   out.nodes.assign(kernels.size(), -1);
   out.counts.assign(kernels.size(), 0);
   // Beyond this the table would not fit in memory; no graph of one token is near it.
-  constexpr std::size_t k_most_steps = std::size_t{1} << 26;
-  if ((kernels.size() + 1) > k_most_steps / (ops.size() + 1)) {
-    for (std::size_t i = 0; i < kernels.size(); ++i) out.kernels_left.push_back(i);
-    for (std::size_t j = 0; j < ops.size(); ++j) out.nodes_left.push_back(j);
+  constexpr std::size_t k_max_steps = std::size_t{1} << 26;
+  if ((kernels.size() + 1) > k_max_steps / (ops.size() + 1)) {
+    for (std::size_t i = 0; i < kernels.size(); ++i) out.unmatched_kernels.push_back(i);
+    for (std::size_t j = 0; j < ops.size(); ++j) out.unmatched_nodes.push_back(j);
     return out;
   }
   const MatchTable table(kernels, ops);
@@ -220,14 +220,14 @@ Aligned align_sequences(const std::vector<std::string>& kernels,
   while (i < kernels.size() || j < ops.size()) {
     const Step& step = table.step(i, j);
     if (step.skips_node) {
-      out.nodes_left.push_back(j);
+      out.unmatched_nodes.push_back(j);
       ++j;
       continue;
     }
     if (step.nodes == 0) {
       const Rule* rule = find_rule(kernels[i]);
       if (rule == nullptr || !rule->part) {
-        out.kernels_left.push_back(i);
+        out.unmatched_kernels.push_back(i);
       } else if (kernels[i].find("reduce") != std::string::npos && last_node >= 0) {
         out.ops[i] = last;
         out.nodes[i] = last_node;
@@ -250,18 +250,18 @@ Aligned align_sequences(const std::vector<std::string>& kernels,
     ++i;
     j += count;
   }
-  out.kernels_left.insert(out.kernels_left.end(), waiting.begin(), waiting.end());
+  out.unmatched_kernels.insert(out.unmatched_kernels.end(), waiting.begin(), waiting.end());
   return out;
 }
 
 namespace {
 
-constexpr std::size_t k_most_listed = 12;
+constexpr std::size_t k_max_listed = 12;
 
 // Lists a kernel or node that is left over, each once.
 void add_left_over(std::set<std::string>& listed, std::string text, Alignment& alignment) {
   if (!listed.insert(text).second) return;
-  if (alignment.left_over.size() < k_most_listed) alignment.left_over.push_back(std::move(text));
+  if (alignment.left_over.size() < k_max_listed) alignment.left_over.push_back(std::move(text));
 }
 
 // The dispatches that one computation of a graph sent, in order.
@@ -317,12 +317,12 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
     ++alignment.graphs;
     alignment.dispatches += commands.size();
     alignment.nodes += nodes.size();
-    alignment.dispatches_left += aligned.kernels_left.size();
-    alignment.nodes_left += aligned.nodes_left.size();
-    for (const std::size_t i : aligned.kernels_left) {
+    alignment.unmatched_dispatches += aligned.unmatched_kernels.size();
+    alignment.unmatched_nodes += aligned.unmatched_nodes.size();
+    for (const std::size_t i : aligned.unmatched_kernels) {
       add_left_over(listed, fmt::format("graph {}: kernel {}", run.graph, kernels[i]), alignment);
     }
-    for (const std::size_t j : aligned.nodes_left) {
+    for (const std::size_t j : aligned.unmatched_nodes) {
       add_left_over(listed, fmt::format("graph {}: {} {}", run.graph, ops[j], nodes[j]->name),
                     alignment);
     }
@@ -384,10 +384,10 @@ void copy_marks(const std::vector<Dispatch>& marks, const std::vector<Dispatch>&
     return dispatch < probed.size() && mark < marks.size() &&
            (!same_names || probed[dispatch].command->name == marks[mark].command->name);
   };
-  constexpr std::size_t k_most_left_out = 256;  // by either list, in one place
+  constexpr std::size_t k_max_left_out = 256;  // by either list, in one place
   for (std::size_t i = 0, j = 0; i < probed.size() && j < marks.size();) {
     std::size_t left_out = 0;
-    while (left_out < k_most_left_out && !matches(i + left_out, j) && !matches(i, j + left_out)) {
+    while (left_out < k_max_left_out && !matches(i + left_out, j) && !matches(i, j + left_out)) {
       ++left_out;
     }
     // If either list may have left something out, the shorter one did.

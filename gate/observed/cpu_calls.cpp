@@ -29,7 +29,7 @@ void subtract_nested(std::vector<ThreadCall>& calls) {
            (around.back()->thread != call.thread || around.back()->call.end < call.call.end)) {
       around.pop_back();
     }
-    if (!around.empty()) around.back()->row->own_seconds -= call.call.length();
+    if (!around.empty()) around.back()->row->seconds_without_nested -= call.call.length();
     around.push_back(&call);
   }
 }
@@ -47,9 +47,9 @@ std::vector<CpuCall> cpu_calls(const Timeline& timeline) {
     if (is_new) row = {std::move(name), category, 0, 0, 0, 0, call.length(), call.length(), 0};
     ++row.calls;
     row.seconds += call.length();
-    row.own_seconds += call.length();
-    row.least = std::min(row.least, call.length());
-    row.most = std::max(row.most, call.length());
+    row.seconds_without_nested += call.length();
+    row.min_seconds = std::min(row.min_seconds, call.length());
+    row.max_seconds = std::max(row.max_seconds, call.length());
     calls.push_back({item.thread, call, &row});
     return row;
   };

@@ -13,18 +13,18 @@ constexpr auto k_phases = names_in_order<Phase>("unknown", "load", "prefill", "d
 
 // A count, at least 0; `T` may be optional.
 template <class T>
-Within<T> count(T& value) {
+Within<T> as_count(T& value) {
   return {value, 0, INT64_MAX, "is below 0"};
 }
 
 // An index of a step. Steps may come later, so fields() checks at the end that it exists.
-Within<std::optional<std::size_t>> index(std::optional<std::size_t>& value) {
+Within<std::optional<std::size_t>> as_index(std::optional<std::size_t>& value) {
   return {value, 0, INT64_MAX, "leads nowhere"};
 }
 
-unit::MetricField metric(unit::Metric& value) { return {value, "\"metric\" is no metric"}; }
+unit::MetricField as_metric(unit::Metric& value) { return {value, "\"metric\" is no metric"}; }
 
-Named<Phase> phase(Phase& value) { return {value, k_phases, "\"phase\" is none of weir's"}; }
+Named<Phase> as_phase(Phase& value) { return {value, k_phases, "\"phase\" is none of weir's"}; }
 
 // Points of a counter: each is its value alone, or [time, value].
 struct Points {
@@ -71,80 +71,80 @@ static void fields(Fields& io, ObservedOp& op) {
   io.optional("node", op.node);
   io.optional("buffer", op.buffer);
   io.optional("category", op.category);
-  io.optional("layer", count(op.layer));
-  io.optional("phase", phase(op.phase));
-  io.optional("step", index(op.step));
-  io.optional("calls", count(op.calls));
-  io.optional("seconds", ShortNumber{op.seconds});
-  io.optional("least", ShortNumber{op.least});
-  io.optional("most", ShortNumber{op.most});
-  io.optional("own_seconds", ShortNumber{op.own_seconds});
-  io.optional("flops", ShortNumber{op.flops});
-  io.optional("bytes", ShortNumber{op.bytes});
-  io.optional("peak_seconds", ShortNumber{op.peak_seconds});
-  io.optional("covers_others", op.covers_others);
+  io.optional("layer", as_count(op.layer));
+  io.optional("phase", as_phase(op.phase));
+  io.optional("step", as_index(op.step));
+  io.optional("calls", as_count(op.calls));
+  io.optional("seconds", RoundedNumber{op.seconds});
+  io.optional("least", RoundedNumber{op.min_seconds});
+  io.optional("most", RoundedNumber{op.max_seconds});
+  io.optional("own_seconds", RoundedNumber{op.seconds_without_nested});
+  io.optional("flops", RoundedNumber{op.flops});
+  io.optional("bytes", RoundedNumber{op.bytes});
+  io.optional("peak_seconds", RoundedNumber{op.seconds_at_peak});
+  io.optional("covers_others", op.includes_other_rows);
 }
 
 static void fields(Fields& io, ObservedStep& step) {
   io.optional("label", step.label);
-  io.optional("phase", phase(step.phase));
-  io.optional("tokens", count(step.tokens));
-  io.optional("seconds", ShortNumber{step.seconds});
-  io.optional("labels_left_out", count(step.labels_left_out));
+  io.optional("phase", as_phase(step.phase));
+  io.optional("tokens", as_count(step.tokens));
+  io.optional("seconds", RoundedNumber{step.seconds});
+  io.optional("labels_left_out", as_count(step.labels_left_out));
 }
 
 static void fields(Fields& io, ObservedBuffer& buffer) {
   io.optional("label", buffer.label);
-  io.always("buffers", count(buffer.buffers));
-  io.optional("step", index(buffer.step));
-  io.optional("dispatches", count(buffer.dispatches));
-  io.optional("barriers", count(buffer.barriers));
-  io.optional("syncs", count(buffer.syncs));
-  io.optional("seconds", ShortNumber{buffer.seconds});
-  io.optional("least", ShortNumber{buffer.least});
-  io.optional("most", ShortNumber{buffer.most});
+  io.always("buffers", as_count(buffer.buffers));
+  io.optional("step", as_index(buffer.step));
+  io.optional("dispatches", as_count(buffer.dispatches));
+  io.optional("barriers", as_count(buffer.barriers));
+  io.optional("syncs", as_count(buffer.syncs));
+  io.optional("seconds", RoundedNumber{buffer.seconds});
+  io.optional("least", RoundedNumber{buffer.min_seconds});
+  io.optional("most", RoundedNumber{buffer.max_seconds});
 }
 
 static void fields(Fields& io, ObservedCount& counted) {
-  io("metric", metric(counted.metric));
+  io("metric", as_metric(counted.metric));
   io.always("values", counted.values);
 }
 
 static void fields(Fields& io, ObservedTiming& timing) {
-  io("metric", metric(timing.metric));
+  io("metric", as_metric(timing.metric));
   io.optional("samples", timing.samples);
-  io.optional("mean", ShortNumber{timing.mean});
-  io.optional("stddev", ShortNumber{timing.stddev});
+  io.optional("mean", RoundedNumber{timing.mean});
+  io.optional("stddev", RoundedNumber{timing.stddev});
 }
 
 static void fields(Fields& io, ObservedLatency& latency) {
-  io("metric", metric(latency.metric));
+  io("metric", as_metric(latency.metric));
   io("figure", latency.figure);
-  io.optional("percentile", ShortNumber{latency.percentile});
-  io("seconds", ShortNumber{latency.seconds});
+  io.optional("percentile", RoundedNumber{latency.percentile});
+  io("seconds", RoundedNumber{latency.seconds});
   io.optional("at_most", latency.at_most);
 }
 
 static void fields(Fields& io, ObservedCase& entry) {
   io.optional("name", entry.name);
   io.optional("facts", entry.facts);
-  io.optional("prompt_tokens", count(entry.prompt_tokens));
-  io.optional("generated_tokens", count(entry.generated_tokens));
-  io.optional("depth", count(entry.depth));
+  io.optional("prompt_tokens", as_count(entry.prompt_tokens));
+  io.optional("generated_tokens", as_count(entry.generated_tokens));
+  io.optional("depth", as_count(entry.depth));
   io.optional("timings", entry.timings, ".timings[]");
   io.optional("error", entry.error);
 }
 
 static void fields(Fields& io, ObservedSplit::Input& input) {
   io.always("name", input.name);
-  io.always("bytes", count(input.bytes));
+  io.always("bytes", as_count(input.bytes));
 }
 
 static void fields(Fields& io, ObservedSplit& split) {
-  io.always("graph", count(split.graph));
-  io.always("number", count(split.number));
+  io.always("graph", as_count(split.graph));
+  io.always("number", as_count(split.number));
   io.optional("backend", split.backend);
-  io.optional("ops", count(split.ops));
+  io.optional("ops", as_count(split.ops));
   io.optional("inputs", split.inputs, " inputs[]");
 }
 
@@ -158,14 +158,14 @@ static void fields(Fields& io, ObservedCounter& counter) {
 static void fields(Fields& io, ObservedTrack& track) {
   io.optional("process", track.process);
   io.optional("name", track.name);
-  io.always("events", count(track.events));
-  io.always("seconds", ShortNumber{track.seconds});
+  io.always("events", as_count(track.events));
+  io.always("seconds", RoundedNumber{track.seconds});
 }
 
 static void fields(Fields& io, ObservedParts& parts) {
   io.optional("kind", parts.kind);
-  io.always("read", count(parts.read));
-  io.always("unread", count(parts.unread));
+  io.always("read", as_count(parts.read));
+  io.always("unread", as_count(parts.unread));
   io.optional("reasons", parts.reasons);
 }
 
@@ -187,7 +187,7 @@ void fields(Fields& io, Observed& observed) {
   io.optional("steps", observed.steps, " steps[]");
   io.optional("ops", observed.ops, " ops[]");
   io.optional("cpu_calls", observed.cpu_calls, " cpu_calls[]");
-  io.optional("profiled_tokens", count(observed.profiled_tokens));
+  io.optional("profiled_tokens", as_count(observed.profiled_tokens));
   io.optional("buffers", observed.buffers, " buffers[]");
   io.optional("counts", observed.counts, " counts[]");
   io.optional("timings", observed.timings, ".timings[]");
@@ -197,9 +197,9 @@ void fields(Fields& io, Observed& observed) {
   io.optional("splits", observed.splits, " splits[]");
   io.optional("counters", observed.counters, " counters[]");
   io.optional("tracks", observed.tracks, " tracks[]");
-  io.optional("prompt_tokens", count(observed.prompt_tokens));
-  io.optional("cached_tokens", count(observed.cached_tokens));
-  io.optional("generated_tokens", count(observed.generated_tokens));
+  io.optional("prompt_tokens", as_count(observed.prompt_tokens));
+  io.optional("cached_tokens", as_count(observed.cached_tokens));
+  io.optional("generated_tokens", as_count(observed.generated_tokens));
   io.optional("errors", observed.errors);
   io.optional("parts", observed.parts, " parts[]");
   io.optional("truncated", observed.truncated);

@@ -60,11 +60,11 @@ struct ObservedOp {
   Phase phase = Phase::unknown;
   std::optional<std::size_t> step;  // index into Observed::steps
   std::optional<std::int64_t> calls;
-  std::optional<double> seconds, least, most;
-  std::optional<double> own_seconds;   // without the calls nested in it
-  std::optional<double> flops, bytes;  // per call, as the document says or the shape gives
-  std::optional<double> peak_seconds;  // for all calls, at the measured peak of their backend
-  bool covers_others = false;          // its time is that of other rows too: not to be summed
+  std::optional<double> seconds, min_seconds, max_seconds;
+  std::optional<double> seconds_without_nested;  // without the calls nested in it
+  std::optional<double> flops, bytes;     // per call, as the document says or the shape gives
+  std::optional<double> seconds_at_peak;  // for all calls, at the measured peak of their backend
+  bool includes_other_rows = false;       // its time is that of other rows too: not to be summed
 
   friend bool operator==(const ObservedOp&, const ObservedOp&) = default;
 };
@@ -86,7 +86,7 @@ struct ObservedBuffer {
   std::int64_t buffers = 1;
   std::optional<std::size_t> step;
   std::optional<std::int64_t> dispatches, barriers, syncs;
-  std::optional<double> seconds, least, most;  // for all together; for one
+  std::optional<double> seconds, min_seconds, max_seconds;  // for all together; for one
 
   friend bool operator==(const ObservedBuffer&, const ObservedBuffer&) = default;
 };
@@ -246,7 +246,7 @@ struct ObservedMoments {
     std::uint16_t track = 0;    // index into tracks
     bool async = false;         // overlaps others of its track
   };
-  static constexpr std::size_t k_most_spans = 4'000'000;  // 96 MB
+  static constexpr std::size_t k_max_spans = 4'000'000;  // 96 MB
 
   // Seconds on the document's clock. With a clock that counts from 1970, a number has no room for
   // times below a microsecond.
@@ -257,7 +257,7 @@ struct ObservedMoments {
   std::size_t left_out = 0;  // spans beyond the most
 
   void add(const Span& span) {
-    if (spans.size() < k_most_spans) {
+    if (spans.size() < k_max_spans) {
       spans.push_back(span);
     } else {
       ++left_out;

@@ -60,8 +60,8 @@ inline void add_piece(WorkTime& row, const Piece& piece, std::uint64_t calls) {
   for (const Command* command : piece.commands) row.bytes += command->bytes;
   if (!piece.time) return;
   const double each = piece.time->length() / static_cast<double>(calls);
-  row.least = row.timed == 0 ? each : std::min(row.least, each);
-  row.most = row.timed == 0 ? each : std::max(row.most, each);
+  row.min_seconds = row.timed == 0 ? each : std::min(row.min_seconds, each);
+  row.max_seconds = row.timed == 0 ? each : std::max(row.max_seconds, each);
   row.timed += calls;
   row.seconds += piece.time->length();
 }
@@ -92,7 +92,7 @@ inline Phase graph_phase(const Process& process, std::uint32_t graph) {
 }
 
 inline bool ran_by_node(const Process& process) {
-  return std::ranges::any_of(process.graph_runs, &GraphRun::by_node);
+  return std::ranges::any_of(process.graph_runs, &GraphRun::node_by_node);
 }
 
 // The computation of a graph that sent a piece; null if it is not known.
@@ -126,7 +126,7 @@ void visit_counted_pieces(const Process& process, const Visit& visit) {
   const bool cut = ran_by_node(process);
   visit_pieces(process, [&](const Piece& piece) {
     const GraphRun* run = find_graph_run(process, piece);
-    if (!cut || run == nullptr || run->by_node) visit(piece);
+    if (!cut || run == nullptr || run->node_by_node) visit(piece);
   });
 }
 

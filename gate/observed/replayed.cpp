@@ -21,8 +21,8 @@ ObservedOp make_row(const profile::ReplayStep& step, const profile::ReplayNode& 
   op.step = 0;
   op.calls = node.count;
   op.seconds = *times.median * static_cast<double>(node.count);
-  op.least = times.least;
-  op.most = times.most;
+  op.min_seconds = times.min_seconds;
+  op.max_seconds = times.max_seconds;
   fill_from_shape(op);
   return op;
 }

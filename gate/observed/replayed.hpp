@@ -13,7 +13,7 @@ namespace weir::observed {
 
 // The result for one node of the step; times are per call.
 struct ReplayedNode {
-  std::optional<double> median, least, most;
+  std::optional<double> median, min_seconds, max_seconds;
   std::int64_t runs = 0;    // runs of a graph
   std::int64_t copies = 0;  // copies of the node in that graph
   std::string left_out;     // why it has no times; "" if it has

@@ -93,7 +93,7 @@ std::optional<Busy> busy(const Timeline& timeline) {
   struct Work {
     double seconds = 0, first = std::numeric_limits<double>::infinity();
   };
-  std::optional<Busy> most;
+  std::optional<Busy> busiest;
   for (const Process& process : timeline.processes) {
     std::map<std::uint32_t, Work> queues;
     const auto add = [&](std::uint32_t queue, double sent, const std::optional<Interval>& device) {
@@ -111,10 +111,11 @@ std::optional<Busy> busy(const Timeline& timeline) {
     const double end = last_call_end(process);
     for (const auto& [queue, work] : queues) {
       if (work.seconds <= 0 || end <= work.first) continue;
-      if (!most || work.seconds > most->device) most = Busy{work.seconds, end - work.first};
+      if (!busiest || work.seconds > busiest->device)
+        busiest = Busy{work.seconds, end - work.first};
     }
   }
-  return most;
+  return busiest;
 }
 
 std::optional<RecordingCost> recording_cost(const Timeline& timeline) {
@@ -145,11 +146,12 @@ Coverage coverage(const Timeline& timeline) {
   return result;
 }
 
-std::optional<double> ByNode::cost() const {
-  constexpr std::uint64_t k_least = 5;  // graphs of either sort: fewer are noise
-  if (!each_undivided || *each_undivided <= 0 || graphs < k_least || undivided < k_least)
+std::optional<double> NodeByNodeTiming::cost() const {
+  constexpr std::uint64_t k_min_graphs = 5;  // graphs of either sort: fewer are noise
+  if (!whole_graph_seconds || *whole_graph_seconds <= 0 || graphs < k_min_graphs ||
+      whole_graphs < k_min_graphs)
     return std::nullopt;
-  return each / *each_undivided - 1;
+  return each / *whole_graph_seconds - 1;
 }
 
 namespace {
@@ -157,7 +159,7 @@ namespace {
 // Times of graphs of one kind, and the shares of ops and transfers in them.
 struct GraphLengths {
   std::vector<double> each, ops, transfers;  // graphs that ran node by node
-  std::vector<double> undivided;
+  std::vector<double> whole_graphs;
 };
 
 // Collects the times of a process's graphs, by graph.
@@ -179,12 +181,12 @@ std::map<std::uint32_t, GraphLengths> collect_lengths(const Process& process) {
     const GraphRun& run = process.graph_runs[i];
     const double length = run.call.length();
     GraphLengths& kind = out[run.graph];
-    if (run.by_node) {
+    if (run.node_by_node) {
       kind.each.push_back(length);
     } else {
-      kind.undivided.push_back(length);
+      kind.whole_graphs.push_back(length);
     }
-    if (!run.by_node || length <= 0) continue;
+    if (!run.node_by_node || length <= 0) continue;
     kind.ops.push_back(ops[i] / length);
     kind.transfers.push_back(transfers[i] / length);
   }
@@ -195,24 +197,24 @@ std::map<std::uint32_t, GraphLengths> collect_lengths(const Process& process) {
 
 // Compares graphs that ran node by node with those that were left whole. Medians are for the most
 // frequent kind.
-std::optional<ByNode> by_node(const Timeline& timeline) {
-  ByNode out;
-  std::size_t most = 0;
+std::optional<NodeByNodeTiming> node_by_node(const Timeline& timeline) {
+  NodeByNodeTiming out;
+  std::size_t max_ops = 0;
   for (const Process& process : timeline.processes) {
     if (!ran_by_node(process)) continue;
     for (const auto& [graph, kind] : collect_lengths(process)) {
       out.graphs += kind.each.size();
-      out.undivided += kind.undivided.size();
-      if (kind.ops.size() <= most) continue;
-      most = kind.ops.size();
+      out.whole_graphs += kind.whole_graphs.size();
+      if (kind.ops.size() <= max_ops) continue;
+      max_ops = kind.ops.size();
       out.rows = graph < process.graphs.size() ? process.graphs[graph].rows : 0;
       out.each = stats::median(kind.each).value_or(0);
       out.ops = stats::median(kind.ops).value_or(0);
       out.transfers = stats::median(kind.transfers).value_or(0);
-      out.each_undivided = stats::median(kind.undivided);
+      out.whole_graph_seconds = stats::median(kind.whole_graphs);
     }
   }
-  if (most == 0) return std::nullopt;
+  if (max_ops == 0) return std::nullopt;
   return out;
 }
 

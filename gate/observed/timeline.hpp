@@ -97,7 +97,7 @@ struct GraphRun {
   Interval call;
   // It was computed node by node to time each of them (op_scopes). The time is for all of it, and
   // so are then the times of the process's other runs.
-  bool by_node = false;
+  bool node_by_node = false;
   bool from_marks = false;  // made from the engine's own marks: all since the one before
 };
 
@@ -160,19 +160,19 @@ struct Process {
 
 // How the dispatches of a device match the nodes of the graphs that sent them (align.cpp).
 struct Alignment {
-  std::uint64_t graphs = 0;           // computed ones that sent dispatches
-  std::uint64_t dispatches = 0;       // dispatches of these graphs
-  std::uint64_t dispatches_left = 0;  // dispatches that belong to no node
-  std::uint64_t nodes = 0, nodes_left = 0;
+  std::uint64_t graphs = 0;                // computed ones that sent dispatches
+  std::uint64_t dispatches = 0;            // dispatches of these graphs
+  std::uint64_t unmatched_dispatches = 0;  // dispatches that belong to no node
+  std::uint64_t nodes = 0, unmatched_nodes = 0;
   std::vector<std::string> left_over;  // a few that are left, in words
 };
 
 struct Timeline {
   std::vector<Process> processes;
   std::optional<Alignment> alignment;
-  std::size_t unread = 0;   // event files that could not be read; a warning says why
-  bool serialized = false;  // the probe separated commands to time each alone
-  double recording = 0;     // processor seconds that recording took, about; 0: unknown
+  std::size_t unread = 0;              // event files that could not be read; a warning says why
+  bool dispatches_serialized = false;  // the probe separated commands to time each alone
+  double recording = 0;                // processor seconds that recording took, about; 0: unknown
   std::vector<std::string> warnings;
 };
 
@@ -184,7 +184,7 @@ struct WorkTime {
   std::uint64_t calls = 0;  // how often such a group was seen
   std::uint64_t timed = 0;  // timed calls
   double seconds = 0;       // for the timed ones together, as are the two below
-  double least = 0, most = 0;
+  double min_seconds = 0, max_seconds = 0;
   std::uint64_t bytes = 0;
 };
 
@@ -202,8 +202,8 @@ struct CpuCall {
   std::uint64_t syncs = 0;  // calls that were syncs
   std::uint64_t bytes = 0;  // for all together; 0: none, or unknown
   double seconds = 0;       // for all together
-  double least = 0, most = 0;
-  double own_seconds = 0;  // for all together, without calls within them
+  double min_seconds = 0, max_seconds = 0;
+  double seconds_without_nested = 0;  // for all together, without calls within them
 };
 // By name; calls that marks repeat are left out (repeated_queues()).
 [[nodiscard]] std::vector<CpuCall> cpu_calls(const Timeline& timeline);
@@ -241,17 +241,17 @@ struct RecordingCost {
 
 // Graphs that were computed node by node, compared with graphs of the same kind that were left
 // whole: for the kind that was computed most often.
-struct ByNode {
-  std::uint64_t graphs = 0, undivided = 0;  // graphs of any kind
-  std::uint64_t rows = 0;                   // from here on for that kind
+struct NodeByNodeTiming {
+  std::uint64_t graphs = 0, whole_graphs = 0;  // graphs of any kind
+  std::uint64_t rows = 0;                      // from here on for that kind
   // Medians: the time of a graph, and the shares of ops and of transfers in it (0.9).
   double each = 0, ops = 0, transfers = 0;
-  std::optional<double> each_undivided;  // absent if none was left whole
+  std::optional<double> whole_graph_seconds;  // absent if none was left whole
   // How much longer it takes node by node: 0.1 for a tenth. Nothing for fewer than five of a sort.
   [[nodiscard]] std::optional<double> cost() const;
 };
 // Nothing if no graph was computed node by node.
-[[nodiscard]] std::optional<ByNode> by_node(const Timeline& timeline);
+[[nodiscard]] std::optional<NodeByNodeTiming> node_by_node(const Timeline& timeline);
 
 // The work of a timeline as rows, for --by groups, comparisons and explanations. Pure.
 
@@ -284,9 +284,9 @@ struct Aligned {
   // and the first of its nodes, or -1.
   std::vector<std::string> ops;
   std::vector<std::int64_t> nodes;
-  std::vector<std::size_t> counts;        // number of nodes that it computes; 0 for parts of an op
-  std::vector<std::size_t> kernels_left;  // indices of kernels that belong to no node
-  std::vector<std::size_t> nodes_left;
+  std::vector<std::size_t> counts;  // number of nodes that it computes; 0 for parts of an op
+  std::vector<std::size_t> unmatched_kernels;  // indices of kernels that belong to no node
+  std::vector<std::size_t> unmatched_nodes;
 };
 
 [[nodiscard]] Aligned align_sequences(const std::vector<std::string>& kernels,

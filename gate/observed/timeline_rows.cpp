@@ -10,13 +10,13 @@ namespace weir::observed {
 namespace {
 
 // Adds `more` to a sum, which becomes absent once an addend is.
-void add(std::optional<double>& sum, const std::optional<double>& more) {
+void add_or_make_absent(std::optional<double>& sum, const std::optional<double>& more) {
   sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
 }
 
 // The flops of an op. An op that multiplies no matrices has 0; one that does, and whose shapes are
 // not known, has none.
-std::optional<double> known_flops(const ObservedOp& kind) {
+std::optional<double> flops_if_known(const ObservedOp& kind) {
   constexpr std::array k_products{"MUL_MAT", "OUT_PROD", "FLASH_ATTN", "CONV_", "IM2COL"};
   const bool product = kind.op.empty() || std::ranges::any_of(k_products, [&](const char* head) {
                          return kind.op.starts_with(head);
@@ -28,6 +28,7 @@ std::optional<double> known_flops(const ObservedOp& kind) {
 // the next are left out.
 void add_nodes(const Process& process, const std::vector<Node>& nodes, const Command& command,
                ObservedOp& into) {
+  constexpr double k_write_and_read = 2;
   std::uint32_t remaining = command.nodes;
   for (std::size_t i = command.first_node; remaining > 0 && i < nodes.size(); ++i) {
     if (nodes[i].on_cpu) continue;
@@ -37,10 +38,13 @@ void add_nodes(const Process& process, const std::vector<Node>& nodes, const Com
       return;
     }
     const ObservedOp& kind = process.op_kinds[*nodes[i].kind];
-    add(into.flops, known_flops(kind));
-    add(into.bytes, kind.bytes);
-    const auto between = remaining > 0 ? result_bytes(kind) : std::optional(0.0);
-    add(into.bytes, between ? std::optional(-2 * *between) : std::nullopt);
+    add_or_make_absent(into.flops, flops_if_known(kind));
+    add_or_make_absent(into.bytes, kind.bytes);
+    if (remaining == 0) continue;
+    // The next node of the command reads this result, so it is neither written nor read in memory.
+    const std::optional<double> result = result_bytes(kind);
+    add_or_make_absent(into.bytes,
+                       result ? std::optional(-k_write_and_read * *result) : std::nullopt);
   }
 }
 
@@ -80,7 +84,7 @@ ObservedOp describe_scope(const Process& process, const OpScope& scope) {
     if (scope.run) out.phase = graph_phase(process, process.graph_runs[*scope.run].graph);
   } else {
     if (scope.place->kind < process.op_kinds.size()) out = process.op_kinds[scope.place->kind];
-    out.flops = known_flops(out);
+    out.flops = flops_if_known(out);
     out.phase = graph_phase(process, scope.place->graph);
   }
   out.layer = scope.layer;
@@ -146,7 +150,7 @@ class WorkRows {
     const std::uint64_t calls = work_name(piece, By::kernel).calls;
     Row& row = find_or_add_row(describe_work(piece));
     add_piece(row.work, piece, calls);
-    if (own) row.of.own_seconds = row.of.own_seconds.value_or(0) + *own;
+    if (own) row.of.seconds_without_nested = row.of.seconds_without_nested.value_or(0) + *own;
   }
   // Adds one call that nobody timed.
   void add_untimed(ObservedOp call) { ++find_or_add_row(std::move(call)).work.calls; }
@@ -161,8 +165,8 @@ class WorkRows {
       if (row.of.bytes) *row.of.bytes /= calls;
       if (row.work.timed == row.work.calls) {
         row.of.seconds = row.work.seconds;
-        row.of.least = row.work.least;
-        row.of.most = row.work.most;
+        row.of.min_seconds = row.work.min_seconds;
+        row.of.max_seconds = row.work.max_seconds;
       }
       out.push_back(std::move(row.of));
     }
@@ -185,8 +189,8 @@ class WorkRows {
     if (row.work.calls == 0) {
       row.of = std::move(call);
     } else {
-      observed::add(row.of.flops, call.flops);
-      observed::add(row.of.bytes, call.bytes);
+      observed::add_or_make_absent(row.of.flops, call.flops);
+      observed::add_or_make_absent(row.of.bytes, call.bytes);
     }
     return row;
   }
@@ -207,7 +211,7 @@ void add_untimed_nodes(const Process& process, bool on_devices, WorkRows& rows) 
       call.backend = node.backend;
       call.layer = node.layer;
       call.phase = graph_phase(process, run.graph);
-      call.flops = known_flops(call);
+      call.flops = flops_if_known(call);
       rows.add_untimed(std::move(call));
     }
   }
@@ -303,9 +307,9 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
     const Phase phase = graph_phase(process, run.graph);
     const auto rows = static_cast<std::int64_t>(process.graphs[run.graph].rows);
     ObservedStep step;
-    step.label = run.from_marks
-                     ? fmt::format("evaluation {}", observed.steps.size())
-                     : fmt::format("graph {}{}", run.graph, run.by_node ? ", node by node" : "");
+    step.label = run.from_marks ? fmt::format("evaluation {}", observed.steps.size())
+                                : fmt::format("graph {}{}", run.graph,
+                                              run.node_by_node ? ", node by node" : "");
     step.phase = phase;
     if (rows > 0) step.tokens = rows;
     if (waited || run.from_marks) {
@@ -321,7 +325,7 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
       }
     }
     observed.steps.push_back(std::move(step));
-    if (phase == Phase::decode && (run.by_node || !waited)) {
+    if (phase == Phase::decode && (run.node_by_node || !waited)) {
       observed.profiled_tokens = observed.profiled_tokens.value_or(0) + rows;
     }
   }
@@ -357,7 +361,7 @@ void add_buffers(const Process& process, const StepsOfRuns& steps, Observed& obs
         row.dispatches =
             std::ranges::count(buffer.commands, Command::Kind::dispatch, &Command::kind);
       }
-      if (buffer.device) row.seconds = row.least = row.most = buffer.device->length();
+      if (buffer.device) row.seconds = row.min_seconds = row.max_seconds = buffer.device->length();
       const auto [sum, is_new] = sums.try_emplace({step, buffer.label}, row);
       if (!is_new) add_up(sum->second, row);
     }
@@ -403,9 +407,10 @@ void add_cpu_calls(const Timeline& timeline, Observed& observed) {
     row.category = std::move(call.category);
     row.calls = static_cast<std::int64_t>(call.calls);
     row.seconds = call.seconds;
-    if (call.own_seconds < call.seconds) row.own_seconds = std::max(call.own_seconds, 0.0);
-    row.least = call.least;
-    row.most = call.most;
+    if (call.seconds_without_nested < call.seconds)
+      row.seconds_without_nested = std::max(call.seconds_without_nested, 0.0);
+    row.min_seconds = call.min_seconds;
+    row.max_seconds = call.max_seconds;
     if (call.bytes != 0) {
       row.bytes = static_cast<double>(call.bytes) / static_cast<double>(call.calls);
     }

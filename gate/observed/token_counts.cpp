@@ -19,7 +19,7 @@ std::vector<Interval> find_token_times(const Process& process) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const GraphRun& run = runs[i];
     if (run.thread != runs.front().thread) return {};
-    if (run.by_node || graph_phase(process, run.graph) != Phase::decode) continue;
+    if (run.node_by_node || graph_phase(process, run.graph) != Phase::decode) continue;
     if (process.graphs[run.graph].rows != 1) continue;
     if (run.from_marks) {
       times.push_back(run.call);

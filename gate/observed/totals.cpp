@@ -21,7 +21,7 @@
 namespace weir::observed {
 namespace {
 
-constexpr std::int64_t k_most_layers = 100'000;
+constexpr std::int64_t k_max_layers = 100'000;
 
 // NAME with the op's type and shape: "MUL_MAT q8_0,f32->f32 256x64,256->64".
 std::string append_shape(const ObservedOp& op, std::string name) {
@@ -71,13 +71,15 @@ void add_row(OpTotal& total, const ObservedOp& op) {
   add(total.seconds, total.partly, exclusive_time(op));
   add(total.flops, total.flops_partly, times_calls(op, op.flops));
   add(total.bytes, total.bytes_partly, times_calls(op, op.bytes));
-  add(total.peak_seconds, total.peak_partly, op.peak_seconds);
+  add(total.seconds_at_peak, total.peak_partly, op.seconds_at_peak);
   if (op.calls) {
     if (!total.calls) total.calls = 0;
     add_capped(*total.calls, *op.calls);
   }
-  if (op.least) total.least = std::min(total.least.value_or(*op.least), *op.least);
-  if (op.most) total.most = std::max(total.most.value_or(*op.most), *op.most);
+  if (op.min_seconds)
+    total.min_seconds = std::min(total.min_seconds.value_or(*op.min_seconds), *op.min_seconds);
+  if (op.max_seconds)
+    total.max_seconds = std::max(total.max_seconds.value_or(*op.max_seconds), *op.max_seconds);
 }
 
 std::optional<double> finite(double value) {
@@ -86,7 +88,7 @@ std::optional<double> finite(double value) {
 
 // Returns true if a row counts.
 bool matches(const ObservedOp& op, const Rows& rows) {
-  if (op.covers_others || (rows.of_steps && !op.step)) return false;
+  if (op.includes_other_rows || (rows.of_steps && !op.step)) return false;
   if (rows.phase && op.phase != *rows.phase) return false;
   return !rows.step || op.step == rows.step;
 }
@@ -179,7 +181,7 @@ std::optional<std::int64_t> parse_layer_at(std::string_view name, std::size_t at
     return std::nullopt;
   }
   const auto number = text::to_int(name.substr(at, end - at));
-  return number && *number <= k_most_layers ? number : std::nullopt;
+  return number && *number <= k_max_layers ? number : std::nullopt;
 }
 
 // The tokens of all decode steps that have rows; nothing if there is none.
@@ -262,7 +264,7 @@ std::optional<std::int64_t> decoded_tokens(const Observed& observed) {
 }
 
 std::optional<double> exclusive_time(const ObservedOp& op) {
-  return op.seconds && op.own_seconds ? op.own_seconds : op.seconds;
+  return op.seconds && op.seconds_without_nested ? op.seconds_without_nested : op.seconds;
 }
 
 // A sum of the group a second; nothing if not all of its rows are in both.
@@ -278,7 +280,7 @@ std::optional<double> OpTotal::flops_per_second() const { return rate(*this, flo
 std::optional<double> OpTotal::bytes_per_second() const { return rate(*this, bytes, bytes_partly); }
 
 std::optional<double> OpTotal::share_of_peak() const {
-  return rate(*this, peak_seconds, peak_partly);
+  return rate(*this, seconds_at_peak, peak_partly);
 }
 
 // The totals of decode rows, divided by the number of decoded tokens. Empty if that is not known.
@@ -316,9 +318,11 @@ void add_up(ObservedBuffer& sum, const ObservedBuffer& more) {
   const bool timed = sum.seconds && more.seconds;
   sum.seconds = timed ? finite(*sum.seconds + *more.seconds) : std::nullopt;
   // If one of several rows lacks these, the sum has no bound.
-  const bool bounded = sum.least && more.least && sum.most && more.most;
-  sum.least = bounded ? std::optional(std::min(*sum.least, *more.least)) : std::nullopt;
-  sum.most = bounded ? std::optional(std::max(*sum.most, *more.most)) : std::nullopt;
+  const bool bounded = sum.min_seconds && more.min_seconds && sum.max_seconds && more.max_seconds;
+  sum.min_seconds =
+      bounded ? std::optional(std::min(*sum.min_seconds, *more.min_seconds)) : std::nullopt;
+  sum.max_seconds =
+      bounded ? std::optional(std::max(*sum.max_seconds, *more.max_seconds)) : std::nullopt;
 }
 
 // Adds up command buffers by label and phase, most time first.
@@ -367,7 +371,7 @@ BuffersOfTokens buffers_per_token(const Observed& observed) {
       return count ? Rational::make(*count, result.tokens) : std::nullopt;
     };
     const auto seconds = sum.seconds ? std::optional(*sum.seconds / tokens) : std::nullopt;
-    result.labels.push_back({label, *buffers, seconds, sum.least, sum.most,
+    result.labels.push_back({label, *buffers, seconds, sum.min_seconds, sum.max_seconds,
                              per_token(sum.dispatches), per_token(sum.barriers),
                              per_token(sum.syncs)});
   }
@@ -406,9 +410,9 @@ void compare_with_peak(Observed& observed, const Observed& peak) {
   };
   std::map<std::string, Rates> rates;
   for (const ObservedOp& op : peak.ops) {
-    std::optional<double> each = op.least;
+    std::optional<double> each = op.min_seconds;
     if (!each && op.seconds && op.calls) each = *op.seconds / static_cast<double>(*op.calls);
-    if (op.covers_others || !each || !(*each > 0)) continue;
+    if (op.includes_other_rows || !each || !(*each > 0)) continue;
     Rates& best = rates[op.backend];
     best.flops = std::max(best.flops, op.flops.value_or(0) / *each);
     best.bytes = std::max(best.bytes, op.bytes.value_or(0) / *each);
@@ -420,8 +424,9 @@ void compare_with_peak(Observed& observed, const Observed& peak) {
     const auto seconds_at = [&](const std::optional<double>& work, double rate) {
       return rate > 0 ? times_calls(op, work).value_or(0) / rate : 0;
     };
-    const double least = std::max(seconds_at(op.flops, flops), seconds_at(op.bytes, bytes));
-    if (least > 0) op.peak_seconds = finite(least);
+    const double seconds_at_peak =
+        std::max(seconds_at(op.flops, flops), seconds_at(op.bytes, bytes));
+    if (seconds_at_peak > 0) op.seconds_at_peak = finite(seconds_at_peak);
   }
 }
 
@@ -508,7 +513,7 @@ namespace {
 // Limits as mlx-native has them. Dispatches are timed one by one, so their sum is a little more
 // than their buffer's time: 5 % is good, more than 10 % is suspicious. A smaller sum is no
 // contradiction: between dispatches a device idles, and marks of buffers span that.
-constexpr double k_drift_good = 0.05, k_drift_bad = 0.10, k_most_of_it = 0.5;
+constexpr double k_drift_good = 0.05, k_drift_bad = 0.10, k_main_share = 0.5;
 
 // Compares the times of dispatches with those of their command buffers; a warning if they disagree.
 std::optional<std::string> check_buffer_times(const Observed& observed) {
@@ -518,12 +523,12 @@ std::optional<std::string> check_buffer_times(const Observed& observed) {
   for (const auto& op : observed.ops) {
     // Work of the CPU, and its time to write commands, is in no command buffer.
     const bool on_cpu = is_cpu_name(op.backend) || op.category == "encode";
-    if (!op.covers_others && !on_cpu) rows += exclusive_time(op).value_or(0);
+    if (!op.includes_other_rows && !on_cpu) rows += exclusive_time(op).value_or(0);
   }
   for (const auto& buffer : observed.buffers) buffers += buffer.seconds.value_or(0);
   if (rows <= 0 || buffers <= 0) return std::nullopt;
   const double drift = rows / buffers - 1;
-  if (drift <= k_drift_good && drift >= k_most_of_it - 1) return std::nullopt;
+  if (drift <= k_drift_good && drift >= k_main_share - 1) return std::nullopt;
   const std::string sums =
       fmt::format("dispatches add up to {}, command buffers to {}: ", unit::show_seconds(rows),
                   unit::show_seconds(buffers));
@@ -552,10 +557,10 @@ std::optional<std::string> check_token_time(const Observed& observed) {
     rows += op.seconds.value_or(0);
   }
   const double share = rows / *wall;
-  if (rows <= 0 || (share >= k_most_of_it && share <= 1 + k_drift_good)) return std::nullopt;
+  if (rows <= 0 || (share >= k_main_share && share <= 1 + k_drift_good)) return std::nullopt;
   return fmt::format("ops take {} a token, the token {}: {}", unit::show_seconds(rows),
                      unit::show_seconds(*wall),
-                     share < k_most_of_it ? "most of its time is in no op"
+                     share < k_main_share ? "most of its time is in no op"
                                           : "they overlap, or profiling slows them");
 }
 

@@ -52,9 +52,9 @@ struct OpTotal {
   std::optional<std::int64_t> layer;  // for groups by layer
   std::size_t rows = 0;
   std::optional<std::int64_t> calls;
-  std::optional<double> seconds, least, most;
+  std::optional<double> seconds, min_seconds, max_seconds;
   std::optional<double> flops, bytes;  // for all calls together
-  std::optional<double> peak_seconds;
+  std::optional<double> seconds_at_peak;
   bool nested = false;  // within the last group before it that is not nested
   bool partly = false;
   bool flops_partly = false, bytes_partly = false, peak_partly = false;  // some rows have none
@@ -98,8 +98,8 @@ void add_up(ObservedBuffer& sum, const ObservedBuffer& more);
 struct BuffersPerToken {
   std::string label;
   Rational buffers;
-  std::optional<double> seconds;          // absent if a row has none
-  std::optional<double> least{}, most{};  // for one buffer; absent if a row has none
+  std::optional<double> seconds;                       // absent if a row has none
+  std::optional<double> min_seconds{}, max_seconds{};  // for one buffer; absent if a row has none
   std::optional<Rational> dispatches{}, barriers{}, syncs{};  // per token; absent as the others
 };
 // Counts the decode steps that have command buffers; buffers without steps are divided by
@@ -119,8 +119,9 @@ struct BuffersOfTokens {
 // multiplications, those of attention included, and bytes for every op whose types are known.
 void fill_from_shape(ObservedOp& op);
 
-// Fills in peak_seconds of each op of a backend that `peak` has rates of: the longer of its flops
-// and its bytes at the highest rates there (the roofline: Williams, Waterman, Patterson, 2009).
+// Fills in seconds_at_peak of each op of a backend that `peak` has rates of: the longer of its
+// flops and its bytes at the highest rates there (the roofline: Williams, Waterman, Patterson,
+// 2009).
 void compare_with_peak(Observed& observed, const Observed& peak);
 // The bytes of a call's result; nothing if type or shape do not give them.
 [[nodiscard]] std::optional<double> result_bytes(const ObservedOp& op);

@@ -25,7 +25,7 @@
 
 /* Limits of one dispatch; beyond them it is left out. */
 #define WEIR_KERNELS_PUSH_BYTES 256u
-#define WEIR_KERNELS_SETS 8u
+#define WEIR_KERNELS_MAX_SETS 8u
 #define WEIR_KERNELS_DESCRIPTORS 64u
 
 /* Why a dispatch is in no work. Indices into `left_out`. */

@@ -171,22 +171,22 @@ class Table {
     uint32_t capacity = slots_ == nullptr ? k_first_capacity : slots_->mask + 1;
     if (slots_ != nullptr && live_ * 4 >= capacity) capacity *= 2;
     if (capacity > k_last_capacity) return false;
-    Slots* fresh = static_cast<Slots*>(calloc(1, allocation_size(capacity)));
-    if (fresh == nullptr) return false;
-    fresh->older = slots_;
-    fresh->mask = capacity - 1;
-    fresh->shift = 64 - static_cast<uint32_t>(__builtin_ctz(capacity));
+    Slots* new_room = static_cast<Slots*>(calloc(1, allocation_size(capacity)));
+    if (new_room == nullptr) return false;
+    new_room->older = slots_;
+    new_room->mask = capacity - 1;
+    new_room->shift = 64 - static_cast<uint32_t>(__builtin_ctz(capacity));
     if (slots_ != nullptr) {
       for (uint32_t i = 0; i <= slots_->mask; ++i) {
         const Slot& slot = slots_->slot[i];
         if (slot.key <= k_removed) continue;
-        uint32_t at = place(fresh, slot.key);
-        while (fresh->slot[at].key != k_empty) at = (at + 1) & fresh->mask;
-        fresh->slot[at] = slot;
+        uint32_t at = place(new_room, slot.key);
+        while (new_room->slot[at].key != k_empty) at = (at + 1) & new_room->mask;
+        new_room->slot[at] = slot;
       }
     }
     filled_ = live_;
-    __atomic_store_n(&slots_, fresh, __ATOMIC_RELEASE);
+    __atomic_store_n(&slots_, new_room, __ATOMIC_RELEASE);
     return true;
   }
 
@@ -216,15 +216,15 @@ T* get_or_create(Table* table, uint64_t handle) {
 
 // Lists of records that have `next` and `previous`.
 template <class T>
-void link_record(T** first, T* record) {
-  record->next = *first;
+void link_record(T** min_room, T* record) {
+  record->next = *min_room;
   if (record->next != nullptr) record->next->previous = record;
-  *first = record;
+  *min_room = record;
 }
 template <class T>
-void unlink_record(T** first, T* record) {
+void unlink_record(T** min_room, T* record) {
   if (record->previous == nullptr) {
-    *first = record->next;
+    *min_room = record->next;
   } else {
     record->previous->next = record->next;
   }
@@ -244,27 +244,28 @@ const T* in_chain(const void* next, Type type) {
 // A constant array, however long it is.
 template <class T>
 struct List {
-  const T* first;
+  const T* min_room;
   size_t count;
-  [[nodiscard]] constexpr const T* begin() const { return first; }
-  [[nodiscard]] constexpr const T* end() const { return first + count; }
+  [[nodiscard]] constexpr const T* begin() const { return min_room; }
+  [[nodiscard]] constexpr const T* end() const { return min_room + count; }
 };
 template <class T, size_t count>
 constexpr List<T> list_of(const T (&all)[count]) {
   return {all, count};
 }
 
-// Room for `needed` elements in an array of malloc: it doubles, from `first` up to at most `most`.
-// False where it cannot, the array being as it was.
+// Room for `needed` elements in an array of malloc: it doubles, from `min_room` up to at most
+// `max_room`. False where it cannot, the array being as it was.
 template <class T, class Count>
-bool make_room(T** array, Count* room, uint64_t needed, uint64_t first, uint64_t most) {
+bool make_room(T** array, Count* room, uint64_t needed, uint64_t min_room, uint64_t max_room) {
   if (needed <= *room) return true;
-  uint64_t fresh = *room == 0 ? first : uint64_t{*room} * 2;
-  while (fresh < needed) fresh *= 2;
-  void* grown = fresh > most ? nullptr : realloc(static_cast<void*>(*array), fresh * sizeof(T));
+  uint64_t new_room = *room == 0 ? min_room : uint64_t{*room} * 2;
+  while (new_room < needed) new_room *= 2;
+  void* grown =
+      new_room > max_room ? nullptr : realloc(static_cast<void*>(*array), new_room * sizeof(T));
   if (grown == nullptr) return false;
   *array = static_cast<T*>(grown);
-  *room = static_cast<Count>(fresh);
+  *room = static_cast<Count>(new_room);
   return true;
 }
 

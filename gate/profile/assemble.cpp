@@ -15,7 +15,7 @@ namespace weir::profile {
 namespace {
 
 struct Passes {
-  Records timed, counted, instructions, host, cost;
+  Records timed_runs, counted_runs, instruction_runs, host_runs, cost_runs;
 };
 
 // Sorts a cell's records of one side into passes. Warm-ups and failed processes of pairs measure
@@ -28,15 +28,15 @@ Passes split_passes(std::string_view cell, Side side, std::span<const RunRecord>
         record->probed || !record->pair || (*record->pair > 0 && !find_error(*record));
     if (!measures) continue;
     if (record->probed) {
-      passes.cost.push_back(record);
+      passes.cost_runs.push_back(record);
     } else if (record->pass == Pass::timed) {
-      passes.timed.push_back(record);
+      passes.timed_runs.push_back(record);
     } else if (record->instructions) {
-      passes.instructions.push_back(record);
+      passes.instruction_runs.push_back(record);
     } else if (record->host) {
-      passes.host.push_back(record);
+      passes.host_runs.push_back(record);
     } else {
-      passes.counted.push_back(record);
+      passes.counted_runs.push_back(record);
     }
   }
   return passes;
@@ -107,15 +107,15 @@ std::string parse_share_of_runs(std::string_view text) {
 
 // Adds the metric "fits" with 0 if the model does not fit into a twin's memory: every process was
 // refused memory and ended for it, not by a time-out or a crash.
-void add_memory_verdict(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const bool all_refused = std::ranges::all_of(counted, [&](const RunRecord* record) {
+void add_memory_verdict(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+  const bool all_refused = std::ranges::all_of(counted_runs, [&](const RunRecord* record) {
     const ProbeCounts* probe = find_probe(*record, facts.device);
     const bool ended_itself = record->ended == Ended::exited ||
                               (record->ended == Ended::signaled && record->signal == k_abort);
     return ended_itself && find_error(*record) && probe != nullptr &&
            count_of(*probe, "out_of_memory") > 0;
   });
-  if (!facts.twin || counted.empty() || !all_refused) return;
+  if (!facts.twin || counted_runs.empty() || !all_refused) return;
   profile.metrics[std::string(unit::k_fits)] =
       exact_measurement(*unit::find_metric(unit::k_fits), facts.device, 0);
 }
@@ -141,14 +141,14 @@ std::optional<T> agree_on(const Records& records, std::string_view label,
 
 // Returns the longest runs of the counted pass. Their output depends on the length alone, so it is
 // the same with or without a timed pass.
-Records longest_runs(Records counted) {
+Records longest_runs(Records counted_runs) {
   const auto size = [](const RunRecord* record) {
     return std::pair(record->parameters.tokens, record->parameters.repeats);
   };
-  if (counted.empty()) return counted;
-  const auto largest = size(*std::ranges::max_element(counted, {}, size));
-  std::erase_if(counted, [&](const RunRecord* run) { return size(run) != largest; });
-  return counted;
+  if (counted_runs.empty()) return counted_runs;
+  const auto largest = size(*std::ranges::max_element(counted_runs, {}, size));
+  std::erase_if(counted_runs, [&](const RunRecord* run) { return size(run) != largest; });
+  return counted_runs;
 }
 
 // Returns the median of a number that runs report; adds an error if one is far from it.
@@ -226,7 +226,7 @@ std::optional<double> best_rate(const RunRecord& record, std::string_view name) 
 // Sets the cost of probes: the median over pairs of processes of one command, with probes and
 // without. Pairs that differ too much only give a warning.
 void set_profiling_cost(const Records& cost, Profile& profile) {
-  constexpr double k_widest = 0.1;
+  constexpr double k_max_interval_width = 0.1;
   Records with_probes, without_probes;
   if (cost.empty()) return;
   for (const RunRecord* record : cost) {
@@ -252,7 +252,7 @@ void set_profiling_cost(const Records& cost, Profile& profile) {
     }
     outside = std::max<std::size_t>(outside, 1) - 1;
     const double low = costs[outside], high = costs[costs.size() - 1 - outside];
-    if (low > 0 || high - low <= k_widest) {
+    if (low > 0 || high - low <= k_max_interval_width) {
       profile.profiling_cost = stats::median(costs);
     } else {
       profile.warnings.push_back(
@@ -331,13 +331,13 @@ std::string without_run_numbers(std::string_view errors) {
 }
 
 // Lines of one cell: each new one is compared with all of them, and nobody reads more.
-constexpr std::size_t k_most_lines = 200;
+constexpr std::size_t k_max_lines = 200;
 constexpr const char* k_more_lines = "more lines like these are left out";
 
 // Returns true if a line may be added; notes once that some are left out.
 static bool has_room(std::vector<std::string>& lines) {
-  if (lines.size() < k_most_lines) return true;
-  if (lines.size() == k_most_lines) lines.emplace_back(k_more_lines);
+  if (lines.size() < k_max_lines) return true;
+  if (lines.size() == k_max_lines) lines.emplace_back(k_more_lines);
   return false;
 }
 
@@ -364,17 +364,18 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   profile.cell = facts.cell;
   profile.device = facts.device;
   profile.provenance = facts.provenance;
-  profile.counts_skipped = facts.counts_skipped;
-  profile.instructions_skipped = facts.instructions_skipped;
-  profile.host_skipped = facts.host_skipped;
+  profile.counts_skip_reason = facts.counts_skip_reason;
+  profile.instructions_skip_reason = facts.instructions_skip_reason;
+  profile.host_skip_reason = facts.host_skip_reason;
 
   Passes passes = split_passes(facts.cell.str(), side, records);
-  if (passes.timed.empty() && passes.counted.empty() && passes.instructions.empty() &&
-      passes.host.empty()) {
-    if (!facts.counts_skipped) profile.errors.emplace_back(k_no_record);
+  if (passes.timed_runs.empty() && passes.counted_runs.empty() && passes.instruction_runs.empty() &&
+      passes.host_runs.empty()) {
+    if (!facts.counts_skip_reason) profile.errors.emplace_back(k_no_record);
     return profile;
   }
-  for (const Records* pass : {&passes.counted, &passes.instructions, &passes.host, &passes.timed}) {
+  for (const Records* pass :
+       {&passes.counted_runs, &passes.instruction_runs, &passes.host_runs, &passes.timed_runs}) {
     for (const RunRecord* record : *pass) {
       for (const std::string& warning : record->warnings) add_once(profile.warnings, warning);
       if (!record->report) continue;
@@ -383,47 +384,49 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
       }
     }
   }
-  add_memory_verdict(facts, passes.counted, profile);
-  const bool counted_well = !add_errors(facts, passes.counted, "counted", profile) &&
-                            !passes.counted.empty() &&
-                            check_twin_counts(facts, passes.counted, profile);
-  const bool instructions_well = !add_errors(facts, passes.instructions, "instructions", profile) &&
-                                 !passes.instructions.empty();
+  add_memory_verdict(facts, passes.counted_runs, profile);
+  const bool counted_well = !add_errors(facts, passes.counted_runs, "counted", profile) &&
+                            !passes.counted_runs.empty() &&
+                            check_twin_counts(facts, passes.counted_runs, profile);
+  const bool instructions_well =
+      !add_errors(facts, passes.instruction_runs, "instructions", profile) &&
+      !passes.instruction_runs.empty();
   const bool host_well =
-      !add_errors(facts, passes.host, "system calls", profile) && !passes.host.empty();
+      !add_errors(facts, passes.host_runs, "system calls", profile) && !passes.host_runs.empty();
   const bool timed_well =
-      !add_errors(facts, passes.timed, "timed", profile) && !passes.timed.empty();
+      !add_errors(facts, passes.timed_runs, "timed", profile) && !passes.timed_runs.empty();
   // Valgrind reports other CPU features than the machine has, and an engine may choose code by
   // them. So these processes describe the engine only if no others do.
-  const bool instructions_alone = instructions_well && passes.counted.empty();
-  const bool host_alone = host_well && passes.counted.empty() && !instructions_alone;
+  const bool instructions_alone = instructions_well && passes.counted_runs.empty();
+  const bool host_alone = host_well && passes.counted_runs.empty() && !instructions_alone;
   Records good_records;
-  for (const auto& [well, pass] : {std::pair(counted_well, &passes.counted),
-                                   {instructions_alone, &passes.instructions},
-                                   {host_alone, &passes.host},
-                                   {timed_well, &passes.timed}}) {
+  for (const auto& [well, pass] : {std::pair(counted_well, &passes.counted_runs),
+                                   {instructions_alone, &passes.instruction_runs},
+                                   {host_alone, &passes.host_runs},
+                                   {timed_well, &passes.timed_runs}}) {
     if (well) good_records.insert(good_records.end(), pass->begin(), pass->end());
   }
   const RunRecord* const* refuted =
       find_first(std::as_const(good_records), [&](const RunRecord* record) {
         return facts.device != "cpu" && record->report && record->report->device_refuted;
       });
-  if (refuted != nullptr) refute(profile, *(*refuted)->report->device_refuted);
+  if (refuted != nullptr) reject_placement(profile, *(*refuted)->report->device_refuted);
   if (timed_well) {
-    profile.timed_runs = static_cast<std::int64_t>(passes.timed.size());
-    if (const auto& last = passes.timed.back()->report) {
+    profile.timed_runs = static_cast<std::int64_t>(passes.timed_runs.size());
+    if (const auto& last = passes.timed_runs.back()->report) {
       profile.requests = last->requests;
       profile.server = last->server;
       profile.latencies = last->latencies;
     }
-    add_timed(facts, passes.timed, profile);
+    add_timed(facts, passes.timed_runs, profile);
   }
   if (counted_well) {
-    profile.counted_runs = static_cast<std::int64_t>(passes.counted.size());
-    add_counted(facts, passes.counted, profile);
-    if (shares_batches(facts.sweep)) profile.batches = collect_batches(*passes.counted.back());
+    profile.counted_runs = static_cast<std::int64_t>(passes.counted_runs.size());
+    add_counted(facts, passes.counted_runs, profile);
+    if (requests_share_batches(facts.sweep))
+      profile.batches = collect_batches(*passes.counted_runs.back());
     std::set<std::int64_t> lengths;
-    for (const RunRecord* record : passes.counted) {
+    for (const RunRecord* record : passes.counted_runs) {
       lengths.insert(facts.sweep == Sweep::repeats ? record->parameters.repeats
                                                    : record->parameters.tokens);
     }
@@ -432,29 +435,29 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   if (instructions_well) {
     // Otherwise counted_runs already holds the runs of the other counts.
     if (instructions_alone) {
-      profile.counted_runs = static_cast<std::int64_t>(passes.instructions.size());
+      profile.counted_runs = static_cast<std::int64_t>(passes.instruction_runs.size());
     }
-    add_instructions(facts, passes.instructions, profile);
+    add_instructions(facts, passes.instruction_runs, profile);
   }
   if (host_well) {
-    if (host_alone) profile.counted_runs = static_cast<std::int64_t>(passes.host.size());
-    add_host(facts, passes.host, profile);
+    if (host_alone) profile.counted_runs = static_cast<std::int64_t>(passes.host_runs.size());
+    add_host(facts, passes.host_runs, profile);
   }
   Records work_records;
   if (counted_well) {
-    work_records = longest_runs(passes.counted);
+    work_records = longest_runs(passes.counted_runs);
   } else if (instructions_alone) {
-    work_records = longest_runs(passes.instructions);
+    work_records = longest_runs(passes.instruction_runs);
   } else if (host_alone) {
-    work_records = longest_runs(passes.host);
+    work_records = longest_runs(passes.host_runs);
   } else if (timed_well) {
-    work_records = passes.timed;
+    work_records = passes.timed_runs;
   }
   set_work(work_records, profile);
   drop_twin_results(facts, profile);
   for (const std::string& doubt : cross_checks(profile)) add_once(profile.warnings, doubt);
   set_origin(facts, good_records, profile);
-  set_profiling_cost(passes.cost, profile);
+  set_profiling_cost(passes.cost_runs, profile);
   return profile;
 }
 
@@ -463,15 +466,15 @@ std::vector<std::string> cross_checks(const Profile& profile, const std::string&
   if (!profile.kernels || profile.kernels->runs_disagree || profile.device == "cpu") return {};
   const unit::Metric metric =
       unit::count_metric("dispatches", profile.kernels->scope, profile.kernels->length);
-  const Measurement* counted = look_up(profile.metrics, metric.name);
-  if (counted == nullptr || !counted->exact) return {};
+  const Measurement* dispatches = look_up(profile.metrics, metric.name);
+  if (dispatches == nullptr || !dispatches->exact) return {};
   // If the engine counts dispatches itself, kernels are ops of its graph, and several may be one
   // dispatch.
-  if (!counted->source.empty() && counted->source != profile.device) return {};
+  if (!dispatches->source.empty() && dispatches->source != profile.device) return {};
   const auto sum = profile.kernels->sum();
-  if (!sum || *sum == *counted->exact || profile.kernels->counts.empty()) return {};
+  if (!sum || *sum == *dispatches->exact || profile.kernels->counts.empty()) return {};
   return {fmt::format("{}kernels by name add up to {}, dispatches were counted {}",
-                      side.empty() ? "" : side + ": ", sum->str(), counted->exact->str())};
+                      side.empty() ? "" : side + ": ", sum->str(), dispatches->exact->str())};
 }
 
 // Assembles every cell; a cell that is unavailable gets that reason as its only error.
@@ -497,7 +500,7 @@ bool is_rate(const Measurement& measurement) {
 }
 
 // Returns the decode rate, else the prefill rate, else the first rate; null if there is none.
-const Measurement* find_rate(const Profile& profile) {
+const Measurement* find_rate_measurement(const Profile& profile) {
   for (const char* name : {"decode_tokens_per_second", "prefill_tokens_per_second"}) {
     const Measurement* rate = look_up(profile.metrics, name);
     if (rate != nullptr && is_rate(*rate)) return rate;
@@ -511,11 +514,11 @@ const Measurement* find_rate(const Profile& profile) {
 }  // namespace
 
 // Gives each timed profile the rates of the reference cell, if it ran and reported a rate.
-void take_reference(std::span<Profile> profiles, std::string_view reference) {
+void set_reference_rates(std::span<Profile> profiles, std::string_view reference) {
   const Profile* reference_profile =
       find_first(profiles, [&](const Profile& profile) { return profile.cell.str() == reference; });
   if (reference_profile == nullptr) return;
-  const Measurement* rate = find_rate(*reference_profile);
+  const Measurement* rate = find_rate_measurement(*reference_profile);
   if (rate == nullptr) return;
   const Reference result{std::string(reference), reference_profile->provenance.fingerprint,
                          reference_profile->provenance.engine_build.value_or(""), rate->metric.name,
@@ -547,15 +550,15 @@ void fields(Fields& io, CellFacts& facts) {
   io("sweep", Named{facts.sweep, k_sweeps, "has a sweep that is not known"});
   io("counts_reported_per_token", facts.counts_reported_per_token);
   io("kernels_gated", facts.kernels_gated);
-  io("times_source", facts.times_source);
+  io("times_source", facts.engine_source);
   io.always("cpu_ops_allowed", facts.cpu_ops_allowed);
   io.optional("cpu_ops_when", facts.cpu_ops_when);
   io.object(
       "provenance", [&](Fields& from) { provenance_fields(from, facts.provenance); },
       facts.cell.str().c_str());
-  io.optional("counts_skipped", facts.counts_skipped);
-  io.optional("instructions_skipped", facts.instructions_skipped);
-  io.optional("host_skipped", facts.host_skipped);
+  io.optional("counts_skipped", facts.counts_skip_reason);
+  io.optional("instructions_skipped", facts.instructions_skip_reason);
+  io.optional("host_skipped", facts.host_skip_reason);
   io.optional("twin", facts.twin);
   io.optional("device_present", facts.device_present);
   io.optional("device_cure", facts.device_cure);

@@ -23,12 +23,12 @@ namespace weir::profile {
 // with more than one request under way, whose counts are divided by all tokens it generated.
 // Held: the same, where all requests of a burst are queued before the first computation, so that
 // batches are the same in each run. Request: over generation lengths, one request alone of each.
-enum class Sweep { tokens, repeats, none, overlapping, held, request };
-[[nodiscard]] constexpr bool is_over_tokens(Sweep sweep) {
+enum class Sweep { tokens, repeats, none, overlapping, burst, request };
+[[nodiscard]] constexpr bool varies_token_count(Sweep sweep) {
   return sweep == Sweep::tokens || sweep == Sweep::request;
 }
-[[nodiscard]] constexpr bool shares_batches(Sweep sweep) {
-  return sweep == Sweep::overlapping || sweep == Sweep::held;
+[[nodiscard]] constexpr bool requests_share_batches(Sweep sweep) {
+  return sweep == Sweep::overlapping || sweep == Sweep::burst;
 }
 
 // The parts of the plan that assembling needs.
@@ -37,9 +37,9 @@ struct CellFacts {
   std::string device;  // "cpu", "vulkan", …
   Sweep sweep = Sweep::tokens;
   bool counts_reported_per_token = false;  // the engine's own counters need no fit
-  std::optional<std::string> counts_skipped;
+  std::optional<std::string> counts_skip_reason;
   // As of a profile: not counted on this machine.
-  std::optional<std::string> instructions_skipped{}, host_skipped{};
+  std::optional<std::string> instructions_skip_reason{}, host_skip_reason{};
   // The device's name, where weir looked for it before the start and found it. An engine that then
   // never opens it has put its work elsewhere; without this it is a pass that could not be counted.
   std::optional<std::string> device_present;
@@ -54,8 +54,8 @@ struct CellFacts {
   // Conditions for some of those: the op may run there only if one holds for its shape
   // (shape_fits).
   std::map<std::string, std::vector<std::string>> cpu_ops_when{};
-  Provenance provenance;     // device_class may still be empty: the probe fills it
-  std::string times_source;  // adapter's name
+  Provenance provenance;      // device_class may still be empty: the probe fills it
+  std::string engine_source;  // adapter's name
 };
 
 // As a journal keeps them.
@@ -121,7 +121,7 @@ struct ExactPoint {
 // Gives every timed cell of `profiles` what the cell named `reference` did in the same rounds: its
 // decode rate, else its prefill rate, else its first rate. Nothing where that cell is not there or
 // reported no rate.
-void take_reference(std::span<Profile> profiles, std::string_view reference);
+void set_reference_rates(std::span<Profile> profiles, std::string_view reference);
 
 // Kernels of a run whose costs its compiler could not tell, one line a reason, each kernel once.
 [[nodiscard]] std::vector<std::string> missing_kernel_costs(std::span<const Profile> profiles);

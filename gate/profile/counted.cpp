@@ -25,41 +25,41 @@ bool is_check(std::string_view probe) {
 
 // Returns the probes that saw every counted run, the device's own first. Counts of a probe that
 // missed a run cannot be fitted; for the device's own probe that is an error, for others a warning.
-std::vector<std::string> find_complete_probes(const CellFacts& facts, const Records& counted,
+std::vector<std::string> find_complete_probes(const CellFacts& facts, const Records& counted_runs,
                                               Profile& profile) {
   std::map<std::string, std::size_t> runs_seen;
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     for (const ProbeCounts& probe : record->probes) ++runs_seen[probe.probe];
   }
   std::vector<std::string> names;
   for (const auto& [name, runs] : runs_seen) {
-    if (runs == counted.size()) {
+    if (runs == counted_runs.size()) {
       names.insert(name == facts.device ? names.begin() : names.end(), name);
     } else {
       const auto line =
-          fmt::format("counted: the {} probe saw {} of {} runs", name, runs, counted.size());
+          fmt::format("counted: the {} probe saw {} of {} runs", name, runs, counted_runs.size());
       add_once(name == facts.device ? profile.errors : profile.warnings, line);
     }
   }
   return names;
 }
 
-bool engine_reports_counts(const Records& counted) {
-  return std::ranges::any_of(counted, [](const RunRecord* record) {
+bool engine_reports_counts(const Records& counted_runs) {
+  return std::ranges::any_of(counted_runs, [](const RunRecord* record) {
     return record->report && !(record->report->counts.empty() && record->report->shares.empty());
   });
 }
 
 // Returns true if the probe saw the device get work.
-bool saw_work(const std::string& probe, const Records& counted) {
-  return std::ranges::any_of(counted, [&](const RunRecord* record) {
+bool saw_work(const std::string& probe, const Records& counted_runs) {
+  return std::ranges::any_of(counted_runs, [&](const RunRecord* record) {
     const ProbeCounts& counts = *find_probe(*record, probe);
     return count_of(counts, "dispatches") > 0 || count_of(counts, "submits") > 0;
   });
 }
 
-bool saw_graphs(const Records& counted) {
-  return std::ranges::any_of(counted, [](const RunRecord* record) {
+bool saw_graphs(const Records& counted_runs) {
+  return std::ranges::any_of(counted_runs, [](const RunRecord* record) {
     return count_of(*find_probe(*record, "ggml"), "graphs") > 0;
   });
 }
@@ -67,18 +67,19 @@ bool saw_graphs(const Records& counted) {
 // Returns the probe that speaks for the cell's device: its own, or the engine's marks if it made
 // any; "" if there is none.
 std::string choose_device_probe(const CellFacts& facts, const std::vector<std::string>& probes,
-                                const Records& counted) {
+                                const Records& counted_runs) {
   if (holds(probes, facts.device)) return facts.device;
-  const bool has_marks = holds(probes, k_marks) && !find_devices(k_marks, counted).empty();
-  return has_marks ? std::string(k_marks) : "";
+  const bool has_marks =
+      holds(probes, k_engine_marks) && !find_devices(k_engine_marks, counted_runs).empty();
+  return has_marks ? std::string(k_engine_marks) : "";
 }
 
 // Returns the base names of this probe's counts that have a metric, in the order of the metrics.
-std::vector<std::string> find_count_bases(const std::string& probe, const Records& counted) {
+std::vector<std::string> find_count_bases(const std::string& probe, const Records& counted_runs) {
   std::set<std::string> counted_bases;
-  if (probe == "ggml" && !saw_graphs(counted)) return {};  // its zeros would say nothing
+  if (probe == "ggml" && !saw_graphs(counted_runs)) return {};  // its zeros would say nothing
   if (counts_a_device(probe)) counted_bases.insert(k_device_bases.begin(), k_device_bases.end());
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     for (const auto& [name, count] : find_probe(*record, probe)->counts) counted_bases.insert(name);
   }
   // Probes count more than is gated (waits, polls); only counts with a metric are used.
@@ -121,19 +122,19 @@ void add_metric(const Measurement& measurement, Profile& profile) {
 }
 
 // Fits all counts of one probe over the lengths and adds them as metrics.
-void add_probe_counts(const CellFacts& facts, const std::string& probe, const Records& counted,
+void add_probe_counts(const CellFacts& facts, const std::string& probe, const Records& counted_runs,
                       Profile& profile) {
-  for (const std::string& base : find_count_bases(probe, counted)) {
+  for (const std::string& base : find_count_bases(probe, counted_runs)) {
     CountSeries series{base, probe, {}};
     bool any_counted = false;
-    for (const RunRecord* record : counted) {
+    for (const RunRecord* record : counted_runs) {
       const std::int64_t count = count_of(*find_probe(*record, probe), base);
       series.points.push_back({run_length(*record, facts.sweep), count});
       any_counted = any_counted || count != 0;
     }
     // A probe of another device that saw nothing does not speak about this one.
     if (!any_counted && counts_a_device(probe) && probe != facts.device) continue;
-    const Fit fit = fit_counts(series, actual_sweep(facts, counted));
+    const Fit fit = fit_counts(series, actual_sweep(facts, counted_runs));
     for (const Measurement& measurement : fit.metrics) add_metric(measurement, profile);
     if (is_check(probe)) continue;
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
@@ -142,14 +143,14 @@ void add_probe_counts(const CellFacts& facts, const std::string& probe, const Re
 
 // Returns the count in each run for every name in one of the probe's tables; 0 if a run lacks it.
 KernelSeries collect_series(const CellFacts& facts, const std::string& probe,
-                            const Records& counted,
+                            const Records& counted_runs,
                             std::map<std::string, std::int64_t> ProbeCounts::*table) {
   KernelSeries series;
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     for (const auto& [name, count] : find_probe(*record, probe)->*table) series[name];
   }
   for (auto& [name, points] : series) {
-    for (const RunRecord* record : counted) {
+    for (const RunRecord* record : counted_runs) {
       const auto& counts = find_probe(*record, probe)->*table;
       points.push_back({run_length(*record, facts.sweep), look_up(counts, name, 0)});
     }
@@ -158,13 +159,13 @@ KernelSeries collect_series(const CellFacts& facts, const std::string& probe,
 }
 
 // Adds the kernels per token or prefill, unless the profile has some.
-void add_kernels(const CellFacts& facts, const std::string& probe, const Records& counted,
+void add_kernels(const CellFacts& facts, const std::string& probe, const Records& counted_runs,
                  Profile& profile) {
   // With overlapping requests the kernels depend on how requests happened to meet in a batch.
-  if (actual_sweep(facts, counted) == Sweep::overlapping) return;
-  const KernelSeries series = collect_series(facts, probe, counted, &ProbeCounts::kernels);
+  if (actual_sweep(facts, counted_runs) == Sweep::overlapping) return;
+  const KernelSeries series = collect_series(facts, probe, counted_runs, &ProbeCounts::kernels);
   if (series.empty() || profile.kernels) return;
-  const bool all_named = std::ranges::all_of(counted, [&](const RunRecord* record) {
+  const bool all_named = std::ranges::all_of(counted_runs, [&](const RunRecord* record) {
     const ProbeCounts& counts = *find_probe(*record, probe);
     return counts.kernels.empty() || counts.kernels_named;
   });
@@ -176,11 +177,11 @@ void add_kernels(const CellFacts& facts, const std::string& probe, const Records
 
 // Adds the code that the kernels ran, its groups and its costs. Notes of the fits are dropped,
 // because groups may grow with the context.
-void add_codes(const CellFacts& facts, const std::string& probe, const Records& counted,
+void add_codes(const CellFacts& facts, const std::string& probe, const Records& counted_runs,
                Profile& profile) {
   if (!profile.kernels || !profile.kernels->has_names) return;
   const auto fit_table = [&](auto table) -> std::optional<KernelSet> {
-    const KernelSeries series = collect_series(facts, probe, counted, table);
+    const KernelSeries series = collect_series(facts, probe, counted_runs, table);
     if (series.empty()) return std::nullopt;
     KernelSet set = fit_kernels(series, facts.sweep).set;
     set.has_names = true;
@@ -191,7 +192,7 @@ void add_codes(const CellFacts& facts, const std::string& probe, const Records& 
   if (!profile.codes) return;
   std::set<std::string> used_hashes;
   for (const auto& [key, calls] : profile.codes->counts) used_hashes.insert(hash_of_code(key));
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     const ProbeCounts& counts = *find_probe(*record, probe);
     if (!profile.compiler.empty() && !counts.compiler.empty() &&
         profile.compiler != counts.compiler) {  // possible in a run that was resumed
@@ -219,8 +220,8 @@ std::optional<unit::Metric> find_count_metric(const EngineReport& report, const 
 
 // Returns the engine's counters that are not counted, grouped by reason, from the first run that
 // has some. "" if there are none.
-std::string uncounted_text(const Records& counted) {
-  const RunRecord* const* record = find_first(counted, [](const RunRecord* candidate) {
+std::string uncounted_text(const Records& counted_runs) {
+  const RunRecord* const* record = find_first(counted_runs, [](const RunRecord* candidate) {
     return candidate->report && !candidate->report->uncounted.empty();
   });
   if (record == nullptr) return "";
@@ -238,9 +239,9 @@ std::string uncounted_text(const Records& counted) {
 
 // Adds the engine's own counters. They are already per token or per prefill, so all runs should
 // agree.
-void add_own_counts(const CellFacts& facts, const Records& counted, Profile& profile) {
+void add_own_counts(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   std::map<std::string, std::pair<unit::Metric, std::vector<std::int64_t>>> counters;
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     if (!record->report) continue;
     for (const auto& [name, count] : record->report->counts) {
       auto& [metric, counts] = counters[name];
@@ -254,8 +255,8 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
     auto& [metric, counts] = entry;
     const auto [low, high] = std::ranges::minmax_element(counts);
     Measurement measurement =
-        *low == *high ? exact_measurement(metric, facts.times_source, counts.front())
-                      : varying_measurement(metric, facts.times_source,
+        *low == *high ? exact_measurement(metric, facts.engine_source, counts.front())
+                      : varying_measurement(metric, facts.engine_source,
                                             std::vector<double>(counts.begin(), counts.end()));
     if (*low != *high) {
       const auto note =
@@ -263,9 +264,9 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
       measurement.warnings.push_back(note);
       add_once(profile.warnings, note);
     }
-    if (counts.size() < counted.size()) {
+    if (counts.size() < counted_runs.size()) {
       measurement.warnings.push_back(fmt::format("{}: reported by {} of {} counted runs", name,
-                                                 counts.size(), counted.size()));
+                                                 counts.size(), counted_runs.size()));
     }
     add_metric(measurement, profile);
   }
@@ -273,11 +274,12 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
 
 // Adds counters that are shares: means over tokens that an engine printed, or counts of a server
 // per load. Only the longest runs are used.
-void add_shares(const CellFacts& facts, const Records& counted, Profile& profile) {
+void add_shares(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   std::int64_t longest = 0;
-  for (const RunRecord* record : counted) longest = std::max(longest, record->parameters.tokens);
+  for (const RunRecord* record : counted_runs)
+    longest = std::max(longest, record->parameters.tokens);
   std::map<std::string, std::pair<std::optional<unit::Metric>, std::vector<Rational>>> counters;
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     if (!record->report || record->parameters.tokens < longest) continue;
     for (const auto& [name, share] : record->report->shares) {
       auto& [metric, shares] = counters[name];
@@ -292,23 +294,23 @@ void add_shares(const CellFacts& facts, const Records& counted, Profile& profile
         std::ranges::adjacent_find(shares, std::not_equal_to<>()) == shares.end();
     const auto values =
         collect<double>(shares, [](const Rational& share) { return share.value(); });
-    add_metric(all_equal && actual_sweep(facts, counted) != Sweep::overlapping
-                   ? exact_measurement(*metric, facts.times_source, shares.front())
-                   : varying_measurement(*metric, facts.times_source, values),
+    add_metric(all_equal && actual_sweep(facts, counted_runs) != Sweep::overlapping
+                   ? exact_measurement(*metric, facts.engine_source, shares.front())
+                   : varying_measurement(*metric, facts.engine_source, values),
                profile);
   }
 }
 
 // Sets the class and name of the device that the probes saw.
-void set_device(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const std::vector<ProbedDevice> devices = find_api_devices(facts.device, counted);
+void set_device(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+  const std::vector<ProbedDevice> devices = find_api_devices(facts.device, counted_runs);
   if (devices.empty()) return;
   const auto classes = collect<std::string>(devices, &ProbedDevice::device_class);
   const auto names = collect<std::string>(devices, &ProbedDevice::name);
   Provenance& provenance = profile.provenance;
   if (devices.size() == 1) {
-    provenance.seen_class = classes.front();
-    provenance.seen_name = names.front();
+    provenance.probed_device_class = classes.front();
+    provenance.probed_device_name = names.front();
   }
   if (provenance.device_class.empty()) {
     // Work spread over different devices depends on all of them, so it gets a class of its own.
@@ -322,12 +324,12 @@ void set_device(const CellFacts& facts, const Records& counted, Profile& profile
 
 // Checks that lengths differ if the engine stopped early. Returns false, with an error, if counts
 // cannot be fitted over them.
-bool check_lengths(const CellFacts& facts, const Records& counted, Profile& profile) {
-  if (!is_over_tokens(facts.sweep)) return true;
+bool check_lengths(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+  if (!varies_token_count(facts.sweep)) return true;
   std::set<std::int64_t> lengths_asked;
-  const std::set<std::int64_t> generated = collect_lengths(counted, facts.sweep);
+  const std::set<std::int64_t> generated = collect_lengths(counted_runs, facts.sweep);
   bool stopped_early = false, unreported = false;
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     const bool reports_tokens = record->report && record->report->generated_tokens.has_value();
     lengths_asked.insert(record->parameters.tokens);
     stopped_early = stopped_early || (reports_tokens && *record->report->generated_tokens <
@@ -366,9 +368,9 @@ std::int64_t count_of(const ProbeCounts& probe, const std::string& base) {
 }
 
 // Returns the devices that a probe saw, each class once, sorted.
-std::vector<ProbedDevice> find_devices(std::string_view probe, const Records& counted) {
+std::vector<ProbedDevice> find_devices(std::string_view probe, const Records& counted_runs) {
   std::vector<ProbedDevice> devices;
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     const ProbeCounts* counts = find_probe(*record, probe);
     if (counts == nullptr) continue;
     for (const ProbedDevice& device : counts->devices) {
@@ -381,11 +383,11 @@ std::vector<ProbedDevice> find_devices(std::string_view probe, const Records& co
   return devices;
 }
 
-std::vector<ProbedDevice> find_api_devices(std::string_view api, const Records& counted) {
-  std::vector<ProbedDevice> devices = find_devices(api, counted);
+std::vector<ProbedDevice> find_api_devices(std::string_view api, const Records& counted_runs) {
+  std::vector<ProbedDevice> devices = find_devices(api, counted_runs);
   // The class of a CPU is known already, by more than a name.
   if (!devices.empty() || api == "cpu") return devices;
-  devices = find_devices(k_marks, counted);
+  devices = find_devices(k_engine_marks, counted_runs);
   std::erase_if(devices, [&](const ProbedDevice& device) { return device.api != api; });
   return devices;
 }
@@ -400,28 +402,28 @@ bool has_counts(const Profile& profile) {
 std::int64_t run_length(const RunRecord& record, Sweep sweep) {
   const std::int64_t tokens = record.parameters.tokens, repeats = record.parameters.repeats;
   const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
-  const bool by_tokens = is_over_tokens(sweep) || (sweep == Sweep::none && tokens > 0);
+  const bool by_tokens = varies_token_count(sweep) || (sweep == Sweep::none && tokens > 0);
   std::int64_t length = repeats;
   if (by_tokens) length = generated.value_or(tokens);
-  if (shares_batches(sweep)) length = generated.value_or(tokens) * repeats;
+  if (requests_share_batches(sweep)) length = generated.value_or(tokens) * repeats;
   return std::max<std::int64_t>(1, length);
 }
 
-Sweep actual_sweep(const CellFacts& facts, const Records& counted) {
+Sweep actual_sweep(const CellFacts& facts, const Records& counted_runs) {
   const bool all_held = std::ranges::all_of(
-      counted, [](const RunRecord* record) { return record->held.has_value(); });
-  return facts.sweep == Sweep::held && !all_held ? Sweep::overlapping : facts.sweep;
+      counted_runs, [](const RunRecord* record) { return record->held.has_value(); });
+  return facts.sweep == Sweep::burst && !all_held ? Sweep::overlapping : facts.sweep;
 }
 
-std::set<std::int64_t> collect_lengths(const Records& counted, Sweep sweep) {
+std::set<std::int64_t> collect_lengths(const Records& counted_runs, Sweep sweep) {
   std::set<std::int64_t> lengths;
-  for (const RunRecord* record : counted) lengths.insert(run_length(*record, sweep));
+  for (const RunRecord* record : counted_runs) lengths.insert(run_length(*record, sweep));
   return lengths;
 }
 
 // Adds the counts of all probes and of the engine, the kernels, the device and the placement.
-void add_counted(const CellFacts& facts, const Records& counted, Profile& profile) {
-  for (const RunRecord* record : counted) {
+void add_counted(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+  for (const RunRecord* record : counted_runs) {
     for (const ProbeCounts& probe : record->probes) {
       for (const std::string& warning : probe.warnings) {
         // Some warnings already name the probe and the process.
@@ -432,44 +434,46 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
     }
   }
   const std::size_t errors_before = profile.errors.size();
-  const std::vector<std::string> probes = find_complete_probes(facts, counted, profile);
-  if (!check_lengths(facts, counted, profile) || profile.errors.size() > errors_before) return;
-  set_device(facts, counted, profile);
+  const std::vector<std::string> probes = find_complete_probes(facts, counted_runs, profile);
+  if (!check_lengths(facts, counted_runs, profile) || profile.errors.size() > errors_before) return;
+  set_device(facts, counted_runs, profile);
   for (const std::string& probe : probes) {
-    if (counts_a_device(probe) && engine_reports_counts(counted) && !saw_work(probe, counted)) {
+    if (counts_a_device(probe) && engine_reports_counts(counted_runs) &&
+        !saw_work(probe, counted_runs)) {
       add_once(profile.warnings,
                fmt::format("the {} probe saw no work: the engine's own counters are taken", probe));
       continue;
     }
-    add_probe_counts(facts, probe, counted, profile);
-    if (counts_a_device(probe) || probe == k_marks) add_kernels(facts, probe, counted, profile);
-    if (counts_a_device(probe) && !profile.codes) add_codes(facts, probe, counted, profile);
+    add_probe_counts(facts, probe, counted_runs, profile);
+    if (counts_a_device(probe) || probe == k_engine_marks)
+      add_kernels(facts, probe, counted_runs, profile);
+    if (counts_a_device(probe) && !profile.codes) add_codes(facts, probe, counted_runs, profile);
   }
-  add_own_counts(facts, counted, profile);
-  add_shares(facts, counted, profile);
+  add_own_counts(facts, counted_runs, profile);
+  add_shares(facts, counted_runs, profile);
   // The engine counted by itself although no probe was expected to.
-  if (has_counts(profile)) profile.counts_skipped.reset();
+  if (has_counts(profile)) profile.counts_skip_reason.reset();
   const bool device_probed = std::ranges::any_of(probes, counts_a_device);
-  if (!device_probed) add_op_kernels(facts, counted, profile);
-  add_graph_ops(facts, counted, profile);
-  check_graphs(facts, counted, profile);
-  set_placement(facts, choose_device_probe(facts, probes, counted), counted, profile);
+  if (!device_probed) add_op_kernels(facts, counted_runs, profile);
+  add_graph_ops(facts, counted_runs, profile);
+  check_graphs(facts, counted_runs, profile);
+  set_placement(facts, choose_device_probe(facts, probes, counted_runs), counted_runs, profile);
 
-  if (holds(probes, "ggml") && !saw_graphs(counted)) {
+  if (holds(probes, "ggml") && !saw_graphs(counted_runs)) {
     const std::string reason =
         "the ggml probe saw no graph: the engine does not load ggml as a library of its own";
     // On the CPU nothing else counts. An engine with ggml built in is no fault of the run; if a
     // baseline has counts, their absence is an error there.
-    if (facts.device == "cpu" && !has_counts(profile)) profile.counts_skipped = reason;
+    if (facts.device == "cpu" && !has_counts(profile)) profile.counts_skip_reason = reason;
     add_once(profile.warnings, reason);
   }
-  if (holds(probes, k_marks) && find_devices(k_marks, counted).empty()) {
+  if (holds(probes, k_engine_marks) && find_devices(k_engine_marks, counted_runs).empty()) {
     add_once(profile.warnings,
              "the engine marked nothing: it is not linked with weir's instrument library, or marks "
              "no work");
   }
-  const std::string uncounted = uncounted_text(counted);
-  const bool is_error = !has_counts(profile) && !profile.counts_skipped &&
+  const std::string uncounted = uncounted_text(counted_runs);
+  const bool is_error = !has_counts(profile) && !profile.counts_skip_reason &&
                         profile.placement.state != Placement::State::refuted;
   if (is_error) {
     profile.errors.push_back(fmt::format(
@@ -483,12 +487,12 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
 
 // Adds the instructions of a cell's CPU work and the functions that took them. They come from
 // processes of their own within the counted pass.
-void add_instructions(const CellFacts& facts, const Records& counted, Profile& profile) {
+void add_instructions(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   constexpr const char* k_base = "instructions";
-  const auto& first = counted.front()->probes;
+  const auto& first = counted_runs.front()->probes;
   const std::string source = first.empty() ? "" : first.front().probe;
   CountSeries series{k_base, source, {}};
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     const ProbeCounts* probe = find_probe(*record, source);
     if (probe == nullptr) {
       profile.errors.push_back("instructions: not every process was counted, or not the same way");
@@ -504,18 +508,19 @@ void add_instructions(const CellFacts& facts, const Records& counted, Profile& p
     // Replaces an engine's own count of that name.
     profile.metrics.insert_or_assign(measurement.metric.name, std::move(measurement));
   }
-  if (facts.sweep == Sweep::none || collect_lengths(counted, facts.sweep).size() < 2) return;
-  const KernelSeries functions = collect_series(facts, source, counted, &ProbeCounts::functions);
+  if (facts.sweep == Sweep::none || collect_lengths(counted_runs, facts.sweep).size() < 2) return;
+  const KernelSeries functions =
+      collect_series(facts, source, counted_runs, &ProbeCounts::functions);
   if (!functions.empty()) profile.functions = fit_functions(functions, facts.sweep);
 }
 
 // Adds system calls, threads and other counts of the host. They come from processes of their own.
-void add_host(const CellFacts& facts, const Records& counted, Profile& profile) {
+void add_host(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   const std::string source = "host";
   const auto has_probe = [&](const RunRecord* record) {
     return find_probe(*record, source) != nullptr;
   };
-  if (!std::ranges::all_of(counted, has_probe)) {
+  if (!std::ranges::all_of(counted_runs, has_probe)) {
     profile.errors.emplace_back("system calls: not every process was counted");
     return;
   }
@@ -523,11 +528,11 @@ void add_host(const CellFacts& facts, const Records& counted, Profile& profile) 
     return count_of(*find_probe(*record, source), "threads_peak");
   };
   const bool single_threaded =
-      std::ranges::all_of(counted, [&](auto* run) { return threads(run) == 1; });
+      std::ranges::all_of(counted_runs, [&](auto* run) { return threads(run) == 1; });
   for (const std::string& base : unit::count_bases()) {
-    if (!find_probe(*counted.front(), source)->counts.contains(base)) continue;
+    if (!find_probe(*counted_runs.front(), source)->counts.contains(base)) continue;
     CountSeries series{base, source, {}};
-    for (const RunRecord* record : counted) {
+    for (const RunRecord* record : counted_runs) {
       series.points.push_back(
           {run_length(*record, facts.sweep), count_of(*find_probe(*record, source), base)});
     }
@@ -540,8 +545,8 @@ void add_host(const CellFacts& facts, const Records& counted, Profile& profile) 
     for (Measurement& measurement : fit.metrics) add_metric(measurement, profile);
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
   }
-  const KernelSeries calls = collect_series(facts, source, counted, &ProbeCounts::functions);
-  if (facts.sweep == Sweep::none || collect_lengths(counted, facts.sweep).size() < 2) return;
+  const KernelSeries calls = collect_series(facts, source, counted_runs, &ProbeCounts::functions);
+  if (facts.sweep == Sweep::none || collect_lengths(counted_runs, facts.sweep).size() < 2) return;
   KernelSet set = fit_calls(calls, facts.sweep);
   if (profile.functions) set.counts.merge(profile.functions->counts);
   profile.functions = std::move(set);

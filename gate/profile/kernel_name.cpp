@@ -32,10 +32,10 @@ struct Meaning {
   std::string_view work;  // ggml's op; "" if there is none, or if the word is too common
   Kind kind;
   std::string_view words;
-  // Works that it does at once, if its name does not say so. `least` of them have to be present,
-  // because a single common one may be anything.
+  // Works that it does at once, if its name does not say so. `min_works_present` of them have to be
+  // present, because a single common one may be anything.
   std::string_view made_of{};
-  std::size_t least = 1;
+  std::size_t min_works_present = 1;
 };
 
 // Words of ggml and its backends, Agave, MLX, PyTorch, ONNX Runtime, TensorFlow.js and CLBlast.
@@ -146,13 +146,13 @@ struct Phrase {
 };
 // Splits words into phrases: at each place the longest one with a meaning, else one word.
 std::vector<Phrase> split_phrases(const Words& words) {
-  constexpr std::size_t k_most_words = 3;
+  constexpr std::size_t k_max_words = 3;
   std::vector<Phrase> phrases;
   for (std::size_t start = 0, next = 0; start < words.size(); start = next) {
     Phrase phrase{words[start]};
     next = start + 1;
     std::string joined;
-    for (std::size_t i = start; i < std::min(words.size(), start + k_most_words); ++i) {
+    for (std::size_t i = start; i < std::min(words.size(), start + k_max_words); ++i) {
       append(joined, words[i]);
       const Meaning* meaning = find_meaning(joined);
       if (meaning == nullptr) continue;
@@ -168,7 +168,7 @@ constexpr std::string_view k_product = "MUL_MAT";
 
 // Sets works, part and size from the words.
 void add_meaning(KernelName& name) {
-  constexpr std::size_t k_most_small_words = 4;
+  constexpr std::size_t k_max_small_words = 4;
   bool large = false, small = false;
   for (auto& [words, meaning] : split_phrases(name.words)) {
     large = large || (meaning != nullptr && meaning->kind == Kind::large);
@@ -182,7 +182,7 @@ void add_meaning(KernelName& name) {
       append(name.part, words);
     }
   }
-  small = small && name.words.size() <= k_most_small_words;
+  small = small && name.words.size() <= k_max_small_words;
   if (small) name.size = Size::small;
   if (large) name.size = Size::large;
   // "mul_mat_vec_id" multiplies with experts that another tensor chooses.
@@ -283,15 +283,15 @@ std::string_view op_of(std::string_view name) {
 // Splits a name into words of work, and the variant from the first word of a type, size or tuning
 // on.
 KernelName kernel_name(std::string_view name) {
-  constexpr std::size_t k_longest = 512;
+  constexpr std::size_t k_max_name_length = 512;
   KernelName result;
   const std::string_view op = op_of(name);
   if (!op.empty() && op.size() < name.size()) {
     result = kernel_name(op);
-    append(result.variant, name.substr(op.size() + 1, k_longest));
+    append(result.variant, name.substr(op.size() + 1, k_max_name_length));
     return result;
   }
-  std::string lowered = text::lower(split_capitals(strip_name(name.substr(0, k_longest))));
+  std::string lowered = text::lower(split_capitals(strip_name(name.substr(0, k_max_name_length))));
   std::ranges::replace_if(
       lowered, [](char c) { return holds("-. /", c); }, '_');
   for (std::string& word : text::split(lowered, '_')) {
@@ -310,7 +310,7 @@ KernelName kernel_name(std::string_view name) {
   }
   add_meaning(result);
   // Templates of libraries name it among their arguments: "Kernel2<cutlass_80_s16816gemm_f16>".
-  const std::string full_name = text::lower(name.substr(0, k_longest));
+  const std::string full_name = text::lower(name.substr(0, k_max_name_length));
   for (const std::string_view word : {"gemm", "gemv", "attn"}) {
     if (full_name.find(word) != std::string::npos) result.size = Size::large;
   }
@@ -353,7 +353,7 @@ std::vector<std::size_t> find_fused_parts(const KernelName& joined,
       result.push_back(i);
       kinds.insert(parts[i].work());
     }
-    if (kinds.size() >= meaning->least) return result;
+    if (kinds.size() >= meaning->min_works_present) return result;
     result.clear();
   }
   return {};
@@ -411,9 +411,9 @@ std::string untuned_name(std::string_view name) {
 // Returns the role of one name; of several timed together, all their works.
 Role parse_role(std::string_view name) {
   const Words names = split_names(name);
-  constexpr std::size_t k_most = 64;
+  constexpr std::size_t k_max_names = 64;
   Role role = single_role(names.front());
-  for (std::size_t i = 1; i < std::min(names.size(), k_most); ++i) {
+  for (std::size_t i = 1; i < std::min(names.size(), k_max_names); ++i) {
     const Role next = single_role(names[i]);
     role.part.clear();
     role.variant.clear();

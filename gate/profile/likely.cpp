@@ -11,42 +11,42 @@ namespace weir::profile {
 namespace {
 
 // Lower bound for probabilities: rounded ones may leave nothing, and some are reported as 0.
-constexpr double k_least = 1e-9;
+constexpr double k_min_probability = 1e-9;
 
 // Returns the least divergence at one position. A token that `candidate` does not name is no
 // likelier than the least that it names, and all of them together no more than the rest. Within
 // that, it takes the value nearest to `base`.
 double position_divergence(const LikelyTokens& base, const LikelyTokens& candidate) {
   double sum = 0, rest_base = 1, rest_candidate = 1, unnamed_base = 0, unnamed_candidate = 0,
-         least_candidate = 1;
+         min_candidate = 1;
   for (const auto& [token, logarithm] : candidate.likely) {
-    least_candidate = std::min(least_candidate, std::exp(logarithm));
+    min_candidate = std::min(min_candidate, std::exp(logarithm));
     rest_candidate -= std::exp(logarithm);
   }
   for (const auto& [token, logarithm] : base.likely) {
-    const double p = std::max(std::exp(logarithm), k_least);
+    const double p = std::max(std::exp(logarithm), k_min_probability);
     rest_base -= p;
     if (const double* log_candidate = look_up(candidate.likely, token)) {
-      sum += p * std::log(p / std::max(std::exp(*log_candidate), k_least));
+      sum += p * std::log(p / std::max(std::exp(*log_candidate), k_min_probability));
     } else {
       unnamed_base += p;
-      unnamed_candidate += least_candidate;
+      unnamed_candidate += min_candidate;
     }
   }
-  const double most_unnamed = std::max(rest_candidate, k_least);
+  const double max_unnamed = std::max(rest_candidate, k_min_probability);
   // Tokens that only `candidate` names are part of the base's rest.
   for (const auto& [token, logarithm] : candidate.likely) {
     if (!base.likely.contains(token)) rest_candidate += std::exp(logarithm);
   }
-  rest_base = std::max(rest_base, k_least);
-  rest_candidate = std::max(rest_candidate, k_least);
+  rest_base = std::max(rest_base, k_min_probability);
+  rest_candidate = std::max(rest_candidate, k_min_probability);
   if (unnamed_base > 0) {
     const double q =
-        std::max(std::min({unnamed_candidate, most_unnamed,
+        std::max(std::min({unnamed_candidate, max_unnamed,
                            rest_candidate * unnamed_base / (unnamed_base + rest_base)}),
-                 k_least);
+                 k_min_probability);
     sum += unnamed_base * std::log(unnamed_base / q);
-    rest_candidate = std::max(rest_candidate - q, k_least);
+    rest_candidate = std::max(rest_candidate - q, k_min_probability);
   }
   return std::max(sum + rest_base * std::log(rest_base / rest_candidate), 0.0);
 }
@@ -69,10 +69,10 @@ void fields(Fields& io, LikelyTokens& tokens) {
 
 // Returns the mean divergence over the positions up to the first different token.
 std::optional<double> divergence(const Likely& base, const Likely& candidate) {
-  const std::size_t most = std::min(base.size(), candidate.size());
+  const std::size_t shared_positions = std::min(base.size(), candidate.size());
   double sum = 0;
   std::size_t positions = 0;
-  for (std::size_t i = 0; i < most; ++i) {
+  for (std::size_t i = 0; i < shared_positions; ++i) {
     if (base[i].likely.empty() || candidate[i].likely.empty()) return std::nullopt;
     sum += position_divergence(base[i], candidate[i]);
     ++positions;

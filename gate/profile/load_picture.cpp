@@ -11,9 +11,9 @@ namespace weir::profile {
 
 // Keeps the fastest and the slowest request of every few in a row.
 std::vector<std::int64_t> thin_latencies(std::span<const std::int64_t> latencies,
-                                         std::size_t most) {
+                                         std::size_t max_groups) {
   const std::size_t count = latencies.size() / k_latencies_of_request;
-  const std::size_t groups = count <= most ? count : most / 2;
+  const std::size_t groups = count <= max_groups ? count : max_groups / 2;
   std::vector<std::int64_t> thin;
   const auto end_to_end = [&](std::size_t request) {
     return latencies[k_latencies_of_request * (request + 1) - 1];
@@ -46,14 +46,14 @@ void fields(Fields& io, BatchBar& bar) {
 
 // Returns a bar per number of tokens; of more than 24 numbers a bar per power of 2.
 std::vector<BatchBar> batch_bars(const std::map<std::int64_t, std::int64_t>& batches) {
-  constexpr std::size_t k_most_bars = 24;
+  constexpr std::size_t k_max_bars = 24;
   std::vector<BatchBar> bars;
   std::int64_t end = 1;  // end of the current range, a power of 2
   for (const auto& [tokens, graphs] : batches) {
     if (tokens < 1 || graphs < 1) continue;
     while (end < tokens && end <= std::numeric_limits<std::int64_t>::max() / 2) end *= 2;
     const bool extends_last =
-        batches.size() > k_most_bars && !bars.empty() && bars.back().to_tokens >= end / 2 + 1;
+        batches.size() > k_max_bars && !bars.empty() && bars.back().to_tokens >= end / 2 + 1;
     if (!extends_last) bars.push_back({tokens, tokens, 0});
     bars.back().to_tokens = tokens;
     add_capped(bars.back().graphs, graphs);

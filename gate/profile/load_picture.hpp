@@ -18,12 +18,12 @@ namespace weir::profile {
 inline constexpr std::size_t k_latencies_of_request = 3;
 
 // A verdict's file has so many requests of a cell at most.
-inline constexpr std::size_t k_most_requests_in_file = 400;
+inline constexpr std::size_t k_max_requests_in_file = 400;
 
 // The requests of `latencies`, `most` (at least 2) of them or fewer: of every few in a row the
 // fastest and the slowest end to end, so that no stall is lost. What is no whole request goes.
 [[nodiscard]] std::vector<std::int64_t> thin_latencies(std::span<const std::int64_t> latencies,
-                                                       std::size_t most);
+                                                       std::size_t max_groups);
 
 // Graphs that compute from … to tokens at once.
 struct BatchBar {
@@ -34,7 +34,7 @@ void fields(Fields& io, BatchBar& bar);
 
 // Tokens that one graph computes -> graphs, a bar each by rising tokens; of more than 24 sizes they
 // are ranges that double. What is below 1 is left out; what no number can hold is the largest.
-inline constexpr std::size_t k_most_batch_bars = 64;
+inline constexpr std::size_t k_max_batch_bars = 64;
 [[nodiscard]] std::vector<BatchBar> batch_bars(const std::map<std::int64_t, std::int64_t>& batches);
 
 }  // namespace weir::profile

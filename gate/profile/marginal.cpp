@@ -143,8 +143,8 @@ Measurement measure_overlapping(const CountSeries& series) {
   Measurement measurement =
       varying_measurement(unit::count_metric(series.base, unit::Scope::per_token), series.source,
                           tokens_shares(series));
-  if (measurement.repeatability) {
-    measurement.repeatability = batch_spread(measurement.samples, *measurement.value());
+  if (measurement.relative_spread) {
+    measurement.relative_spread = batch_spread(measurement.samples, *measurement.value());
   }
   return measurement;
 }
@@ -199,7 +199,7 @@ Measurement varying_measurement(const unit::Metric& metric, const std::string& s
                                 std::vector<double> values) {
   Measurement measurement{metric, Nature::nearly_exact, source, {}, std::move(values), {}, {}};
   if (measurement.samples.size() > 1) {
-    measurement.repeatability = relative_spread(measurement.samples, *measurement.value());
+    measurement.relative_spread = relative_spread(measurement.samples, *measurement.value());
   }
   return measurement;
 }
@@ -260,9 +260,9 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
     fit.metrics.push_back(measure_longest(series, groups, unit::Scope::whole_run));
     return fit;
   }
-  if (shares_batches(sweep)) {
-    fit.metrics.push_back(sweep == Sweep::held ? measure_held(series, groups)
-                                               : measure_overlapping(series));
+  if (requests_share_batches(sweep)) {
+    fit.metrics.push_back(sweep == Sweep::burst ? measure_held(series, groups)
+                                                : measure_overlapping(series));
     return fit;
   }
   if (sweep == Sweep::request) {
@@ -295,8 +295,8 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
 
 // Fits instructions of each function and keeps the largest ones.
 KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
-  constexpr std::size_t k_most = 40;
-  constexpr double k_least_share = 0.001;  // share of the total that is worth a line
+  constexpr std::size_t k_max_rates = 40;
+  constexpr double k_min_share = 0.001;  // share of the total that is worth a line
   KernelSet set;
   set.scope = slope_scope(sweep);
   std::vector<std::pair<double, std::string>> rates;
@@ -310,7 +310,7 @@ KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
                                                     : a.second < b.second;
   });
   for (const auto& [rate, name] : rates) {
-    if (set.counts.size() == k_most || std::fabs(rate) < k_least_share * std::fabs(total)) break;
+    if (set.counts.size() == k_max_rates || std::fabs(rate) < k_min_share * std::fabs(total)) break;
     if (std::fabs(rate) < 1e15 && rate != 0) {
       set.counts[name] = Rational(static_cast<std::int64_t>(rate));
     }
@@ -324,7 +324,7 @@ Fit fit_sampled(const CountSeries& series, Sweep sweep) {
   const ByLength groups = group_by_length(series.points);
   if (unit::is_level(series.base) && !groups.empty()) {
     fit.metrics.push_back(measure_longest(series, groups, unit::Scope::whole_run));
-  } else if (sweep == Sweep::none || shares_batches(sweep) || groups.size() < 2) {
+  } else if (sweep == Sweep::none || requests_share_batches(sweep) || groups.size() < 2) {
     add_at_lengths(series, groups, sweep, fit);
   } else {
     add_least_squares(series, groups, sweep, fit);
@@ -332,7 +332,7 @@ Fit fit_sampled(const CountSeries& series, Sweep sweep) {
   for (Measurement& measurement : fit.metrics) {
     if (measurement.exact) measurement.samples = {measurement.exact->value()};
     measurement.exact.reset();
-    measurement.repeatability.reset();
+    measurement.relative_spread.reset();
     measurement.warnings.clear();
     measurement.nature = Nature::sampled;
   }
@@ -342,7 +342,7 @@ Fit fit_sampled(const CountSeries& series, Sweep sweep) {
 
 // Fits system calls by name: the exact line, else least squares to a tenth.
 KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
-  constexpr double k_tenths = 10, k_most = 1e15;
+  constexpr double k_tenths = 10, k_max_slope = 1e15;
   KernelSet set;
   set.scope = slope_scope(sweep);
   for (const auto& [name, points] : series) {
@@ -351,7 +351,7 @@ KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
       rate = line->slope;
     } else {
       const double slope = std::round(k_tenths * least_squares(to_points(points)).slope);
-      const auto tenths = std::fabs(slope) < k_most
+      const auto tenths = std::fabs(slope) < k_max_slope
                               ? Rational::make(static_cast<std::int64_t>(slope), 10)
                               : std::nullopt;
       rate = tenths.value_or(rate);
@@ -364,7 +364,7 @@ KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
 // Fits every kernel to an exact line. If one lies on none, all kernels are those at the largest
 // length.
 KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
-  if (sweep == Sweep::request || sweep == Sweep::held) return fit_requests(series, sweep);
+  if (sweep == Sweep::request || sweep == Sweep::burst) return fit_requests(series, sweep);
   KernelFit fit;
   fit.set.scope = slope_scope(sweep);
   const std::string* first_off_line = nullptr;

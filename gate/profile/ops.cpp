@@ -9,32 +9,33 @@ namespace {
 
 // Probes that see ops. The first one that saw some is used, because it also sees ops that nobody
 // marked.
-constexpr std::array<std::string_view, 2> k_probes{"ggml", k_marks};
+constexpr std::array<std::string_view, 2> k_probes{"ggml", k_engine_marks};
 
 using Series = std::map<OpKey, std::vector<LengthCount>>;  // a point for every run
 
 // Returns the op probe's counts of every run; empty if a run has none.
-std::vector<const ProbeCounts*> find_op_probes(const Records& counted) {
+std::vector<const ProbeCounts*> find_op_counts(const Records& counted_runs) {
   for (const std::string_view name : k_probes) {
     std::vector<const ProbeCounts*> probes;
-    for (const RunRecord* record : counted) {
+    for (const RunRecord* record : counted_runs) {
       const ProbeCounts* probe = find_probe(*record, name);
       if (probe != nullptr && !probe->ops.empty()) probes.push_back(probe);
     }
-    if (probes.size() == counted.size()) return probes;
+    if (probes.size() == counted_runs.size()) return probes;
   }
   return {};
 }
 
 // Returns a point per run for each kind of op; 0 if the run did not have it.
-Series collect_op_series(const CellFacts& facts, const Records& counted) {
+Series collect_op_series(const CellFacts& facts, const Records& counted_runs) {
   Series series;
-  const auto probes = find_op_probes(counted);
+  const auto probes = find_op_counts(counted_runs);
   for (const ProbeCounts* probe : probes) {
     for (const OpCount& op : probe->ops) series[key_of(op)];
   }
   for (auto& [key, points] : series) {
-    for (const RunRecord* record : counted) points.push_back({run_length(*record, facts.sweep), 0});
+    for (const RunRecord* record : counted_runs)
+      points.push_back({run_length(*record, facts.sweep), 0});
   }
   for (std::size_t i = 0; i < probes.size(); ++i) {
     for (const OpCount& op : probes[i]->ops) add_capped(series[key_of(op)][i].count, op.count);
@@ -72,7 +73,7 @@ std::vector<OpRate> ops_per_graph(const ProbeCounts& probe) {
 // Returns how often an op runs per length: by the exact line, else between the shortest and the
 // longest run. An op whose shape grows with the length (attention) follows no line, but is work as
 // well.
-Rational op_rate(const std::vector<LengthCount>& points) {
+Rational ops_per_length(const std::vector<LengthCount>& points) {
   if (const auto line = exact_line(points)) return line->slope;
   const auto [low, high] = std::ranges::minmax_element(points, {}, &LengthCount::length);
   const auto increase = Rational(high->count).minus(low->count);
@@ -82,7 +83,7 @@ Rational op_rate(const std::vector<LengthCount>& points) {
 }
 
 // Returns true if the probe listed every op that it counted.
-bool is_complete(const std::vector<const ProbeCounts*>& probes) {
+bool saw_all_ops(const std::vector<const ProbeCounts*>& probes) {
   return std::ranges::all_of(probes, [](const ProbeCounts* probe) {
     std::int64_t listed = 0;
     for (const OpCount& op : probe->ops) add_capped(listed, op.count);
@@ -93,16 +94,16 @@ bool is_complete(const std::vector<const ProbeCounts*>& probes) {
 
 // Returns rows of ops that could be one kernel, a point per run; nothing if a graph's order is
 // unknown.
-std::optional<KernelSeries> fusible_series(const CellFacts& facts, const Records& counted) {
+std::optional<KernelSeries> fusible_series(const CellFacts& facts, const Records& counted_runs) {
   KernelSeries series;
-  const auto probes = find_op_probes(counted);
+  const auto probes = find_op_counts(counted_runs);
   for (std::size_t i = 0; i < probes.size(); ++i) {
     for (const GraphCount& graph : probes[i]->graphs) {
       if (!graph.fusible) return std::nullopt;
       for (const auto& [ops, times] : *graph.fusible) {
         auto& points = series[ops];
-        for (std::size_t j = points.size(); j < counted.size(); ++j) {
-          points.push_back({run_length(*counted[j], facts.sweep), 0});
+        for (std::size_t j = points.size(); j < counted_runs.size(); ++j) {
+          points.push_back({run_length(*counted_runs[j], facts.sweep), 0});
         }
         std::int64_t total = 0;
         const bool fits = !__builtin_mul_overflow(times, graph.computed, &total);
@@ -137,36 +138,40 @@ KernelFit fit_ops(const Series& series, Sweep sweep, std::string (*make_name)(co
 
 }  // namespace
 
-// Returns the ops per token, prefill, request or graph.
-OpWork find_op_work(const CellFacts& facts, const Records& counted) {
+// Returns the ops per token, prefill, request or graph. Those per token or prefill are the slope of
+// the line of counts over the lengths of the sweep.
+OpWork find_op_work(const CellFacts& facts, const Records& counted_runs) {
   OpWork work;
-  const auto probes = find_op_probes(counted);
+  const auto probes = find_op_counts(counted_runs);
   if (probes.empty()) return work;
-  work.complete = is_complete(probes);
-  const bool has_no_line = facts.sweep == Sweep::none || shares_batches(facts.sweep);
-  if (has_no_line || collect_lengths(counted, facts.sweep).size() < 2) {
+  work.complete = saw_all_ops(probes);
+  const bool cannot_fit_line = facts.sweep == Sweep::none || requests_share_batches(facts.sweep);
+  if (cannot_fit_line || collect_lengths(counted_runs, facts.sweep).size() < 2) {
     work.unit = "a graph";
     work.ops = ops_per_graph(*probes.front());
     return work;
   }
-  const bool per_request = facts.sweep == Sweep::request;
-  work.unit = facts.sweep == Sweep::repeats ? "a prefill" : "a token";
-  if (per_request) work.unit = "a request";
-  for (const auto& [key, points] : collect_op_series(facts, counted)) {
-    const Rational each = per_request
-                              ? std::ranges::max_element(points, {}, &LengthCount::length)->count
-                              : op_rate(points);
-    if (each <= Rational(0)) continue;
-    work.ops.push_back({key, each});
+  const Series series = collect_op_series(facts, counted_runs);
+  const auto add_op = [&](const OpKey& key, const Rational& ops) {
+    if (ops > Rational(0)) work.ops.push_back({key, ops});
+  };
+  if (facts.sweep == Sweep::request) {
+    work.unit = "a request";  // the longest one
+    for (const auto& [key, points] : series) {
+      add_op(key, std::ranges::max_element(points, {}, &LengthCount::length)->count);
+    }
+    return work;
   }
+  work.unit = facts.sweep == Sweep::repeats ? "a prefill" : "a token";
+  for (const auto& [key, points] : series) add_op(key, ops_per_length(points));
   return work;
 }
 
 // Adds ops as kernels, with shapes unless these grow with the context.
-void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const Sweep sweep = actual_sweep(facts, counted);
+void add_op_kernels(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+  const Sweep sweep = actual_sweep(facts, counted_runs);
   if (sweep == Sweep::overlapping) return;  // as in add_kernels
-  const Series series = collect_op_series(facts, counted);
+  const Series series = collect_op_series(facts, counted_runs);
   if (series.empty() || profile.kernels) return;
   // Shapes may grow with the context while the ops are the same for every token.
   const bool shapes_grow =
@@ -185,17 +190,17 @@ void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& pro
 
 // Adds the ops that devices ran per token or prefill, and rows of them that could be fused. Only if
 // all ops are listed and each token has the same.
-void add_graph_ops(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const Sweep sweep = actual_sweep(facts, counted);
+void add_graph_ops(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+  const Sweep sweep = actual_sweep(facts, counted_runs);
   const bool same_batches = sweep != Sweep::none && sweep != Sweep::overlapping;
-  if (facts.device == "cpu" || !same_batches || !is_complete(find_op_probes(counted))) return;
-  Series on_devices = collect_op_series(facts, counted);
+  if (facts.device == "cpu" || !same_batches || !saw_all_ops(find_op_counts(counted_runs))) return;
+  Series on_devices = collect_op_series(facts, counted_runs);
   std::erase_if(on_devices, [](const auto& entry) { return entry.first.on_cpu; });
   KernelFit fit = fit_ops(on_devices, sweep, [](const OpKey& key) { return key.op; });
   if (fit.set.runs_disagree || fit.set.scope == unit::Scope::at_length) return;
   fit.set.has_names = true;
   if (fit.set.counts.empty()) return;
-  if (const auto rows = fusible_series(facts, counted)) {
+  if (const auto rows = fusible_series(facts, counted_runs)) {
     KernelSet fusible;
     fusible.scope = fit.set.scope;
     if (!rows->empty()) fusible = fit_kernels(*rows, sweep).set;
@@ -206,8 +211,8 @@ void add_graph_ops(const CellFacts& facts, const Records& counted, Profile& prof
 }
 
 // Warns if the graph of one token has other CPU ops or splits than the slopes say.
-void check_graphs(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const auto probes = find_op_probes(counted);
+void check_graphs(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+  const auto probes = find_op_counts(counted_runs);
   if (probes.empty()) return;
   const auto exact = [&](std::string_view base) -> std::optional<Rational> {
     const auto* metric = look_up(profile.metrics, fmt::format("{}_per_token", base));
@@ -215,7 +220,7 @@ void check_graphs(const CellFacts& facts, const Records& counted, Profile& profi
     return same_source ? metric->exact : std::nullopt;
   };
   // The slope is comparable with a graph only if each token is one graph.
-  if (!is_over_tokens(facts.sweep) || exact("graphs") != Rational(1)) return;
+  if (!varies_token_count(facts.sweep) || exact("graphs") != Rational(1)) return;
   for (const ProbeCounts* probe : probes) {
     const GraphCount* graph = find_busiest_graph(*probe, /*of_a_token=*/true);
     if (graph == nullptr) continue;

@@ -7,9 +7,9 @@
 namespace weir::profile {
 namespace {
 
-constexpr std::size_t k_most_crashes = 2;   // by one side
-constexpr std::size_t k_most_timeouts = 3;  // by one side, none by the other
-constexpr std::size_t k_most_timeouts_in_all = 6;
+constexpr std::size_t k_max_crashes = 2;   // by one side
+constexpr std::size_t k_max_timeouts = 3;  // by one side, none by the other
+constexpr std::size_t k_max_timeouts_in_all = 6;
 
 // The two processes of a pair; null if one has not run.
 struct RecordPair {
@@ -55,13 +55,13 @@ void check_failures(BySide& failures, PairedRuns& runs) {
   for (const Side side : {Side::base, Side::candidate}) {
     const Side other_side = side == Side::base ? Side::candidate : Side::base;
     const Failures &failures_of_side = failures[side], &failures_of_other = failures[other_side];
-    if (failures_of_side.crashes.size() >= k_most_crashes) {
+    if (failures_of_side.crashes.size() >= k_max_crashes) {
       return set_error(runs,
                        fmt::format("{} failed in {} of its processes", program_name(side),
                                    failures_of_side.crashes.size()),
                        *failures_of_side.crashes.back());
     }
-    if (failures_of_side.timeouts.size() >= k_most_timeouts && failures_of_other.timeouts.empty()) {
+    if (failures_of_side.timeouts.size() >= k_max_timeouts && failures_of_other.timeouts.empty()) {
       return set_error(runs,
                        fmt::format("{} timed out {} times, {} never", program_name(side),
                                    failures_of_side.timeouts.size(), program_name(other_side)),
@@ -71,7 +71,7 @@ void check_failures(BySide& failures, PairedRuns& runs) {
   // Both sides have timeouts, because three of one side alone are an error above.
   const Records &candidate = failures[Side::candidate].timeouts,
                 &base = failures[Side::base].timeouts;
-  if (candidate.size() + base.size() >= k_most_timeouts_in_all) {
+  if (candidate.size() + base.size() >= k_max_timeouts_in_all) {
     set_error(
         runs,
         fmt::format("both programs time out ({} and {} times)", candidate.size(), base.size()),
@@ -84,7 +84,7 @@ using Numbers = std::map<std::string, ProcessNumber>;
 Numbers read_numbers(const CellFacts& facts, const RunRecord* record) {
   Numbers numbers;
   if (record == nullptr || find_error(*record)) return numbers;
-  for (ProcessNumber& number : process_numbers(*record, facts.times_source)) {
+  for (ProcessNumber& number : process_numbers(*record, facts.engine_source)) {
     numbers.emplace(number.metric.name, std::move(number));
   }
   return numbers;

@@ -14,59 +14,62 @@ bool is_refuted(const Profile& profile) {
 }
 
 // Decides placement by the engine's own marks.
-void place_by_marks(const CellFacts& facts, const Records& counted, Profile& profile) {
+void place_by_engine_marks(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   std::vector<std::string> elsewhere;
   bool on_device = false;
-  for (const ProbedDevice& device : find_devices(k_marks, counted)) {
+  for (const ProbedDevice& device : find_devices(k_engine_marks, counted_runs)) {
     on_device = on_device || device.api == facts.device;
     if (device.api != facts.device) add_once(elsewhere, device.name);
   }
   // A cell of a GPU may also work on the CPU; ops show how much.
   if (elsewhere.empty() || (on_device && facts.device != "cpu")) return;
-  refute(profile, fmt::format("asked for {}: the engine reports that it worked on {}", facts.device,
-                              text::join(elsewhere)));
+  reject_placement(profile, fmt::format("asked for {}: the engine reports that it worked on {}",
+                                        facts.device, text::join(elsewhere)));
 }
 
 // Decides placement by the device's own probe: if the device was opened, and if it got work.
-void place_by_device_probe(const CellFacts& facts, std::string_view probe, const Records& counted,
-                           Profile& profile) {
+void place_by_device_probe(const CellFacts& facts, std::string_view probe,
+                           const Records& counted_runs, Profile& profile) {
   if (is_refuted(profile)) return;
-  if (probe == k_marks) place_by_marks(facts, counted, profile);
+  if (probe == k_engine_marks) place_by_engine_marks(facts, counted_runs, profile);
   if (facts.device == "cpu" || is_refuted(profile)) return;
-  const std::string device_name =
-      !profile.provenance.device_name.empty() && !find_api_devices(facts.device, counted).empty()
-          ? profile.provenance.device_name
-          : facts.device_present.value_or("");
+  const std::string device_name = !profile.provenance.device_name.empty() &&
+                                          !find_api_devices(facts.device, counted_runs).empty()
+                                      ? profile.provenance.device_name
+                                      : facts.device_present.value_or("");
   const std::string advice = facts.device_cure.empty() ? "" : ".\n  " + facts.device_cure;
   if (probe.empty()) {
-    const bool has_marks_probe = std::ranges::any_of(
-        counted, [](const RunRecord* record) { return find_probe(*record, k_marks) != nullptr; });
-    if (!has_marks_probe && facts.device_present && !facts.counts_skipped && !has_counts(profile)) {
-      refute(profile,
-             fmt::format("asked for {}: the engine ran and never opened it, though {} is there{}",
-                         facts.device, device_name, advice));
+    const bool has_marks_probe = std::ranges::any_of(counted_runs, [](const RunRecord* record) {
+      return find_probe(*record, k_engine_marks) != nullptr;
+    });
+    if (!has_marks_probe && facts.device_present && !facts.counts_skip_reason &&
+        !has_counts(profile)) {
+      reject_placement(
+          profile,
+          fmt::format("asked for {}: the engine ran and never opened it, though {} is there{}",
+                      facts.device, device_name, advice));
     }
     return;
   }
   std::int64_t dispatches = 0;
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     dispatches = std::max(dispatches, count_of(*find_probe(*record, probe), "dispatches"));
   }
   const Measurement* slope = look_up(profile.metrics, "dispatches_per_prefill");
   if (slope == nullptr) slope = look_up(profile.metrics, "dispatches_per_token");
   const bool is_idle = slope != nullptr && slope->exact == Rational(0);
   if (dispatches == 0) {
-    refute(
+    reject_placement(
         profile,
         device_name.empty()
             ? fmt::format("asked for {}: the engine ran and made no such device", facts.device)
             : fmt::format("asked for {}: the engine ran and gave it no work, though {} is there{}",
                           facts.device, device_name, advice));
   } else if (is_idle) {
-    refute(profile,
-           fmt::format("asked for {}: all its {} dispatches belong to the start, none to the "
-                       "work itself",
-                       facts.device, dispatches));
+    reject_placement(
+        profile, fmt::format("asked for {}: all its {} dispatches belong to the start, none to the "
+                             "work itself",
+                             facts.device, dispatches));
   } else {
     profile.placement.state = Placement::State::seen;
   }
@@ -107,7 +110,7 @@ std::vector<OpGroup> group_ops(std::vector<OpRate> ops) {
 // ops.
 std::string describe_ops(const std::vector<OpRate>& ops, std::string_view where,
                          std::string_view unit) {
-  constexpr std::size_t k_most = 8;
+  constexpr std::size_t k_max_kinds_listed = 8;
   const std::vector<OpGroup> groups = group_ops(ops);
   if (groups.size() == 1 && groups.front().shapes.size() <= 1) {
     const OpGroup& group = groups.front();
@@ -119,14 +122,14 @@ std::string describe_ops(const std::vector<OpRate>& ops, std::string_view where,
   std::vector<std::string> parts;
   for (const OpGroup& group : groups) {
     sum += group.each;
-    if (parts.size() == k_most) continue;
+    if (parts.size() == k_max_kinds_listed) continue;
     std::string shapes = group.shapes.empty() ? "" : " (" + group.shapes.front();
     if (group.shapes.size() > 1) shapes += fmt::format(" and {} more", group.shapes.size() - 1);
     if (!shapes.empty()) shapes += ")";
     parts.push_back(fmt::format("{} {}{}", group.op, times_text(group.each), shapes));
   }
-  if (groups.size() > k_most) {
-    parts.push_back(fmt::format("{} more kinds of ops", groups.size() - k_most));
+  if (groups.size() > k_max_kinds_listed) {
+    parts.push_back(fmt::format("{} more kinds of ops", groups.size() - k_max_kinds_listed));
   }
   return fmt::format("{:.4g} ops {} ran on {}: {}", sum, unit, where, text::join(parts));
 }
@@ -143,8 +146,8 @@ std::vector<OpRate> select_ops(const OpWork& work,
 void place_on_cpu(const OpWork& work, Profile& profile) {
   const auto elsewhere = select_ops(work, [](const OpRate& rate) { return !rate.on_cpu; });
   if (!elsewhere.empty()) {
-    refute(profile,
-           "asked for cpu: " + describe_ops(elsewhere, elsewhere.front().backend, work.unit));
+    reject_placement(
+        profile, "asked for cpu: " + describe_ops(elsewhere, elsewhere.front().backend, work.unit));
   } else if (work.complete && !is_refuted(profile)) {
     profile.placement.state = Placement::State::shown;
   }
@@ -178,8 +181,8 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
   if (on_cpu.size() == work.ops.size()) {
     // If all ops ran there, the unused device says more than a list of every op.
     if (!is_refuted(profile)) {
-      refute(profile, fmt::format("asked for {}: all {}", facts.device,
-                                  describe_ops(on_cpu, "the CPU", work.unit)));
+      reject_placement(profile, fmt::format("asked for {}: all {}", facts.device,
+                                            describe_ops(on_cpu, "the CPU", work.unit)));
     }
     return;
   }
@@ -193,9 +196,10 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
       work, [&](const OpRate& rate) { return rate.on_cpu && !is_allowed_on_cpu(facts, rate); });
   if (!forbidden.empty()) {
     for (const OpRate& rate : forbidden) profile.placement.not_allowed.insert(rate.op);
-    refute(profile, fmt::format("asked for {}: {}, which cpu_ops_allowed does not name{}",
-                                facts.device, describe_ops(forbidden, "the CPU", work.unit),
-                                conditions_text(facts, forbidden)));
+    reject_placement(profile,
+                     fmt::format("asked for {}: {}, which cpu_ops_allowed does not name{}",
+                                 facts.device, describe_ops(forbidden, "the CPU", work.unit),
+                                 conditions_text(facts, forbidden)));
   } else if (work.complete) {
     profile.placement.state = Placement::State::shown;
   }
@@ -230,16 +234,16 @@ Result<bool> shape_fits(std::string_view condition, std::string_view shape) {
               text::printable(condition));
 }
 
-void refute(Profile& profile, std::string reason) {
+void reject_placement(Profile& profile, std::string reason) {
   profile.placement.state = Placement::State::refuted;
   profile.placement.reason = std::move(reason);
 }
 
 // Decides placement by the device first, then by the ops that a probe saw.
-void set_placement(const CellFacts& facts, std::string_view probe, const Records& counted,
+void set_placement(const CellFacts& facts, std::string_view probe, const Records& counted_runs,
                    Profile& profile) {
-  place_by_device_probe(facts, probe, counted, profile);
-  const OpWork work = find_op_work(facts, counted);
+  place_by_device_probe(facts, probe, counted_runs, profile);
+  const OpWork work = find_op_work(facts, counted_runs);
   if (work.ops.empty()) return;
   if (!work.complete) {
     add_once(
@@ -272,9 +276,9 @@ std::map<std::string, std::int64_t> gated_counts(const RunRecord& record,
 
 // Checks that counts do not depend on results, by processes that read device memory as other bytes.
 // Returns false, with an error, if they do or if the work ran elsewhere.
-bool check_twin_counts(const CellFacts& facts, Records& counted, Profile& profile) {
+bool check_twin_counts(const CellFacts& facts, Records& counted_runs, Profile& profile) {
   if (!facts.twin) return true;
-  for (const RunRecord* record : counted) {
+  for (const RunRecord* record : counted_runs) {
     const ProbeCounts* probe = find_probe(*record, facts.device);
     const auto* other_device =
         probe == nullptr ? nullptr : find_first(probe->devices, [&](const auto& device) {
@@ -286,12 +290,12 @@ bool check_twin_counts(const CellFacts& facts, Records& counted, Profile& profil
     return false;
   }
   const auto first_filled =
-      std::stable_partition(counted.begin(), counted.end(),
+      std::stable_partition(counted_runs.begin(), counted_runs.end(),
                             [](const RunRecord* record) { return record->twin_fill == 0; });
-  const Records filled(first_filled, counted.end());
-  counted.erase(first_filled, counted.end());
+  const Records filled(first_filled, counted_runs.end());
+  counted_runs.erase(first_filled, counted_runs.end());
   for (const RunRecord* record : filled) {
-    const auto* partner = find_first(counted, [&](const RunRecord* candidate) {
+    const auto* partner = find_first(counted_runs, [&](const RunRecord* candidate) {
       return candidate->parameters == record->parameters;
     });
     if (partner == nullptr) continue;

@@ -42,9 +42,9 @@ static std::string other_variables(const std::string* mine, const std::string* t
   std::set<std::string> names;
   for (const std::string& word : differing) names.insert(word.substr(0, word.find('=')));
   names.erase("");  // from a side without variables
-  constexpr std::size_t k_longest = 300;
+  constexpr std::size_t k_max_list_length = 300;
   const std::string list = text::printable(fmt::format("{}", fmt::join(names, ", ")));
-  return names.empty() ? "" : " (" + text::shortened(list, k_longest) + ")";
+  return names.empty() ? "" : " (" + text::shortened(list, k_max_list_length) + ")";
 }
 
 std::vector<std::string> other_parts(const std::map<std::string, std::string>& parts,
@@ -68,8 +68,8 @@ bool only_does_not_fit(const Profile& profile) {
 
 std::optional<std::string> skip_reason(const Profile& profile, const unit::Metric& metric,
                                        std::string_view source) {
-  if (metric.base == "instructions") return profile.instructions_skipped;
-  return source == "host" ? profile.host_skipped : std::nullopt;
+  if (metric.base == "instructions") return profile.instructions_skip_reason;
+  return source == "host" ? profile.host_skip_reason : std::nullopt;
 }
 
 std::optional<double> Measurement::value() const {
@@ -103,8 +103,8 @@ void fields(Fields& io, WorkDone& work) {
   io.optional("output_digest", work.output_digest);
   io.optional("model", work.model);
   io.optional("load", work.load);
-  io.optional("prompt_tokens_per_request", ShortNumber{work.prompt_tokens_per_request});
-  io.optional("generated_tokens_per_request", ShortNumber{work.generated_tokens_per_request});
+  io.optional("prompt_tokens_per_request", RoundedNumber{work.prompt_tokens_per_request});
+  io.optional("generated_tokens_per_request", RoundedNumber{work.generated_tokens_per_request});
   io.optional("likely", work.likely, "likely tokens");
 }
 
@@ -122,7 +122,7 @@ static void fields(Fields& io, Measurement& measurement) {
   io("source", measurement.source);
   io.optional("exact", measurement.exact);
   io.optional("samples", measurement.samples);
-  io.optional("repeatability", measurement.repeatability);
+  io.optional("repeatability", measurement.relative_spread);
   io.optional("warnings", measurement.warnings);
 }
 
@@ -135,8 +135,8 @@ static void fields(Fields& io, Provenance& provenance) {
   io("device_name", provenance.device_name);
   io("machine_class", provenance.machine_class);
   io("machine_name", provenance.machine_name);
-  io.always("seen_class", provenance.seen_class);
-  io.always("seen_name", provenance.seen_name);
+  io.always("seen_class", provenance.probed_device_class);
+  io.always("seen_name", provenance.probed_device_name);
   io.always("engine_build", provenance.engine_build);
   io.always("lengths", provenance.lengths);
 }
@@ -167,13 +167,13 @@ void fields(Fields& io, Profile& profile) {
   io("work", profile.work);
   io.always("errors", profile.errors);
   io.always("stderr_tail", profile.stderr_tail);
-  io.always("counts_skipped", profile.counts_skipped);
-  io.always("instructions_skipped", profile.instructions_skipped);
-  io.optional("host_skipped", profile.host_skipped);
+  io.always("counts_skipped", profile.counts_skip_reason);
+  io.always("instructions_skipped", profile.instructions_skip_reason);
+  io.optional("host_skipped", profile.host_skip_reason);
   io.always("warnings", profile.warnings);
   io.always("counted_runs", profile.counted_runs);
   io.always("timed_runs", profile.timed_runs);
-  io.always("profiling_cost", ShortNumber{profile.profiling_cost});
+  io.always("profiling_cost", RoundedNumber{profile.profiling_cost});
   io.always("requests", profile.requests);
   io.always("server_metrics", profile.server, "server's metric");
 }

@@ -21,7 +21,7 @@ struct Measurement {
   std::optional<Rational> exact;  // counts
   std::vector<double> samples;    // one number a process; times and memory; for counts the values
                                   // seen when they did not agree
-  std::optional<double> repeatability;  // nearly exact: (max - min) / median
+  std::optional<double> relative_spread;  // nearly exact: (max - min) / median
   std::vector<std::string> warnings;
 
   // The one number to show: the exact value, else the median of the samples.
@@ -96,7 +96,7 @@ struct Provenance {
   std::vector<std::int64_t> lengths;  // generation lengths (or repeats) of the counted pass
   // The one device that the probe saw work: its own class and name. Of a twin, whose device_class
   // is "twin-NAME", they are what its description answers. Empty where none or several were seen.
-  std::string seen_class{}, seen_name{};
+  std::string probed_device_class{}, probed_device_name{};
 };
 
 // How fast the machine was beside each timed process: what a pinned program did there in the same
@@ -137,10 +137,10 @@ struct Profile {
       false;  // among them: an engine ended by itself, with an exit code or a signal
   std::string stderr_tail;
   // Why nothing could be counted although nothing went wrong ("no probe sees cpu").
-  std::optional<std::string> counts_skipped;
+  std::optional<std::string> counts_skip_reason;
   // Why instructions, and what the probe "host" counts, were not counted although the config asks
   // for them.
-  std::optional<std::string> instructions_skipped{}, host_skipped{};
+  std::optional<std::string> instructions_skip_reason{}, host_skip_reason{};
   std::vector<std::string> warnings;
   std::int64_t counted_runs = 0;
   std::int64_t timed_runs = 0;

@@ -10,9 +10,9 @@ static constexpr std::size_t k_longest_path = 4096;
 
 void add_executed(Executed& executed, const std::string& file, std::string_view function) {
   if (file.empty() || file.size() > k_longest_path) return;
-  if (executed.files.size() >= k_most_reach_files && !executed.files.contains(file)) return;
+  if (executed.files.size() >= k_max_reach_files && !executed.files.contains(file)) return;
   std::set<std::string>& functions = executed.files[file];
-  if (!function.empty() && functions.size() < k_most_reach_functions) {
+  if (!function.empty() && functions.size() < k_max_reach_functions) {
     functions.emplace(function);
   }
 }
@@ -26,7 +26,7 @@ void merge_executed(Executed& into, const Executed& more) {
   }
   into.without_debug_info.insert(more.without_debug_info.begin(), more.without_debug_info.end());
   if (!more.inlined) into.inlined.reset();
-  if (into.inlined && into.inlined->size() < k_most_reach_files) {
+  if (into.inlined && into.inlined->size() < k_max_reach_files) {
     into.inlined->insert(more.inlined->begin(), more.inlined->end());
   }
 }

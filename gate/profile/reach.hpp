@@ -16,8 +16,8 @@
 
 namespace weir::profile {
 
-inline constexpr std::size_t k_most_reach_files = 100'000;
-inline constexpr std::size_t k_most_reach_functions = 64;  // kept of one file
+inline constexpr std::size_t k_max_reach_files = 100'000;
+inline constexpr std::size_t k_max_reach_functions = 64;  // kept of one file
 
 struct Executed {
   // Path as debug information or coverage names it -> some of the functions that ran, at most 64.

@@ -117,7 +117,7 @@ FileKind file_kind(string_view path) {
 
 namespace {
 
-constexpr std::size_t k_most_named = 10;
+constexpr std::size_t k_max_names_listed = 10;
 
 using Paths = std::unordered_map<std::string_view, std::vector<std::string_view>>;  // by file name
 
@@ -198,14 +198,14 @@ class DiffMapper {
       auto reason = find_reason(file, kind, i);
       if (!reason) continue;
       is_reached = true;
-      out_.cells[i].by.push_back({file.path, std::move(*reason)});
+      out_.cells[i].changed_code_run.push_back({file.path, std::move(*reason)});
     }
     if (is_reached) return;
     const bool expected_to_run = kind != FileKind::documents && kind != FileKind::tests;
     if (expected_to_run) {
-      out_.none.push_back(file.path);
+      out_.unreached_files.push_back(file.path);
     } else {
-      out_.quiet.push_back(file.path);
+      out_.quiet_files.push_back(file.path);
     }
   }
 
@@ -303,7 +303,7 @@ class DiffMapper {
 
 // Parses entries of modes, status and one or two paths, each ended by a NUL.
 Result<std::vector<ChangedFile>> parse_raw_diff(std::string_view text) {
-  constexpr std::size_t k_most_changed = 1'000'000;
+  constexpr std::size_t k_max_changed_files = 1'000'000;
   const auto next_word = [&]() -> std::optional<std::string_view> {
     const std::size_t end = text.find('\0');
     if (end == std::string_view::npos) return std::nullopt;
@@ -336,7 +336,7 @@ Result<std::vector<ChangedFile>> parse_raw_diff(std::string_view text) {
       if (status == 'R') file.was = std::move(file.path);
       file.path = text::printable(*second);
     }
-    if (changed.size() >= k_most_changed) return fail_with("more than 1000000 files");
+    if (changed.size() >= k_max_changed_files) return fail_with("more than 1000000 files");
     changed.push_back(std::move(file));
   }
   return changed;
@@ -356,13 +356,14 @@ std::string shown_path(std::string_view path) {
 
 // Lists the files that no cell runs, at most ten of them.
 std::string unreached_files_text(const DiffReach& reach) {
-  if (reach.none.empty()) return "";
+  if (reach.unreached_files.empty()) return "";
   const std::span first_names =
-      std::span(reach.none).first(std::min(reach.none.size(), k_most_named));
+      std::span(reach.unreached_files)
+          .first(std::min(reach.unreached_files.size(), k_max_names_listed));
   const auto names = collect<std::string>(first_names, shown_path);
   std::string words = "changed files that no cell runs: " + text::join(names);
-  if (reach.none.size() > names.size()) {
-    words += fmt::format(" (+{} more)", reach.none.size() - names.size());
+  if (reach.unreached_files.size() > names.size()) {
+    words += fmt::format(" (+{} more)", reach.unreached_files.size() - names.size());
   }
   return words;
 }

@@ -42,13 +42,14 @@ struct Touched {
 };
 struct ReachedCell {
   std::string cell;
-  std::vector<Touched> by;  // in the order of the diff; empty: not reached
-  std::string unknown;      // why its source files are not known, or ""
+  std::vector<Touched> changed_code_run;  // in the order of the diff; empty: not reached
+  std::string unknown;                    // why its source files are not known, or ""
 };
 struct DiffReach {
-  std::vector<ReachedCell> cells;  // all, in the order they were given
-  std::vector<std::string> none;   // changed files that no cell runs
-  std::vector<std::string> quiet;  // documents, tests and CI among them, which no cell has to run
+  std::vector<ReachedCell> cells;            // all, in the order they were given
+  std::vector<std::string> unreached_files;  // changed files that no cell runs
+  std::vector<std::string>
+      quiet_files;  // documents, tests and CI among them, which no cell has to run
 };
 
 // `known`: every file of the repository, from its top, in any order: which of them debug

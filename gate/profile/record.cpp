@@ -8,7 +8,7 @@ namespace weir::profile {
 namespace {
 
 // More than any probe writes. A part is looked for among all others of its record.
-constexpr std::size_t k_most_parts = 256, k_most_ops = 16'384;
+constexpr std::size_t k_max_parts = 256, k_max_ops = 16'384;
 
 constexpr auto k_passes = names_in_order<Pass>("timed", "counted");
 constexpr auto k_sides = names_in_order<Side>("candidate", "base");
@@ -27,7 +27,7 @@ struct CountMetric {
 void fields(Fields& io, ServerFigure& figure) {
   io("name", figure.name);
   io("kind", Named{figure.kind, k_figure_kinds, "is neither counter nor gauge nor mean"});
-  io("value", ShortNumber{figure.value});
+  io("value", RoundedNumber{figure.value});
 }
 
 static void fields(Fields& io, EngineReport::Series& series) {
@@ -63,8 +63,8 @@ static void fields(Fields& io, EngineReport& report) {
   io.optional("latencies", report.latencies);
   io.optional("model", report.model);
   io.optional("load", report.load);
-  io.optional("prompt_tokens_per_request", ShortNumber{report.prompt_tokens_per_request});
-  io.optional("generated_tokens_per_request", ShortNumber{report.generated_tokens_per_request});
+  io.optional("prompt_tokens_per_request", RoundedNumber{report.prompt_tokens_per_request});
+  io.optional("generated_tokens_per_request", RoundedNumber{report.generated_tokens_per_request});
   io.optional("engine_build", report.engine_build);
   io.optional("cpu_variant", report.cpu_variant);
   io.optional("device_refuted", report.device_refuted);
@@ -116,7 +116,7 @@ void fields(Fields& io, CodeFacts& code) {
 // Lists the fields of a probe's counts. An op must refer to a listed graph.
 static void fields(Fields& io, ProbeCounts& probe) {
   io("probe", probe.probe);
-  io.limit_items("devices", k_most_parts, "has a probe of too many devices");
+  io.limit_items("devices", k_max_parts, "has a probe of too many devices");
   io.optional("devices", probe.devices, "probe device");
   io.optional("counts", probe.counts);
   io.optional("kernels", probe.kernels);
@@ -126,7 +126,7 @@ static void fields(Fields& io, ProbeCounts& probe) {
   io.optional("code_facts", probe.code_facts, "probe code");
   io.optional("compiler", probe.compiler);
   io.optional("graphs", probe.graphs, "probe graph");
-  io.limit_items("ops", k_most_ops, "has a probe of too many ops");
+  io.limit_items("ops", k_max_ops, "has a probe of too many ops");
   io.optional("ops", probe.ops, "probe op");
   io.optional("transfers", probe.transfers, "probe transfer");
   io.optional("functions", probe.functions);
@@ -193,7 +193,7 @@ void fields(Fields& io, RunRecord& record) {
   io.optional("took", record.system_usage);
   io.optional("machine", record.machine, "record machine");
   io.optional("report", record.report);
-  io.limit_items("probes", k_most_parts, "has too many probes");
+  io.limit_items("probes", k_max_parts, "has too many probes");
   io.optional("probes", record.probes, "probe");
   io.optional("error", record.error);
   io.optional("stderr_tail", record.stderr_tail);

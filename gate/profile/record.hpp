@@ -46,7 +46,7 @@ struct ServerFigure {
 [[nodiscard]] std::string_view to_string(ServerFigure::Kind kind);  // "counter", "gauge", "mean"
 void fields(Fields& io, ServerFigure& figure);
 
-inline constexpr std::size_t k_most_latencies = 10'000;
+inline constexpr std::size_t k_max_latencies = 10'000;
 
 // The report of an engine about itself, read by an adapter. Base units; absent is absent.
 struct EngineReport {
@@ -80,7 +80,7 @@ struct EngineReport {
   std::vector<ServerFigure> server;  // by name
   Likely likely{};                   // tokens of one answer
   // Intended start, time to first token and end-to-end latency of each request that succeeded, in
-  // microseconds, one request after the other; at most k_most_latencies requests.
+  // microseconds, one request after the other; at most k_max_latencies requests.
   std::vector<std::int64_t> latencies{};
   std::vector<std::string> warnings;
 

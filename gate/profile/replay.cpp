@@ -8,15 +8,15 @@ namespace weir::profile {
 namespace {
 
 constexpr std::string_view k_replay_schema = "weir.ops/1";
-constexpr std::size_t k_replay_most_steps = 128;
-constexpr std::size_t k_replay_most_nodes = 1U << 14;  // different ones in a step
-constexpr std::size_t k_replay_most_seconds = 4096;
-constexpr std::size_t k_replay_most_warnings = 100;
+constexpr std::size_t k_replay_max_steps = 128;
+constexpr std::size_t k_replay_max_nodes = 1U << 14;  // different ones in a step
+constexpr std::size_t k_replay_max_seconds = 4096;
+constexpr std::size_t k_replay_max_warnings = 100;
 constexpr std::size_t k_replay_longest_text = 4096;
-constexpr std::int64_t k_replay_most_count = 1 << 20;
-constexpr std::int64_t k_replay_most_bytes = std::int64_t{1} << 42;
-constexpr std::int64_t k_replay_most_types = 256;  // and of ops
-constexpr std::int64_t k_replay_most_threads = 1024;
+constexpr std::int64_t k_replay_max_count = 1 << 20;
+constexpr std::int64_t k_replay_max_bytes = std::int64_t{1} << 42;
+constexpr std::int64_t k_replay_max_types = 256;  // and of ops
+constexpr std::int64_t k_replay_max_threads = 1024;
 
 // A text of another program. It must not be too long, and is made printable.
 struct Word {
@@ -34,7 +34,7 @@ struct Word {
 template <class Whole, std::size_t N>
 struct WholeNumbers {
   std::array<Whole, N>& value;
-  std::int64_t least, most;
+  std::int64_t min_value, max_value;
   void put(Json& slot) const { slot = value; }
   void take(const Json& json, Fields& io, const char* key) const {
     if (!json.is_array()) return io.complain_about(key, "should be a list");
@@ -43,7 +43,7 @@ struct WholeNumbers {
       const auto number = json[i].is_number() ? rational_from_json(json[i]) : std::nullopt;
       if (!number) return io.complain_about(key, "holds what is no number within bounds");
       std::int64_t number_in_bounds = 0;
-      Within{number_in_bounds, least, most}.take(json[i], io, key);
+      Within{number_in_bounds, min_value, max_value}.take(json[i], io, key);
       value[i] = static_cast<Whole>(number_in_bounds);
     }
   }
@@ -79,7 +79,7 @@ std::string join_operands(const ReplayNode& node, TextOf text_of) {
 }  // namespace
 
 static void fields(Fields& io, ReplayRoot& root) {
-  io("bytes", Within{root.bytes, 0, k_replay_most_bytes});
+  io("bytes", Within{root.bytes, 0, k_replay_max_bytes});
   io.optional("constant", root.constant);
   io.optional("memory", Word{root.memory, SIZE_MAX});
 }
@@ -87,10 +87,10 @@ static void fields(Fields& io, ReplayRoot& root) {
 static void fields(Fields& io, ReplayTensor& tensor) {
   io("slot", Within{tensor.slot, 0, k_replay_sources});
   io("type", Word{tensor.type});
-  io("type_number", Within{tensor.type_number, 0, k_replay_most_types - 1});
-  io("ne", WholeNumbers{tensor.ne, 0, k_replay_most_bytes});
-  io("nb", WholeNumbers{tensor.nb, 0, k_replay_most_bytes});
-  io("offset", Within{tensor.offset, 0, k_replay_most_bytes});
+  io("type_number", Within{tensor.type_number, 0, k_replay_max_types - 1});
+  io("ne", WholeNumbers{tensor.ne, 0, k_replay_max_bytes});
+  io("nb", WholeNumbers{tensor.nb, 0, k_replay_max_bytes});
+  io("offset", Within{tensor.offset, 0, k_replay_max_bytes});
   io("root", tensor.root);
 }
 
@@ -116,12 +116,12 @@ static void check_tensors(Fields& io, const ReplayNode& node) {
 static void fields(Fields& io, ReplayNode& node) {
   io("op", Word{node.op});
   io("description", Word{node.description});
-  io("number", Within{node.op_number, 0, k_replay_most_types - 1});
+  io("number", Within{node.op_number, 0, k_replay_max_types - 1});
   io("params", WholeNumbers{node.params, INT32_MIN, INT32_MAX});
   io("flags", Within{node.flags, INT32_MIN, INT32_MAX});
   io("backend", Word{node.backend});
   io("name", Word{node.name});
-  io("count", Within{node.count, 1, k_replay_most_count});
+  io("count", Within{node.count, 1, k_replay_max_count});
   for (const char* list : {"roots", "tensors"}) {
     io.limit_items(list, static_cast<std::size_t>(k_replay_sources) + 1, "has too many tensors");
   }
@@ -131,13 +131,14 @@ static void fields(Fields& io, ReplayNode& node) {
 }
 
 static void fields(Fields& io, ReplayStep& step) {
-  io("rows", Within{step.rows, 0, k_replay_most_bytes});
-  io("views", Within{step.views, 0, k_replay_most_count});
-  io.optional("mask_open", step.mask_open);
-  io.check(!step.mask_open || (*step.mask_open >= 0 && *step.mask_open <= 1),
-           "\"mask_open\" is no share");
-  io.limit_items("seconds", k_replay_most_seconds, "\"seconds\" are too many");
-  io.limit_items("nodes", k_replay_most_nodes, "\"nodes\" are too many");
+  io("rows", Within{step.rows, 0, k_replay_max_bytes});
+  io("views", Within{step.views, 0, k_replay_max_count});
+  io.optional("mask_open", step.visible_mask_share);
+  io.check(
+      !step.visible_mask_share || (*step.visible_mask_share >= 0 && *step.visible_mask_share <= 1),
+      "\"mask_open\" is no share");
+  io.limit_items("seconds", k_replay_max_seconds, "\"seconds\" are too many");
+  io.limit_items("nodes", k_replay_max_nodes, "\"nodes\" are too many");
   io("seconds", Seconds{step.seconds});
   io("nodes", step.nodes, ".nodes[]");
 }
@@ -152,13 +153,13 @@ void fields(Fields& io, Replay& replay) {
   io.optional("version", Word{replay.version});
   io.optional("commit", Word{replay.commit});
   io.optional("library", Word{replay.library});
-  io.optional("threads", Within{replay.threads, 1, k_replay_most_threads});
+  io.optional("threads", Within{replay.threads, 1, k_replay_max_threads});
   io.optional("warnings", replay.warnings);
-  io.limit_items("steps", k_replay_most_steps, "\"steps\" are too many");
+  io.limit_items("steps", k_replay_max_steps, "\"steps\" are too many");
   io("steps", replay.steps, "steps[]");
   if (!io.is_reading()) return;
-  if (replay.warnings.size() > k_replay_most_warnings) {
-    replay.warnings.resize(k_replay_most_warnings);
+  if (replay.warnings.size() > k_replay_max_warnings) {
+    replay.warnings.resize(k_replay_max_warnings);
   }
   for (std::string& warning : replay.warnings) warning = text::printable(warning.substr(0, 1000));
 }

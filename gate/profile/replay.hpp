@@ -60,7 +60,7 @@ struct ReplayStep {
   std::int64_t views = 0;  // nodes that only look at bytes in another way: no work
   // Share of the places in masks of attention that are looked at, over all graphs: kernels skip the
   // others.
-  std::optional<double> mask_open;
+  std::optional<double> visible_mask_share;
   std::vector<double> seconds;  // time of each graph but the first, which also touches fresh memory
   std::vector<ReplayNode> nodes;
 

@@ -32,16 +32,16 @@ void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> bl
   if (all.empty()) all.swap(block);
   if (block.empty()) return;
   const double end = std::ranges::max(all, {}, &ServedRequest::ended).ended;
-  const double shift = end - std::ranges::min(block, {}, &ServedRequest::intended).intended;
+  const double shift = end - std::ranges::min(block, {}, &ServedRequest::scheduled).scheduled;
   const auto first = static_cast<std::int64_t>(all.size());
   for (ServedRequest& request : block) {
     request.number += first;
-    request.intended += shift;
+    request.scheduled += shift;
     request.sent += shift;
     request.ended += shift;
     if (request.connected) *request.connected += shift;
     if (request.answered) *request.answered += shift;
-    for (ServedToken& token : request.tokens) token.at += shift;
+    for (ServedToken& token : request.tokens) token.received_at += shift;
     all.push_back(std::move(request));
   }
 }
@@ -72,9 +72,9 @@ void fields(Fields& io, ServedRequest& request) {
   io("number", request.number);
   io("prompt", request.prompt);
   io("asked_tokens", request.asked_tokens);
-  io("intended", ShortNumber{request.intended});
-  io("sent", ShortNumber{request.sent});
-  io("ended", ShortNumber{request.ended});
+  io("intended", RoundedNumber{request.scheduled});
+  io("sent", RoundedNumber{request.sent});
+  io("ended", RoundedNumber{request.ended});
   io("counted_tokens", request.counted_tokens);
   io("output_bytes", request.output_bytes);
   io.optional("warm_up", request.warm_up);
@@ -84,10 +84,10 @@ void fields(Fields& io, ServedRequest& request) {
   io.optional("output_digest", request.output_digest);
   // Times and counts of events are two lists. The second is present only if an event may hold
   // several tokens.
-  auto times = collect<double>(request.tokens, &ServedToken::at);
+  auto times = collect<double>(request.tokens, &ServedToken::received_at);
   auto counts = collect<std::int64_t>(request.tokens, &ServedToken::tokens);
   if (std::ranges::all_of(counts, [](auto count) { return count == 1; })) counts.clear();
-  io("token_times", ShortNumber{times});
+  io("token_times", RoundedNumber{times});
   io.optional("tokens_of_each", counts);
   io("reported", request.reported);
   io.optional("failure", request.failure);
@@ -99,32 +99,32 @@ namespace {
 constexpr double k_late_seconds = 0.002;
 
 // Returns mean and percentiles; nothing without values.
-std::optional<ServedSpread> measure_spread(std::vector<double> values) {
+std::optional<ServedDistribution> summarize_values(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   std::ranges::sort(values);
-  ServedSpread spread;
+  ServedDistribution spread;
   spread.samples = static_cast<std::int64_t>(values.size());
   spread.mean =
       std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   spread.p50 = stats::quantile_of_sorted(values, 0.5);
   spread.p90 = stats::quantile_of_sorted(values, 0.9);
   spread.p99 = stats::quantile_of_sorted(values, 0.99);
-  spread.most = values.back();
+  spread.largest = values.back();
   return spread;
 }
 
 bool is_within(const Latencies& latencies, const ServedObjectives& objectives) {
-  const auto is_good = [](const std::optional<double>& limit, double value) {
+  const auto is_met = [](const std::optional<double>& limit, double value) {
     return !limit || value <= *limit;
   };
-  return is_good(objectives.first_token_seconds, latencies.first_token) &&
-         is_good(objectives.per_token_seconds, latencies.per_token.value_or(0)) &&
-         is_good(objectives.end_to_end_seconds, latencies.end_to_end);
+  return is_met(objectives.first_token_seconds, latencies.first_token) &&
+         is_met(objectives.per_token_seconds, latencies.per_token.value_or(0)) &&
+         is_met(objectives.end_to_end_seconds, latencies.end_to_end);
 }
 
 // Sums over all requests, from which the summary and its warnings are made.
 struct RequestSums {
-  std::vector<double> first_token, per_token, gap, end_to_end, late;
+  std::vector<double> first_token, per_token, inter_token_gap, end_to_end, send_delay;
   double first_start = INFINITY, last_end = -INFINITY;
   std::int64_t miscounted = 0, from_cache = 0, cache_unreported = 0, short_of_asked = 0,
                unreported = 0;
@@ -139,9 +139,10 @@ void add_request(const ServedRequest& request, const ServedObjectives& objective
   sums.end_to_end.push_back(latencies.end_to_end);
   if (latencies.per_token) sums.per_token.push_back(*latencies.per_token);
   for (std::size_t i = 1; i < request.tokens.size(); ++i) {
-    sums.gap.push_back(request.tokens[i].at - request.tokens[i - 1].at);
+    sums.inter_token_gap.push_back(request.tokens[i].received_at -
+                                   request.tokens[i - 1].received_at);
   }
-  if (summary.good && is_within(latencies, objectives)) ++*summary.good;
+  if (summary.met_objectives && is_within(latencies, objectives)) ++*summary.met_objectives;
 
   const ServedReport& reported = request.reported;
   summary.input_tokens += reported.prompt_tokens.value_or(0);
@@ -156,8 +157,8 @@ void add_request(const ServedRequest& request, const ServedObjectives& objective
 
   ServedOutputs& outputs = summary.outputs[request.prompt];
   const std::int64_t tokens = request.output_tokens();
-  outputs.least_tokens = outputs.digests.empty() ? tokens : std::min(outputs.least_tokens, tokens);
-  outputs.most_tokens = std::max(outputs.most_tokens, tokens);
+  outputs.min_tokens = outputs.digests.empty() ? tokens : std::min(outputs.min_tokens, tokens);
+  outputs.max_tokens = std::max(outputs.max_tokens, tokens);
   ++outputs.digests[request.output_digest];
 }
 
@@ -186,11 +187,11 @@ void add_warnings(ServedSummary& summary, const RequestSums& sums) {
           fmt::format("prompt {} has {} different outputs", prompt, outputs.digests.size()));
     }
   }
-  if (summary.late && summary.late->p99 > k_late_seconds) {
+  if (summary.send_delay && summary.send_delay->p99 > k_late_seconds) {
     summary.warnings.push_back(
         fmt::format("requests were sent late, by {:.3g} ms at p99: the machine that sends, or its "
                     "limit on requests at once, is a part of every latency",
-                    summary.late->p99 * 1e3));
+                    summary.send_delay->p99 * 1e3));
   }
 }
 
@@ -200,7 +201,7 @@ unit::Metric find_time_metric(const std::string& name) {
 }
 
 void add_figures(std::vector<ServedFigure>& figures, const std::string& base,
-                 const std::optional<ServedSpread>& spread) {
+                 const std::optional<ServedDistribution>& spread) {
   if (!spread) return;
   figures.push_back({find_time_metric(base + "_seconds"), spread->p50});
   figures.push_back({find_time_metric(base + "_p90_seconds"), spread->p90});
@@ -218,10 +219,10 @@ void add_rate_figure(std::vector<ServedFigure>& figures, const char* name, unit:
 }  // namespace
 
 Latencies measure_latencies(const ServedRequest& request) {
-  const double first = request.tokens.front().at, last = request.tokens.back().at;
+  const double first = request.tokens.front().received_at, last = request.tokens.back().received_at;
   Latencies result;
-  result.first_token = first - request.intended;
-  result.end_to_end = last - request.intended;
+  result.first_token = first - request.scheduled;
+  result.end_to_end = last - request.scheduled;
   const std::int64_t tokens = request.output_tokens();
   if (tokens > 1) result.per_token = (last - first) / static_cast<double>(tokens - 1);
   return result;
@@ -232,13 +233,13 @@ ServedSummary summarise(std::span<const ServedRequest> requests,
                         const ServedObjectives& objectives) {
   ServedSummary summary;
   RequestSums sums;
-  if (objectives.any()) summary.good = 0;
+  if (objectives.any()) summary.met_objectives = 0;
   for (const ServedRequest& request : requests) {
     if (request.warm_up) continue;
     ++summary.requests;
-    sums.first_start = std::min(sums.first_start, request.intended);
+    sums.first_start = std::min(sums.first_start, request.scheduled);
     sums.last_end = std::max(sums.last_end, request.ended);
-    sums.late.push_back(request.sent - request.intended);
+    sums.send_delay.push_back(request.sent - request.scheduled);
     if (request.failure) {
       ++summary.faults[request.failure->fault];
     } else if (request.tokens.empty()) {
@@ -249,18 +250,18 @@ ServedSummary summarise(std::span<const ServedRequest> requests,
   }
   if (summary.requests == 0) return {};
   summary.span_seconds = std::max(sums.last_end - sums.first_start, 0.0);
-  summary.first_token = measure_spread(std::move(sums.first_token));
-  summary.per_token = measure_spread(std::move(sums.per_token));
-  summary.gap = measure_spread(std::move(sums.gap));
-  summary.end_to_end = measure_spread(std::move(sums.end_to_end));
-  summary.late = measure_spread(std::move(sums.late));
+  summary.first_token = summarize_values(std::move(sums.first_token));
+  summary.per_token = summarize_values(std::move(sums.per_token));
+  summary.inter_token_gap = summarize_values(std::move(sums.inter_token_gap));
+  summary.end_to_end = summarize_values(std::move(sums.end_to_end));
+  summary.send_delay = summarize_values(std::move(sums.send_delay));
   if (summary.span_seconds > 0) {
     const auto rate = [&](std::int64_t count) {
       return static_cast<double>(count) / summary.span_seconds;
     };
     summary.output_tokens_per_second = rate(summary.output_tokens);
     summary.requests_per_second = rate(summary.succeeded);
-    if (summary.good) summary.goodput = rate(*summary.good);
+    if (summary.met_objectives) summary.goodput = rate(*summary.met_objectives);
   }
   add_warnings(summary, sums);
   return summary;
@@ -271,7 +272,7 @@ std::vector<ServedFigure> figures_of(const ServedSummary& summary) {
   std::vector<ServedFigure> figures;
   add_figures(figures, "time_to_first_token", summary.first_token);
   add_figures(figures, "time_per_output_token", summary.per_token);
-  add_figures(figures, "inter_token_latency", summary.gap);
+  add_figures(figures, "inter_token_latency", summary.inter_token_gap);
   add_figures(figures, "end_to_end_latency", summary.end_to_end);
   add_rate_figure(figures, "output_tokens_per_second", unit::Unit::tokens_per_second,
                   summary.output_tokens_per_second);
@@ -282,19 +283,19 @@ std::vector<ServedFigure> figures_of(const ServedSummary& summary) {
   return figures;
 }
 
-static void fields(Fields& io, ServedSpread& spread) {
+static void fields(Fields& io, ServedDistribution& spread) {
   io("samples", spread.samples);
   io("mean", spread.mean);
   io("p50", spread.p50);
   io("p90", spread.p90);
   io("p99", spread.p99);
-  io("most", spread.most);
+  io("most", spread.largest);
 }
 
 static void fields(Fields& io, ServedOutputs& outputs) {
   io("digests", outputs.digests);
-  io("least_tokens", outputs.least_tokens);
-  io("most_tokens", outputs.most_tokens);
+  io("least_tokens", outputs.min_tokens);
+  io("most_tokens", outputs.max_tokens);
 }
 
 // Lists the fields of a summary (weir.served-summary/1).
@@ -313,13 +314,13 @@ void fields(Fields& io, ServedSummary& summary) {
   io("warnings", summary.warnings);
   io("time_to_first_token_seconds", summary.first_token);
   io("time_per_output_token_seconds", summary.per_token);
-  io("inter_token_latency_seconds", summary.gap);
+  io("inter_token_latency_seconds", summary.inter_token_gap);
   io("end_to_end_latency_seconds", summary.end_to_end);
-  io("late_seconds", summary.late);
-  io("output_tokens_per_second", ShortNumber{summary.output_tokens_per_second});
-  io("requests_per_second", ShortNumber{summary.requests_per_second});
-  io("goodput_requests_per_second", ShortNumber{summary.goodput});
-  io("good", summary.good);
+  io("late_seconds", summary.send_delay);
+  io("output_tokens_per_second", RoundedNumber{summary.output_tokens_per_second});
+  io("requests_per_second", RoundedNumber{summary.requests_per_second});
+  io("goodput_requests_per_second", RoundedNumber{summary.goodput});
+  io("good", summary.met_objectives);
 }
 
 }  // namespace weir::profile

@@ -61,7 +61,7 @@ struct ServedReport {
 
 // One event of a stream that brought tokens.
 struct ServedToken {
-  double at = 0;            // when the last byte of it was there
+  double received_at = 0;   // when the last byte of it was there
   std::int64_t tokens = 1;  // tokens in it, if the server reports that; else 1
   friend bool operator==(const ServedToken&, const ServedToken&) = default;
 };
@@ -74,7 +74,7 @@ struct ServedRequest {
 
   // When it should have been sent: by its arrival (open loop), or as soon as its place was free
   // (closed loop). What a client that is late adds is in every latency, for those begin here.
-  double intended = 0;
+  double scheduled = 0;
   double sent = 0;                  // when it was handed to libcurl
   std::optional<double> connected;  // when the connection stood
   std::optional<double> answered;   // when the header of the answer was whole
@@ -139,17 +139,17 @@ struct ServedObjectives {
   friend bool operator==(const ServedObjectives&, const ServedObjectives&) = default;
 };
 
-struct ServedSpread {
+struct ServedDistribution {
   std::int64_t samples = 0;  // at least 1
-  double mean = 0, p50 = 0, p90 = 0, p99 = 0, most = 0;
-  friend bool operator==(const ServedSpread&, const ServedSpread&) = default;
+  double mean = 0, p50 = 0, p90 = 0, p99 = 0, largest = 0;
+  friend bool operator==(const ServedDistribution&, const ServedDistribution&) = default;
 };
 
 // Outputs of all requests with one prompt that succeeded. With greedy sampling and caches off there
 // is one digest.
 struct ServedOutputs {
   std::map<std::string, std::int64_t> digests;  // digest -> requests
-  std::int64_t least_tokens = 0, most_tokens = 0;
+  std::int64_t min_tokens = 0, max_tokens = 0;
   friend bool operator==(const ServedOutputs&, const ServedOutputs&) = default;
 };
 
@@ -159,15 +159,15 @@ struct ServedSummary {
   std::map<ServedFault, std::int64_t> faults;
   double span_seconds = 0;
 
-  std::optional<ServedSpread> first_token, per_token, gap, end_to_end;  // seconds
+  std::optional<ServedDistribution> first_token, per_token, inter_token_gap, end_to_end;  // seconds
   std::optional<double> output_tokens_per_second, requests_per_second;
   std::optional<double> goodput;  // good requests a second; only with objectives
-  std::optional<std::int64_t> good;
+  std::optional<std::int64_t> met_objectives;
 
   std::int64_t input_tokens = 0;  // as reported, of whole requests
   std::int64_t output_tokens = 0;
   std::int64_t cached_tokens = 0;                // input tokens that servers report as cached
-  std::optional<ServedSpread> late;              // sent − intended: what the driver itself added
+  std::optional<ServedDistribution> send_delay;  // sent − intended: what the driver itself added
   std::map<std::string, ServedOutputs> outputs;  // by prompt
   // Doubts: counted and reported tokens differ, a prompt came from a cache, several digests of one
   // prompt, fewer tokens than asked, no report of cached tokens, a late driver, failed requests.

@@ -11,15 +11,15 @@ namespace {
 constexpr std::string_view k_memory = "peak_rss_bytes";
 
 double best(const std::vector<double>& samples, unit::Better better) {
-  const auto [least, most] = std::ranges::minmax(samples);
-  return better == unit::Better::higher ? most : least;
+  const auto [lowest, highest] = std::ranges::minmax(samples);
+  return better == unit::Better::higher ? highest : lowest;
 }
 
 }  // namespace
 
 // Returns the best number of each metric that a process reports, and weir's own readings of it.
 std::vector<ProcessNumber> process_numbers(const RunRecord& record,
-                                           const std::string& times_source) {
+                                           const std::string& engine_source) {
   std::vector<ProcessNumber> numbers;
   if (record.report) {
     for (const auto& series : record.report->times) {
@@ -28,7 +28,7 @@ std::vector<ProcessNumber> process_numbers(const RunRecord& record,
           (series.metric.name == k_memory && record.peak_rss_bytes.has_value())) {
         continue;
       }
-      numbers.push_back({series.metric, times_source, best(series.samples, series.metric.better)});
+      numbers.push_back({series.metric, engine_source, best(series.samples, series.metric.better)});
     }
   }
   if (record.peak_rss_bytes) {
@@ -52,7 +52,7 @@ std::vector<ProcessNumber> process_numbers(const RunRecord& record,
 void add_timed(const CellFacts& facts, const Records& timed, Profile& profile) {
   std::vector<std::string> names;
   for (const RunRecord* record : timed) {
-    for (const ProcessNumber& number : process_numbers(*record, facts.times_source)) {
+    for (const ProcessNumber& number : process_numbers(*record, facts.engine_source)) {
       Measurement& measurement = profile.metrics[number.metric.name];
       measurement.metric = number.metric;
       measurement.nature =
@@ -75,7 +75,7 @@ void add_timed(const CellFacts& facts, const Records& timed, Profile& profile) {
 
 namespace {
 
-constexpr double k_far = 1.5;                // x the median wall time
+constexpr double k_slow_factor = 1.5;        // x the median wall time
 constexpr double k_steal = 0.02;             // share of the time of all processors
 constexpr double k_busier = 1.0;             // load average above the middle one's
 constexpr std::int64_t k_more_faults = 100;  // major ones, above the middle one's
@@ -102,33 +102,33 @@ std::optional<std::string> explain_outliers(std::string_view program, const Reco
                usual_load = median_of(records, load_average),
                usual_faults = median_of(records, major_faults);
   int slow = 0, stolen = 0, busy = 0, paged = 0;
-  double most_steal = 0, most_load = 0;
+  double max_steal = 0, max_load = 0;
   for (const RunRecord* record : records) {
-    if (record->wall_seconds <= k_far * usual_wall) continue;
+    if (record->wall_seconds <= k_slow_factor * usual_wall) continue;
     ++slow;
     const double steal = record->machine.steal_share.value_or(0);
     if (steal >= k_steal) ++stolen;
     if (load_average(*record) >= usual_load + k_busier) ++busy;
     if (major_faults(*record) >= usual_faults + k_more_faults) ++paged;
-    most_steal = std::max(most_steal, steal);
-    most_load = std::max(most_load, load_average(*record));
+    max_steal = std::max(max_steal, steal);
+    max_load = std::max(max_load, load_average(*record));
   }
   std::vector<std::string> reasons;
   if (stolen > 0) {
     reasons.push_back(fmt::format("the hypervisor took up to {:.0f} % of the processors in {}",
-                                  most_steal * 100, stolen));
+                                  max_steal * 100, stolen));
   }
   if (busy > 0) {
     reasons.push_back(
         fmt::format("other programs ran during {} (load average up to {:.1f}, usually {:.1f})",
-                    busy, most_load, usual_load));
+                    busy, max_load, usual_load));
   }
   if (paged > 0) {
     reasons.push_back(fmt::format("pages had to be read from disk again in {}", paged));
   }
   if (reasons.empty()) return std::nullopt;
   return fmt::format("{} of {} processes of {} took over {:g} x the usual time: {}", slow,
-                     records.size(), program, k_far, text::join(reasons, "; "));
+                     records.size(), program, k_slow_factor, text::join(reasons, "; "));
 }
 
 }  // namespace weir::profile

@@ -259,11 +259,11 @@ Result<void> write_allowances(Api& api, const std::string& repository, const std
                               std::int64_t pull_request,
                               const std::vector<verdict::Allowance>& added,
                               const std::string& message) {
-  constexpr int k_most_tries = 6;
+  constexpr int k_max_tries = 6;
   const std::string path =
       fmt::format("/repos/{}/contents/{}", repository, verdict::allowance_path(pull_request));
   std::string last_refusal;
-  for (int i = 0; i < k_most_tries; ++i) {
+  for (int i = 0; i < k_max_tries; ++i) {
     // The full name: a short one could be a tag's.
     WEIR_TRY(const ApiResponse file,
              api.get(path + "?ref=" + percent_encode("refs/heads/" + branch)));

@@ -39,9 +39,9 @@ class Api {
   // A request whose answer was lost may have been carried out. A POST is only sent again if it
   // surely was not; callers look before they repeat it.
   [[nodiscard]] virtual Result<ApiResponse> call(const ApiRequest& request) = 0;
-  // Gets a list page by page and returns it as an array. A list with more than `most` items, or
-  // pages that repeat themselves, are an Error.
-  [[nodiscard]] virtual Result<Json> list(const std::string& path, std::size_t most) = 0;
+  // Gets a list page by page and returns it as an array. A list with more than `max_items` items,
+  // or pages that repeat themselves, are an Error.
+  [[nodiscard]] virtual Result<Json> list(const std::string& path, std::size_t max_items) = 0;
 
   [[nodiscard]] Result<ApiResponse> get(const std::string& path) {
     return call({.method = "GET", .path = path});
@@ -98,7 +98,7 @@ class Rehearsal final : public Api {
   // Answers as GitHub does to requests that are fine, and remembers those that change something.
   [[nodiscard]] Result<ApiResponse> call(const ApiRequest& request) override;
   // Always empty.
-  [[nodiscard]] Result<Json> list(const std::string& path, std::size_t most) override;
+  [[nodiscard]] Result<Json> list(const std::string& path, std::size_t max_items) override;
 
   [[nodiscard]] const std::vector<ApiRequest>& sent() const { return sent_; }
 

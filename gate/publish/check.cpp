@@ -14,7 +14,7 @@
 namespace weir::publish {
 namespace {
 
-constexpr std::size_t k_most_annotations = 10'000;
+constexpr std::size_t k_max_annotations = 10'000;
 
 Json to_json(const report::CheckAnnotation& annotation) {
   Json json = {{"path", annotation.path},
@@ -127,7 +127,7 @@ class CheckPoster final : public Poster {
     std::vector<report::CheckAnnotation> missing = job_.texts.check.annotations;
     if (there.annotations == 0) return missing;
     WEIR_TRY(const Json list,
-             job_.api.list(at("/check-runs/{}/annotations", there.id), k_most_annotations));
+             job_.api.list(at("/check-runs/{}/annotations", there.id), k_max_annotations));
     for (const Json& json : list) {
       const auto ours =
           std::ranges::find_if(missing, [&](const report::CheckAnnotation& candidate) {

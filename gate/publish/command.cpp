@@ -54,7 +54,7 @@ Command parse_command(std::string_view body) {
 Result<CommentEvent> read_comment_event(std::string_view text, std::string_view repository,
                                         std::string_view where) {
   WEIR_TRY(const Json json, parse_json(text, {.bytes = k_largest_event, .depth = 64})
-                                .map_error(in_context(std::string(where))));
+                                .map_error(with_prefix(std::string(where))));
   const Json& comment = member_or_null(json, "comment");
   const Json& issue = member_or_null(json, "issue");
   CommentEvent event;

@@ -11,8 +11,8 @@
 namespace weir::publish {
 namespace {
 
-constexpr std::size_t k_most_comments = 10'000;
-constexpr int k_most_creations = 2;
+constexpr std::size_t k_max_comments = 10'000;
+constexpr int k_max_creations = 2;
 
 // A comment on GitHub with a marker.
 struct ExistingComment {
@@ -110,14 +110,14 @@ class CommentPoster final : public Poster {
       return {};
     }
     // No comment is left: somebody removed ours, or it was never made and the answer was lost.
-    if (!may_create() || (lost_ && looks_ < 2) || creations_ >= k_most_creations) return {};
+    if (!may_create() || (lost_ && looks_ < 2) || creations_ >= k_max_creations) return {};
     return create();
   }
 
   // Lists the comments with our marker that we wrote.
   Result<std::vector<ExistingComment>> find_comments() {
     WEIR_TRY(const Json list,
-             job_.api.list(at("/issues/{}/comments", *job_.target.pull_request), k_most_comments));
+             job_.api.list(at("/issues/{}/comments", *job_.target.pull_request), k_max_comments));
     std::vector<ExistingComment> comments;
     for (const Json& json : list) {
       auto comment = read_comment(json, marker());

@@ -28,18 +28,18 @@ class Reader {
 
   [[nodiscard]] bool has(std::string_view path) { return find(path) != nullptr; }
   // Returns "" if the text isn't there.
-  [[nodiscard]] std::string read_text(std::string_view path, std::size_t most) {
+  [[nodiscard]] std::string read_text(std::string_view path, std::size_t max_bytes) {
     const Json* value = find(path);
     if (value == nullptr) return "";
-    if (!value->is_string() || value->get_ref<const std::string&>().size() > most) {
-      complain(path, fmt::format("is no text of at most {} bytes", most));
+    if (!value->is_string() || value->get_ref<const std::string&>().size() > max_bytes) {
+      complain(path, fmt::format("is no text of at most {} bytes", max_bytes));
       return "";
     }
     return value->get<std::string>();
   }
   // Returns a branch, or any other text that has to be there.
-  [[nodiscard]] std::string need(std::string_view path, std::size_t most = k_longest_branch) {
-    std::string value = read_text(path, most);
+  [[nodiscard]] std::string need(std::string_view path, std::size_t max_bytes = k_longest_branch) {
+    std::string value = read_text(path, max_bytes);
     if (value.empty()) complain(path, "is missing");
     return value;
   }
@@ -77,8 +77,8 @@ class Reader {
     }
     return value;
   }
-  std::string read_form(const Form& form, std::string_view path, std::size_t most) {
-    std::string value = need(path, most);
+  std::string read_form(const Form& form, std::string_view path, std::size_t max_bytes) {
+    std::string value = need(path, max_bytes);
     if (!value.empty() && !form.fits(value)) {
       complain(path,
                fmt::format("\"{}\" is no {}", text::printable(value.substr(0, 80)), form.name));
@@ -167,7 +167,7 @@ Result<Event> read_event(std::optional<std::string_view> text, const Surrounding
   WEIR_TRY(Event event, from_surroundings(surroundings));
   if (!text) return event;
   const auto json = parse_json(*text, {.bytes = k_largest_event, .depth = 64});
-  if (!json) return tl::unexpected(with_context(where, json.error()));
+  if (!json) return tl::unexpected(add_prefix(where, json.error()));
   if (!json->is_object()) return fail(Code::data, "{}: an event is a JSON object", where);
   Reader top(*json);
   if (event.name.empty()) event.name = name_from_shape(top);
@@ -197,7 +197,7 @@ Result<Event> read_event(std::optional<std::string_view> text, const Surrounding
   } else if (event.name == "push" && top.has("after")) {
     event.sha = top.sha("after");
   }
-  if (top.problem()) return tl::unexpected(with_context(where, *top.problem()));
+  if (top.problem()) return tl::unexpected(add_prefix(where, *top.problem()));
   return event;
 }
 

@@ -11,9 +11,9 @@
 namespace weir::publish {
 namespace {
 
-constexpr int k_most_redirects = 3;
-constexpr std::size_t k_most_cached = 64;                          // answers
-constexpr std::size_t k_most_cached_bytes = std::size_t{1} << 20;  // in one answer
+constexpr int k_max_redirects = 3;
+constexpr std::size_t k_max_cached_answers = 64;                  // answers
+constexpr std::size_t k_max_cached_bytes = std::size_t{1} << 20;  // in one answer
 
 constexpr std::string_view k_this_machine[] = {"127.0.0.1", "localhost", "[::1]"};
 
@@ -131,7 +131,7 @@ Result<sys::HttpResponse> GithubApi::send_with_retries(const sys::HttpRequest& r
     const double wait = next.requested_seconds
                             ? *next.requested_seconds + settings_.base_delay_seconds * jitter() / 2
                             : back_off(attempt, base, longest, jitter());
-    if (attempt >= settings_.most_attempts) {
+    if (attempt >= settings_.max_attempts) {
       return error(Code::unavailable, "gave up after {} attempts: {}", attempt, next.why);
     }
     if (wait >= seconds_left()) {
@@ -178,8 +178,8 @@ void GithubApi::use_cache(const Url& url, sys::HttpResponse& response) {
     return;
   }
   const auto etag = response.header("etag");
-  if (response.status != 200 || !etag || response.body.size() > k_most_cached_bytes) return;
-  if (cache_.size() >= k_most_cached) cache_.clear();
+  if (response.status != 200 || !etag || response.body.size() > k_max_cached_bytes) return;
+  if (cache_.size() >= k_max_cached_answers) cache_.clear();
   cache_[url.text()] = {*etag, response.body, response.header("content-type").value_or(""),
                         response.header("link").value_or("")};
 }
@@ -190,7 +190,7 @@ Result<sys::HttpResponse> GithubApi::send_and_follow(std::string method, Url url
   const Url first = url;
   const auto in_request = [&](Error problem) {
     if (maybe_done_ && method != "GET") problem.message += "\nit may have been carried out";
-    return with_context(method + " " + safe_text(first.text(), masker_), problem);
+    return add_prefix(method + " " + safe_text(first.text(), masker_), problem);
   };
   for (int redirects = 0;; ++redirects) {
     auto response = seconds_left() > 0 ? send_with_retries(make_request(method, url, body), once)
@@ -200,7 +200,7 @@ Result<sys::HttpResponse> GithubApi::send_and_follow(std::string method, Url url
     if (!response) return tl::unexpected(in_request(response.error()));
     if (is_redirect(response->status)) {
       auto to = redirect_target(url, *response, method);
-      if (to && redirects >= k_most_redirects) to = error(Code::data, "redirected too often");
+      if (to && redirects >= k_max_redirects) to = error(Code::data, "redirected too often");
       if (!to) return tl::unexpected(in_request(to.error()));
       url = *to;
       continue;
@@ -228,7 +228,7 @@ Result<ApiResponse> GithubApi::call(const ApiRequest& request) {
   return ApiResponse{.status = response.status, .body = std::move(*json)};
 }
 
-Result<Json> GithubApi::list(const std::string& path, std::size_t most) {
+Result<Json> GithubApi::list(const std::string& path, std::size_t max_items) {
   const bool has_size = path.find("per_page=") != std::string::npos;
   const char mark = path.find('?') == std::string::npos ? '?' : '&';
   WEIR_TRY(Url url, address(has_size ? path : path + mark + "per_page=100"));
@@ -239,8 +239,8 @@ Result<Json> GithubApi::list(const std::string& path, std::size_t most) {
   std::set<std::string> urls, pages;
   for (;;) {
     if (!urls.insert(url.text()).second) return problem("this page of the list names itself next");
-    if (urls.size() > settings_.most_pages) {
-      return problem(fmt::format("the list has more than {} pages", settings_.most_pages));
+    if (urls.size() > settings_.max_pages) {
+      return problem(fmt::format("the list has more than {} pages", settings_.max_pages));
     }
     WEIR_TRY(const sys::HttpResponse response, send_and_follow("GET", url, Json(nullptr), false));
     if (response.status >= 300) return problem(describe_answer(response, masker_));
@@ -251,8 +251,8 @@ Result<Json> GithubApi::list(const std::string& path, std::size_t most) {
     if (!items->empty() && !pages.insert(hash_hex(response.body)).second) {
       return problem("a page of the list comes twice");
     }
-    if (all.size() + items->size() > most) {
-      return problem(fmt::format("the list has more than {} items", most));
+    if (all.size() + items->size() > max_items) {
+      return problem(fmt::format("the list has more than {} items", max_items));
     }
     all.insert(all.end(), items->begin(), items->end());
     const auto next = next_link(response.header("link").value_or(""));

@@ -24,13 +24,13 @@ struct GithubSettings {
   // Limit for all calls of one object, from the first one on, waits included.
   double total_seconds = 300;
   sys::HttpLimits each{};  // limits of one attempt
-  int most_attempts = 8;   // for one request
+  int max_attempts = 8;    // for one request
   // Waits if the server names none: the first and the longest. After a rate limit the first wait is
   // `limit_delay_seconds`, as GitHub wants at least a minute.
   double base_delay_seconds = 1;
   double longest_delay_seconds = 60;
   double limit_delay_seconds = 60;
-  std::size_t most_pages = 100;
+  std::size_t max_pages = 100;
   // Called before every wait with a text that is safe to show. May be empty.
   std::function<void(const std::string&)> say{};
 };
@@ -55,7 +55,7 @@ class GithubApi final : public Api {
   [[nodiscard]] Result<ApiResponse> call(const ApiRequest& request) override;
   // `path` is asked for with 100 items a page unless it says otherwise. A list is an array, or what
   // GitHub wraps one in: an object with "total_count".
-  [[nodiscard]] Result<Json> list(const std::string& path, std::size_t most) override;
+  [[nodiscard]] Result<Json> list(const std::string& path, std::size_t max_items) override;
 
   // Returns true if the last call failed although the request may have been carried out.
   [[nodiscard]] bool maybe_done() const { return maybe_done_; }

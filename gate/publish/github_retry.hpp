@@ -13,11 +13,11 @@
 
 namespace weir::publish {
 
-// Returns a server's text in a form that is safe to show: one line of at most `most` characters,
-// without secrets, control characters and commands of CI systems. It is masked before it is cut, so
-// that no part of a secret stays.
+// Returns a server's text in a form that is safe to show: one line of at most `max_characters`
+// characters, without secrets, control characters and commands of CI systems. It is masked before
+// it is cut, so that no part of a secret stays.
 [[nodiscard]] std::string safe_text(std::string_view text, const Masker& masker,
-                                    std::size_t most = 200);
+                                    std::size_t max_characters = 200);
 
 // Describes an answer, safe to show: "404 Not Found: no such issue"; for one that is not JSON `502
 // text/html "<html> <head>..."`.

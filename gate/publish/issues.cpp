@@ -11,7 +11,7 @@
 namespace weir::publish {
 namespace {
 
-constexpr std::size_t k_most_issues = 10'000;
+constexpr std::size_t k_max_issues = 10'000;
 
 std::string change_marker(const std::string& series, const std::string& at) {
   return fmt::format("<!-- weir:change={} at={} -->", short_hash(series, 16), short_hash(at, 16));
@@ -52,7 +52,7 @@ class IssuePoster {
   // write one.
   Result<void> read_issues() {
     WEIR_TRY(const Json list,
-             api_.list(path_ + "?state=all&labels=" + options_.label, k_most_issues));
+             api_.list(path_ + "?state=all&labels=" + options_.label, k_max_issues));
     issues_.clear();
     for (const Json& json : list) {
       const std::string body = text_in(json, "body");
@@ -118,8 +118,8 @@ class IssuePoster {
 
   // Makes an issue with our label. Fails, and closes the issue again, if GitHub left the label out.
   Result<void> create(const WantedIssue& wanted, Part& part) {
-    if (created_ >= options_.most_new) {
-      part.reason = fmt::format("beyond {} new ones at once", options_.most_new);
+    if (created_ >= options_.max_new_issues) {
+      part.reason = fmt::format("beyond {} new ones at once", options_.max_new_issues);
       return {};
     }
     ++created_;
@@ -139,7 +139,7 @@ class IssuePoster {
     if (labelled) return {};
     // GitHub silently leaves labels out if the token may not set them. Without the label the issue
     // would not be found again, and every night would make another one.
-    created_ = options_.most_new;
+    created_ = options_.max_new_issues;
     (void)close(part.id);
     return fail(Code::unavailable,
                 "#{} was made without its label, which this token may not set, and is closed again",
@@ -184,8 +184,8 @@ class IssuePoster {
   }
 
   static std::string issue_body(const WantedIssue& wanted) {
-    constexpr std::size_t k_most_bytes = 60'000;  // GitHub takes 65 536 characters
-    return issue_marker(wanted) + "\n" + wanted.body.substr(0, k_most_bytes);
+    constexpr std::size_t k_max_bytes = 60'000;  // GitHub takes 65 536 characters
+    return issue_marker(wanted) + "\n" + wanted.body.substr(0, k_max_bytes);
   }
 
   Api& api_;

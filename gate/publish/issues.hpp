@@ -26,14 +26,14 @@ struct IssueOptions {
   std::string label = "weir";
   // The most new issues in one call: more changes at once probably have one cause (an image, a
   // driver).
-  std::size_t most_new = 10;
+  std::size_t max_new_issues = 10;
   double settle_seconds = 3;
   std::string app = "github-actions";  // as in PostOptions
 };
 
 // Returns a part for each wanted issue, in order; `name` is its title. left_out: closed by
-// somebody, or beyond most_new. Each sends a bounded number of requests, and one that fails does
-// not stop the others. If the list of issues can't be read, none is posted.
+// somebody, or beyond max_new_issues. Each sends a bounded number of requests, and one that fails
+// does not stop the others. If the list of issues can't be read, none is posted.
 [[nodiscard]] Result<std::vector<Part>> post_issues(Api& api, const std::string& repository,
                                                     const std::vector<WantedIssue>& wanted,
                                                     const IssueOptions& options, const Wait& wait);

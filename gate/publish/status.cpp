@@ -9,7 +9,7 @@
 namespace weir::publish {
 namespace {
 
-constexpr std::size_t k_most_statuses = 3000;  // GitHub takes 1000 of a commit and context
+constexpr std::size_t k_max_statuses = 3000;  // GitHub takes 1000 of a commit and context
 
 class StatusPoster final : public Poster {
  public:
@@ -61,7 +61,7 @@ class StatusPoster final : public Poster {
   // later look, so a lost answer is an error.
   Result<void> settle(bool last) {
     WEIR_TRY(const Json list,
-             job_.api.list(at("/commits/{}/statuses", job_.target.sha), k_most_statuses));
+             job_.api.list(at("/commits/{}/statuses", job_.target.sha), k_max_statuses));
     const auto [shown, newest] = find_statuses(list);
     const std::int64_t own_id = part_.id;
     if (newest != nullptr && is_superseded(status_run(*newest), number_in(*newest, "id"),

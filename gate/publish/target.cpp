@@ -92,7 +92,7 @@ void add_measured(const Json& list, const Event& event, std::map<std::int64_t, J
 // Finds the open pull request whose head a workflow run measured. None or several of them is no
 // error, but a note.
 Result<void> find_pull(Api& api, Event& event, std::vector<std::string>& notes) {
-  constexpr std::size_t k_most = 300;
+  constexpr std::size_t k_max_jobs = 300;
   const std::string owner = event.head->repository.substr(0, event.head->repository.find('/'));
   // The first may not list a fork's branches, which the second does; each alone may lag behind.
   const std::string paths[] = {
@@ -102,7 +102,7 @@ Result<void> find_pull(Api& api, Event& event, std::vector<std::string>& notes) 
   std::map<std::int64_t, Json> pulls;
   std::optional<Error> problem;
   for (const std::string& path : paths) {
-    const auto list = api.list(path, k_most);
+    const auto list = api.list(path, k_max_jobs);
     if (list) add_measured(*list, event, pulls);
     if (!list && !problem) problem = list.error();
   }
@@ -111,7 +111,7 @@ Result<void> find_pull(Api& api, Event& event, std::vector<std::string>& notes) 
     return read_base(pulls.begin()->second, event);
   }
   if (pulls.empty() && problem) {
-    return tl::unexpected(with_context("looking for the pull request", *problem));
+    return tl::unexpected(add_prefix("looking for the pull request", *problem));
   }
   const std::string branch = text::printable(event.head->branch);
   notes.push_back(
@@ -217,8 +217,8 @@ std::optional<Marker> parse_comment_marker(std::string_view body) {
 }
 
 bool is_repository(std::string_view text) {
-  const auto fit = [](std::string_view part, std::string_view more, std::size_t most) {
-    return !part.empty() && part.size() <= most && part != "." && part != ".." &&
+  const auto fit = [](std::string_view part, std::string_view more, std::size_t max_bytes) {
+    return !part.empty() && part.size() <= max_bytes && part != "." && part != ".." &&
            std::ranges::all_of(part, [&](char c) {
              return text::is_alphanumeric(c) || more.find(c) != std::string_view::npos;
            });

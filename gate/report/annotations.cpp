@@ -47,7 +47,7 @@ std::string number_line(const Number& number) {
 
 // Adds the lines of those parts that a comment shows, and of what stands below their numbers.
 void add_lines(std::vector<std::string>& lines, const Parts& parts) {
-  constexpr std::size_t k_most_changes = 8;
+  constexpr std::size_t k_max_changes = 8;
   for (const Part& part : parts) {
     if ((part.readers & k_comment) == 0) continue;
     const std::string head = part.head.empty() ? part.in : plain_text(part.head) + ": " + part.in;
@@ -56,7 +56,7 @@ void add_lines(std::vector<std::string>& lines, const Parts& parts) {
     } else if (part.kind == Part::Kind::changes) {
       const auto all = collect<std::string>(
           part.items, [](const Words& item) { return item.front().text + " " + item.back().text; });
-      lines.push_back(head + text::join(shortened(all, k_most_changes)));
+      lines.push_back(head + text::join(shortened(all, k_max_changes)));
     }
     for (const Number& number : part.numbers) {
       if ((number.readers & k_comment) == 0) continue;
@@ -69,18 +69,18 @@ void add_lines(std::vector<std::string>& lines, const Parts& parts) {
 // Adds an annotation for each section about cells. A section without an outcome, such as a cause,
 // takes `outcome` from the section around it.
 void add_annotations(std::vector<Annotation>& all, const Parts& parts, Outcome outcome) {
-  constexpr std::size_t k_most_lines = 12;
+  constexpr std::size_t k_max_lines = 12;
   for (const Part& part : parts) {
     if (part.kind != Part::Kind::section) continue;
     const Outcome own = part.outcome.value_or(outcome);
-    if (part.cells == 0) {
+    if (part.cell_count == 0) {
       add_annotations(all, part.parts, own);
       continue;
     }
     std::vector<std::string> lines;
     add_lines(lines, part.parts);
     all.push_back({own, fmt::format("{}: {}", verdict::to_string(own), plain_text(part.head)),
-                   text::join(shortened(std::move(lines), k_most_lines), "\n"), part.cells});
+                   text::join(shortened(std::move(lines), k_max_lines), "\n"), part.cell_count});
   }
 }
 
@@ -92,14 +92,14 @@ std::vector<Annotation> list_annotations(const Document& document) {
   return all;
 }
 
-std::vector<Annotation> at_most(std::vector<Annotation> all, std::size_t most) {
-  if (all.size() <= most) return all;
+std::vector<Annotation> at_most(std::vector<Annotation> all, std::size_t max_annotations) {
+  if (all.size() <= max_annotations) return all;
   std::size_t cells = 0;
-  for (std::size_t i = std::max<std::size_t>(most, 1) - 1; i < all.size(); ++i) {
+  for (std::size_t i = std::max<std::size_t>(max_annotations, 1) - 1; i < all.size(); ++i) {
     cells += all[i].cells;
   }
-  all.resize(most);
-  if (most > 0) {
+  all.resize(max_annotations);
+  if (max_annotations > 0) {
     all.back().title = "";
     all.back().message = "and " + text::plural(cells, "more cell");
     all.back().cells = cells;

@@ -61,7 +61,7 @@ std::string baseline_show(const Baseline& stored, int width) {
   TextTable counts{{"count", "value", "nature"}, {false, true, false}};
   for (const auto& [name, measured] : stored.counts) {
     std::string nature = measured.nature == profile::Nature::exact ? "exact" : "nearly exact";
-    if (const auto within = measured.repeatability) {
+    if (const auto within = measured.relative_spread) {
       nature += fmt::format(", within {} %", about_two_digits(*within * 100));
     }
     counts.rows.push_back(

@@ -128,10 +128,10 @@ void add_shared(std::vector<Shared>& list, std::string text, const CellDocument&
   }
 }
 
-std::string list_names(std::vector<std::string> names, std::size_t most) {
+std::string list_names(std::vector<std::string> names, std::size_t max_names) {
   const std::size_t all = names.size();
-  names.resize(std::min(all, most));
-  return text::join(names) + (all > most ? fmt::format(" and {} more", all - most) : "");
+  names.resize(std::min(all, max_names));
+  return text::join(names) + (all > max_names ? fmt::format(" and {} more", all - max_names) : "");
 }
 
 std::string error_key(const CellDocument& cell) {
@@ -191,14 +191,16 @@ GroupNames name_group(const std::vector<profile::CellKey>& cells,
   return group;
 }
 
-std::string Block::list_cells(const Cells& some, std::size_t most) const {
-  return list_names(collect<std::string>(some, [&](auto* cell) { return names.at(cell); }), most);
+std::string Block::list_cells(const Cells& some, std::size_t max_names) const {
+  return list_names(collect<std::string>(some, [&](auto* cell) { return names.at(cell); }),
+                    max_names);
 }
 
 std::string Block::in_cells(const Cells& some) const {
   if (some.size() == cells.size()) return "";
-  constexpr std::size_t k_most = 3;
-  return fmt::format("in {} of {} ({}): ", some.size(), cells.size(), list_cells(some, k_most));
+  constexpr std::size_t k_max_cells_listed = 3;
+  return fmt::format("in {} of {} ({}): ", some.size(), cells.size(),
+                     list_cells(some, k_max_cells_listed));
 }
 
 std::vector<Block> make_blocks(const std::vector<const CellDocument*>& cells,

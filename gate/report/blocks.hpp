@@ -24,7 +24,7 @@ struct Grouped {
 };
 
 // "a, b and 3 more".
-[[nodiscard]] std::string list_names(std::vector<std::string> names, std::size_t most);
+[[nodiscard]] std::string list_names(std::vector<std::string> names, std::size_t max_names);
 
 struct CellDocument;
 
@@ -96,7 +96,7 @@ struct Block {
   [[nodiscard]] const verdict::CellVerdict& first_verdict() const { return *first().cell_verdict; }
   // "tiny / vulkan, tiny / rx7900 and 3 more".
   [[nodiscard]] std::string list_cells(const std::vector<const CellDocument*>& some,
-                                       std::size_t most) const;
+                                       std::size_t max_names) const;
   // "in 1 of 3 (tiny / vulkan): "; "" for all cells.
   [[nodiscard]] std::string in_cells(const std::vector<const CellDocument*>& some) const;
 

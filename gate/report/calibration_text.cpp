@@ -29,9 +29,9 @@ class CalibrationWriter {
       : calibration_(calibration), page_(style.color, columns_of(style.width, 20)) {}
 
   std::string run() {
-    const bool holds = calibration_.holds;
+    const bool keeps_budget = calibration_.keeps_budget;
     page_.paragraph("weir calibrate: ", one_line(calibration_.answer), 2, k_bold,
-                    holds ? "32" : "1;31");
+                    keeps_budget ? "32" : "1;31");
     const auto* named = find_first(
         calibration_.cells, [](const CalibratedCell& cell) { return !cell.machine_name.empty(); });
     const std::string machine = named == nullptr ? "" : ", " + named->machine_name;
@@ -54,7 +54,7 @@ class CalibrationWriter {
                                        const verdict::PairsNeeded& pairs) {
     const double seconds = cell.pair_seconds;
     if (pairs.decided < 0.95) {
-      return fmt::format("no verdict within {} pairs in {} of gates", cell.most_pairs,
+      return fmt::format("no verdict within {} pairs in {} of gates", cell.max_pairs,
                          share_text(1 - pairs.decided));
     }
     return fmt::format("{:.0f} pairs, {}; 95 of 100 gates within {:.0f}, {}", std::ceil(pairs.mean),
@@ -107,11 +107,11 @@ class CalibrationWriter {
 
   void show(const CalibratedCell& cell) {
     page_.blank();
-    std::string_view tag = cell.holds ? "holds" : "NO";
+    std::string_view tag = cell.keeps_budget ? "holds" : "NO";
     if (cell.error) tag = "error";
     page_.paragraph(pad_right(tag, k_tag_width),
                     clip_middle(cell_title(cell.cell), page_.width() - k_tag_width), k_tag_width,
-                    cell.error || !cell.holds ? "1;31" : "32", k_bold);
+                    cell.error || !cell.keeps_budget ? "1;31" : "32", k_bold);
     if (cell.error) return page_.paragraph("      ", one_line(*cell.error), k_tag_width);
     add_line("pairs", fmt::format("{} measured, {} each", cell.pairs,
                                   unit::show_duration(cell.pair_seconds)));
@@ -128,7 +128,7 @@ class CalibrationWriter {
         "gate  ",
         fmt::format("{} of {} replayed gates failed with nothing changed: at most {} (95 % sure); "
                     "gate.false_alarm promises {} by the coin, whatever these pairs are like.",
-                    all.failed, all.replays, share_text(all.failed_at_most),
+                    all.failed, all.replays, share_text(all.max_failed_share),
                     share_text(all.false_alarm)),
         k_tag_width, k_bold);
     if (!all.two_builds) return;
@@ -136,7 +136,7 @@ class CalibrationWriter {
         "      ",
         fmt::format("{} of {} failed with the two builds as different as they were seen: what two "
                     "builds of one source differ by is real to any gate.",
-                    all.seen_failed, all.replays),
+                    all.measured_failed, all.replays),
         k_tag_width);
   }
 

@@ -104,8 +104,8 @@ Number carrier_row(const verdict::Carrier& carrier, const Cells& cells) {
   Number number = metric_numbers(carrier.metric, cells);
   // The carrier's own range is exact where the verdict's numbers were rounded.
   if (const auto metric = unit::find_metric(carrier.metric)) {
-    number.change = value_range({{carrier.least, show_change(*metric, carrier.least)},
-                                 {carrier.most, show_change(*metric, carrier.most)}});
+    number.change = value_range({{carrier.min_change, show_change(*metric, carrier.min_change)},
+                                 {carrier.max_change, show_change(*metric, carrier.max_change)}});
   }
   const auto with_it = static_cast<std::size_t>(std::max<std::int64_t>(carrier.cells, 0));
   if (with_it < cells.size()) {
@@ -139,7 +139,7 @@ Part cause_part(const verdict::Cause& cause, const Cells& cells, const Document&
   const std::string place = place_text(cells, document);
   const std::string consequences = consequences_text(cause);
   Part part = section(plain(headline));
-  part.cells = cause.cells.size();
+  part.cell_count = cause.cells.size();
   if (!place.empty()) part.parts.push_back(paragraph("", "In " + place + "."));
   part.parts.push_back(number_table("numbers that carry: " + headline,
                                     collect<Number>(cause.carriers, [&](const auto& carrier) {
@@ -208,7 +208,7 @@ void Document::find_causes() {
   if (!numbers.empty()) {
     unexplained = section(plain("Not explained"),
                           {number_table("what no cause explains", std::move(numbers), 12)});
-    unexplained->cells = unexplained_cells.size();
+    unexplained->cell_count = unexplained_cells.size();
     unexplained->has_room = true;
   }
   // A block stays open if causes and unexplained changes leave out any of its cells.

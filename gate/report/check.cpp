@@ -19,15 +19,16 @@ constexpr std::string_view k_default_config = "weir.yaml";
 constexpr std::size_t k_title_limit = 255;
 constexpr std::size_t k_status_limit = 140;
 
-// Clips to `most` UTF-16 units, as GitHub counts: a code point above U+FFFF is two.
-std::string clip_utf16(std::string_view utf8, std::size_t most) {
+// Clips to `max_units` UTF-16 units, as GitHub counts: a code point above U+FFFF is two.
+std::string clip_utf16(std::string_view utf8, std::size_t max_units) {
   const auto units = [](std::string_view text) {
     return text::columns(text) + static_cast<std::size_t>(std::ranges::count_if(text, [](char c) {
              return static_cast<unsigned char>(c) >= 0xF0;
            }));
   };
   std::string out(utf8);
-  for (std::size_t columns = most; units(out) > most; --columns) out = clip(utf8, columns);
+  for (std::size_t columns = max_units; units(out) > max_units; --columns)
+    out = clip(utf8, columns);
   return out;
 }
 
@@ -48,7 +49,8 @@ bool is_broken(const GateVerdict& gate) {
 // verdict and the exit code, as a verdict file may come from outside.
 bool is_judged(const GateVerdict& gate) {
   if (is_broken(gate)) return true;
-  return !gate.unjudged && gate.verdict != Outcome::error && gate.exit_code == ExitCode::pass &&
+  return !gate.nothing_judged_reason && gate.verdict != Outcome::error &&
+         gate.exit_code == ExitCode::pass &&
          (gate.verdict == Outcome::inconclusive || has_passed_cell(gate));
 }
 
@@ -100,7 +102,7 @@ CheckAnnotation check_annotation(const Annotation& annotation, const std::string
 }  // namespace
 
 CheckText check_text(const Document& document, const MarkdownStyle& style,
-                     std::size_t most_annotations) {
+                     std::size_t max_annotations) {
   MarkdownStyle bounded = style;
   bounded.limit = std::min(style.limit, k_check_summary_limit);
   CheckText check{conclusion(document.gate),
@@ -109,7 +111,7 @@ CheckText check_text(const Document& document, const MarkdownStyle& style,
                   {}};
 
   const std::string path = annotation_path(document.gate);
-  for (const Annotation& annotation : at_most(list_annotations(document), most_annotations)) {
+  for (const Annotation& annotation : at_most(list_annotations(document), max_annotations)) {
     check.annotations.push_back(check_annotation(annotation, path));
   }
   return check;

@@ -33,12 +33,12 @@ struct CheckText {
   std::string conclusion;                    // "success", "failure", "neutral", "cancelled"
   std::string title;                         // the verdict's first line, plain
   std::string summary;                       // Markdown
-  std::vector<CheckAnnotation> annotations;  // worst first; at most `most_annotations`
+  std::vector<CheckAnnotation> annotations;  // worst first; at most `max_annotations`
   // Below the summary: what `/weir accept` reads back (verdict/allowance.hpp). "": nothing.
   std::string text{};
 };
 [[nodiscard]] CheckText check_text(const Document& document, const MarkdownStyle& style,
-                                   std::size_t most_annotations = 200);
+                                   std::size_t max_annotations = 200);
 
 struct StatusText {
   std::string state;        // "success", "failure", "error"

@@ -34,15 +34,15 @@ constexpr auto k_compare_sections = std::to_array<Name<Shift>>({
     {Shift::more_calls, "called more often"},
     {Shift::fewer_calls, "called less often"},
     {Shift::faster, "faster, each call"},
-    {Shift::same, "same"},
+    {Shift::unchanged, "same"},
 });
 
 const Texts k_none;
 
 // Joins up to three texts ("a, b"), or counts them ("5 shapes").
 std::string list_texts(const Texts& texts, std::string_view many) {
-  constexpr std::size_t k_most = 3;
-  if (texts.size() > k_most) return text::plural(texts.size(), many);
+  constexpr std::size_t k_max_texts_listed = 3;
+  if (texts.size() > k_max_texts_listed) return text::plural(texts.size(), many);
   return text::join(
       collect<std::string>(texts, [](const auto& name) { return one_line(name, 80); }));
 }
@@ -239,7 +239,7 @@ std::string basis_text(const Comparison& comparison) {
     if (*comparison.seconds_a > 0) {
       text += ", " + ratio_text(*comparison.seconds_b / *comparison.seconds_a);
     }
-    text += "." + left_out_text(comparison.untimed, "op");
+    text += "." + left_out_text(comparison.untimed_ops, "op");
   }
   return text;
 }
@@ -270,7 +270,7 @@ std::string gap_text(const Comparison& comparison) {
       labels.push_back(one_line(op->role, 60) + " " + gap_time(difference));
   }
   if (!labels.empty()) text += ": " + text::join(labels);
-  return text + "." + left_out_text(gap->untimed, "command buffer");
+  return text + "." + left_out_text(gap->untimed_labels, "command buffer");
 }
 
 // Returns a row for each metric that both sides have; if there is none, for each metric of either.
@@ -294,7 +294,7 @@ std::vector<std::vector<std::string>> metric_rows(const Comparison& comparison) 
   return both.empty() ? either : both;
 }
 
-constexpr std::size_t k_most_same = 5;  // rows without a change
+constexpr std::size_t k_max_unchanged_rows = 5;  // rows without a change
 
 // Ops that changed in the same way.
 struct Section {
@@ -303,16 +303,17 @@ struct Section {
   std::size_t left_out = 0;
 };
 
-// Sorts rows into sections, each with at most `most_rows` rows; empty sections are left out.
-std::vector<Section> fill_sections(const std::vector<OpChange>& rows, std::size_t most_rows) {
+// Sorts rows into sections, each with at most `row_limit` rows; empty sections are left out.
+std::vector<Section> fill_sections(const std::vector<OpChange>& rows, std::size_t row_limit) {
   std::vector<Section> sections;
-  for (const auto& [change, title] : k_compare_sections) {
+  for (const auto& [shift, title] : k_compare_sections) {
     Section section{title};
-    const std::size_t most = change == Shift::same ? std::min(most_rows, k_most_same) : most_rows;
+    const std::size_t max_rows =
+        shift == Shift::unchanged ? std::min(row_limit, k_max_unchanged_rows) : row_limit;
     for (const OpChange& op : rows) {
-      if (op.change == change) section.shown.push_back(&op);
+      if (op.shift == shift) section.shown.push_back(&op);
     }
-    section.left_out = section.shown.size() - std::min(most, section.shown.size());
+    section.left_out = section.shown.size() - std::min(max_rows, section.shown.size());
     section.shown.resize(section.shown.size() - section.left_out);
     if (!section.shown.empty()) sections.push_back(std::move(section));
   }
@@ -327,7 +328,7 @@ std::vector<CompareRows> compare_tables(const Comparison& comparison) {
 // Adds the sections as one table, with the section's title before its rows.
 void add_op_table(Page& page, const CompareRows& table_rows, const CompareStyle& style) {
   const auto columns = compare_columns(table_rows);
-  const auto sections = fill_sections(table_rows.rows, style.most_rows);
+  const auto sections = fill_sections(table_rows.rows, style.max_rows);
   if (sections.empty()) return;
   TextTable table;
   for (const CompareColumn& column : columns) table.head.emplace_back(column.head);
@@ -339,7 +340,7 @@ void add_op_table(Page& page, const CompareRows& table_rows, const CompareStyle&
       table.rows.back().push_back(op_text(*op, table_rows.names_backends));
     }
   }
-  table.least = table.widths();
+  table.min_widths = table.widths();
   const auto rows = std::exchange(table.rows, {});
   page.blank();
   page.table(table);
@@ -358,11 +359,11 @@ void add_op_table(Page& page, const CompareRows& table_rows, const CompareStyle&
 void add_metrics_table(Page& page, const Comparison& comparison, const CompareStyle& style) {
   TextTable table{{"", "A", "B", "ratio"}, {false, true, true, true}, metric_rows(comparison)};
   if (table.rows.empty()) return;
-  const std::size_t all = table.rows.size(), most = std::max<std::size_t>(style.most_rows, 20);
-  table.rows.resize(std::min(all, most));
+  const std::size_t all = table.rows.size(), max_rows = std::max<std::size_t>(style.max_rows, 20);
+  table.rows.resize(std::min(all, max_rows));
   page.blank();
   page.table(table);
-  if (all > most) page.add_text(2, "and {} more", all - most);
+  if (all > max_rows) page.add_text(2, "and {} more", all - max_rows);
 }
 
 // Returns a sentence if there is nothing to compare, else "".
@@ -385,8 +386,8 @@ void add_text(Page& page, const Comparison& comparison, const CompareStyle& styl
     page.add("\nWhat fits it (weir explain)\n");
     page.add(findings_text(comparison.findings, {style.color, static_cast<int>(page.width())}));
   }
-  if (!comparison.doubts.empty()) page.blank();
-  for (const std::string& doubt : comparison.doubts)
+  if (!comparison.warnings.empty()) page.blank();
+  for (const std::string& doubt : comparison.warnings)
     page.add_text(0, "warning: " + one_line(doubt, 300));
 }
 
@@ -396,9 +397,9 @@ void add_cells(std::string& out, const std::vector<std::string>& cells) {
 }
 
 // Adds the sections as a Markdown table; the first column has the section's title.
-void add_op_rows(std::string& out, const CompareRows& table_rows, std::size_t most_rows) {
+void add_op_rows(std::string& out, const CompareRows& table_rows, std::size_t row_limit) {
   const auto columns = compare_columns(table_rows);
-  const auto sections = fill_sections(table_rows.rows, most_rows);
+  const auto sections = fill_sections(table_rows.rows, row_limit);
   if (sections.empty()) return;
   if (out.ends_with("|\n")) out += "\n";  // ends the table before it
   out += "| |";
@@ -422,7 +423,7 @@ void add_op_rows(std::string& out, const CompareRows& table_rows, std::size_t mo
 }
 
 // Adds one comparison: its inputs, basis, metrics, ops, findings and warnings.
-void add_markdown(std::string& out, const Comparison& comparison, std::size_t most_rows) {
+void add_markdown(std::string& out, const Comparison& comparison, std::size_t row_limit) {
   out += "**A** " + markdown_text(input_text(comparison.a)) + "<br>\n";
   out += "**B** " + markdown_text(input_text(comparison.b)) + "\n\n";
   if (const std::string basis = basis_text(comparison); !basis.empty()) {
@@ -442,13 +443,13 @@ void add_markdown(std::string& out, const Comparison& comparison, std::size_t mo
     }
     out += "\n";
   }
-  for (const CompareRows& table : compare_tables(comparison)) add_op_rows(out, table, most_rows);
+  for (const CompareRows& table : compare_tables(comparison)) add_op_rows(out, table, row_limit);
   if (!comparison.findings.empty()) out += "\n";
   for (const auto& finding : comparison.findings) {
     out += "- " + markdown_text(finding.headline) + "\n";
   }
-  if (!comparison.doubts.empty()) out += "\n";
-  for (const std::string& doubt : comparison.doubts)
+  if (!comparison.warnings.empty()) out += "\n";
+  for (const std::string& doubt : comparison.warnings)
     out += "- warning: " + markdown_text(doubt) + "\n";
 }
 
@@ -463,12 +464,12 @@ std::string compare_text(std::span<const Comparison> comparisons, const CompareS
   return page.finish();
 }
 
-std::string compare_markdown(std::span<const Comparison> comparisons, std::size_t most_rows,
+std::string compare_markdown(std::span<const Comparison> comparisons, std::size_t row_limit,
                              std::size_t limit) {
   std::string out = "### weir: two profiles compared\n\n";
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     std::string more;
-    add_markdown(more, comparisons[i], most_rows);
+    add_markdown(more, comparisons[i], row_limit);
     if (out.size() + more.size() + 100 > limit) {
       out += fmt::format("{} left out: the report would be too long.\n",
                          text::plural(comparisons.size() - i, "comparison"));

@@ -14,7 +14,7 @@ namespace weir::report {
 struct CompareStyle {
   bool color = false;
   int width = 80;
-  std::size_t most_rows = 10;  // in each section
+  std::size_t max_rows = 10;  // in each section
 };
 
 // No line is wider than `width` (at least 60). Names from outside are made printable.
@@ -23,7 +23,7 @@ struct CompareStyle {
 
 // The same as GitHub Markdown, inert as markdown.hpp has it, at most `limit` bytes.
 [[nodiscard]] std::string compare_markdown(std::span<const explain::Comparison> comparisons,
-                                           std::size_t most_rows, std::size_t limit);
+                                           std::size_t max_rows, std::size_t limit);
 
 // {"schema": "weir.comparison/1", "comparisons": [...]}
 [[nodiscard]] Json compare_json(std::span<const explain::Comparison> comparisons);

@@ -27,7 +27,7 @@ Part changes_part(std::string head, const Block& block, const ChangedIn& all) {
   for (const auto& [change, name] : all.changes) {
     part.items.push_back({{change}, {name, true}});
   }
-  part.most = 12;
+  part.max_shown = 12;
   return part;
 }
 
@@ -35,14 +35,15 @@ Part changes_part(std::string head, const Block& block, const ChangedIn& all) {
 // the rest. Adds nothing for no readers.
 void add_changes(Parts& parts, const std::string& head, const Block& block,
                  const std::vector<ChangedIn>& all, Readers readers = k_all) {
-  constexpr std::size_t k_most = 4;
+  constexpr std::size_t k_max_sets_shown = 4;
   if (readers == 0) return;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const Readers of_set = i < k_most ? readers : readers & k_long;
+    const Readers of_set = i < k_max_sets_shown ? readers : readers & k_long;
     parts.push_back(read_by(of_set, changes_part(head, block, all[i])));
   }
-  if (all.size() <= k_most) return;
-  const std::string sets = text::plural(all.size() - k_most, "set of cells", "sets of cells");
+  if (all.size() <= k_max_sets_shown) return;
+  const std::string sets =
+      text::plural(all.size() - k_max_sets_shown, "set of cells", "sets of cells");
   parts.push_back(
       read_by(readers & (k_brief | k_comment),
               paragraph("", fmt::format("and others in {} more", sets), /*soft=*/true)));
@@ -150,12 +151,12 @@ void add_numbers(Parts& parts, const Block& block) {
 // Adds the explanations that the block's cells share; long reports show their arithmetic, and those
 // after the third.
 void add_explanations(Parts& parts, const Block& block) {
-  constexpr std::size_t k_most = 3;
+  constexpr std::size_t k_max_reasons_shown = 3;
   for (std::size_t i = 0; i < block.why.size(); ++i) {
     const Shared& explanation = block.why[i];
     Part why = paragraph("Why", explanation.text);
     why.in = block.in_cells(explanation.cells);
-    parts.push_back(read_by(i < k_most ? k_all : k_long, std::move(why)));
+    parts.push_back(read_by(i < k_max_reasons_shown ? k_all : k_long, std::move(why)));
     const auto lines =
         collect<std::string>(explanation.cells.front()->cell_verdict->findings.front().lines,
                              [](const std::string& line) { return one_line(line, 400); });
@@ -219,7 +220,7 @@ Part block_part(const Block& block) {
   const CellVerdict& cell = block.first_verdict();
   Part part = section({{block.title, block.is_single()}});
   part.outcome = cell.verdict;
-  part.cells = block.cells.size();
+  part.cell_count = block.cells.size();
   Parts& parts = part.parts;
   if (!block.is_single()) {
     parts.push_back(read_by(k_brief | k_comment,
@@ -265,7 +266,7 @@ void add_causes(Parts& parts, const Document& document) {
   Part all = section(plain(document.headline), document.causes);
   all.outcome = Outcome::fail;
   all.titled = k_terminal;
-  all.most = 8;
+  all.max_shown = 8;
   all.noun = "cause";
   parts.push_back(std::move(all));
   if (document.unexplained) parts.push_back(*document.unexplained);
@@ -276,7 +277,7 @@ Part messages_part(const char* tag, std::string head, const Document& document,
                    const std::vector<Shared>& all) {
   Part part = list(std::move(head), {});
   part.tag = tag;
-  part.most = document.cause_first ? 3 : 8;
+  part.max_shown = document.cause_first ? 3 : 8;
   for (const Shared& message : all) {
     std::string where;
     if (message.cells.size() == 1)
@@ -306,7 +307,7 @@ void add_unjudged(Parts& parts, const Document& document) {
   Part all = fold({}, {}, k_brief);
   all.readers = k_brief;
   all.noun = "cell";
-  all.most = 8;
+  all.max_shown = 8;
   for (const CellDocument& cell : document.cells) {
     if (cell.cell_verdict->verdict < Outcome::pass) continue;
     std::vector<const MetricRow*> moved;
@@ -325,7 +326,7 @@ void add_decided(Parts& parts, const Document& document) {
   Part all = fold(plain("Times compared with the base build"), {});
   all.readers = k_brief | k_comment;
   all.noun = "cell";
-  all.most = 8;
+  all.max_shown = 8;
   if (document.gate.verdict >= Outcome::new_) all.open = k_brief;
   for (const CellDocument& cell : document.cells) {
     if (cell.cell_verdict->verdict < Outcome::pass) continue;
@@ -395,13 +396,13 @@ void add_machine_code(Parts& parts, const GateVerdict& gate) {
   std::set<std::string> shown;
   for (const CellVerdict& cell : gate.cells) {
     const Judgement& code = cell.judgement_of(verdict::k_kernel_code);
-    for (const verdict::OtherCode& other_code : code.code) {
-      if (other_code.machine_code.empty()) continue;
-      if (!shown.insert(other_code.kernel + other_code.machine_code).second) continue;
+    for (const verdict::KernelChange& kernel_change : code.code) {
+      if (kernel_change.machine_code.empty()) continue;
+      if (!shown.insert(kernel_change.kernel + kernel_change.machine_code).second) continue;
       Words head{{"Machine code of "},
-                 {one_line(other_code.kernel, 200), true},
+                 {one_line(kernel_change.kernel, 200), true},
                  {" " + one_line(code.compiler, 100)}};
-      Part lines{.kind = Kind::preformatted, .text = other_code.machine_code};
+      Part lines{.kind = Kind::preformatted, .text = kernel_change.machine_code};
       parts.push_back(read_by(k_page, fold(std::move(head), {std::move(lines)})));
     }
   }
@@ -429,9 +430,9 @@ void add_loads(Parts& parts, const GateVerdict& gate) {
 }
 
 Part proposals_part(const GateVerdict& gate) {
-  const ProposalText all = proposal_text(gate, verdict::k_most_proposals);
+  const ProposalText all = proposal_text(gate, verdict::k_max_proposals);
   Part lines = list("", all.lines);
-  lines.most = 12;
+  lines.max_shown = 12;
   Part part = section(plain(all.head), {std::move(lines)});
   part.tag = "rules";
   return part;
@@ -488,7 +489,8 @@ Parts compose(const Document& document) {
     parts.push_back(
         read_by(k_page, list("Meant to run on the CPU? Say why in the configuration", hint.words)));
   }
-  if (Part code = messages_part("code", "Kernels with other code", document, document.other_code());
+  if (Part code = messages_part("code", "Kernels with other code", document,
+                                document.shared_kernel_changes());
       !code.items.empty()) {
     parts.push_back(std::move(code));
   }

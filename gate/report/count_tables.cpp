@@ -14,9 +14,9 @@ std::string value_text(const profile::Measurement& measured) {
   return value && std::isfinite(*value) ? unit::show(measured.metric, *value) : "";
 }
 
-void add_counts(TextTable& table, const profile::KernelSet& set, std::size_t most) {
+void add_counts(TextTable& table, const profile::KernelSet& set, std::size_t max_columns) {
   for (const auto& [name, count] : set.counts) {
-    table.rows.push_back({show(count), one_line(name, most)});
+    table.rows.push_back({show(count), one_line(name, max_columns)});
   }
 }
 

@@ -12,7 +12,7 @@ namespace weir::report {
 // Returns "12", "3.4 ms"; "" if it was not measured.
 [[nodiscard]] std::string value_text(const profile::Measurement& measured);
 
-// Adds a row for each kernel: how often it ran, and its name in at most `most` characters.
-void add_counts(TextTable& table, const profile::KernelSet& set, std::size_t most);
+// Adds a row for each kernel: how often it ran, and its name in at most `max_columns` characters.
+void add_counts(TextTable& table, const profile::KernelSet& set, std::size_t max_columns);
 
 }  // namespace weir::report

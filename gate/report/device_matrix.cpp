@@ -112,9 +112,9 @@ std::string usual_value(const Table& table, const std::vector<std::string>& row)
   for (std::size_t i = 1; i < row.size(); ++i) {
     devices[row[i]] += table.columns[i - 1].devices.size();
   }
-  const auto most =
+  const auto most_frequent =
       std::ranges::max_element(devices, {}, [](const auto& entry) { return entry.second; });
-  return most == devices.end() ? "" : most->first;
+  return most_frequent == devices.end() ? "" : most_frequent->first;
 }
 
 // Writes columns of numbers under their letters, as many side by side as fit. Further columns
@@ -122,13 +122,13 @@ std::string usual_value(const Table& table, const std::vector<std::string>& row)
 std::string column_blocks(const std::vector<std::vector<std::string>>& rows, std::size_t columns,
                           std::size_t width) {
   constexpr std::size_t k_indent = 2;
-  const std::size_t most = width / 2;
+  const std::size_t max_width = width / 2;
   const auto column_width = [&](std::size_t column) {
     std::size_t widest = column == 0 ? 0 : letter(column - 1).size();
     for (const auto& row : rows) widest = std::max(widest, text::columns(row[column]));
     return widest;
   };
-  const std::size_t names = std::min(column_width(0), most);
+  const std::size_t names = std::min(column_width(0), max_width);
   std::size_t tight = k_indent + names;  // width of all columns with gaps of one space
   for (std::size_t i = 1; i <= columns; ++i) tight += 1 + column_width(i);
   // Gaps are narrow if all columns fit only then.
@@ -150,7 +150,8 @@ std::string column_blocks(const std::vector<std::vector<std::string>>& rows, std
     }
     out += head + "\n";
     for (const auto& row : rows) {
-      std::string line = std::string(k_indent, ' ') + pad_right(clip_middle(row[0], most), names);
+      std::string line =
+          std::string(k_indent, ' ') + pad_right(clip_middle(row[0], max_width), names);
       bool has_value = false;
       for (std::size_t i = from; i < to; ++i) {
         line += std::string(gap, ' ') + pad_left(row[i], widths[i - from]);

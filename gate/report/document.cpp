@@ -63,12 +63,12 @@ Document::Document(const GateVerdict& verdict)
       rule(short_rule(verdict)),
       has_paired_times(report::has_paired_times(verdict)) {
   std::vector<std::string> parts;
-  if (gate.verdict == Outcome::fail && gate.unjudged) {  // else it is the headline
-    parts.push_back(one_line(*gate.unjudged, 300));
+  if (gate.verdict == Outcome::fail && gate.nothing_judged_reason) {  // else it is the headline
+    parts.push_back(one_line(*gate.nothing_judged_reason, 300));
   }
   for (const std::string& part : gate.not_judged) parts.push_back(one_line(part, 200));
   not_judged = text::join(parts);
-  base = one_line(gate.base_source, 300);
+  base = one_line(gate.base_origin, 300);
   const bool named = gate.base_commit && gate.base_commit->size() >= 7 &&
                      base.find(text::short_commit(*gate.base_commit)) != std::string::npos;
   if (gate.base_commit && !named) {
@@ -124,10 +124,10 @@ std::vector<Shared> Document::notes() const {
   return out;
 }
 
-std::vector<Shared> Document::other_code() const {
+std::vector<Shared> Document::shared_kernel_changes() const {
   std::vector<Shared> out;
   for (const CellDocument& cell : cells) {
-    for (const verdict::OtherCode& kernel :
+    for (const verdict::KernelChange& kernel :
          cell.cell_verdict->judgement_of(verdict::k_kernel_code).code) {
       add_shared(out, one_line(fmt::format("{}: {}", kernel.kernel, kernel.words())), cell);
     }
@@ -168,8 +168,8 @@ std::string headline(const GateVerdict& gate) {
   const std::size_t errors = count_outcome(gate.cells, Outcome::error);
   if (gate.cells.empty()) {
     out = "no cell was measured";
-  } else if (gate.verdict != Outcome::fail && gate.unjudged) {
-    out = one_line(*gate.unjudged, 300);
+  } else if (gate.verdict != Outcome::fail && gate.nothing_judged_reason) {
+    out = one_line(*gate.nothing_judged_reason, 300);
     const auto number = std::ranges::count_if(gate.cells, is_unmeasured);
     if (number > 0) out += fmt::format("; {} could not be measured", number);
   } else if (const std::string_view result = outcome_look(gate.verdict).headline; !result.empty()) {
@@ -195,7 +195,7 @@ std::string headline(const GateVerdict& gate) {
 
 std::string short_rule(const GateVerdict& gate) {
   bool exact = false;
-  std::optional<double> least, most;
+  std::optional<double> min_drop, max_drop;
   for (const CellVerdict& cell : gate.cells) {
     for (const Judgement& metric : cell.metrics()) {
       const verdict::Limit& limit = metric.limit;
@@ -204,17 +204,17 @@ std::string short_rule(const GateVerdict& gate) {
       if (metric.metric.unit != unit::Unit::tokens_per_second || !limit.max_drop) continue;
       if (!limit.max_drop->amount.relative) continue;
       const double drop = limit.max_drop->amount.value;
-      least = std::min(least.value_or(drop), drop);
-      most = std::max(most.value_or(drop), drop);
+      min_drop = std::min(min_drop.value_or(drop), drop);
+      max_drop = std::max(max_drop.value_or(drop), drop);
     }
   }
   std::string out = exact ? "counts exact" : "";
-  if (least && most) {
+  if (min_drop && max_drop) {
     if (!out.empty()) out += ", ";
-    out += *least == *most
-               ? fmt::format("throughput may drop {}", verdict::show({*most, true}))
-               : fmt::format("throughput may drop {} to {}", verdict::show({*least, true}),
-                             verdict::show({*most, true}));
+    out += *min_drop == *max_drop
+               ? fmt::format("throughput may drop {}", verdict::show({*max_drop, true}))
+               : fmt::format("throughput may drop {} to {}", verdict::show({*min_drop, true}),
+                             verdict::show({*max_drop, true}));
   }
   return out;
 }

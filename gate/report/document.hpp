@@ -56,7 +56,7 @@ struct Document {
   // Returns notes of all cells, their judged_by() lines, and the gate's notes.
   [[nodiscard]] std::vector<Shared> notes() const;
   // Returns kernels with other code or other numbers of groups: "flash_attn: occupancy 18 → 6".
-  [[nodiscard]] std::vector<Shared> other_code() const;
+  [[nodiscard]] std::vector<Shared> shared_kernel_changes() const;
   // Groups the cells of one outcome by their reason.
   [[nodiscard]] std::vector<Shared> by_reason(verdict::Outcome outcome) const;
 

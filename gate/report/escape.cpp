@@ -100,8 +100,8 @@ std::string break_mentions(std::string_view code) {
 
 }  // namespace
 
-std::string markdown_text(std::string_view text, std::size_t most) {
-  const std::string line = text::disarm(one_line(text, most));
+std::string markdown_text(std::string_view text, std::size_t max_columns) {
+  const std::string line = text::disarm(one_line(text, max_columns));
   std::string out;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
@@ -126,8 +126,8 @@ std::string markdown_text(std::string_view text, std::size_t most) {
   return out;
 }
 
-std::string markdown_code(std::string_view text, std::size_t most) {
-  const std::string line = break_mentions(text::disarm(one_line(text, most)));
+std::string markdown_code(std::string_view text, std::size_t max_columns) {
+  const std::string line = break_mentions(text::disarm(one_line(text, max_columns)));
   if (line.empty()) return "";
   // Between backquotes everything except these is literal.
   if (line.find_first_of("`|\\") == std::string::npos) return fmt::format("`{}`", line);

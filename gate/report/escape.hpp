@@ -15,9 +15,9 @@ using Replacement = std::pair<char, std::string_view>;
 [[nodiscard]] std::string replace_each(std::string_view text, std::span<const Replacement> all);
 
 // Hostile text as one line of inert Markdown prose.
-[[nodiscard]] std::string markdown_text(std::string_view text, std::size_t most = 400);
+[[nodiscard]] std::string markdown_text(std::string_view text, std::size_t max_columns = 400);
 // Hostile text as code within a line, also within a table.
-[[nodiscard]] std::string markdown_code(std::string_view text, std::size_t most = 300);
+[[nodiscard]] std::string markdown_code(std::string_view text, std::size_t max_columns = 300);
 // Lines of hostile text, printable already, as a block of code that they cannot close.
 [[nodiscard]] std::string markdown_fence(const std::vector<std::string>& lines);
 

@@ -35,11 +35,11 @@ using Cells = std::vector<const Explanation*>;
 struct Block {
   std::string text;  // full text, if blocks have to be the same word by word
   std::vector<explain::Subject> subjects;
-  std::vector<std::string> doubts;
+  std::vector<std::string> warnings;
   Cells cells;
 
   [[nodiscard]] bool says_the_same(const Block& other) const {
-    return text == other.text && doubts == other.doubts &&
+    return text == other.text && warnings == other.warnings &&
            std::ranges::equal(subjects, other.subjects, &explain::Subject::same_as);
   }
 };
@@ -67,14 +67,14 @@ std::string totals_text(const Cells& cells) {
     return text::join(ranges, " / ");
   };
   const std::string before =
-      first.has_one_side ? "" : side(&explain::Total::before) + std::string(k_arrow);
+      first.is_alone ? "" : side(&explain::Total::before) + std::string(k_arrow);
   return before + side(&explain::Total::after) + "   " + totals_label(first);
 }
 
 // Returns the sentence for a cell without findings.
 std::string no_finding_text(const Explanation& explanation) {
-  if (explanation.has_one_side) return "One profile, compared with nothing.";
-  if (explanation.differs) return "Something differs, and no known pattern fits it.";
+  if (explanation.is_alone) return "One profile, compared with nothing.";
+  if (explanation.sides_differ) return "Something differs, and no known pattern fits it.";
   if (explanation.verdict.empty()) return "Nothing differs beyond what varies by itself.";
   const std::string verdict = fmt::format("The verdict is {}", explanation.verdict);
   if (explanation.reason.empty()) return verdict + ", and no difference here explains it.";
@@ -102,8 +102,8 @@ class ExplainPage {
     for (const Explanation& explanation : all) {
       cells.push_back(&explanation);
       const bool is_unchanged =
-          !explanation.has_one_side && !explanation.differs && explanation.verdict.empty();
-      if (is_unchanged && !style_.checklist && explanation.doubts.empty()) {
+          !explanation.is_alone && !explanation.sides_differ && explanation.verdict.empty();
+      if (is_unchanged && !style_.checklist && explanation.warnings.empty()) {
         unchanged.push_back(explanation.cell);
         continue;
       }
@@ -141,7 +141,7 @@ class ExplainPage {
   [[nodiscard]] Block make_block(const Explanation& explanation) const {
     Block block{profile::CellKey::parse(explanation.cell) ? "" : explanation.cell,
                 {},
-                explanation.doubts,
+                explanation.warnings,
                 {}};
     if (style_.checklist || explanation.findings.empty()) {
       block.text += body_text(explanation);
@@ -160,13 +160,13 @@ class ExplainPage {
   // Groups cells with equal totals; by the names of the totals if that makes more than three
   // groups.
   static Grouped<const Explanation*, Cells> group_by_totals(const Cells& block) {
-    constexpr std::size_t k_most = 3;
+    constexpr std::size_t k_max_values_listed = 3;
     Grouped<const Explanation*, Cells> by_value, by_name;
     for (const Explanation* explanation : block) {
       by_value.of(totals_text({explanation}), explanation).push_back(explanation);
       by_name.of(totals_label(*explanation), explanation).push_back(explanation);
     }
-    return by_value.all.size() > k_most ? by_name : by_value;
+    return by_value.all.size() > k_max_values_listed ? by_name : by_value;
   }
 
   // Returns the cells' keys; a profile that is no cell has none.
@@ -180,7 +180,7 @@ class ExplainPage {
 
   // Writes the title of a block, its totals, and which cell the numbers below belong to.
   void head(const Cells& block, const std::vector<profile::CellKey>& all) {
-    constexpr std::size_t k_most_names = 12;
+    constexpr std::size_t k_max_names = 12;
     GroupNames group{explain_title(block.front()->cell), {}};
     if (block.size() > 1) group = name_group(parse_keys(block), all);
     std::map<const Explanation*, std::string> names;
@@ -193,7 +193,7 @@ class ExplainPage {
       if (names.empty()) continue;
       const auto cell_names =
           collect<std::string>(cells, [&](auto* cell) { return names.at(cell); });
-      page_.paragraph(indent + "in ", list_names(cell_names, k_most_names), k_line_indent);
+      page_.paragraph(indent + "in ", list_names(cell_names, k_max_names), k_line_indent);
     }
     const std::string text = body_text(*block.front());
     if (std::ranges::all_of(block, [&](auto* cell) { return body_text(*cell) == text; })) return;
@@ -210,8 +210,8 @@ class ExplainPage {
     if (explanation.findings.empty()) {
       page_.paragraph(k_before, no_finding_text(explanation), k_number_indent);
     }
-    for (const std::string& doubt : explanation.doubts) labelled_line("   warning: ", doubt);
-    if (style_.checklist || explanation.has_one_side) checklist(explanation);
+    for (const std::string& doubt : explanation.warnings) labelled_line("   warning: ", doubt);
+    if (style_.checklist || explanation.is_alone) checklist(explanation);
   }
 
   void show_finding(const Finding& finding, std::size_t number) {

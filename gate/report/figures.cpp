@@ -19,7 +19,7 @@
 namespace weir::report {
 namespace {
 
-constexpr std::size_t k_least_requests = 20;
+constexpr std::size_t k_min_requests = 20;
 
 std::string show_microseconds(std::int64_t microseconds) {
   return unit::show(*unit::find_metric("end_to_end_latency_seconds"),
@@ -31,10 +31,10 @@ std::string show_microseconds(std::int64_t microseconds) {
 Json requests_figure(const CellVerdict& cell) {
   const auto count =
       static_cast<std::int64_t>(cell.latencies.size() / profile::k_latencies_of_request);
-  std::int64_t last = 0, most = 0;
+  std::int64_t last = 0, longest = 0;
   for (std::size_t i = 0; i + 2 < cell.latencies.size(); i += profile::k_latencies_of_request) {
     last = std::max(last, cell.latencies[i]);
-    most = std::max(most, cell.latencies[i + 2]);
+    longest = std::max(longest, cell.latencies[i + 2]);
   }
   const bool is_selection = cell.requests.value_or(0) > count;
   return {
@@ -43,14 +43,14 @@ Json requests_figure(const CellVerdict& cell) {
       {"caption",
        fmt::format("requests of the last timed run, from 0 to {}: end-to-end latency, and "
                    "below it time to first token",
-                   show_microseconds(most))},
+                   show_microseconds(longest))},
       {"words", fmt::format("{}{} requests over {}{}; end-to-end latency up to {}", count,
                             is_selection ? fmt::format(" of {}", *cell.requests) : "",
                             show_microseconds(last),
                             is_selection ? ": the fastest and slowest of every few (stalls look "
                                            "more frequent than they are)"
                                          : "",
-                            show_microseconds(most))},
+                            show_microseconds(longest))},
       {"latencies", cell.latencies}};
 }
 
@@ -94,7 +94,7 @@ LoadedCell find_load_metrics(const CellVerdict& cell) {
 
 std::vector<Json> served_figures(const CellVerdict& cell) {
   std::vector<Json> out;
-  if (cell.latencies.size() >= k_least_requests * profile::k_latencies_of_request) {
+  if (cell.latencies.size() >= k_min_requests * profile::k_latencies_of_request) {
     out.push_back(requests_figure(cell));
   }
   if (!cell.batches.empty()) out.push_back(batches_figure(cell));

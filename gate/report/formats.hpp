@@ -22,7 +22,8 @@ struct ReportFormat {
   const char* option;  // "--markdown", which takes the file's name
   const char* about;   // the option's help
   std::string (*render)(const Document& document, const ReportContext& context);
-  bool is_page = false;  // with figures, and machine code of changed kernels (verdict::OtherCode)
+  bool is_page =
+      false;  // with figures, and machine code of changed kernels (verdict::KernelChange)
 };
 // All of them, in the order of a help text. Another one is a file here and a line of this table.
 [[nodiscard]] std::span<const ReportFormat> report_formats();

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t k_longest_word = 80;
 constexpr std::string_view k_hidden = "***";
 
-enum class Value { plain, prompt, secret };
+enum class WordKind { plain, prompt, secret };
 
 bool has_part(std::string_view option, std::string_view part) {
   return option.find(part) != std::string_view::npos;
@@ -41,12 +41,12 @@ bool names_secret(std::string_view name, bool number) {
 }
 
 // Returns the kind of value that an option takes, by the option's name.
-Value option_value(std::string_view option) {
-  if (!option.starts_with('-')) return Value::plain;
+WordKind option_value(std::string_view option) {
+  if (!option.starts_with('-')) return WordKind::plain;
   const std::string name = text::lower(option);
-  if (names_secret(name, false)) return Value::secret;
-  if (name == "-p" || name == "-sys" || has_part(name, "prompt")) return Value::prompt;
-  return Value::plain;
+  if (names_secret(name, false)) return WordKind::secret;
+  if (name == "-p" || name == "-sys" || has_part(name, "prompt")) return WordKind::prompt;
+  return WordKind::plain;
 }
 
 bool ends_word(char c) {
@@ -67,7 +67,7 @@ bool is_host_path(std::string_view word) {
 }
 
 // Returns the last part of a path: "c" of "a/b/c" and of "a/b/c/".
-std::string_view last_part(std::string_view path) {
+std::string_view last_path_part(std::string_view path) {
   while (path.size() > 1 && is_slash(path.back())) path.remove_suffix(1);
   return path.substr(path.find_last_of("/\\") + 1);
 }
@@ -81,26 +81,28 @@ bool is_certain_path(std::string_view word) {
         "/scratch/", "/private/", "/nfs/",   "/run/",  "/proc/",  "/dev/"}) {
     if (word.starts_with(top)) return true;
   }
-  const std::string_view last = last_part(word);
+  const std::string_view last = last_path_part(word);
   const std::size_t dot = last.rfind('.');
   return dot != last.npos && dot + 1 < last.size() && text::is_letter(last[dot + 1]);
 }
 
 // Returns a word as it may be shown: "***" for a secret, "<N bytes>" for a prompt or a long text,
 // the last part of a path.
-std::string show_value(std::string_view word, Value value, Private how) {
-  if (value == Value::secret) return std::string(k_hidden);
-  if (how == Private::shown) return text::shell_word(one_line(word));
+std::string show_value(std::string_view word, WordKind value, PrivateWords private_words) {
+  if (value == WordKind::secret) return std::string(k_hidden);
+  if (private_words == PrivateWords::shown) return text::shell_word(one_line(word));
   // "512", "512,1024" and "16-64+16" are lengths of prompts, not prompts.
-  const bool number = !word.empty() && text::is_digit(word.front()) &&
-                      word.find_first_not_of("0123456789.,+-*x") == word.npos;
-  const bool long_text = word.size() > k_longest_word || word.find_first_of(" \t\n\r") != word.npos;
+  const bool is_number = !word.empty() && text::is_digit(word.front()) &&
+                         word.find_first_not_of("0123456789.,+-*x") == word.npos;
+  const bool is_prompt = value == WordKind::prompt && !is_number;
   // The host of an address goes as well, by the same rule as the folder of a path.
-  const std::string_view short_word = last_part(word);
-  const bool hidden = (value == Value::prompt && !number) ||
-                      (long_text && short_word.size() == word.size()) ||
-                      short_word.size() > k_longest_word || short_word.find(' ') != short_word.npos;
-  return hidden ? fmt::format("<{} bytes>", word.size()) : text::shell_word(one_line(short_word));
+  const std::string_view last_part = last_path_part(word);
+  const bool is_path = last_part.size() < word.size();
+  const bool is_long = word.size() > k_longest_word || word.find_first_of(" \t\n\r") != word.npos;
+  const bool ends_long = last_part.size() > k_longest_word || last_part.find(' ') != last_part.npos;
+  if (is_prompt || (is_long && !is_path) || ends_long)
+    return fmt::format("<{} bytes>", word.size());
+  return text::shell_word(one_line(last_part));
 }
 
 // Returns the place of the "?" before an address's query ("https://host/path?api_key=…"), which may
@@ -113,19 +115,19 @@ std::size_t find_query(std::string_view word) {
 
 // Returns a word of a command line as it may be shown; of "--option=value" the value is hidden by
 // the option's name.
-std::string show_word(std::string_view word, Private how) {
+std::string show_word(std::string_view word, PrivateWords private_words) {
   if (const std::size_t query = find_query(word); query != word.npos) {
-    return fmt::format("{}?{}", show_word(word.substr(0, query), how), k_hidden);
+    return fmt::format("{}?{}", show_word(word.substr(0, query), private_words), k_hidden);
   }
   const std::size_t equals = word.find('=');
   const bool option = word.starts_with('-');
   // "NAME=/a/b" is a path after a name.
   if (equals == word.npos || !(option || word.find_first_of("/ ") > equals)) {
-    return show_value(word, Value::plain, how);
+    return show_value(word, WordKind::plain, private_words);
   }
   const std::string name = (option ? "" : "-") + std::string(word.substr(0, equals));
   return fmt::format("{}={}", text::shell_word(one_line(word.substr(0, equals))),
-                     show_value(word.substr(equals + 1), option_value(name), how));
+                     show_value(word.substr(equals + 1), option_value(name), private_words));
 }
 
 // Returns true if a backslash before `c` is an escape; before others it is part of a Windows path.
@@ -168,21 +170,21 @@ std::vector<std::string> split_words(std::string_view line) {
 
 }  // namespace
 
-std::string shown_command(const std::vector<std::string>& words, Private how) {
+std::string shown_command(const std::vector<std::string>& words, PrivateWords private_words) {
   std::string out;
-  Value value = Value::plain;
+  WordKind value = WordKind::plain;
   for (const std::string& word : words) {
-    const bool is_value = value != Value::plain;
+    const bool is_value = value != WordKind::plain;
     out += out.empty() ? "" : " ";
-    out += is_value ? show_value(word, value, how) : show_word(word, how);
-    value = !is_value && word.find('=') == std::string::npos ? option_value(word) : Value::plain;
+    out += is_value ? show_value(word, value, private_words) : show_word(word, private_words);
+    value = !is_value && word.find('=') == std::string::npos ? option_value(word) : WordKind::plain;
   }
   return out;
 }
 
-std::string shown_command_line(std::string_view line, Private how) {
+std::string shown_command_line(std::string_view line, PrivateWords private_words) {
   const std::vector<std::string> words = split_words(line);
-  if (how == Private::shown) return shown_command(words, how);
+  if (private_words == PrivateWords::shown) return shown_command(words, private_words);
   std::vector<std::string> joined;
   bool in_prompt = false;  // the last word of `joined` is a prompt
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -195,14 +197,14 @@ std::string shown_command_line(std::string_view line, Private how) {
     // A prompt follows its option, or stands in the same word: "--prompt=text".
     const bool follows_option = i > 0 && !is_option &&
                                 words[i - 1].find('=') == std::string::npos &&
-                                option_value(words[i - 1]) == Value::prompt;
+                                option_value(words[i - 1]) == WordKind::prompt;
     const std::size_t equals = words[i].find('=');
     const bool follows_equals =
         is_option && equals != std::string::npos &&
-        option_value(std::string_view(words[i]).substr(0, equals)) == Value::prompt;
+        option_value(std::string_view(words[i]).substr(0, equals)) == WordKind::prompt;
     in_prompt = follows_option || follows_equals;
   }
-  return shown_command(joined, how);
+  return shown_command(joined, private_words);
 }
 
 std::string without_places(std::string_view text, Paths which) {
@@ -217,7 +219,7 @@ std::string without_places(std::string_view text, Paths which) {
     const bool rooted = (word.starts_with('/') || word.starts_with("~/")) && word.size() > 1;
     const bool path =
         drive || is_host_path(word) || (rooted && (which == Paths::all || is_certain_path(word)));
-    out += path ? last_part(word) : word;
+    out += path ? last_path_part(word) : word;
     if (end < text.size()) {
       out += text[end];
       ++end;
@@ -317,7 +319,7 @@ void hide_rows(observed::Observed& observed, const Hiding& hiding) {
 
 }  // namespace
 
-Hiding::Hiding(std::vector<std::string> places, Private privacy) : privacy_(privacy) {
+Hiding::Hiding(std::vector<std::string> places, PrivateWords privacy) : privacy_(privacy) {
   std::ranges::sort(
       places, [](const auto& a, const auto& b) { return a.size() > b.size(); });  // longest first
   for (std::string& place : places) {
@@ -337,7 +339,7 @@ std::string Hiding::name(std::string_view text, std::string_view category) const
 
 std::string Hiding::words(std::string_view text, Paths which) const {
   std::string out(text);
-  if (privacy_ == Private::shown) return out;
+  if (privacy_ == PrivateWords::shown) return out;
   for (const auto& [place, replacement] : places_) replace_place(out, place, replacement);
   return without_places(out, which);
 }
@@ -353,17 +355,17 @@ std::string Hiding::command(std::string_view line) const {
 bool Hiding::fact_is_private(std::string_view fact, std::string_view value) const {
   const bool number = text::to_double(value).has_value();
   if (names_secret(fact, number)) return true;
-  if (privacy_ == Private::shown || number) return false;
+  if (privacy_ == PrivateWords::shown || number) return false;
   const std::string name = text::lower(fact);
   constexpr const char* k_private[] = {"prompt", "content",  "user", "host", "token", "message",
                                        "input",  "question", "cwd",  "home", "mail"};
   return std::ranges::any_of(k_private, [&](auto part) { return has_part(name, part); });
 }
 
-observed::Observed without_private(observed::Observed observed, Private privacy) {
+observed::Observed without_private(observed::Observed observed, PrivateWords privacy) {
   auto& context = observed.context;
   const Hiding hiding(context.places, privacy);
-  if (privacy == Private::hidden) context.places.clear();
+  if (privacy == PrivateWords::hidden) context.places.clear();
   for (auto* text : {&context.engine, &context.engine_build, &context.model, &context.backend,
                      &context.device}) {
     hide(*text, hiding);

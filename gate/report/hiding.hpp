@@ -10,17 +10,18 @@
 
 namespace weir::report {
 
-enum class Private { hidden, shown };
+enum class PrivateWords { hidden, shown };
 
 // Returns the words as a shell takes them, on one line. A path is cut to its last part. Prompts,
 // and words with white space or more than 80 bytes, become "<N bytes>". `shown` leaves all that as
 // it is. Keys, tokens, passwords and the query of an address are never shown.
-[[nodiscard]] std::string shown_command(const std::vector<std::string>& words, Private how);
+[[nodiscard]] std::string shown_command(const std::vector<std::string>& words,
+                                        PrivateWords private_words);
 
 // The same for a command line that an engine or a profiler recorded. It is split as a shell does,
 // with quotes but without expansions. A prompt reaches to the next option, as its quotes may be
 // lost.
-[[nodiscard]] std::string shown_command_line(std::string_view line, Private how);
+[[nodiscard]] std::string shown_command_line(std::string_view line, PrivateWords private_words);
 
 enum class Paths { all, certain };
 
@@ -34,7 +35,7 @@ enum class Paths { all, certain };
 class Hiding {
  public:
   // `places`: texts that are to appear nowhere, but for the last part of a path.
-  Hiding(std::vector<std::string> places, Private privacy);
+  Hiding(std::vector<std::string> places, PrivateWords privacy);
 
   // Hides paths in names of ops, kernels and shapes. Those may have slashes of their own
   // ("/model/layers.0/MatMul"), so only certain paths are cut, unless the profiler's category says
@@ -50,12 +51,12 @@ class Hiding {
   [[nodiscard]] bool fact_is_private(std::string_view fact, std::string_view value) const;
 
  private:
-  Private privacy_;
+  PrivateWords privacy_;
   std::vector<std::pair<std::string, std::string>> places_;  // each with its replacement
 };
 
 // Returns the document without what is private and without context.places. With `shown`, only
 // secrets are left out.
-[[nodiscard]] observed::Observed without_private(observed::Observed observed, Private privacy);
+[[nodiscard]] observed::Observed without_private(observed::Observed observed, PrivateWords privacy);
 
 }  // namespace weir::report

@@ -36,7 +36,7 @@ constexpr std::string_view k_plain =
 
 // Returns a pattern for a name that a shell passes on unchanged between single quotes: other
 // characters become "*".
-std::string shell_pattern(std::string_view name, std::size_t most) {
+std::string shell_pattern(std::string_view name, std::size_t max_columns) {
   std::string out;
   for (const char c : name) {
     if (c == '*' || k_plain.find(c) != k_plain.npos) {
@@ -45,7 +45,7 @@ std::string shell_pattern(std::string_view name, std::size_t most) {
       out += '*';
     }
   }
-  return clip_middle(out, most, "*");
+  return clip_middle(out, max_columns, "*");
 }
 
 // Quotes a word for a shell; nothing if it can't be shown in a line.
@@ -75,7 +75,7 @@ bool add_against(Hint& hint, const verdict::GateVerdict& gate) {
 // Returns true if counts alone don't show every failure: a time failed, or a cell without counts.
 bool needs_times(const verdict::GateVerdict& gate) {
   for (const auto& cell : gate.cells) {
-    if (cell.verdict == Outcome::fail && cell.counts_skipped) return true;
+    if (cell.verdict == Outcome::fail && cell.counts_skip_reason) return true;
     for (const auto& metric : cell.metrics()) {
       if (metric.verdict == Outcome::fail && metric.metric.kind != unit::Kind::count) return true;
     }
@@ -116,13 +116,13 @@ bool add_run(Hint& hint, const verdict::GateVerdict& gate) {
 // Adds "--cell 'PATTERN'" for these cells; nothing for all cells. Returns false if patterns would
 // select other cells.
 bool add_cells(Hint& hint, const verdict::GateVerdict& gate, const std::vector<std::string>& cells,
-               std::size_t most) {
-  if (cells.size() == gate.cells.size() && !gate.some_cells) return true;
+               std::size_t max_columns) {
+  if (cells.size() == gate.cells.size() && !gate.is_selection) return true;
   constexpr std::string_view k_option = "--cell ";
   const std::size_t around = k_option.size() + 2;  // two quotes
   std::vector<std::string> all;
-  if (!gate.some_cells) all = cell_names(gate, [](const CellVerdict&) { return true; });
-  const auto patterns = cell_patterns(cells, all, most > around ? most - around : 1);
+  if (!gate.is_selection) all = cell_names(gate, [](const CellVerdict&) { return true; });
+  const auto patterns = cell_patterns(cells, all, max_columns > around ? max_columns - around : 1);
   for (const std::string& pattern : patterns) {
     hint.words.push_back(fmt::format("{}'{}'", k_option, pattern));
   }
@@ -153,15 +153,16 @@ bool selects(const std::string& pattern, const std::string& name) {
 }  // namespace
 
 std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
-                                       const std::vector<std::string>& all, std::size_t most) {
-  constexpr std::size_t k_by_name = 3, k_most = 12;
+                                       const std::vector<std::string>& all,
+                                       std::size_t max_columns) {
+  constexpr std::size_t k_by_name = 3, k_max_hints = 12;
   constexpr unsigned k_parts = 4;
   const auto matches = [](const std::vector<std::string>& names, const std::string& pattern) {
     return std::ranges::count_if(names,
                                  [&](const std::string& name) { return selects(pattern, name); });
   };
   std::vector<std::string> out, uncovered = wanted;
-  while (!uncovered.empty() && out.size() < k_most) {
+  while (!uncovered.empty() && out.size() < k_max_hints) {
     const std::string name = uncovered.front();
     // True if the pattern selects wanted cells only.
     const auto is_exact = [&](const std::string& pattern) {
@@ -173,7 +174,7 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
       const std::string wider = generalize(name, stars);
       if (matches(uncovered, wider) > matches(uncovered, best) && is_exact(wider)) best = wider;
     }
-    std::string shown = shell_pattern(best, most);
+    std::string shown = shell_pattern(best, max_columns);
     if (!is_exact(shown)) shown = shell_pattern(best, best.size());
     if (!is_exact(shown)) return {};
     std::erase_if(uncovered, [&](const std::string& cell) { return selects(shown, cell); });
@@ -183,7 +184,7 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
 }
 
 std::string allowed_ops(const OpsByEngine& ops) {
-  constexpr std::size_t k_most = 1000;  // a longer list of ops is no list of exceptions
+  constexpr std::size_t k_max_line_length = 1000;  // a longer list of ops is no list of exceptions
   const auto name = [](const std::string& word) {
     const bool is_plain =
         text::is_letter(word.front()) && word.find_first_not_of(k_plain) == word.npos;
@@ -208,10 +209,11 @@ std::string allowed_ops(const OpsByEngine& ops) {
         fmt::format("{}: {{cpu_ops_allowed: {{{}}}}}", name(engine), text::join(entries)));
   }
   const std::string line = fmt::format("engines: {{{}}}", text::join(engines));
-  return engines.empty() || line.size() > k_most ? "" : line;
+  return engines.empty() || line.size() > k_max_line_length ? "" : line;
 }
 
-std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, std::size_t most) {
+std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
+                        std::size_t max_columns) {
   std::vector<Hint> out;
   const bool fails = gate.verdict == Outcome::fail;
   std::map<std::string, std::string> options = gate.options;
@@ -229,7 +231,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
                   {"-c", "--baselines", "--out", "--rules-from", "--baselines-ref"})) {
     if (!needs_times(gate)) again.words.emplace_back("--counts-only");
     // It does no harm if no pattern fits and all cells run again.
-    add_cells(again, gate, cell_names(gate, has_outcome(Outcome::fail)), most);
+    add_cells(again, gate, cell_names(gate, has_outcome(Outcome::fail)), max_columns);
     if (add_against(again, gate)) out.push_back(std::move(again));
   }
   OpsByEngine to_allow;
@@ -261,7 +263,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
     Hint hint{std::move(what), {"weir baseline accept"}};
     if (!add_options(hint, options, {"-c", "--baselines", "--out", "--baselines-ref"})) return;
     if (gate.counts_only) hint.words.emplace_back("--counts-only");
-    if (cells.empty() || !add_cells(hint, gate, cells, most)) return;
+    if (cells.empty() || !add_cells(hint, gate, cells, max_columns)) return;
     if (hint.what == "accept" && fails && holds(verbs, "baseline accept --reason")) {
       hint.words.push_back(fmt::format("--reason '{}'", k_ellipsis));
     }

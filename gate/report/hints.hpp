@@ -29,9 +29,10 @@ struct Hint {
   // command but the line of allowed_ops().
   std::vector<std::string> words;
 };
-// `most` is the longest one word may be, in columns; longer cell names are shortened to globs.
+// `max_columns` is the longest one word may be, in columns; longer cell names are shortened to
+// globs.
 [[nodiscard]] std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
-                                      std::size_t most = 60);
+                                      std::size_t max_columns = 60);
 
 // Backends on which an op is to be allowed, by engine and op.
 using OpsByEngine = std::map<std::string, std::map<std::string, std::set<std::string>>>;
@@ -45,6 +46,6 @@ using OpsByEngine = std::map<std::string, std::map<std::string, std::set<std::st
 // Returns nothing if more than a dozen patterns are needed.
 [[nodiscard]] std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
                                                      const std::vector<std::string>& all,
-                                                     std::size_t most);
+                                                     std::size_t max_columns);
 
 }  // namespace weir::report

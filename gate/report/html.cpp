@@ -124,7 +124,7 @@ class Elements {
 
   // Returns a list of items, or of changes with their names as code; at most 200.
   std::string list(const Part& part) const {
-    constexpr std::size_t k_most = 200;
+    constexpr std::size_t k_max_items = 200;
     if (part.items.empty()) return "";
     const bool changes = part.kind == Part::Kind::changes;
     std::string out;
@@ -137,7 +137,7 @@ class Elements {
       return changes ? spans_html({item.front()}) + " " + spans_html({item.back()})
                      : spans_html(item);
     });
-    for (const std::string& item : shortened(std::move(items), k_most)) {
+    for (const std::string& item : shortened(std::move(items), k_max_items)) {
       out += fmt::format("<li>{}</li>\n", item);
     }
     return out + "</ul>\n";

@@ -57,7 +57,7 @@ class Junit {
   // Adds a skipped test for each edit to the rules: it was not judged, and readers see skipped
   // tests.
   void add_proposals() {
-    const ProposalText all = proposal_text(gate_, verdict::k_most_proposals);
+    const ProposalText all = proposal_text(gate_, verdict::k_max_proposals);
     if (all.head.empty()) return;
     Suite& suite = suites_.emplace_back(Suite{.name = "rules: " + all.head, .cases = {}});
     for (const std::string& line : all.lines) {

@@ -73,7 +73,7 @@ KernelsOfCell kernels_of(const profile::Profile& profile) {
   return cell_kernels;
 }
 
-std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::size_t most_rows) {
+std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::size_t max_rows) {
   Page page(columns_of(width));
   for (const KernelsOfCell& cell : tables) {
     page.start_part();
@@ -90,7 +90,7 @@ std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::
                             cost_text(row, "occupancy"), cost_text(row, "shared_memory_bytes"),
                             cost_text(row, "throughput_cycles"), one_line(row.kernel, 96)});
     }
-    page.rows(std::move(table), most_rows);
+    page.rows(std::move(table), max_rows);
     for (const auto& [reason, kernels] : left_out) {
       page.add_text(2, "{} not compiled: {}",
                     text::plural(static_cast<std::size_t>(kernels), "kernel"), reason);
@@ -131,9 +131,10 @@ std::string kernel_diffs_text(std::span<const KernelDiff> diffs, int width) {
   for (const KernelDiff& diff : diffs) {
     page.start_part();
     page.add_text(0, "{}  in {}", one_line(diff.code.kernel, 200), list_names(diff.cells, 3));
-    for (const std::string& line : diff.code.differences) page.add_text(2, one_line(line, 600));
+    for (const std::string& line : diff.code.metadata_differences)
+      page.add_text(2, one_line(line, 600));
     TextTable table{{"", "base", "now", ""}, {false, true, true, false}};
-    for (const verdict::OtherCode::Cost& cost : diff.code.costs) {
+    for (const verdict::KernelChange::Cost& cost : diff.code.costs) {
       const unit::KernelCost* kernel_cost = unit::find_kernel_cost(cost.cost);
       table.rows.push_back(
           {kernel_cost == nullptr ? one_line(cost.cost, 40) : std::string(kernel_cost->label),
@@ -157,9 +158,9 @@ Json kernel_diffs_json(std::span<const KernelDiff> diffs) {
       costs[cost.cost] = {{"base", cost.before}, {"now", cost.now}};
     all.push_back({{"kernel", diff.code.kernel},
                    {"cells", diff.cells},
-                   {"base", diff.code.before},
-                   {"now", diff.code.now},
-                   {"differences", diff.code.differences},
+                   {"base", diff.code.hashes_before},
+                   {"now", diff.code.hashes_now},
+                   {"differences", diff.code.metadata_differences},
                    {"costs", std::move(costs)},
                    {"assembly", diff.assembly}});
   }

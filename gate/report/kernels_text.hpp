@@ -26,12 +26,12 @@ struct KernelsOfCell {
 [[nodiscard]] KernelsOfCell kernels_of(const profile::Profile& profile);
 
 [[nodiscard]] std::string kernels_text(std::span<const KernelsOfCell> tables, int width,
-                                       std::size_t most_rows);
+                                       std::size_t max_rows);
 [[nodiscard]] Json kernels_json(std::span<const KernelsOfCell> tables);  // weir.kernels/1
 
 // A kernel whose code changed, in these cells.
 struct KernelDiff {
-  verdict::OtherCode code;
+  verdict::KernelChange code;
   std::vector<std::string> cells;
   std::string compiler;
   std::string assembly;  // a diff; "": not asked for

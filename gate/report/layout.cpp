@@ -78,24 +78,25 @@ class Filler {
 
 }  // namespace
 
-std::string clip(std::string_view utf8, std::size_t most) {
-  if (text::columns(utf8) <= most) return std::string(utf8);
-  if (most == 0) return "";
-  return std::string(utf8.substr(0, byte_offset(utf8, most - 1))) + std::string(k_ellipsis);
+std::string clip(std::string_view utf8, std::size_t max_columns) {
+  if (text::columns(utf8) <= max_columns) return std::string(utf8);
+  if (max_columns == 0) return "";
+  return std::string(utf8.substr(0, byte_offset(utf8, max_columns - 1))) + std::string(k_ellipsis);
 }
 
-std::string clip_middle(std::string_view utf8, std::size_t most, std::string_view mark) {
+std::string clip_middle(std::string_view utf8, std::size_t max_columns, std::string_view mark) {
   const std::size_t size = text::columns(utf8);
-  if (size <= most || most < 3) return std::string(utf8);
-  const std::size_t head = (most - 1) / 2;
-  const std::size_t tail = most - 1 - head;
+  if (size <= max_columns || max_columns < 3) return std::string(utf8);
+  const std::size_t head = (max_columns - 1) / 2;
+  const std::size_t tail = max_columns - 1 - head;
   return fmt::format("{}{}{}", utf8.substr(0, byte_offset(utf8, head)), mark,
                      utf8.substr(byte_offset(utf8, size - tail)));
 }
 
-std::string one_line(std::string_view text, std::size_t most) {
+std::string one_line(std::string_view text, std::size_t max_columns) {
   // Cut bytes first: an engine may write megabytes, and only `most` code points are shown.
-  const std::string clean = text::printable(text.substr(0, std::min(text.size(), most * 8 + 8)));
+  const std::string clean =
+      text::printable(text.substr(0, std::min(text.size(), max_columns * 8 + 8)));
   std::string line;
   for (const char c : clean) {
     if (c == '\n' || c == '\t' || c == ' ') {
@@ -104,18 +105,18 @@ std::string one_line(std::string_view text, std::size_t most) {
       line += c;
     }
   }
-  return clip(without_trailing_spaces(line), most);
+  return clip(without_trailing_spaces(line), max_columns);
 }
 
-std::vector<std::string> last_lines(std::string_view text, std::size_t most_lines,
-                                    std::size_t most_bytes) {
+std::vector<std::string> last_lines(std::string_view text, std::size_t max_lines,
+                                    std::size_t max_bytes) {
   std::string_view tail = text;
-  if (tail.size() > most_bytes) tail = tail.substr(tail.size() - most_bytes);
+  if (tail.size() > max_bytes) tail = tail.substr(tail.size() - max_bytes);
   std::vector<std::string> lines = text::lines(text::printable(tail));
   for (std::string& line : lines) std::ranges::replace(line, '\t', ' ');
   while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
   const std::size_t all = lines.size();
-  const std::size_t reasons = text::keep_end(lines, most_lines);
+  const std::size_t reasons = text::keep_end(lines, max_lines);
   const auto before =
       std::count(text.begin(), text.end() - static_cast<std::ptrdiff_t>(tail.size()), '\n');
   const std::size_t left_out = all - lines.size() + static_cast<std::size_t>(before);
@@ -163,10 +164,10 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width, std::str
   return filler.finish();
 }
 
-std::vector<std::string> shortened(std::vector<std::string> all, std::size_t most) {
-  if (all.size() > most) {
-    all[most] = fmt::format("and {} more", all.size() - most);
-    all.resize(most + 1);
+std::vector<std::string> shortened(std::vector<std::string> all, std::size_t max_items) {
+  if (all.size() > max_items) {
+    all[max_items] = fmt::format("and {} more", all.size() - max_items);
+    all.resize(max_items + 1);
   }
   return all;
 }
@@ -187,7 +188,7 @@ std::string brief_time(double seconds) {
 }
 
 std::vector<std::size_t> TextTable::widths() const {
-  std::vector<std::size_t> out = least;
+  std::vector<std::size_t> out = min_widths;
   const auto widen = [&](const std::vector<std::string>& row) {
     out.resize(std::max(out.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) out[i] = std::max(out[i], text::columns(row[i]));
@@ -222,11 +223,12 @@ void Page::add_text(std::size_t indent, std::string_view words) {
   paragraph(std::string(indent, ' '), words, indent + 2);
 }
 
-void Page::rows(TextTable all, std::size_t most) {
+void Page::rows(TextTable all, std::size_t max_rows) {
   const std::size_t number = all.rows.size();
-  all.rows.resize(std::min(number, most));
+  all.rows.resize(std::min(number, max_rows));
   table(all);
-  if (number > most) add_text(2, "and {} more (--top {} shows them)", number - most, number);
+  if (number > max_rows)
+    add_text(2, "and {} more (--top {} shows them)", number - max_rows, number);
 }
 
 void Page::paragraph(std::string_view first, std::string_view body, std::size_t indent,

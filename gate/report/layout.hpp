@@ -18,20 +18,20 @@ inline constexpr std::string_view k_arrow = " \u2192 ";
 inline constexpr std::string_view k_ellipsis = "\u2026";
 inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it together, shows a space
 
-// Hostile text as one line: printable, every run of white space one space, at most `most` code
-// points (then it ends in "…").
-[[nodiscard]] std::string one_line(std::string_view text, std::size_t most = 1000);
+// Hostile text as one line: printable, every run of white space one space, at most `max_columns`
+// code points (then it ends in "…").
+[[nodiscard]] std::string one_line(std::string_view text, std::size_t max_columns = 1000);
 
-// Returns the last `most_lines` lines of hostile text within its last `most_bytes`, printable.
+// Returns the last `max_lines` lines of hostile text within its last `max_bytes`, printable.
 // Earlier lines that give the reason stay, see text::keep_end(). A line "(120 earlier lines left
 // out)" counts the others.
-[[nodiscard]] std::vector<std::string> last_lines(std::string_view text, std::size_t most_lines,
-                                                  std::size_t most_bytes = 8192);
+[[nodiscard]] std::vector<std::string> last_lines(std::string_view text, std::size_t max_lines,
+                                                  std::size_t max_bytes = 8192);
 
-// At most `most` code points; cut text ends in "…".
-[[nodiscard]] std::string clip(std::string_view utf8, std::size_t most);
-// Returns at most `most` code points; longer text is cut in the middle.
-[[nodiscard]] std::string clip_middle(std::string_view utf8, std::size_t most,
+// At most `max_columns` code points; cut text ends in "…".
+[[nodiscard]] std::string clip(std::string_view utf8, std::size_t max_columns);
+// Returns at most `max_columns` code points; longer text is cut in the middle.
+[[nodiscard]] std::string clip_middle(std::string_view utf8, std::size_t max_columns,
                                       std::string_view mark = k_ellipsis);
 
 // Returns true for a letter, a digit or '_' of ASCII.
@@ -49,8 +49,9 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 [[nodiscard]] std::vector<std::string> wrap(std::string_view text, std::size_t width,
                                             std::string_view first, std::size_t indent);
 
-// Returns the first `most` items, and "and 3 more" in place of the others.
-[[nodiscard]] std::vector<std::string> shortened(std::vector<std::string> all, std::size_t most);
+// Returns the first `max_columns` items, and "and 3 more" in place of the others.
+[[nodiscard]] std::vector<std::string> shortened(std::vector<std::string> all,
+                                                 std::size_t max_items);
 
 // A time of at least 0 as tables show it: "1.47 ms", "81.2 us", "2.60 s".
 [[nodiscard]] std::string brief_time(double seconds);
@@ -67,14 +68,14 @@ struct TextTable {
   std::vector<std::string> head{};  // empty: no headings
   std::vector<bool> right{};
   std::vector<std::vector<std::string>> rows{};
-  std::vector<std::size_t> least{};  // widths of columns, at least
+  std::vector<std::size_t> min_widths{};  // widths of columns, at least
   [[nodiscard]] std::vector<std::size_t> widths() const;
   [[nodiscard]] std::string str(std::size_t indent, std::size_t width) const;
 };
 
 // Returns the width of a terminal, but at least `least`.
-[[nodiscard]] inline std::size_t columns_of(int width, int least = 40) {
-  return static_cast<std::size_t>(width < least ? least : width);
+[[nodiscard]] inline std::size_t columns_of(int width, int min_columns = 40) {
+  return static_cast<std::size_t>(width < min_columns ? min_columns : width);
 }
 
 // Collects lines of terminal text. Colour is put around whole pieces after they are laid out, so
@@ -98,8 +99,8 @@ class Page {
   // Adds text that is laid out already.
   void add(std::string_view lines) { out_ += lines; }
   void table(const TextTable& table, std::size_t indent = 2) { out_ += table.str(indent, width_); }
-  // Adds the first `most` rows, indented by two columns, and how many more --top shows.
-  void rows(TextTable table, std::size_t most);
+  // Adds the first `max_columns` rows, indented by two columns, and how many more --top shows.
+  void rows(TextTable table, std::size_t max_rows);
   // Adds `first` and then `body`, wrapped, each in its colour.
   void paragraph(std::string_view first, std::string_view body, std::size_t indent,
                  std::string_view first_color = "", std::string_view body_color = "");

@@ -23,11 +23,11 @@ constexpr std::size_t k_strip = 60;  // columns of a picture of ratios
 constexpr std::string_view k_end_fold = "\n</details>\n\n";
 
 // Returns the spans as one line of Markdown: code in backquotes, other text escaped.
-std::string marked_up(const Words& words, std::size_t most = 600) {
+std::string marked_up(const Words& words, std::size_t max_columns = 600) {
   std::string out;
   for (const Span& span : words) {
     if (span.text.starts_with(' ')) out += ' ';
-    out += span.code ? markdown_code(span.text) : markdown_text(span.text, most);
+    out += span.code ? markdown_code(span.text) : markdown_text(span.text, max_columns);
     if (span.text.ends_with(' ')) out += ' ';
   }
   return out;
@@ -154,7 +154,7 @@ class Writer {
     }
     const std::size_t end = k_more + (shut ? k_end_fold.size() : 0);
     // A cell in a fold shows only its numbers, if it has any.
-    const bool numbers_alone = depth_ > 0 && part.cells > 0 && has_rows(part.parts);
+    const bool numbers_alone = depth_ > 0 && part.cell_count > 0 && has_rows(part.parts);
     const bool has_children = std::ranges::any_of(
         part.parts, [](const Part& child) { return (child.readers & k_comment) != 0; });
     // Parts with a noun are shown in full or counted; none is shown after one that had no room.
@@ -172,7 +172,7 @@ class Writer {
       if (!piece.empty()) has_shown = true;
       if (piece.empty() && has_rows({child})) lacks_numbers = true;
       if (piece.empty() && counts_parts) ++counted;
-      if (piece.empty() && !counts_parts) left_out_ += child.cells;
+      if (piece.empty() && !counts_parts) left_out_ += child.cell_count;
       out += piece;
     }
     if (shut) --depth_;
@@ -199,7 +199,7 @@ class Writer {
         auto items = collect<std::string>(part.items, [](const Words& item) {
           return fmt::format("{} {}", item.front().text, markdown_code(item.back().text));
         });
-        return head_text(part) + text::join(shortened(std::move(items), part.most)) + "\n\n";
+        return head_text(part) + text::join(shortened(std::move(items), part.max_shown)) + "\n\n";
       }
       case Part::Kind::preformatted: {
         const auto lines = last_lines(part.text, 15, 4000);
@@ -218,10 +218,11 @@ class Writer {
   std::string list(const Part& part, bool top) const {
     std::string out;
     std::size_t shown = 0;
-    const std::size_t most = part.most == 0 ? part.items.size() : part.most;
+    const std::size_t shown_count = part.max_shown == 0 ? part.items.size() : part.max_shown;
     for (const Words& item : part.items) {
       const std::string line = fmt::format("- {}\n", marked_up(item));
-      if (shown == most || out.size() + line.size() > std::min<std::size_t>(limit_ / 4, 4000))
+      if (shown == shown_count ||
+          out.size() + line.size() > std::min<std::size_t>(limit_ / 4, 4000))
         break;
       out += line;
       ++shown;
@@ -265,7 +266,8 @@ class Writer {
       if ((number.readers & k_comment) != 0) rows.push_back(&number);
     }
     if (rows.empty()) return "";
-    const std::size_t most = part.most == 0 ? rows.size() : std::min(rows.size(), part.most);
+    const std::size_t shown_count =
+        part.max_shown == 0 ? rows.size() : std::min(rows.size(), part.max_shown);
     const auto any = [&](std::string Number::*text) {
       return std::ranges::any_of(rows,
                                  [&](const Number* number) { return !(number->*text).empty(); });
@@ -294,7 +296,7 @@ class Writer {
         ++hidden;
       }
     };
-    for (const Number* row : std::span(rows).first(most)) {
+    for (const Number* row : std::span(rows).first(shown_count)) {
       std::vector<std::string> line{label_cell(*row), value_cell(*row)};
       if (has_limits) line.push_back(limit_cell(*row));
       if (has_cells) line.push_back(markdown_text(row->where, 300));
@@ -326,7 +328,7 @@ class Writer {
 
 // Returns the first three devices, each name with its class, and a count of the others.
 std::vector<std::string> device_names(const GateVerdict& gate) {
-  constexpr std::size_t k_most = 3;
+  constexpr std::size_t k_max_devices_listed = 3;
   std::vector<std::string> devices;
   for (const CellVerdict& cell : gate.cells) {
     std::string device = markdown_text(cell.device_name, 100);
@@ -335,7 +337,7 @@ std::vector<std::string> device_names(const GateVerdict& gate) {
     }
     if (!device.empty() && !holds(devices, device)) devices.push_back(std::move(device));
   }
-  return shortened(std::move(devices), k_most);
+  return shortened(std::move(devices), k_max_devices_listed);
 }
 
 // Returns the words before a command: "Meant?", "Try it:", …
@@ -357,13 +359,13 @@ std::string run_link(const MarkdownStyle& style, std::string_view text) {
 
 // Returns the heading, "### ❌ weir: 1 of 8 cells broke a limit · …", shortened to about `most`
 // bytes.
-std::string heading(const Document& document, const MarkdownStyle& style, std::size_t most) {
+std::string heading(const Document& document, const MarkdownStyle& style, std::size_t max_bytes) {
   const GateVerdict& gate = document.gate;
   // A run without cells or without a judgement must not look green.
   Outcome outcome = gate.verdict;
   if (gate.verdict >= Outcome::improved && gate.cells.empty()) {
     outcome = Outcome::skipped;
-  } else if (gate.unjudged) {
+  } else if (gate.nothing_judged_reason) {
     outcome = std::min(gate.verdict, Outcome::error);
   }
   std::string line = fmt::format("### {} weir", outcome_look(outcome).sign);
@@ -377,14 +379,15 @@ std::string heading(const Document& document, const MarkdownStyle& style, std::s
   if (missing.empty()) return out;
   for (const std::size_t characters : {300U, 100U, 30U}) {
     out = fmt::format("{} \u00b7 {}\n\n", line, markdown_text(missing, characters));
-    if (out.size() <= most) break;
+    if (out.size() <= max_bytes) break;
   }
   return out;
 }
 
 // Returns the commands to try next, one a line; "" if there are none or they take more than `most`
 // bytes.
-std::string next_steps(const Document& document, const MarkdownStyle& style, std::size_t most) {
+std::string next_steps(const Document& document, const MarkdownStyle& style,
+                       std::size_t max_bytes) {
   std::vector<std::string> lines;
   for (const Hint& hint : hints(document.gate, style.verbs, 200)) {
     const std::string command = markdown_code(text::join(hint.words, " "), 2000);
@@ -397,12 +400,12 @@ std::string next_steps(const Document& document, const MarkdownStyle& style, std
     }
   }
   const std::string out = text::join(lines, "<br>\n") + "\n\n";
-  return lines.empty() || out.size() > most ? "" : out;
+  return lines.empty() || out.size() > max_bytes ? "" : out;
 }
 
 // Returns the last line: commits, the base and its source, devices, the machine, weir's version.
 // Takes at most `most` bytes, which shall be 300 or more.
-std::string footer(const Document& document, const MarkdownStyle& style, std::size_t most) {
+std::string footer(const Document& document, const MarkdownStyle& style, std::size_t max_bytes) {
   const GateVerdict& gate = document.gate;
   std::vector<std::string> parts;
   std::string commits;
@@ -425,7 +428,7 @@ std::string footer(const Document& document, const MarkdownStyle& style, std::si
   std::string out = "<sub>";
   for (const std::string& part : parts) {
     constexpr std::string_view k_between = " \u00b7 ", k_end = "</sub>\n";
-    if (out.size() + part.size() + version.size() + k_between.size() + k_end.size() > most) {
+    if (out.size() + part.size() + version.size() + k_between.size() + k_end.size() > max_bytes) {
       continue;
     }
     out += part + std::string(k_between);
@@ -482,20 +485,21 @@ std::string markdown(const Document& document, const MarkdownStyle& style) {
     // Cells without numbers show only a reason, which is short.
     const bool has_numbers = part.outcome != Outcome::error && part.outcome != Outcome::new_;
     const bool is_folded =
-        part.cells > 0 && has_numbers && (shown == k_open_blocks || out.size() > limit / 2);
+        part.cell_count > 0 && has_numbers && (shown == k_open_blocks || out.size() > limit / 2);
     const std::string text = is_folded ? "" : writer.fit(part, room(), /*top=*/true);
     out += text;
-    if (part.cells == 0) continue;
+    if (part.cell_count == 0) continue;
     if (text.empty()) {
       folded.parts.push_back(part);
-      folded.cells += part.cells;
+      folded.cell_count += part.cell_count;
     } else {
       ++shown;
     }
   }
   out += next;
   reserved -= next.size();
-  folded.head = {{text::plural(std::exchange(folded.cells, 0), "more cell") + " that changed"}};
+  folded.head = {
+      {text::plural(std::exchange(folded.cell_count, 0), "more cell") + " that changed"}};
   std::vector<const Part*> folds;
   if (!folded.parts.empty()) folds.push_back(&folded);
   for (const Part& part : parts) {

@@ -21,7 +21,7 @@ using observed::Observed;
 using observed::ObservedMoments;
 using Kind = TimelineDocument::Kind;
 
-constexpr std::size_t k_most_facts = 64;
+constexpr std::size_t k_max_facts = 64;
 
 // Adds engine, model, device, command, token counts and format to the facts, and errors to the
 // warnings.
@@ -44,7 +44,7 @@ void add_facts(const Observed& observed, PageFacts& page) {
   say_count("of those from a cache", observed.cached_tokens);
   say_count("tokens generated", observed.generated_tokens);
   for (const auto& [name, value] : context.facts) {
-    if (facts.size() >= k_most_facts) break;
+    if (facts.size() >= k_max_facts) break;
     facts.emplace_back(name, value);
   }
   facts.emplace_back("format", observed.version
@@ -77,9 +77,9 @@ std::map<TrackKey, Kind> track_kinds(const ObservedMoments& moments) {
   }
   std::map<TrackKey, Kind> kinds;
   for (const auto& [track, counts] : votes) {
-    const auto most =
+    const auto most_frequent =
         std::ranges::max_element(counts, {}, [](const auto& vote) { return vote.second; });
-    kinds[track] = track.second ? Kind::async : most->first;
+    kinds[track] = track.second ? Kind::async : most_frequent->first;
   }
   return kinds;
 }

@@ -14,7 +14,7 @@
 namespace weir::report {
 
 struct ObservedPageOptions {
-  Private privacy = Private::hidden;
+  PrivateWords privacy = PrivateWords::hidden;
   observed::Grouping by = observed::GroupBy::kernel;
 };
 

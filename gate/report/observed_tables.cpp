@@ -23,7 +23,7 @@ using observed::ObservedBuffer;
 using observed::ObservedTiming;
 using observed::OpTotal;
 
-constexpr std::size_t k_most_rows = 2000;  // in each table, so that a browser can open the page
+constexpr std::size_t k_max_rows = 2000;  // in each table, so that a browser can open the page
 
 template <class T>
 Json json_or_null(const std::optional<T>& value) {
@@ -58,11 +58,11 @@ PageTable drop_empty_columns(PageTable table) {
 // Adds a table that has rows; rows beyond the most are cut, and a note counts them.
 void add(std::vector<PageTable>& tables, PageTable table) {
   if (table.rows.empty()) return;
-  if (table.rows.size() > k_most_rows) {
-    const std::size_t more = table.rows.size() - k_most_rows;
+  if (table.rows.size() > k_max_rows) {
+    const std::size_t more = table.rows.size() - k_max_rows;
     table.note += fmt::format("{}{} left out.", table.note.empty() ? "" : " ",
                               text::plural(more, "more row"));
-    table.rows.resize(k_most_rows);
+    table.rows.resize(k_max_rows);
   }
   tables.push_back(drop_empty_columns(std::move(table)));
 }
@@ -187,10 +187,10 @@ PageTable measured_table(const Observed& observed) {
   }
   for (const auto& count : observed.counts) {
     if (count.values.empty()) continue;
-    const auto [least, most] = std::ranges::minmax_element(count.values);
+    const auto [min_value, max_value] = std::ranges::minmax_element(count.values);
     const auto mean = count.mean();
     std::string value = mean ? show(*mean) : "?";
-    if (*least != *most) value += fmt::format(", {} to {}", *least, *most);
+    if (*min_value != *max_value) value += fmt::format(", {} to {}", *min_value, *max_value);
     out.rows.push_back({count.metric.name, std::move(value), Json(), count.values.size()});
   }
   return out;
@@ -234,8 +234,8 @@ PageTable op_table(const Observed& observed, const observed::Grouping& by) {
     if (const auto rate = op_total.bytes_per_second()) bytes = *rate / 1e9;
     if (const auto of_peak = op_total.share_of_peak()) peak = 100 * *of_peak;
     out.rows.push_back({op_total.name, json_or_null(op_total.calls), json_or_null(op_total.seconds),
-                        std::move(share), average, json_or_null(op_total.least),
-                        json_or_null(op_total.most), flops, bytes, peak});
+                        std::move(share), average, json_or_null(op_total.min_seconds),
+                        json_or_null(op_total.max_seconds), flops, bytes, peak});
   };
   for (const OpTotal& total : totals) {
     const bool has_share = total.seconds && sum > 0 && std::isfinite(sum);
@@ -243,8 +243,9 @@ PageTable op_table(const Observed& observed, const observed::Grouping& by) {
   }
   for (const OpTotal& cpu_total : observed::cpu_totals(observed, by.by)) add_total(cpu_total, {});
   drop_if_empty(out, out.columns.size() - 1);  // the share of peak, which needs a measured peak
-  const bool nested = std::ranges::any_of(
-      observed.ops, [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });
+  const bool nested = std::ranges::any_of(observed.ops, [](const observed::ObservedOp& op) {
+    return op.seconds_without_nested.has_value();
+  });
   if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
   if (!observed.cpu_calls.empty()) {
     out.note += fmt::format("{}The CPU's calls have no share, as devices work meanwhile.",
@@ -277,8 +278,8 @@ PageTable buffer_table(const Observed& observed) {
          phase == observed::Phase::unknown ? Json() : Json(std::string(observed::to_string(phase))),
          buffer_total.buffers, json_or_null(buffer_total.dispatches),
          json_or_null(buffer_total.barriers), json_or_null(buffer_total.syncs),
-         json_or_null(buffer_total.seconds), json_or_null(buffer_total.least),
-         json_or_null(buffer_total.most)});
+         json_or_null(buffer_total.seconds), json_or_null(buffer_total.min_seconds),
+         json_or_null(buffer_total.max_seconds)});
   }
   return drop_empty_columns(std::move(out));
 }

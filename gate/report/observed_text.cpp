@@ -37,7 +37,7 @@ std::string context_line(const Observed& observed) {
 // Adds a blank line and the first rows of the table.
 void add(Page& page, TextTable table, const ObservedStyle& style) {
   page.blank();
-  page.rows(std::move(table), style.most_rows);
+  page.rows(std::move(table), style.max_rows);
 }
 
 void add_metrics(Page& page, const Observed& observed, const ObservedStyle& style) {

@@ -23,7 +23,7 @@ enum class ObservedList {
 
 struct ObservedStyle {
   std::size_t width = 80;
-  std::size_t most_rows = 20;  // in each table
+  std::size_t max_rows = 20;  // in each table
   observed::Grouping by = observed::GroupBy::kernel;
   ObservedList list = ObservedList::ops;
 };

@@ -24,9 +24,9 @@ constexpr std::string_view k_codes =
     "0 pass, improved or accepted; 1 broke a limit; 2 could not be measured; 3 inconclusive; "
     "4 new; 5 skipped";
 
-std::string quoted(std::string_view text, std::size_t most) {
+std::string quoted(std::string_view text, std::size_t max_columns) {
   static constexpr Replacement k_in_quotes[] = {{'"', "\\\""}, {'\\', "\\\\"}};
-  return replace_each(one_line(text, most), k_in_quotes);
+  return replace_each(one_line(text, max_columns), k_in_quotes);
 }
 
 std::string label(std::string_view name, std::string_view value) {

@@ -61,11 +61,11 @@ Part read_by(Readers readers, Part part) {
   return part;
 }
 
-Part number_table(std::string label, std::vector<Number> numbers, std::size_t most) {
+Part number_table(std::string label, std::vector<Number> numbers, std::size_t max_shown) {
   return {.kind = Part::Kind::numbers,
           .head = plain(std::move(label)),
           .numbers = std::move(numbers),
-          .most = most};
+          .max_shown = max_shown};
 }
 
 }  // namespace weir::report

@@ -92,9 +92,10 @@ struct Part {
   Json data{};
   // The most parts, items or numbers that a brief reader gets; 0: all. The rest is counted with
   // `noun`: "and 3 more causes".
-  std::size_t most = 0;
+  std::size_t max_shown = 0;
   std::string noun{};
-  std::size_t cells = 0;  // number of cells in a section: counted where there is no room for it
+  std::size_t cell_count =
+      0;                  // number of cells in a section: counted where there is no room for it
   bool has_room = false;  // room is reserved for it before other parts
 };
 
@@ -106,7 +107,7 @@ struct Part {
 [[nodiscard]] Part fold(Words head, Parts parts, Readers open = 0);
 [[nodiscard]] Part list(std::string head, const std::vector<std::string>& lines);
 [[nodiscard]] Part number_table(std::string label, std::vector<Number> numbers,
-                                std::size_t most = 0);
+                                std::size_t max_shown = 0);
 [[nodiscard]] Part read_by(Readers readers, Part part);
 
 }  // namespace weir::report

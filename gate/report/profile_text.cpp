@@ -28,12 +28,12 @@ std::string certainty_text(const Profile& profile, const Measurement& measured) 
   }
   std::string out;
   if (measured.samples.size() > 1) {
-    const auto [least, most] = std::ranges::minmax_element(measured.samples);
-    out = fmt::format("{} \u2026 {}, ", unit::show(measured.metric, *least),
-                      unit::show(measured.metric, *most));
+    const auto [min_value, max_value] = std::ranges::minmax_element(measured.samples);
+    out = fmt::format("{} \u2026 {}, ", unit::show(measured.metric, *min_value),
+                      unit::show(measured.metric, *max_value));
   }
-  if (measured.repeatability) {
-    out += fmt::format("within {} %, ", about_two_digits(*measured.repeatability * 100));
+  if (measured.relative_spread) {
+    out += fmt::format("within {} %, ", about_two_digits(*measured.relative_spread * 100));
   }
   return out + text::plural(std::max<std::size_t>(measured.samples.size(), 1), "run");
 }
@@ -109,10 +109,10 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   if (profile.placement.state == profile::Placement::State::refuted) {
     page.add_text(2, "placement: " + one_line(profile.placement.reason, 600));
   }
-  if (profile.counts_skipped) {
-    page.add_text(2, "not counted: " + one_line(*profile.counts_skipped, 600));
+  if (profile.counts_skip_reason) {
+    page.add_text(2, "not counted: " + one_line(*profile.counts_skip_reason, 600));
   } else {
-    for (const auto& skipped : {profile.instructions_skipped, profile.host_skipped}) {
+    for (const auto& skipped : {profile.instructions_skip_reason, profile.host_skip_reason}) {
       if (skipped) page.add_text(2, one_line(*skipped, 600));
     }
   }

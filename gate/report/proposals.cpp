@@ -18,7 +18,7 @@ static std::string proposal_line(const verdict::Proposal& proposal) {
   return one_line(line, 400);
 }
 
-ProposalText proposal_text(const verdict::GateVerdict& gate, std::size_t most) {
+ProposalText proposal_text(const verdict::GateVerdict& gate, std::size_t max_lines) {
   ProposalText text;
   if (gate.proposals.empty()) return text;
   std::size_t looser = 0;
@@ -26,7 +26,7 @@ ProposalText proposal_text(const verdict::GateVerdict& gate, std::size_t most) {
     if (proposal.effect == verdict::Proposal::Effect::looser) ++looser;
     text.lines.push_back(proposal_line(proposal));
   }
-  text.lines = shortened(std::move(text.lines), most);
+  text.lines = shortened(std::move(text.lines), max_lines);
   text.head = text::plural(gate.proposals.size(), "edit") + " to the rules";
   if (looser > 0) text.head += fmt::format(", {} of them looser", looser);
   if (gate.rules) {

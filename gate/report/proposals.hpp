@@ -14,8 +14,8 @@ struct ProposalText {
   std::string head;  // "2 edits to the rules, judged by those of origin/main (1a2b3c4)"
   std::vector<std::string> lines;  // looser first; a last one counts what is left out
 };
-// Returns at most `most` lines, and one that counts the others. Without edits both members are
+// Returns at most `max_lines` lines, and one that counts the others. Without edits both members are
 // empty.
-[[nodiscard]] ProposalText proposal_text(const verdict::GateVerdict& gate, std::size_t most);
+[[nodiscard]] ProposalText proposal_text(const verdict::GateVerdict& gate, std::size_t max_lines);
 
 }  // namespace weir::report

@@ -75,12 +75,12 @@ void add_bars(double from, double to, double width, std::vector<Histogram::Bar>&
 }
 
 // Returns the block character for a bar of `pairs`, if the highest bar has `most`; "_" for none.
-std::string_view bar_glyph(std::size_t pairs, std::size_t most) {
+std::string_view bar_glyph(std::size_t pairs, std::size_t highest_bar) {
   static constexpr std::string_view k_blocks[] = {"\u2582", "\u2583", "\u2584", "\u2585",
                                                   "\u2586", "\u2587", "\u2588"};
   if (pairs == 0) return "_";
   constexpr std::size_t k_heights = std::size(k_blocks);
-  const std::size_t scale = std::max<std::size_t>(most, 3);  // a single pair is no full bar
+  const std::size_t scale = std::max<std::size_t>(highest_bar, 3);  // a single pair is no full bar
   return k_blocks[(pairs * k_heights + scale - 1) / scale - 1];
 }
 
@@ -109,19 +109,20 @@ std::string end_label(double change) {
 
 }  // namespace
 
-std::size_t Histogram::most() const {
+std::size_t Histogram::highest_bar() const {
   return bars.empty() ? 0 : std::ranges::max(bars, {}, &Bar::pairs).pairs;
 }
 
 bool has_picture(const Judgement& metric) {
-  return metric.pairs && metric.limit.any() && !relative_changes(metric).empty();
+  return metric.pairs && metric.limit.is_set() && !relative_changes(metric).empty();
 }
 
 bool has_paired_times(const verdict::GateVerdict& gate) {
   if (!gate.against) return false;
   return std::ranges::any_of(gate.cells, [](const verdict::CellVerdict& cell) {
-    return std::ranges::any_of(
-        cell.metrics(), [](const Judgement& metric) { return metric.pairs && metric.limit.any(); });
+    return std::ranges::any_of(cell.metrics(), [](const Judgement& metric) {
+      return metric.pairs && metric.limit.is_set();
+    });
   });
 }
 
@@ -172,7 +173,7 @@ std::string ratio_strip(const Judgement& metric, std::size_t columns) {
   std::string strip = end_label(all.bars.front().from) + " ";
   if (all.below > 0) strip = fmt::format("{} below {}", all.below, strip);
   for (const Histogram::Bar& bar : all.bars) {
-    strip += bar_glyph(bar.pairs, all.most());
+    strip += bar_glyph(bar.pairs, all.highest_bar());
     strip += mark_at(all, bar.to);
   }
   strip += " " + end_label(all.bars.back().to);

@@ -33,10 +33,10 @@ struct Histogram {
   std::vector<Bar> bars;  // from left to right, without gaps
   // Relative changes, at ends of bars: -0.05 for a rate that may drop 5 %.
   std::optional<double> tolerated, limit;
-  std::size_t pairs = 0;                   // pairs that ended on both sides
-  std::size_t below = 0, above = 0;        // pairs beyond the ends of the axis
-  std::size_t not_ended = 0;               // not among `pairs`
-  [[nodiscard]] std::size_t most() const;  // pairs in the highest bar
+  std::size_t pairs = 0;                          // pairs that ended on both sides
+  std::size_t below = 0, above = 0;               // pairs beyond the ends of the axis
+  std::size_t not_ended = 0;                      // not among `pairs`
+  [[nodiscard]] std::size_t highest_bar() const;  // pairs in the highest bar
 };
 // Makes about `bars` bars, some more or less; none without a pair that ended.
 [[nodiscard]] Histogram histogram(const verdict::Judgement& metric, std::size_t bars);

@@ -53,14 +53,14 @@ void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, dou
     const ReplayNode& node = step.nodes[i];
     table.rows.push_back({brief_time(time(i)), show_share(time(i), sum, 0),
                           fmt::format("{}", node.count), brief_time(*replayed.nodes[i].median),
-                          brief_time(replayed.nodes[i].least.value_or(0)),
+                          brief_time(replayed.nodes[i].min_seconds.value_or(0)),
                           one_line(fmt::format("{}{} {} {}", several ? node.backend + " " : "",
                                                node.description, type_text(node), shape_text(node)),
                                    200)});
   }
   if (table.rows.empty()) return;
   page.blank();
-  page.rows(std::move(table), style.most_rows);
+  page.rows(std::move(table), style.max_rows);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace weir::report {
 
 struct ReplayStyle {
   int width = 80;
-  std::size_t most_rows = 20;
+  std::size_t max_rows = 20;
   bool is_whole_step =
       true;  // all ops of the step were replayed: their sum is compared with the step
 };

@@ -44,8 +44,8 @@ std::optional<RunTimes> run_times(const ReplayedKernel& kernel) {
   if (!median) return std::nullopt;
   std::vector<double> distances;
   for (const double seconds : kernel.seconds) distances.push_back(std::abs(seconds - *median));
-  const auto [least, most] = std::ranges::minmax_element(kernel.seconds);
-  return RunTimes{*median, *least, *most, *stats::median(distances)};
+  const auto [min_value, max_value] = std::ranges::minmax_element(kernel.seconds);
+  return RunTimes{*median, *min_value, *max_value, *stats::median(distances)};
 }
 
 ReplayedSums sum_up_times(const ReplayedKernels& all) {
@@ -80,7 +80,7 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) 
   TextTable table{{"time", "share", "calls", "each", "\u00b1", "groups", "kernel"},
                   {true, true, true, true, true, true, false}};
   for (const ReplayedKernel* row : rows) {
-    if (table.rows.size() == style.most_rows) break;
+    if (table.rows.size() == style.max_rows) break;
     const RunTimes times = *run_times(*row);
     const double seconds = *total_seconds(*row);
     table.rows.push_back({brief_time(seconds), show_share(seconds, sums.seconds),
@@ -89,8 +89,8 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) 
                           one_line(row->name, 160)});
   }
   if (!rows.empty()) page.add("\n" + table.str(2, page.width()));
-  if (rows.size() > style.most_rows)
-    page.add_text(2, "{} more (--top)", rows.size() - style.most_rows);
+  if (rows.size() > style.max_rows)
+    page.add_text(2, "{} more (--top)", rows.size() - style.max_rows);
   if (!left_out.empty()) page.add("\nleft out\n");
   for (const auto& [reason, dispatches] : left_out) {
     page.add_text(2, "{}: {}", text::plural(dispatches, "dispatch", "dispatches"),
@@ -127,8 +127,8 @@ observed::Observed to_observed(const ReplayedKernels& all) {
                   {"bound bytes", fmt::format("{}", kernel.bytes)}};
     if (const auto times = run_times(kernel)) {
       row.seconds = total_seconds(kernel);
-      row.least = times->least;
-      row.most = times->most;
+      row.min_seconds = times->min_seconds;
+      row.max_seconds = times->max_seconds;
       test.timings.push_back({k_replayed_seconds, kernel.seconds, {}, {}});
     } else {
       test.error = kernel.left_out;

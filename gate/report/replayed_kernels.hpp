@@ -34,7 +34,7 @@ struct ReplayedKernels {
 
 // Times of one kernel's runs; nothing without any.
 struct RunTimes {
-  double median = 0, least = 0, most = 0;
+  double median = 0, min_seconds = 0, max_seconds = 0;
   double deviation = 0;  // median distance from the median
 };
 [[nodiscard]] std::optional<RunTimes> run_times(const ReplayedKernel& kernel);

@@ -21,8 +21,9 @@ static std::string options_text(const ShardsText& plan) {
 }
 
 std::string shards_text(const ShardsText& plan, std::size_t width) {
-  TextTable table{
-      {"shard", "runner", "cells", "about", "first cell"}, {true, false, true, true, false}, {}};
+  TextTable table{{"shard", "runner", "cells", "about", "first cell"},
+                  /*right=*/{true, false, true, true, false},
+                  {}};
   double longest = 0, all = 0;
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
     const ShardsText::Shard& shard = plan.shards[i];
@@ -41,7 +42,7 @@ std::string shards_text(const ShardsText& plan, std::size_t width) {
                 "{} in {}; the longest takes about {} of {} in all. Times of {} of them are known "
                 "from runs, the rest is a guess.",
                 text::plural(plan.cells_in_all, "cell"), text::plural(plan.shards.size(), "shard"),
-                unit::show_duration(longest), unit::show_duration(all), plan.timed_cells);
+                unit::show_duration(longest), unit::show_duration(all), plan.cells_with_known_time);
   page.add_text(0, "Each machine: weir run --shard I/{}{}", plan.shards.size(), options_text(plan));
   page.add_text(0, "Then: weir merge --into RUN SHARD…, and weir gate --from RUN");
   return page.finish();

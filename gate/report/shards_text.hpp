@@ -18,7 +18,7 @@ struct ShardsText {
   std::vector<std::string> cells;  // --cell, which the shards need as well
   bool counts_only = false;
   std::size_t cells_in_all = 0;
-  std::size_t timed_cells = 0;  // their time is known from runs
+  std::size_t cells_with_known_time = 0;  // their time is known from runs
 };
 
 // Number, runner, cells and minutes of each shard, and how even they are.

@@ -51,8 +51,9 @@ class Terminal {
         text::join(collect<std::string>(gate_.not_judged, [](const std::string& part) {
           return unbroken_if_short(one_line(part, 200));
         }));
-    if (gate_.unjudged) {
-      missing = one_line(*gate_.unjudged, 300) + (missing.empty() ? "" : "; ") + missing;
+    if (gate_.nothing_judged_reason) {
+      missing =
+          one_line(*gate_.nothing_judged_reason, 300) + (missing.empty() ? "" : "; ") + missing;
     }
     const std::string cells = text::plural(gate_.cells.size(), "cell");
     const std::string config = clip_middle(one_line(gate_.config), page_.width() / 3);
@@ -70,7 +71,7 @@ class Terminal {
 
   // Returns how many of `all` items of the part are shown.
   [[nodiscard]] std::size_t shown_count(const Part& part, std::size_t all) const {
-    return style_.verbose || part.most == 0 ? all : std::min(all, part.most);
+    return style_.verbose || part.max_shown == 0 ? all : std::min(all, part.max_shown);
   }
 
   void say_more(std::size_t indent, std::size_t count, const std::string& noun) {
@@ -127,10 +128,10 @@ class Terminal {
   void section(const Part& part, bool within) {
     if ((part.titled & reader_) != 0) title(part, within);
     const std::optional<Outcome> outer = std::exchange(outcome_, part.outcome);
-    const std::size_t most = shown_count(part, part.parts.size());
-    for (const Part& child : std::span(part.parts).first(most)) show(child, /*within=*/true);
-    if (most < part.parts.size()) page_.blank();
-    say_more(k_title_indent, part.parts.size() - most, part.noun);
+    const std::size_t shown = shown_count(part, part.parts.size());
+    for (const Part& child : std::span(part.parts).first(shown)) show(child, /*within=*/true);
+    if (shown < part.parts.size()) page_.blank();
+    say_more(k_title_indent, part.parts.size() - shown, part.noun);
     outcome_ = outer;
   }
 
@@ -138,9 +139,9 @@ class Terminal {
     const bool open = (part.open & reader_) != 0;
     if (part.outcome) title(part, within);
     if (!open) return;
-    const std::size_t most = shown_count(part, part.parts.size());
-    show_all(std::span(part.parts).first(most), within);
-    say_more(k_title_indent, part.parts.size() - most, part.noun);
+    const std::size_t shown = shown_count(part, part.parts.size());
+    show_all(std::span(part.parts).first(shown), within);
+    say_more(k_title_indent, part.parts.size() - shown, part.noun);
   }
 
   // Writes a wrapped text; its further lines are indented by two more columns.
@@ -165,15 +166,15 @@ class Terminal {
   void list(const Part& part) {
     if (part.items.empty()) return;
     if (!part.tag.empty()) page_.blank();
-    const std::size_t most = shown_count(part, part.items.size());
+    const std::size_t shown = shown_count(part, part.items.size());
     const std::string first =
         part.tag.empty() ? std::string(k_row_indent, ' ') : pad_right(part.tag, k_title_indent);
     const std::size_t indent = part.tag.empty() ? k_detail_indent : k_title_indent;
     const auto line = [&](const std::string& words) {
       page_.paragraph(first, words, indent, k_dim);
     };
-    for (const Words& item : std::span(part.items).first(most)) line(plain_text(item));
-    if (most < part.items.size()) line(fmt::format("and {} more", part.items.size() - most));
+    for (const Words& item : std::span(part.items).first(shown)) line(plain_text(item));
+    if (shown < part.items.size()) line(fmt::format("and {} more", part.items.size() - shown));
   }
 
   void changes(const Part& part) {
@@ -181,8 +182,8 @@ class Terminal {
       return fmt::format("{}{}{}", unbroken_if_short(item.front().text), k_no_break,
                          item.back().text);
     });
-    const std::size_t most = shown_count(part, all.size());
-    detail(part.in + text::join(shortened(std::move(all), most), "   "));
+    const std::size_t shown = shown_count(part, all.size());
+    detail(part.in + text::join(shortened(std::move(all), shown), "   "));
   }
 
   // Writes the last lines of an engine's output.
@@ -238,9 +239,9 @@ class Terminal {
         ++fine;
       }
     }
-    const std::size_t most = shown_count(part, rows.size());
-    const std::size_t hidden = rows.size() - most;
-    rows.resize(most);
+    const std::size_t shown = shown_count(part, rows.size());
+    const std::size_t hidden = rows.size() - shown;
+    rows.resize(shown);
     const Widths widths = measure_widths(rows);
     for (const Number* row : rows) {
       number(*row, widths);

@@ -17,12 +17,12 @@ namespace weir::report {
 namespace {
 
 // The largest number up to which JavaScript has all integers: 104 days.
-constexpr double k_most_nanoseconds = 9'007'199'254'740'991.0;
+constexpr double k_max_nanoseconds = 9'007'199'254'740'991.0;
 constexpr std::size_t k_name_length = 300, k_text_length = 4000;
 
 std::int64_t nanoseconds(double seconds) {
   return static_cast<std::int64_t>(
-      std::round(std::clamp(seconds * 1e9, -k_most_nanoseconds / 4, k_most_nanoseconds / 4)));
+      std::round(std::clamp(seconds * 1e9, -k_max_nanoseconds / 4, k_max_nanoseconds / 4)));
 }
 
 // In the order in which kinds are declared.
@@ -86,7 +86,7 @@ void add_column(Varints& out, const All& all, const Get& get) {
 
 // Adds each start as the difference from the one before it; the first from `earliest`.
 template <class All>
-void add_starts(Varints& out, const All& all, std::int64_t earliest) {
+void add_start_deltas(Varints& out, const All& all, std::int64_t earliest) {
   for (const auto& item : all) {
     out.add(static_cast<std::uint64_t>(item.start - earliest));
     earliest = item.start;
@@ -102,7 +102,7 @@ std::uint32_t TimelineDocument::process(std::string_view name) {
 
 std::optional<std::uint32_t> TimelineDocument::track(std::uint32_t process, Kind kind,
                                                      std::string_view name) {
-  if (tracks_.size() >= k_most_tracks) {
+  if (tracks_.size() >= k_max_tracks) {
     ++tracks_left_out_;
     return std::nullopt;
   }
@@ -112,10 +112,10 @@ std::optional<std::uint32_t> TimelineDocument::track(std::uint32_t process, Kind
 
 std::uint32_t TimelineDocument::name_index(std::string_view name) {
   if (const auto* index = look_up(name_at_, std::string(name))) return *index;
-  if (names_.size() >= k_most_names) {
+  if (names_.size() >= k_max_names) {
     ++names_left_out_;
-    if (names_.size() == k_most_names) names_.emplace_back("(more names)");
-    return static_cast<std::uint32_t>(k_most_names);
+    if (names_.size() == k_max_names) names_.emplace_back("(more names)");
+    return static_cast<std::uint32_t>(k_max_names);
   }
   names_.push_back(one_line(name, k_name_length));
   const auto index = static_cast<std::uint32_t>(names_.size() - 1);
@@ -131,7 +131,7 @@ std::uint32_t TimelineDocument::detail_index(const PageDetail& detail) {
   if (detail.flops && std::isfinite(*detail.flops)) json["flops"] = *detail.flops;
   const std::string text = script_json(dump_json(json));
   if (const auto* index = look_up(detail_at_, text)) return *index;
-  if (details_.size() >= k_most_details) {
+  if (details_.size() >= k_max_details) {
     ++details_left_out_;
     return 0;
   }
@@ -148,7 +148,7 @@ bool TimelineDocument::has_room(std::size_t count, double begin, double end) {
     ++timeless_;
     return false;
   }
-  if (count >= k_most_events) {
+  if (count >= k_max_events) {
     ++left_out_;
     return false;
   }
@@ -211,8 +211,8 @@ std::vector<std::string> TimelineDocument::warnings() const {
 
 // Returns the JSON head: everything but the events and arrows themselves. `counts`: events of each
 // track.
-std::string TimelineDocument::head(const std::vector<std::size_t>& counts,
-                                   std::int64_t earliest) const {
+std::string TimelineDocument::metadata_json(const std::vector<std::size_t>& counts,
+                                            std::int64_t earliest) const {
   Json json = {{"schema", "weir.profile-page/1"}, {"title", one_line(facts_.title)}};
   json["facts"] = pairs_json(facts_.facts);
   json["warnings"] = warnings();
@@ -243,7 +243,7 @@ std::string TimelineDocument::head(const std::vector<std::size_t>& counts,
 }
 
 // Writes the events of each track as columns (starts, lengths, names, details), then the arrows.
-std::string TimelineDocument::data() const {
+std::string TimelineDocument::html_scripts() const {
   std::vector<Event> events = events_;
   std::ranges::stable_sort(events, [](const Event& a, const Event& b) {
     if (a.track != b.track) return a.track < b.track;
@@ -256,24 +256,24 @@ std::string TimelineDocument::data() const {
   std::size_t begin = 0;
   for (const std::size_t count : counts) {
     const std::span part(events.data() + begin, count);
-    add_starts(out, part, first);
+    add_start_deltas(out, part, first);
     add_column(out, part, [](const Event& event) { return event.length; });
-    add_column(out, part, [](const Event& event) { return event.name; });
-    add_column(out, part, [](const Event& event) { return event.detail; });
+    add_column(out, part, [](const Event& event) { return event.name_index; });
+    add_column(out, part, [](const Event& event) { return event.detail_index; });
     begin += count;
   }
   std::vector<Arrow> arrows = arrows_;
   std::ranges::stable_sort(arrows, {}, &Arrow::start);
   add_column(out, arrows, [](const Arrow& arrow) { return arrow.from; });
   add_column(out, arrows, [](const Arrow& arrow) { return arrow.to; });
-  add_starts(out, arrows, first);
+  add_start_deltas(out, arrows, first);
   for (const Arrow& arrow : arrows) out.add_signed(arrow.length);
-  add_column(out, arrows, [](const Arrow& arrow) { return arrow.name; });
-  add_column(out, arrows, [](const Arrow& arrow) { return arrow.detail; });
+  add_column(out, arrows, [](const Arrow& arrow) { return arrow.name_index; });
+  add_column(out, arrows, [](const Arrow& arrow) { return arrow.detail_index; });
   return fmt::format(
       "<script type=\"application/json\" id=\"weir-profile\">{}</script>\n"
       "<script type=\"text/plain\" id=\"weir-events\">{}</script>",
-      head(counts, first), base64(out.bytes()));
+      metadata_json(counts, first), base64(out.bytes()));
 }
 
 Result<std::string> timeline_page(std::string_view page, const TimelineDocument& document) {
@@ -282,7 +282,7 @@ Result<std::string> timeline_page(std::string_view page, const TimelineDocument&
   if (at == std::string_view::npos) {
     return fail(Code::data, "this is no page for a profile: {} is missing in it", k_place);
   }
-  return std::string(page).replace(at, k_place.size(), document.data());
+  return std::string(page).replace(at, k_place.size(), document.html_scripts());
 }
 
 }  // namespace weir::report

@@ -53,10 +53,10 @@ class TimelineDocument {
   enum class Kind { cpu, device, copy, async, backend, counter, marks };
   // Anything beyond these is counted and left out with a warning, so that a browser can open the
   // page.
-  static constexpr std::size_t k_most_events = 4'000'000;
-  static constexpr std::size_t k_most_names = 200'000;
-  static constexpr std::size_t k_most_details = 200'000;
-  static constexpr std::size_t k_most_tracks = 2'000;
+  static constexpr std::size_t k_max_events = 4'000'000;
+  static constexpr std::size_t k_max_names = 200'000;
+  static constexpr std::size_t k_max_details = 200'000;
+  static constexpr std::size_t k_max_tracks = 2'000;
 
   struct Point {
     double at = 0, value = 0;  // seconds; value >= 0
@@ -83,15 +83,15 @@ class TimelineDocument {
   [[nodiscard]] std::size_t events() const { return events_.size(); }
 
   // Returns the two script elements that hold the document, safe to stand in a page.
-  [[nodiscard]] std::string data() const;
+  [[nodiscard]] std::string html_scripts() const;
 
  private:
   struct Event {
-    std::uint32_t track, name, detail;
+    std::uint32_t track, name_index, detail_index;
     std::int64_t start, length;  // nanoseconds, from any time
   };
   struct Arrow {
-    std::uint32_t from, to, name, detail;
+    std::uint32_t from, to, name_index, detail_index;
     std::int64_t start, length;
   };
   struct Track {
@@ -107,8 +107,8 @@ class TimelineDocument {
   std::uint32_t name_index(std::string_view name);
   std::uint32_t detail_index(const PageDetail& detail);
   [[nodiscard]] std::int64_t earliest() const;
-  [[nodiscard]] std::string head(const std::vector<std::size_t>& counts,
-                                 std::int64_t earliest) const;
+  [[nodiscard]] std::string metadata_json(const std::vector<std::size_t>& counts,
+                                          std::int64_t earliest) const;
   [[nodiscard]] std::vector<std::string> warnings() const;
 
   PageFacts facts_;

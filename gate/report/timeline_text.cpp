@@ -37,7 +37,7 @@ std::string work_counts(const Process& process) {
 
 // Adds a table of device work: time, share, calls, time of a call, name. Without any times only
 // calls and names.
-void add_device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t most_rows) {
+void add_device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t max_rows) {
   double total = 0;
   for (const WorkTime& row : rows) total += row.seconds;
   const bool timed = std::ranges::any_of(rows, [](const auto& row) { return row.timed != 0; });
@@ -57,7 +57,7 @@ void add_device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t
                             brief_time(row.seconds / static_cast<double>(row.timed)), name});
     }
   }
-  page.rows(std::move(table), most_rows);
+  page.rows(std::move(table), max_rows);
 }
 
 // Says how much of the command buffers' time their parts add up to, and what a large gap means.
@@ -91,30 +91,32 @@ void add_clock(Page& page, const observed::Timeline& timeline) {
 void add_alignment(Page& page, const observed::Timeline& timeline) {
   if (!timeline.alignment) return;
   const observed::Alignment& alignment = *timeline.alignment;
-  if (alignment.dispatches_left == 0 && alignment.nodes_left == 0) {
+  if (alignment.unmatched_dispatches == 0 && alignment.unmatched_nodes == 0) {
     page.add_text(2, "All {} dispatches belong to ops of {}: {} ops, some of them fused.",
                   alignment.dispatches, text::plural(alignment.graphs, "graph"), alignment.nodes);
     return;
   }
-  page.add_text(2, "{} of {} dispatches and {} of {} ops do not match:", alignment.dispatches_left,
-                alignment.dispatches, alignment.nodes_left, alignment.nodes);
+  page.add_text(
+      2, "{} of {} dispatches and {} of {} ops do not match:", alignment.unmatched_dispatches,
+      alignment.dispatches, alignment.unmatched_nodes, alignment.nodes);
   for (const std::string& line : alignment.left_over) page.add_text(4, one_line(line, 200));
 }
 
 // Says what computing graphs node by node showed and what it cost; else how many ops ran on the CPU
 // without times.
 void add_node_by_node(Page& page, const observed::Timeline& timeline) {
-  if (const auto by_node = observed::by_node(timeline)) {
+  if (const auto node_by_node = observed::node_by_node(timeline)) {
     page.add_text(
         2,
         "{} of {} ran node by node. A graph of {} took {}, {:.1f} % of it in ops, {:.1f} % "
         "in transfers (medians).",
-        by_node->graphs, text::plural(by_node->graphs + by_node->undivided, "graph"),
-        text::plural(by_node->rows, "row"), brief_time(by_node->each), 100 * by_node->ops,
-        100 * by_node->transfers);
-    if (const auto cost = by_node->cost()) {
+        node_by_node->graphs,
+        text::plural(node_by_node->graphs + node_by_node->whole_graphs, "graph"),
+        text::plural(node_by_node->rows, "row"), brief_time(node_by_node->each),
+        100 * node_by_node->ops, 100 * node_by_node->transfers);
+    if (const auto cost = node_by_node->cost()) {
       page.add_text(2, "Left whole it takes {}: serializing costs {:+.1f} %.",
-                    brief_time(*by_node->each_undivided), 100 * *cost);
+                    brief_time(*node_by_node->whole_graph_seconds), 100 * *cost);
     }
     return;
   }
@@ -129,7 +131,7 @@ void add_node_by_node(Page& page, const observed::Timeline& timeline) {
   }
   if (on_cpu == 0) return;
   page.add_text(2, "{} of {} ran on the CPU and have no times{}", on_cpu, text::plural(ops, "op"),
-                timeline.serialized ? "." : ": --timing serialized gives them.");
+                timeline.dispatches_serialized ? "." : ": --timing serialized gives them.");
 }
 
 // Says how much processor time the probes took.
@@ -148,9 +150,9 @@ void add_work(Page& page, const observed::Timeline& timeline, const std::vector<
               const TimelineStyle& style) {
   if (style.by == "kernel" && !work.empty()) {
     page.add("\ndevices\n");
-    return add_device_table(page, work, style.most_rows);
+    return add_device_table(page, work, style.max_rows);
   }
-  ObservedStyle rows{columns_of(style.width), style.most_rows};
+  ObservedStyle rows{columns_of(style.width), style.max_rows};
   (void)set_grouping(rows, style.by);
   observed::Observed observed = observed::to_observed(timeline);
   observed.cpu_calls.clear();  // they have a table of their own
@@ -162,8 +164,8 @@ Json to_json(const WorkTime& row) {
   Json entry = {{"name", row.name}, {"copy", row.copy}, {"calls", row.calls}, {"timed", row.timed}};
   if (row.timed != 0) {
     entry["seconds"] = row.seconds;
-    entry["least"] = row.least;
-    entry["most"] = row.most;
+    entry["least"] = row.min_seconds;
+    entry["most"] = row.max_seconds;
   }
   if (row.bytes != 0) entry["bytes"] = row.bytes;
   return entry;
@@ -186,7 +188,7 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
   add_coverage(page, timeline);
   add_clock(page, timeline);
   add_alignment(page, timeline);
-  if (timeline.serialized) {
+  if (timeline.dispatches_serialized) {
     page.add_text(2, "Serialized: commands were kept apart, so their sum is more than they take.");
   }
   add_node_by_node(page, timeline);
@@ -204,7 +206,7 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
                (row.bytes == 0 ? ""
                                : " (" + unit::show_bytes(static_cast<double>(row.bytes)) + ")")});
     }
-    page.rows(std::move(table), style.most_rows);
+    page.rows(std::move(table), style.max_rows);
   }
   for (const std::string& warning : timeline.warnings) {
     page.add_text(0, "warning: " + one_line(warning, 600));
@@ -223,15 +225,16 @@ Json timeline_json(const observed::Timeline& timeline) {
   Json cpu = Json::array();
   for (const observed::CpuCall& row : observed::cpu_calls(timeline)) {
     Json entry = {{"name", row.name},       {"category", row.category}, {"calls", row.calls},
-                  {"seconds", row.seconds}, {"least", row.least},       {"most", row.most},
+                  {"seconds", row.seconds}, {"least", row.min_seconds}, {"most", row.max_seconds},
                   {"syncs", row.syncs}};
-    if (row.own_seconds < row.seconds) entry["own_seconds"] = std::max(row.own_seconds, 0.0);
+    if (row.seconds_without_nested < row.seconds)
+      entry["own_seconds"] = std::max(row.seconds_without_nested, 0.0);
     if (row.bytes != 0) entry["bytes"] = row.bytes;
     cpu.push_back(std::move(entry));
   }
   const observed::Coverage coverage = observed::coverage(timeline);
   Json out = {{"schema", "weir.timeline/1"},
-              {"serialized", timeline.serialized},
+              {"serialized", timeline.dispatches_serialized},
               {"kernels", work_rows(observed::By::kernel)},
               {"ops", timeline.alignment ? work_rows(observed::By::op) : Json(nullptr)},
               {"cpu_calls", cpu},
@@ -239,23 +242,24 @@ Json timeline_json(const observed::Timeline& timeline) {
               {"command_buffers_timed", coverage.timed},
               {"warnings", timeline.warnings},
               {"work", std::move(work)}};
-  if (const auto by_node = observed::by_node(timeline)) {
+  if (const auto node_by_node = observed::node_by_node(timeline)) {
     out["by_node"] = {
-        {"graphs", by_node->graphs},
-        {"whole", by_node->undivided},
-        {"rows", by_node->rows},
-        {"seconds", by_node->each},
-        {"ops", by_node->ops},
-        {"transfers", by_node->transfers},
-        {"seconds_whole", by_node->each_undivided ? Json(*by_node->each_undivided) : Json()}};
+        {"graphs", node_by_node->graphs},
+        {"whole", node_by_node->whole_graphs},
+        {"rows", node_by_node->rows},
+        {"seconds", node_by_node->each},
+        {"ops", node_by_node->ops},
+        {"transfers", node_by_node->transfers},
+        {"seconds_whole",
+         node_by_node->whole_graph_seconds ? Json(*node_by_node->whole_graph_seconds) : Json()}};
   }
   if (timeline.alignment) {
     const observed::Alignment& alignment = *timeline.alignment;
     out["alignment"] = {{"graphs", alignment.graphs},
                         {"dispatches", alignment.dispatches},
-                        {"dispatches_left", alignment.dispatches_left},
+                        {"dispatches_left", alignment.unmatched_dispatches},
                         {"nodes", alignment.nodes},
-                        {"nodes_left", alignment.nodes_left},
+                        {"nodes_left", alignment.unmatched_nodes},
                         {"left_over", alignment.left_over}};
   }
   const auto gap = coverage.gap();

@@ -12,7 +12,7 @@ namespace weir::report {
 
 struct TimelineStyle {
   int width = 80;
-  std::size_t most_rows = 20;                // in each table; a line counts the others
+  std::size_t max_rows = 20;                 // in each table; a line counts the others
   std::string by = "kernel";                 // one of observed_groupings()
   const observed::Observed* peak = nullptr;  // measured peak that ops are compared with
 };

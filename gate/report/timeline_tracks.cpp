@@ -25,7 +25,7 @@ using Kind = TimelineDocument::Kind;
 using Detail = PageDetail;
 using Track = std::optional<std::uint32_t>;
 
-constexpr std::size_t k_most_members = 8;
+constexpr std::size_t k_max_commands_listed = 8;
 constexpr std::size_t k_longest_device = 300;  // characters of a device in a track's name
 
 // Adds a command's op, node, workgroups and push constants to `detail`, with `prefix` before each
@@ -89,8 +89,9 @@ std::string transfer_text(const observed::Transfer& transfer) {
 }
 
 // Returns the name of a queue's track: "vulkan queue 0.0 copies, GPU".
-std::string queue_title(const observed::Queue& queue, bool copies, std::size_t most) {
-  return fmt::format("{}{}, {}", queue.name, copies ? " copies" : "", one_line(queue.device, most));
+std::string queue_title(const observed::Queue& queue, bool copies, std::size_t max_columns) {
+  return fmt::format("{}{}, {}", queue.name, copies ? " copies" : "",
+                     one_line(queue.device, max_columns));
 }
 
 std::string thread_title(std::uint32_t thread) { return fmt::format("CPU thread {}", thread); }
@@ -99,13 +100,13 @@ std::string thread_title(std::uint32_t thread) { return fmt::format("CPU thread 
 Group make_group(const Commands& members, observed::By by) {
   Group out{command_names(members, by), only_copies(members), {}};
   for (const Command* command : members) out.detail.bytes += command->bytes;
-  for (std::size_t i = 0; i < std::min(members.size(), k_most_members); ++i) {
+  for (std::size_t i = 0; i < std::min(members.size(), k_max_commands_listed); ++i) {
     const std::string prefix = members.size() == 1 ? "" : fmt::format("{}. ", i + 1);
     add_command_detail(*members[i], prefix, &out.detail);
   }
-  if (members.size() > k_most_members) {
-    out.detail.words.emplace_back("and",
-                                  text::plural(members.size() - k_most_members, "more command"));
+  if (members.size() > k_max_commands_listed) {
+    out.detail.words.emplace_back(
+        "and", text::plural(members.size() - k_max_commands_listed, "more command"));
   }
   return out;
 }
@@ -339,7 +340,7 @@ std::optional<PageTable> untimed_work(const observed::Timeline& timeline, observ
 }
 
 // Adds devices, coverage of ops and warnings of the timeline to the facts.
-void add_own_facts(const observed::Timeline& timeline, PageFacts* facts) {
+void add_timeline_facts(const observed::Timeline& timeline, PageFacts* facts) {
   std::set<std::string> devices;
   for (const Process& process : timeline.processes) {
     for (const observed::Queue& queue : process.queues) devices.insert(queue.device);
@@ -349,19 +350,20 @@ void add_own_facts(const observed::Timeline& timeline, PageFacts* facts) {
     const observed::Alignment& alignment = *timeline.alignment;
     facts->facts.emplace_back(
         "dispatches that belong to ops",
-        fmt::format("{} of {}", alignment.dispatches - alignment.dispatches_left,
+        fmt::format("{} of {}", alignment.dispatches - alignment.unmatched_dispatches,
                     alignment.dispatches));
   }
-  if (const auto by_node = observed::by_node(timeline)) {
-    std::string text = fmt::format("{} of {}; one of {} is {:.1f} % in ops", by_node->graphs,
-                                   text::plural(by_node->graphs + by_node->undivided, "graph"),
-                                   text::plural(by_node->rows, "row"), 100 * by_node->ops);
-    if (const auto cost = by_node->cost()) {
+  if (const auto node_by_node = observed::node_by_node(timeline)) {
+    std::string text =
+        fmt::format("{} of {}; one of {} is {:.1f} % in ops", node_by_node->graphs,
+                    text::plural(node_by_node->graphs + node_by_node->whole_graphs, "graph"),
+                    text::plural(node_by_node->rows, "row"), 100 * node_by_node->ops);
+    if (const auto cost = node_by_node->cost()) {
       text += fmt::format(", {:+.1f} % compared with one left whole", 100 * *cost);
     }
     facts->facts.emplace_back("computed node by node", text);
   }
-  if (timeline.serialized) {
+  if (timeline.dispatches_serialized) {
     facts->warnings.emplace_back(
         "every dispatch was kept apart to time it alone: the program did not run as it does");
   }
@@ -372,7 +374,7 @@ void add_own_facts(const observed::Timeline& timeline, PageFacts* facts) {
 
 TimelineDocument timeline_document(const observed::Timeline& timeline, PageFacts facts,
                                    observed::By by) {
-  add_own_facts(timeline, &facts);
+  add_timeline_facts(timeline, &facts);
   if (auto table = untimed_work(timeline, by)) facts.tables.push_back(std::move(*table));
   TimelineDocument page(std::move(facts));
   for (const Process& process : timeline.processes) ProcessPage(process, by, &page).fill();
@@ -412,7 +414,7 @@ class Trace {
   }
   [[nodiscard]] std::string finish(const observed::Timeline& timeline) && {
     const Json other = {{"schema", "weir.trace/1"},
-                        {"serialized", timeline.serialized},
+                        {"serialized", timeline.dispatches_serialized},
                         {"warnings", timeline.warnings}};
     return fmt::format(
         "{{\"displayTimeUnit\": \"ms\",\n\"otherData\": {},\n\"traceEvents\": [\n{}\n],\n"

@@ -183,9 +183,9 @@ Number words(const Judgement& metric, bool to_keep) {
 
 std::string value_range(const std::vector<ShownValue>& values) {
   if (values.empty()) return "";
-  const auto [least, most] = std::ranges::minmax(values);
-  if (least.second == most.second) return least.second;
-  return fmt::format("{} {} {}", least.second, k_ellipsis, most.second);
+  const auto [min_value, max_value] = std::ranges::minmax(values);
+  if (min_value.second == max_value.second) return min_value.second;
+  return fmt::format("{} {} {}", min_value.second, k_ellipsis, max_value.second);
 }
 
 bool limit_says_improved(const Judgement& metric) {
@@ -197,7 +197,7 @@ bool reason_is_plain(const Judgement& metric) {
   if (metric.verdict == Outcome::pass) return true;
   if (limit_says_improved(metric)) return metric.baseline && metric.current;
   if (metric.verdict == Outcome::info) return !has_observed_change(metric);
-  if (metric.verdict != Outcome::fail || !metric.limit.any()) return false;
+  if (metric.verdict != Outcome::fail || !metric.limit.is_set()) return false;
   if (metric.pairs) return true;  // the change and its interval say it
   if (metric.limit.max || metric.limit.min) return metric.current.has_value();
   if (!metric.baseline || !metric.current) return false;
@@ -210,7 +210,7 @@ bool reason_is_plain(const Judgement& metric) {
 
 bool has_observed_change(const Judgement& metric) {
   if (metric.verdict != Outcome::info || metric.limit.mode != verdict::Mode::report) return false;
-  if (!metric.limit.any() || !metric.baseline || !metric.current) return false;
+  if (!metric.limit.is_set() || !metric.baseline || !metric.current) return false;
   if (metric.low && metric.high) return *metric.low > 0 || *metric.high < 0;
   return *metric.baseline != *metric.current;
 }

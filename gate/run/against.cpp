@@ -135,9 +135,9 @@ class Against final : public Sequel {
       const auto stored_counts = known_counts_.of(plan_.cells[i].cell.key);
       if (!stored_counts.empty()) {
         const auto candidate = profile::assemble(plan_.cells[i].facts, records_[i].counted);
-        const baseline::Choice choice = baseline::choose(candidate, stored_counts);
+        const baseline::BaselineChoice choice = baseline::choose_baseline(candidate, stored_counts);
         // Costs of kernels that another compiler built are not comparable.
-        if (choice.match == baseline::Choice::Match::same &&
+        if (choice.match == baseline::BaselineChoice::Match::same &&
             choice.baseline->compiler == candidate.compiler) {
           continue;
         }
@@ -153,7 +153,8 @@ class Against final : public Sequel {
     const profile::Profile candidate = profile::assemble(plan_.cells[cell].facts, records);
     const auto choice = choose_base_counts(candidate, plan_.base_cells[cell].facts, records,
                                            known_counts_.of(plan_.cells[cell].cell.key));
-    if (!candidate.errors.empty() || choice.match == baseline::Choice::Match::none) return false;
+    if (!candidate.errors.empty() || choice.match == baseline::BaselineChoice::Match::none)
+      return false;
     const verdict::CellVerdict cell_verdict =
         verdict::judge_cell(candidate, {choice}, options_.limits, options_.policy);
     return std::ranges::any_of(cell_verdict.judgements, [](const verdict::Judgement& judgement) {
@@ -308,7 +309,7 @@ class Against final : public Sequel {
     std::vector<PairingCell> cells;
     for (Round& round : rounds_) cells.push_back(make_pairing_cell(round));
     pairing_ = std::make_unique<Pairing>(cells, options_.gate.budget_seconds, options_.rotation,
-                                         options_.least_pairs);
+                                         options_.min_pairs);
     return plan_pairs(cells);
   }
 
@@ -324,7 +325,7 @@ class Against final : public Sequel {
       has_rules = true;
       has_share = has_share || shares[i].now;
       pairs_plan.cells.push_back({cells[i].name, cells[i].pair_seconds, cells[i].rules.size(),
-                                  std::max(options_.least_pairs, Pairing::fewest(cells[i].rules)),
+                                  std::max(options_.min_pairs, Pairing::fewest(cells[i].rules)),
                                   shares[i].now});
       const double* calibrated = look_up(options_.calibrated_pairs, cells[i].name);
       if (calibrated != nullptr) pairs_plan.cells.back().calibrated = *calibrated;
@@ -429,16 +430,16 @@ bool base_was_counted(const profile::CellKey& cell, std::span<const RunRecord> r
 }
 
 // Chooses the base's counts: its own if it was counted, else stored ones of the same device class.
-baseline::Choice choose_base_counts(const profile::Profile& candidate,
-                                    const profile::CellFacts& base_facts,
-                                    std::span<const RunRecord> records,
-                                    std::span<const baseline::Baseline> stored) {
+baseline::BaselineChoice choose_base_counts(const profile::Profile& candidate,
+                                            const profile::CellFacts& base_facts,
+                                            std::span<const RunRecord> records,
+                                            std::span<const baseline::Baseline> stored) {
   if (base_was_counted(base_facts.cell, records)) {
     return baseline::choose_run(candidate, profile::assemble(base_facts, records, Side::base));
   }
-  baseline::Choice choice = baseline::choose(candidate, stored);
-  if (choice.match != baseline::Choice::Match::same) {
-    choice.match = baseline::Choice::Match::none;
+  baseline::BaselineChoice choice = baseline::choose_baseline(candidate, stored);
+  if (choice.match != baseline::BaselineChoice::Match::same) {
+    choice.match = baseline::BaselineChoice::Match::none;
     choice.baseline.reset();
     choice.reason = "the base program was not counted";
   }

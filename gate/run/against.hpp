@@ -39,8 +39,8 @@ struct AgainstOptions {
   verdict::Policy policy;  // timed_metrics is found out here
   config::GateSettings gate;
   bool counts = true, times = true;
-  std::uint64_t rotation = 0;   // see Pairing
-  std::size_t least_pairs = 0;  // the same
+  std::uint64_t rotation = 0;  // see Pairing
+  std::size_t min_pairs = 0;   // the same
   // By cell name: pairs that its limits take on this machine, where that was measured.
   std::map<std::string, double> calibrated_pairs = {};
 };
@@ -72,9 +72,8 @@ struct PairsPlan {
 
 // Returns the counts that a cell is compared with: those of the base program, else stored ones.
 // Has no match, and a reason, if there are neither.
-[[nodiscard]] baseline::Choice choose_base_counts(const profile::Profile& candidate,
-                                                  const profile::CellFacts& base_facts,
-                                                  std::span<const profile::RunRecord> records,
-                                                  std::span<const baseline::Baseline> stored);
+[[nodiscard]] baseline::BaselineChoice choose_base_counts(
+    const profile::Profile& candidate, const profile::CellFacts& base_facts,
+    std::span<const profile::RunRecord> records, std::span<const baseline::Baseline> stored);
 
 }  // namespace weir::run

@@ -10,8 +10,8 @@ namespace {
 
 // Raise this if the same compiler's figures are read in another way.
 constexpr int k_version = 1;
-constexpr std::size_t k_most_codes = 20'000;  // some 6 MB
-constexpr std::uint64_t k_most_cache_bytes = std::uint64_t{32} << 20;
+constexpr std::size_t k_max_codes = 20'000;  // some 6 MB
+constexpr std::uint64_t k_max_cache_bytes = std::uint64_t{32} << 20;
 
 struct Document {
   std::map<std::string, CodesByIdentity> compilers;
@@ -30,7 +30,7 @@ CodeCache::CodeCache(sys::Files& files, std::string folder, std::string compiler
 
 std::map<std::string, CodesByIdentity> CodeCache::read() const {
   if (folder_.empty()) return {};
-  auto document = files_.read(path_, k_most_cache_bytes)
+  auto document = files_.read(path_, k_max_cache_bytes)
                       .and_then([](const std::string& text) { return parse_json(text); })
                       .and_then(reading<Document>("compiled kernels"));
   return document ? std::move(document->compilers) : decltype(document->compilers)();
@@ -55,7 +55,7 @@ Result<void> CodeCache::save() {
   Document document{read()};  // read again: others may have written meanwhile
   std::size_t codes = used_codes_.size();
   for (const auto& [compiler, stored] : document.compilers) codes += stored.size();
-  if (codes > k_most_codes) document.compilers.clear();
+  if (codes > k_max_codes) document.compilers.clear();
   document.compilers[compiler_].merge(used_codes_);
   return files_.write_unsynced(path_, dump_json(write_fields(document)));
 }

@@ -11,7 +11,7 @@ namespace weir::run {
 namespace {
 
 // Most pieces of code in the folder, some tens of KB each. A full folder is cleared.
-constexpr std::size_t k_most_pieces = 8000;
+constexpr std::size_t k_max_pieces = 8000;
 
 bool is_identity(std::string_view text) { return text.size() == 16 && text::is_hex(text); }
 
@@ -26,7 +26,7 @@ void CodeStore::store(sys::Files& files, const probes::RecordedKernels& recorded
   }
   if (new_pipelines.empty() || folder_.empty()) return;
   const auto stored_pieces = files.list(folder_).value_or(std::vector<std::string>()).size();
-  if (stored_pieces + new_pipelines.size() > k_most_pieces) (void)files.remove_tree(folder_);
+  if (stored_pieces + new_pipelines.size() > k_max_pieces) (void)files.remove_tree(folder_);
   if (!files.make_dirs(folder_)) return;
   for (const std::size_t i : new_pipelines) {
     const std::string name = probes::pipeline_hash(recorded.pipelines[i]);

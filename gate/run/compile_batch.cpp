@@ -32,9 +32,9 @@ constexpr std::pair<std::string_view, std::string_view> k_statistics[] = {
 std::map<std::string, std::int64_t> read_costs(const Json& line, const CompileJob& job) {
   std::map<std::string, std::int64_t> costs;
   const auto add = [&](std::string_view figure, const Json& value) {
-    constexpr double k_most = 1e15;
-    const double number = value.is_number() ? value.get<double>() : k_most;
-    if (std::abs(number) < k_most) costs[std::string(figure)] += std::llround(number);
+    constexpr double k_max_cost = 1e15;
+    const double number = value.is_number() ? value.get<double>() : k_max_cost;
+    if (std::abs(number) < k_max_cost) costs[std::string(figure)] += std::llround(number);
   };
   const double subgroup = member_or_null(line, "subgroup_size").is_number()
                               ? member_or_null(line, "subgroup_size").get<double>()
@@ -75,8 +75,9 @@ class Batch {
     for (CompileJob& job : jobs) by_file[job.file].push_back(std::move(job));
     for (auto& [file, jobs_of_file] : by_file) {
       // A driver takes up to 0.2 s to start, some kernels take seconds to compile.
-      constexpr std::size_t k_least = 4, k_most = 32;
-      const std::size_t size = std::clamp(jobs_of_file.size() / (2 * workers), k_least, k_most);
+      constexpr std::size_t k_min_jobs_per_batch = 4, k_max_jobs_per_batch = 32;
+      const std::size_t size = std::clamp(jobs_of_file.size() / (2 * workers), k_min_jobs_per_batch,
+                                          k_max_jobs_per_batch);
       std::vector<Chunk> chunks((jobs_of_file.size() + size - 1) / size);
       for (std::size_t i = 0; i < jobs_of_file.size(); ++i) {
         chunks[i % chunks.size()].push_back(std::move(jobs_of_file[i]));

@@ -181,7 +181,7 @@ std::vector<Mount> needed_mounts(const PreparedCell& cell) {
   std::vector<Mount> mounts;
   const auto uses = [&](std::string_view placeholder) {
     return config::uses(cell.cell.command, cell.cell.env, placeholder) ||
-           config::uses(cell.cell.profile_args, cell.cell.counted_env, placeholder);
+           config::uses(cell.cell.counted_run_args, cell.cell.counted_run_env, placeholder);
   };
   if (uses("model")) mounts.push_back({model_mount(cell.model)});
   if (!cell.prompt_file.empty() && uses("prompt_file")) mounts.push_back({cell.prompt_file});

@@ -62,7 +62,7 @@ RunRecord read_result(const Effects& effects, const PreparedCell& cell, const St
                       finished.out = std::move(text);
                       return read_report(cell, step, finished);
                     })
-                    .map_error(in_context(file));
+                    .map_error(with_prefix(file));
   if (report) {
     record.report = std::move(*report);
   } else {
@@ -139,7 +139,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   std::string leftovers = call.end_leftovers(outcome);
   if (!outcome)
     return tl::unexpected(leftovers.empty() ? outcome.error()
-                                            : with_context(leftovers, outcome.error()));
+                                            : add_prefix(leftovers, outcome.error()));
   sys::Finished& finished = *outcome;
   if (!leftovers.empty()) record.warnings.push_back(std::move(leftovers));
   if (finished.ended == sys::HowEnded::interrupted) return std::nullopt;

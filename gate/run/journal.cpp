@@ -114,12 +114,12 @@ Result<RunHeader> header_from_json(const Json& json) {
   return read_fields<RunHeader>(json, "run");
 }
 
-constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t k_max_bytes = std::uint64_t{1} << 30;
 constexpr JsonLimits k_header_limits{.bytes = std::size_t{64} << 20, .depth = 64};
 // A value takes up to 100 bytes of memory, however few it takes in the text.
 constexpr JsonLimits k_record_limits{
     .bytes = std::size_t{16} << 20, .depth = 64, .values = 1'000'000};
-constexpr std::size_t k_most_records = 1'000'000;
+constexpr std::size_t k_max_records = 1'000'000;
 
 std::string journal_path(const std::string& folder) {
   return sys::join_path(folder, k_journal_name);
@@ -131,7 +131,7 @@ Result<void> read_added(const Json& line, RunHeader& header) {
   std::vector<Step> added;
   for (const Json& json : line["steps"]) {
     const std::size_t order = header.steps.size() + added.size();
-    if (order >= k_most_records) return fail(Code::data, "more than {} steps", k_most_records);
+    if (order >= k_max_records) return fail(Code::data, "more than {} steps", k_max_records);
     const std::string path = fmt::format("steps[{}]", order);
     WEIR_TRY(Step step, read_fields<Step>(json, path));
     if (step.cell >= header.cells.size()) return fail(Code::data, "{} names no cell", path);
@@ -215,15 +215,15 @@ Result<RunFile> parse_run(std::string_view text) {
     }
     const std::string_view line = text.substr(begin, end - begin);
     ++line_number;
-    const auto place = in_context(fmt::format("line {}", line_number));
+    const auto place = with_prefix(fmt::format("line {}", line_number));
     if (line_number == 1) {
       WEIR_TRY(const Json json, parse_json(line, k_header_limits).map_error(place));
       WEIR_TRY(run.header, header_from_json(json).map_error(place));
       run.planned = run.header.steps.size();
       places.resize(run.header.steps.size());
     } else {
-      if (line_number > k_most_records + 1) {
-        return fail(Code::data, "more than {} records", k_most_records);
+      if (line_number > k_max_records + 1) {
+        return fail(Code::data, "more than {} records", k_max_records);
       }
       const auto json = parse_json(line, k_record_limits);
       const auto outcome = json ? read_line(*json, run, places) : Result<void>();
@@ -251,8 +251,8 @@ Result<RunFile> parse_run(std::string_view text) {
 
 Result<RunFile> read_run(const sys::Files& files, const std::string& run) {
   const std::string path = files.kind(run) == sys::Kind::folder ? journal_path(run) : run;
-  WEIR_TRY(const std::string text, files.read(path, k_most_bytes));
-  return parse_run(text).map_error(in_context(path));
+  WEIR_TRY(const std::string text, files.read(path, k_max_bytes));
+  return parse_run(text).map_error(with_prefix(path));
 }
 
 std::vector<std::string> list_runs(const sys::Files& files, const std::string& out,
@@ -286,7 +286,7 @@ Result<double> read_started_at(const sys::Files& files, const std::string& run) 
     const std::size_t end = text.find('\n');
     if (end == std::string::npos && text.size() >= bytes && bytes < k_header_limits.bytes) continue;
     WEIR_TRY(const RunFile file,
-             parse_run(std::string_view(text).substr(0, end + 1)).map_error(in_context(path)));
+             parse_run(std::string_view(text).substr(0, end + 1)).map_error(with_prefix(path)));
     return file.header.started_at;
   }
   return fail(Code::internal, "{}: no header", path);
@@ -343,10 +343,10 @@ Result<Journal> Journal::create(sys::Files& files, const std::string& folder,
 Result<Journal> Journal::resume(sys::Files& files, const std::string& folder, const Plan& plan) {
   WEIR_TRY(RunFile unlocked_run, read_run(files, folder));
   WEIR_CHECK(
-      check_same_plan(unlocked_run.header.identity, plan.identity).map_error(in_context(folder)));
+      check_same_plan(unlocked_run.header.identity, plan.identity).map_error(with_prefix(folder)));
   const std::string path = journal_path(folder);
   // Opening locks it. Read again: another weir may have appended since the first reading.
-  WEIR_TRY(auto log, files.append_log(path, k_most_bytes));
+  WEIR_TRY(auto log, files.append_log(path, k_max_bytes));
   WEIR_TRY(RunFile run, read_run(files, folder));
   if (run.torn) {
     log.reset();

@@ -62,8 +62,8 @@ bool Leftovers::remove_container(const std::string& id) const {
 
 // Removes the container of this name. Returns a warning if that is not certain.
 std::string Leftovers::end_containers() const {
-  constexpr std::uint64_t k_longest = 256;
-  const auto text = files.read(id_file, k_longest);
+  constexpr std::uint64_t k_max_id_bytes = 256;
+  const auto text = files.read(id_file, k_max_id_bytes);
   std::vector<std::string> ids;
   if (std::string id(text::trim(text.value_or(""))); is_id(id)) {
     ids.push_back(std::move(id));

@@ -9,8 +9,8 @@
 namespace weir::run {
 namespace {
 
-constexpr std::size_t k_most_cells = 100'000;
-constexpr std::size_t k_most_shards = 4096;
+constexpr std::size_t k_max_cells = 100'000;
+constexpr std::size_t k_max_shards = 4096;
 
 struct Shard : ShardRun {
   ShardFacts facts;
@@ -89,10 +89,10 @@ std::string run_folder(const std::string& name) {
 
 // Joins the names of cells, the first five and the number of others.
 std::string short_list(std::vector<std::string> cells) {
-  constexpr std::size_t k_most = 5;
-  if (const std::size_t total = cells.size(); total > k_most) {
-    cells.resize(k_most);
-    cells.push_back(fmt::format("and {} more", total - k_most));
+  constexpr std::size_t k_max_cells_listed = 5;
+  if (const std::size_t total = cells.size(); total > k_max_cells_listed) {
+    cells.resize(k_max_cells_listed);
+    cells.push_back(fmt::format("and {} more", total - k_max_cells_listed));
   }
   return text::join(cells);
 }
@@ -261,8 +261,8 @@ Result<std::optional<ShardFacts>> shard_facts(const Json& extra) {
   facts.plan = reader.string("plan");
   facts.cells = reader.strings("cells");
   const Json& shards = reader.array("shards");
-  reader.check(facts.cells.size() <= k_most_cells, "has too many cells");
-  reader.check(shards.size() <= k_most_shards && !shards.empty(), "has too many shards, or none");
+  reader.check(facts.cells.size() <= k_max_cells, "has too many cells");
+  reader.check(shards.size() <= k_max_shards && !shards.empty(), "has too many shards, or none");
   reader.check(facts.index <= shards.size(), "is no shard");
   if (auto problem = reader.problem()) return tl::unexpected(std::move(*problem));
   std::set<std::string> names;
@@ -295,7 +295,7 @@ Result<std::optional<ShardFacts>> shard_facts(const Json& extra) {
 Result<std::string> merge(std::vector<ShardRun> shards, bool partial) {
   std::vector<Shard> parsed;
   for (ShardRun& shard : shards) {
-    WEIR_TRY(auto facts, shard_facts(shard.run.header.extra).map_error(in_context(shard.name)));
+    WEIR_TRY(auto facts, shard_facts(shard.run.header.extra).map_error(with_prefix(shard.name)));
     if (!facts || facts->index == 0) {
       return fail(Code::usage, "{} is no shard: shards are made by weir run --shard I/N",
                   shard.name);

@@ -12,7 +12,7 @@ using stats::Decision;
 namespace {
 
 // Pairs at most that are spent to confirm an improvement: it is reported, but decides nothing.
-constexpr double k_most_for_improved = 40;
+constexpr double k_max_pairs_to_prove_improvement = 40;
 
 }  // namespace
 
@@ -32,13 +32,14 @@ bool Pairing::CellState::is_open() const {
 
 // Estimates how many more pairs decide all open metrics of the cell.
 double Pairing::CellState::more_pairs() const {
-  double most = 0;
+  double max_more_pairs = 0;
   for (std::size_t i = 0; i < tests.size(); ++i) {
     if (!is_open(i)) continue;
     // If nothing points either way yet, assume as many pairs as there were so far.
-    most = std::max(most, tests[i].more_pairs().value_or(static_cast<double>(pairs)));
+    max_more_pairs =
+        std::max(max_more_pairs, tests[i].more_pairs().value_or(static_cast<double>(pairs)));
   }
-  return std::max(1.0, most);
+  return std::max(1.0, max_more_pairs);
 }
 
 // Estimates how many more pairs show an improvement. Nothing if none is in sight.
@@ -55,8 +56,8 @@ std::optional<double> Pairing::CellState::pairs_to_improved() const {
 
 // Takes over the cells, and rotates their order so that another one comes first each time.
 Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation,
-                 std::size_t least)
-    : budget_(budget_seconds), least_(least) {
+                 std::size_t min_pairs)
+    : budget_(budget_seconds), min_pairs_(min_pairs) {
   for (PairingCell& cell : cells) {
     CellState state;
     state.tests.reserve(cell.rules.size());
@@ -73,14 +74,15 @@ Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uin
 }
 
 std::size_t Pairing::fewest(std::span<const stats::PairedRule> rules) {
-  std::size_t most = 0;
-  for (const stats::PairedRule& rule : rules) most = std::max(most, stats::fewest_pairs(rule));
-  return most;
+  std::size_t pairs_needed = 0;
+  for (const stats::PairedRule& rule : rules)
+    pairs_needed = std::max(pairs_needed, stats::fewest_pairs(rule));
+  return pairs_needed;
 }
 
 // Returns how many pairs the cell gets before any cell is preferred.
 std::size_t Pairing::first_pairs_goal(const CellState& state) const {
-  return std::max(least_, fewest(state.cell.rules));
+  return std::max(min_pairs_, fewest(state.cell.rules));
 }
 
 // Plans which cells get their first pairs with the rest of the budget.
@@ -100,12 +102,13 @@ std::vector<Pairing::Share> Pairing::plan() const {
 }
 
 double Pairing::seconds_for_one() const {
-  double least = std::numeric_limits<double>::infinity();
+  double min_seconds = std::numeric_limits<double>::infinity();
   for (const CellState& state : cells_) {
     if (state.given_up || state.cell.rules.empty()) continue;
-    least = std::min(least, static_cast<double>(first_pairs_goal(state)) * state.each());
+    min_seconds =
+        std::min(min_seconds, static_cast<double>(first_pairs_goal(state)) * state.each());
   }
-  return least;
+  return min_seconds;
 }
 
 double Pairing::seconds_for_all() const {
@@ -121,11 +124,11 @@ double Pairing::seconds_for_all() const {
 template <class Rank>
 std::optional<std::size_t> Pairing::lowest_ranked(const Rank& rank) const {
   std::optional<std::size_t> lowest;
-  double least = std::numeric_limits<double>::infinity();
+  double best_rank = std::numeric_limits<double>::infinity();
   for (const std::size_t i : order_) {
     const std::optional<double> rank_here = rank(i);
-    if (!rank_here || !(*rank_here < least)) continue;
-    least = *rank_here;
+    if (!rank_here || !(*rank_here < best_rank)) continue;
+    best_rank = *rank_here;
     lowest = i;
   }
   return lowest;
@@ -138,7 +141,7 @@ std::optional<std::size_t> Pairing::next_first_pairs() const {
     const CellState& state = cells_[i];
     // A decision ends a cell's first pairs early only if no minimum number is asked for.
     if (!shares[i].now || state.pairs >= first_pairs_goal(state) ||
-        !(least_ > 0 || state.is_open()))
+        !(min_pairs_ > 0 || state.is_open()))
       return {};
     return static_cast<double>(state.pairs);
   });
@@ -166,7 +169,8 @@ std::optional<std::size_t> Pairing::nearest_to_improved() const {
     for (const stats::PairedTest& test : state.tests)
       decided = std::max(decided, test.decided_after());
     const auto pairs_spent = static_cast<double>(state.pairs - decided);
-    if (!more || *more + pairs_spent > k_most_for_improved || *more * state.each() > seconds_left())
+    if (!more || *more + pairs_spent > k_max_pairs_to_prove_improvement ||
+        *more * state.each() > seconds_left())
       return {};
     return *more * state.each();
   });

@@ -28,7 +28,7 @@ class Pairing {
   // `rotation`: any number that differs from commit to commit. `least`: pairs that a cell gets
   // first, decided or not; one that the budget cannot give so many waits for a later commit.
   Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation,
-          std::size_t least = 0);
+          std::size_t min_pairs = 0);
 
   // Pairs without which nothing can pass: 8 at `missed` 0.01.
   [[nodiscard]] static std::size_t fewest(std::span<const stats::PairedRule> rules);
@@ -84,7 +84,7 @@ class Pairing {
   std::vector<CellState> cells_;
   std::vector<std::size_t> order_;  // rotated
   double budget_, spent_ = 0;
-  std::size_t least_;
+  std::size_t min_pairs_;
 };
 
 }  // namespace weir::run

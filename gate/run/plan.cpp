@@ -118,7 +118,7 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
   for (std::size_t i = 0; options.counts && i < plan.cells.size(); ++i) {
     PreparedCell& cell = plan.cells[i];
     if (cell.unavailable) continue;
-    if (cell.facts.counts_skipped) {
+    if (cell.facts.counts_skip_reason) {
       if (!options.times && reports_placement(cell)) {
         add(i, profile::Pass::counted, config::counted_requests(cell.cell, {}).front());
       }

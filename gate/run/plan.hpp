@@ -69,7 +69,7 @@ struct Plan {
   }
 };
 
-// Cells without anything to run (unavailable ones) have no steps. counts_skipped leaves out the
+// Cells without anything to run (unavailable ones) have no steps. counts_skip_reason leaves out the
 // counted steps of a cell; where no timed ones follow one is left if the engine may say by it that
 // its work did not run on the cell's device.
 [[nodiscard]] Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings,

@@ -344,7 +344,7 @@ class Preflight {
     if (cell.engine == nullptr) return;
     prepared.counts_work = !cell.workload;
     if (cell.workload) {
-      prepared.facts.counts_skipped = "a recorded workload is timed and not counted";
+      prepared.facts.counts_skip_reason = "a recorded workload is timed and not counted";
       return;
     }
     bool instructions = false;
@@ -357,7 +357,7 @@ class Preflight {
       } else if (probe == "host") {
         prepared.host = !surroundings_.no_trace;
         if (surroundings_.no_trace) {
-          prepared.facts.host_skipped =
+          prepared.facts.host_skip_reason =
               "system calls are not counted: " + one_line(*surroundings_.no_trace);
         }
       } else {
@@ -365,7 +365,7 @@ class Preflight {
       }
     }
     // Without a probe that can hold the server back, requests are counted as they overlap.
-    if (cell.sweep == profile::Sweep::held &&
+    if (cell.sweep == profile::Sweep::burst &&
         (!sys::can_see_rest() || cell.engine->container ||
          !(holds(prepared.probes, "ggml") || holds(prepared.probes, "vulkan")))) {
       if (cell.must_be_held) {
@@ -381,15 +381,15 @@ class Preflight {
     prepared.counts_work = !prepared.probes.empty() || reports;
     if (instructions) choose_instruction_counter(prepared);
     if (prepared.counts_work || prepared.instructions || prepared.host) return;
-    prepared.facts.counts_skipped = reason_for_no_counts(prepared);
+    prepared.facts.counts_skip_reason = reason_for_no_counts(prepared);
   }
 
   // Returns why nothing of the cell is counted.
   static std::string reason_for_no_counts(const PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     const profile::CellFacts& facts = prepared.facts;
-    if (facts.instructions_skipped) return *facts.instructions_skipped;
-    if (facts.host_skipped) return *facts.host_skipped;
+    if (facts.instructions_skip_reason) return *facts.instructions_skip_reason;
+    if (facts.host_skip_reason) return *facts.host_skip_reason;
     if (!cell.engine->probes.empty()) return "no probe sees " + cell.device;
     if (cell.engine->reports_counts_on_request) {
       return "the engine has no probes, and nothing asks for its own counts (counted_env, "
@@ -443,7 +443,7 @@ class Preflight {
     } else if (engine.instructions == config::InstructionsBy::perf) {
       add_engine_problem(prepared.cell, "instructions: " + one_line(*surroundings_.no_perf));
     } else {
-      prepared.facts.instructions_skipped =
+      prepared.facts.instructions_skip_reason =
           "instructions are not counted: " + one_line(*surroundings_.no_perf);
     }
   }

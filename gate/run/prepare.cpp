@@ -45,7 +45,7 @@ Result<ModelFacts> read_model_facts(const sys::Files& files, const std::string& 
   WEIR_TRY(facts.bytes, files.size(path));
   if (text::lower(path).ends_with(".gguf")) {
     const auto read = [&](std::uint64_t bytes) { return files.read_prefix(path, bytes); };
-    WEIR_TRY(const auto header, model::load_gguf(read).map_error(in_context(path)));
+    WEIR_TRY(const auto header, model::load_gguf(read).map_error(with_prefix(path)));
     facts.header_hash = header.hash;
     return facts;
   }
@@ -59,7 +59,7 @@ void describe(const config::Cell& cell, profile::CellFacts& facts) {
   facts.cell = cell.key;
   facts.device = cell.device;
   facts.sweep = cell.sweep;
-  facts.times_source = cell.adapter;
+  facts.engine_source = cell.adapter;
   facts.cpu_ops_allowed.clear();
   facts.cpu_ops_when.clear();
   if (cell.engine == nullptr) return;
@@ -85,7 +85,7 @@ std::map<std::string, std::string> fingerprint_parts(const config::Cell& cell,
   parts["counting rules"] = short_hash(k_counting_rules);
   if (cell.is_private) return parts;  // hashes of its variables may reveal too much
   std::map<std::string, std::string> variables;
-  for (const auto* environment : {&cell.env, &cell.counted_env}) {
+  for (const auto* environment : {&cell.env, &cell.counted_run_env}) {
     for (const auto& [name, value] : *environment) variables[name] += "\n" + value;
   }
   for (auto& [name, value] : variables) value = name + "=" + short_hash(name + value);

@@ -175,7 +175,7 @@ class Work {
     for (const RunRecord& record : records_) {
       const Step& step = steps_[static_cast<std::size_t>(record.order)];
       if (!counts(step) || record.error || record.held ||
-          plan_.cell_of(step).cell.sweep != profile::Sweep::held ||
+          plan_.cell_of(step).cell.sweep != profile::Sweep::burst ||
           !unheld_cells_.insert(key(step)).second) {
         continue;
       }

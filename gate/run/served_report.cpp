@@ -34,7 +34,8 @@ std::int64_t output_tokens(std::span<const ServedRequest> requests) {
 }
 
 // Adds the shares of accepted draft tokens and of cached prompt tokens.
-void add_shares(std::span<const ServedRequest> requests, bool may_be_cached, EngineReport& report) {
+void add_shares(std::span<const ServedRequest> requests, bool allows_cached_prompts,
+                EngineReport& report) {
   using Report = profile::ServedReport;
   const auto add_share = [&](const char* metric, auto part, auto total) {
     std::int64_t parts = 0, totals = 0;
@@ -49,7 +50,7 @@ void add_shares(std::span<const ServedRequest> requests, bool may_be_cached, Eng
     }
   };
   add_share("draft_acceptance", &Report::accepted_tokens, &Report::drafted_tokens);
-  if (may_be_cached)
+  if (allows_cached_prompts)
     add_share("cached_prompt_share", &Report::cached_tokens, &Report::prompt_tokens);
 }
 
@@ -66,7 +67,7 @@ EngineReport served_report(const PreparedCell& cell, std::span<const ServedReque
   report.requests = summary.succeeded;
   report.generated_tokens = common_value<std::int64_t>(requests, &ServedRequest::output_tokens);
   // If requests ask for different lengths and each got its own, use the average.
-  if (cell.cell.sweep == profile::Sweep::held && !requests.empty() &&
+  if (cell.cell.sweep == profile::Sweep::burst && !requests.empty() &&
       std::ranges::all_of(requests, [](const ServedRequest& request) {
         return request.output_tokens() == request.asked_tokens;
       })) {
@@ -79,10 +80,10 @@ EngineReport served_report(const PreparedCell& cell, std::span<const ServedReque
   if (!to_full_length && is_short) report.generated_tokens.reset();
   report.prompt_tokens = common_value<std::int64_t>(
       requests, [](const ServedRequest& request) { return request.reported.prompt_tokens; });
-  if (!profile::shares_batches(cell.cell.sweep)) {
+  if (!profile::requests_share_batches(cell.cell.sweep)) {
     report.output_digest = common_value<std::string>(requests, &ServedRequest::output_digest);
   }
-  add_shares(requests, cell.cell.may_be_cached, report);
+  add_shares(requests, cell.cell.allows_cached_prompts, report);
   report.engine_build = common_value<std::string>(
       requests, [](const ServedRequest& request) { return request.reported.build; });
   report.warnings = summary.warnings;
@@ -102,8 +103,8 @@ void add_drift(const char* metric, const std::vector<stats::Point>& points, doub
   const auto drift = stats::measure_drift(points, k_level);
   if (!drift) return;
   const auto share = [&](double change) { return is_log ? std::expm1(change) : change; };
-  constexpr double k_least = 1e-6;  // rounding error
-  const bool got_worse = drift->stands_out() && worse * drift->change > k_least;
+  constexpr double k_min_change = 1e-6;  // rounding error
+  const bool got_worse = drift->stands_out() && worse * drift->change > k_min_change;
   report.times.push_back(
       {*unit::find_metric(metric), {got_worse ? std::fabs(share(drift->change)) : 0}});
   if (!got_worse) return;
@@ -119,10 +120,10 @@ void add_drift(const char* metric, const std::vector<stats::Point>& points, doub
 // Adds drifts of latencies, memory and shares over the time of a load.
 void add_drifts(std::span<const ServedRequest> requests, std::span<const stats::Point> memory,
                 EngineReport& report) {
-  if (requests.size() < stats::k_least_drift_points) {
+  if (requests.size() < stats::k_min_drift_points) {
     report.warnings.push_back(
         fmt::format("{} requests are too few to tell a drift: at least {} are needed",
-                    requests.size(), stats::k_least_drift_points));
+                    requests.size(), stats::k_min_drift_points));
     return;
   }
   std::vector<stats::Point> first_token, per_token, end_to_end, accepted_shares, cached_shares;
@@ -135,7 +136,7 @@ void add_drifts(std::span<const ServedRequest> requests, std::span<const stats::
   };
   for (const ServedRequest& request : requests) {
     if (request.tokens.empty()) continue;
-    const double at = request.intended;
+    const double at = request.scheduled;
     const profile::Latencies latencies = profile::measure_latencies(request);
     const auto add_log = [&](std::vector<stats::Point>& to, double seconds) {
       if (seconds > 0) to.push_back({at, std::log(seconds)});
@@ -170,11 +171,11 @@ void add_latencies(std::span<const ServedRequest> requests, EngineReport& report
   for (const ServedRequest& request : requests) {
     if (request.failure || request.tokens.empty()) continue;
     const profile::Latencies latencies = profile::measure_latencies(request);
-    for (const double seconds : {request.intended, latencies.first_token, latencies.end_to_end}) {
+    for (const double seconds : {request.scheduled, latencies.first_token, latencies.end_to_end}) {
       values.push_back(std::llround(seconds * 1e6));
     }
   }
-  report.latencies = profile::thin_latencies(values, profile::k_most_latencies);
+  report.latencies = profile::thin_latencies(values, profile::k_max_latencies);
 }
 
 // Summarises failed requests by kind, with the first failure's details. Nothing if none failed.
@@ -204,12 +205,12 @@ std::int64_t different_outputs(std::span<const ServedRequest> requests) {
   const profile::ServedSummary summary = profile::summarise(requests);
   std::int64_t different = 0;
   for (const auto& [prompt, outputs] : summary.outputs) {
-    std::int64_t total = 0, most = 0;
+    std::int64_t total = 0, most_frequent = 0;
     for (const auto& [digest, count] : outputs.digests) {
       total += count;
-      most = std::max(most, count);
+      most_frequent = std::max(most_frequent, count);
     }
-    different += total - most;
+    different += total - most_frequent;
   }
   return different;
 }
@@ -222,7 +223,7 @@ bool token_counts_agree(const std::vector<profile::ServerFigure>& figures,
 
 // Adds the server's own figures, with a warning if it counted other tokens than its answers show.
 void add_server_figures(std::vector<profile::ServerFigure> figures,
-                        std::span<const ServedRequest> requests, bool may_be_cached,
+                        std::span<const ServedRequest> requests, bool allows_cached_prompts,
                         EngineReport& report) {
   if (!token_counts_agree(figures, requests)) {
     report.warnings.push_back(fmt::format(
@@ -231,7 +232,7 @@ void add_server_figures(std::vector<profile::ServerFigure> figures,
         *adapters::generated_tokens_between(figures), output_tokens(requests)));
   }
   auto own_metrics = adapters::own_metrics(figures, static_cast<std::int64_t>(requests.size()));
-  if (!may_be_cached) own_metrics.shares.erase("cached_prompt_share");
+  if (!allows_cached_prompts) own_metrics.shares.erase("cached_prompt_share");
   report.shares.merge(own_metrics.shares);  // keeps shares that the answers gave
   for (auto& series : own_metrics.readings) report.times.push_back(std::move(series));
   report.server = std::move(figures);

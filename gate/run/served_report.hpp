@@ -37,8 +37,8 @@ void add_latencies(std::span<const profile::ServedRequest> requests, profile::En
 // Adds the server's own metrics to the report, with a warning if they count other numbers of tokens
 // than weir.
 void add_server_figures(std::vector<profile::ServerFigure> figures,
-                        std::span<const profile::ServedRequest> requests, bool may_be_cached,
-                        profile::EngineReport& report);
+                        std::span<const profile::ServedRequest> requests,
+                        bool allows_cached_prompts, profile::EngineReport& report);
 // Do they agree on the tokens, as far as the server counts any?
 [[nodiscard]] bool token_counts_agree(const std::vector<profile::ServerFigure>& figures,
                                       std::span<const profile::ServedRequest> requests);

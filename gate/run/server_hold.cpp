@@ -17,12 +17,13 @@ ServerHold::ServerHold(const sys::Files& files, const std::string& folder, const
 
 // Starts to hold, once the server has come to rest. Returns false, with a reason, if it does not.
 bool ServerHold::hold() {
-  constexpr double k_longest = 60;  // seconds that a thread waits before it goes on by itself
+  constexpr double k_max_wait_seconds =
+      60;  // seconds that a thread waits before it goes on by itself
   constexpr double k_step = 0.002;
-  constexpr int k_most_checks = 5000;
+  constexpr int k_max_checks = 5000;
   // Wait until the server has finished the work of its warm-up.
   for (int check = 0; !threads_.rest(); ++check) {
-    if (check == k_most_checks || !sys::RealPause().wait(k_step, stop_)) {
+    if (check == k_max_checks || !sys::RealPause().wait(k_step, stop_)) {
       reason_ = threads_.awake() + " never sleeps";
       return false;
     }
@@ -34,7 +35,7 @@ bool ServerHold::hold() {
     return false;
   }
   connections_before_ = traffic->connections;
-  pages_.begin(k_longest);
+  pages_.begin(k_max_wait_seconds);
   return true;
 }
 

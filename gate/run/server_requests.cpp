@@ -17,7 +17,7 @@ Result<void> ServerRequests::read_prompt(const sys::Files& files) {
     if (!cell.workload) return {};
     WEIR_SET(workload_, adapters::read_workload(prompt_, cell.tokens,
                                                 static_cast<std::size_t>(cell.requests), cell.turns)
-                            .map_error(in_context(cell_.prompt_file)));
+                            .map_error(with_prefix(cell_.prompt_file)));
   } else {
     prompt_ = made_up_prompt(step_.parameters.prompt_tokens);
   }
@@ -79,7 +79,7 @@ Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
   plan.own_fields = settings.own_fields;
   if (!settings.extra_body.empty()) WEIR_SET(plan.more, parse_json(settings.extra_body));
   plan.requests = requests;
-  plan.cached_prompts = cell.may_be_cached;
+  plan.cached_prompts = cell.allows_cached_prompts;
   // Only the warm-up asks for probabilities, because they cost the server time.
   if (const auto* api = adapters::serving::find_api(plan.api);
       warm_up && settings.max_divergence && api != nullptr && api->ask_likely != nullptr) {

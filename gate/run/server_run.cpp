@@ -23,7 +23,7 @@ using profile::RunRecord;
 
 namespace {
 
-constexpr std::int64_t k_most_requests = 1'000'000;
+constexpr std::int64_t k_max_requests = 1'000'000;
 
 // One cell's load on an inference server, in parts: begin(), warm_up(), serve() once a block,
 // report(), end(). Each part returns false if the step failed; then only end() may be called. The
@@ -82,12 +82,12 @@ class ServerStep {
   // measurement is invalid: too many different outputs, or counts that cannot be had.
   bool report() {
     const TurnTimer turn(*this);
-    const auto most = settings_.most_different_outputs;
+    const auto max_different = settings_.max_different_outputs;
     const std::int64_t different = different_outputs(requests_);
-    if (most && different > *most) {
+    if (max_different && different > *max_different) {
       return give_up(fmt::format(
           "{} of {} requests were answered otherwise than most of them (max_different_outputs: {})",
-          different, requests_.size(), *most));
+          different, requests_.size(), *max_different));
     }
     record_.report = served_report(cell_, requests_);
     record_.report->likely = std::move(likely_tokens_);
@@ -106,7 +106,7 @@ class ServerStep {
       record_.report->times.push_back({*unit::find_metric("load_seconds"), {start_.up_after()}});
     }
     // Counts would be divided by the number of tokens.
-    if (has_probes_ && profile::shares_batches(cell_.cell.sweep) &&
+    if (has_probes_ && profile::requests_share_batches(cell_.cell.sweep) &&
         !record_.report->generated_tokens) {
       return give_up(
           "requests generated different numbers of tokens: there are no counts per token");
@@ -164,7 +164,7 @@ class ServerStep {
   };
 
   [[nodiscard]] bool holds_requests() const {
-    return has_probes_ && cell_.cell.sweep == profile::Sweep::held;
+    return has_probes_ && cell_.cell.sweep == profile::Sweep::burst;
   }
 
   // True for a timed run with a fixed duration, outside a pair.
@@ -212,7 +212,7 @@ class ServerStep {
     plan.url = start_.url();
     plan.token = start_.token();
     if (block && is_soak()) {
-      if (!std::holds_alternative<load::RecordedLoop>(plan.loop)) plan.requests = k_most_requests;
+      if (!std::holds_alternative<load::RecordedLoop>(plan.loop)) plan.requests = k_max_requests;
       plan.send_seconds = cell_.cell.duration_seconds;
       plan.each_second = [this] { note_memory(); };
     }
@@ -317,7 +317,7 @@ class ServerStep {
         record_.warnings.push_back(
             fmt::format("the server has {} metrics more than are kept of it", after->left_out));
       }
-      return add_server_figures(std::move(figures), requests_, cell_.cell.may_be_cached,
+      return add_server_figures(std::move(figures), requests_, cell_.cell.allows_cached_prompts,
                                 *record_.report);
     }
   }

@@ -87,13 +87,13 @@ class ServerProcess {
 
   // Splits output into lines and passes them to on_line_ until one matches.
   void hear(std::string_view piece) {
-    constexpr std::size_t k_longest = std::size_t{64} << 10;
+    constexpr std::size_t k_max_line_bytes = std::size_t{64} << 10;
     for (const char c : piece) {
       if (has_said_) return;
       if (c == '\n') {
         if (on_line_(line_)) has_said_ = true;
         line_.clear();
-      } else if (line_.size() < k_longest && c != '\r') {
+      } else if (line_.size() < k_max_line_bytes && c != '\r') {
         line_ += c;
       }
     }
@@ -222,8 +222,8 @@ std::string ServerStart::fill_url(const std::string& path_or_url, const std::str
 }
 
 double longest_step_seconds(const config::Cell& cell) {
-  constexpr double k_most_rates = 24;  // the two ends, bisection between them, ten near its end
-  return cell.engine->timeout_seconds * (cell.capacity ? k_most_rates : 1) +
+  constexpr double k_max_rates = 24;  // the two ends, bisection between them, ten near its end
+  return cell.engine->timeout_seconds * (cell.capacity ? k_max_rates : 1) +
          cell.duration_seconds.value_or(0);
 }
 

@@ -11,7 +11,7 @@ namespace {
 bool may_share(const PreparedCell& cell, const Step& step) {
   const config::ServerSettings* server = server_to_start(cell);
   // Which slot a server takes first depends on its earlier requests.
-  if (step.pass == profile::Pass::counted && cell.cell.sweep == profile::Sweep::held) return false;
+  if (step.pass == profile::Pass::counted && cell.cell.sweep == profile::Sweep::burst) return false;
   return server != nullptr && server->share_start && server->warm_up > 0 && !step.pair &&
          !step.bare();
 }

@@ -89,16 +89,17 @@ Result<Proxies> Proxies::parse(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     const std::size_t slash = text.find('/');
     const auto address = parse_address(text.substr(0, slash));
-    const int most = address && is_ipv4(*address) && text.find(':') == std::string::npos ? 32 : 128;
-    long long bits = most;
+    const int max_bits =
+        address && is_ipv4(*address) && text.find(':') == std::string::npos ? 32 : 128;
+    long long bits = max_bits;
     if (slash != std::string::npos) bits = text::to_int(text.substr(slash + 1)).value_or(-1);
-    if (!address || bits < 0 || bits > most) {
+    if (!address || bits < 0 || bits > max_bits) {
       return fail(Code::config,
                   "trusted proxy \"{}\": no address (\"10.0.0.1\", \"::1\") and no network\n"
                   "(\"10.0.0.0/8\", \"fd00::/8\")",
                   text::printable(text));
     }
-    proxies.networks_.push_back({*address, static_cast<int>(bits) + 128 - most});
+    proxies.networks_.push_back({*address, static_cast<int>(bits) + 128 - max_bits});
   }
   return proxies;
 }

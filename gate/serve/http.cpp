@@ -14,7 +14,7 @@ namespace weir::serve {
 namespace {
 
 // A server behind a proxy may decode a path once more. Deeper nesting has no honest use.
-constexpr int k_most_decodings = 4;
+constexpr int k_max_decodings = 4;
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -74,7 +74,7 @@ Result<std::string> parse_path(std::string_view text) {
     return fail(Code::data, "the path is ambiguous");  // in a URL it could name another server
   }
   std::string decoded_path = path;
-  for (int i = 0; i < k_most_decodings; ++i) {
+  for (int i = 0; i < k_max_decodings; ++i) {
     if (has_dot_segment(decoded_path)) return fail(Code::data, "the path has a segment of dots");
     std::string next = percent_decode(decoded_path, Plus::stays);
     if (next == decoded_path) return path;
@@ -104,8 +104,8 @@ Result<void> add_query(std::string_view text, Target& target) {
     const std::size_t end = std::min(text.find('&'), text.size());
     if (end > 0) {
       ++count;
-      if (count > k_most_parameters) {
-        return fail(Code::data, "the query has more than {} parameters", k_most_parameters);
+      if (count > k_max_parameters) {
+        return fail(Code::data, "the query has more than {} parameters", k_max_parameters);
       }
       WEIR_CHECK(add_parameter(text.substr(0, end), target));
     }

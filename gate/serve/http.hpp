@@ -22,7 +22,7 @@ namespace weir::serve {
 // The parts of a request's target, "/api/v1/series?project=a&cell=b%2Fc". Pure.
 
 inline constexpr std::size_t k_longest_target = 8192;  // bytes
-inline constexpr std::size_t k_most_parameters = 64;
+inline constexpr std::size_t k_max_parameters = 64;
 
 struct Target {
   // Decoded once, beginning with '/': UTF-8 without control characters, and no segment is "." or
@@ -79,7 +79,7 @@ struct Response {
 
 // May its body be read, and how much of it?
 struct Admission {
-  std::uint64_t most_body = 0;        // octets; 0: none is expected
+  std::uint64_t max_body_bytes = 0;   // octets; 0: none is expected
   std::optional<Response> refused{};  // then at once this, and nothing more is read
 };
 

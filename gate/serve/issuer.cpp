@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t k_longest_token = 8 << 10, k_longest_kid = 200;
 constexpr JsonLimits k_set_limits{.bytes = 256 << 10, .depth = 8, .values = 4096};
 constexpr JsonLimits k_token_limits{.bytes = k_longest_token, .depth = 8, .values = 512};
-constexpr int k_least_bits = 2048, k_most_bits = 4096;
+constexpr int k_min_bits = 2048, k_max_bits = 4096;
 constexpr double k_leeway = 60;  // seconds, for clocks that differ
 // In these events the code that runs is that of `ref`. In others (pull_request_target,
 // issue_comment, workflow_run) a stranger's code may run although ref is the default branch.
@@ -87,12 +87,12 @@ Result<IssuerKeys> parse_issuer_keys(std::string_view text) {
     const auto modulus = decode_base64url(key.optional_string("n").value_or(""));
     const auto exponent = decode_base64url(key.optional_string("e").value_or(""));
     if (key.problem() || kty != "RSA" || alg != "RS256" || use != "sig" || !modulus || !exponent ||
-        kid.empty() || kid.size() > k_longest_kid || modulus->size() > k_most_bits / 8 + 1 ||
+        kid.empty() || kid.size() > k_longest_kid || modulus->size() > k_max_bits / 8 + 1 ||
         exponent->empty() || exponent->size() > 4) {
       continue;  // a key of another kind
     }
     auto public_key = make_rsa_key(*modulus, *exponent);
-    if (!public_key || EVP_PKEY_bits(public_key.get()) < k_least_bits) continue;
+    if (!public_key || EVP_PKEY_bits(public_key.get()) < k_min_bits) continue;
     keys.emplace(kid, std::move(public_key));
   }
   if (keys.empty()) return fail(Code::data, "no key for RS256 in the set");

@@ -45,7 +45,7 @@ const BadgeStyle& style_of(BadgeState state) {
 
 constexpr std::uint64_t k_largest_file = std::uint64_t{16} << 20;
 // Bytes of a snapshot's documents that stay in memory.
-constexpr std::size_t k_most_document_bytes = std::size_t{8} << 20;
+constexpr std::size_t k_max_document_bytes = std::size_t{8} << 20;
 constexpr const char* k_script = "text/javascript; charset=utf-8";
 // A revision does not show what was added to a known run, so pages are remade after this time.
 constexpr double k_longest_unchanged = 600;  // seconds
@@ -92,7 +92,7 @@ std::optional<BadgeState> state_of(const verdict::GateVerdict& verdict,
     }
   }
   // The verdict may lack the cell because it could not be judged; older verdicts are out of date.
-  if (!state && verdict.unjudged) return BadgeState::unmeasured;
+  if (!state && verdict.nothing_judged_reason) return BadgeState::unmeasured;
   return state;
 }
 
@@ -158,14 +158,14 @@ Result<void> Pages::renew(history::ServiceStore& store, double now) {
   LeftOut left_out;
   {
     WEIR_TRY(history::NewestHistory newest,
-             store.history().newest(options_.most_bytes, options_.most_verdict_bytes));
+             store.history().newest(options_.max_bytes, options_.max_verdict_bytes));
     left_out = {newest.runs_left_out, newest.verdicts_left_out};
     model.history = std::move(newest.history);
     model.verdicts = std::move(newest.verdicts);
   }
   history::put_in_order(model.history, order());
   history::Filter acknowledgement_filter;
-  acknowledgement_filter.most_bytes = options_.most_bytes;
+  acknowledgement_filter.max_bytes = options_.max_bytes;
   WEIR_TRY(const auto acknowledged, store.history().acknowledgements(acknowledgement_filter));
   WEIR_TRY(const auto changes, history::changes_of(model.history, acknowledged, {}));
   model.changes = site::site_changes(model.history, changes);
@@ -200,7 +200,7 @@ std::optional<Response> Pages::find(const std::string& path, Making making) cons
   if (!document_text) return std::nullopt;
   auto text = std::make_shared<const std::string>(*std::move(document_text));
   const std::lock_guard lock(documents->mutex);
-  if (documents->bytes + text->size() <= k_most_document_bytes) {
+  if (documents->bytes + text->size() <= k_max_document_bytes) {
     const auto [place, is_new] = documents->by_path.emplace(path, text);
     if (is_new) documents->bytes += text->size();
     text = place->second;

@@ -45,7 +45,7 @@ struct PageOptions {
   std::string folder;  // made by ci/web; "": no pages
   std::string title, repo_url;
   // Bytes of runs with their points, and of verdicts, that a snapshot shows: the newest.
-  std::size_t most_bytes = std::size_t{12} << 20, most_verdict_bytes = std::size_t{3} << 20;
+  std::size_t max_bytes = std::size_t{12} << 20, max_verdict_bytes = std::size_t{3} << 20;
   std::function<history::CommitOrder()> order{};  // empty: series go by time
   std::function<std::map<std::string, std::string>(const history::History&)> subjects{};
 };

@@ -16,7 +16,7 @@ namespace {
 
 struct ParameterRules {
   std::vector<std::string> parameters;
-  std::size_t limit = 0, most = 0;
+  std::size_t limit = 0, max_limit = 0;
 };
 
 ParameterRules parameter_rules(Route route) {
@@ -47,10 +47,10 @@ Result<Json> parse_cursor(const std::string& cursor, std::string_view kinds) {
   return fail(Code::usage, "cursor: none of ours");
 }
 
-constexpr std::size_t k_most_full = 20;  // verdicts with their documents
+constexpr std::size_t k_max_full_verdicts = 20;  // verdicts with their documents
 // Bytes of a page, about; one entry may be larger. And bytes that a query may read for it.
-constexpr std::size_t k_most_page_bytes = std::size_t{2} << 20;
-constexpr std::size_t k_most_read_bytes = std::size_t{16} << 20;
+constexpr std::size_t k_max_page_bytes = std::size_t{2} << 20;
+constexpr std::size_t k_max_read_bytes = std::size_t{16} << 20;
 
 // Returns the value of a parameter, or nothing if it is absent. Fails if it is given twice.
 Result<std::optional<std::string>> single_value(const Target& target, const std::string& name) {
@@ -103,7 +103,7 @@ Result<Response> answer_changes(history::ServiceStore& store, const Query& query
                                 const history::CommitOrder& order) {
   history::Filter filter = query.filter;
   filter.samples = false;
-  filter.most_bytes = k_most_read_bytes;
+  filter.max_bytes = k_max_read_bytes;
   WEIR_TRY(history::ChangedHistory result,
            history::read_changes(store.history(), filter, order, {}));
   if (!query.all) {
@@ -120,7 +120,7 @@ Result<Response> answer_changes(history::ServiceStore& store, const Query& query
   std::string text = "[";
   std::size_t end = from;
   while (end < result.changes.size() && end - from < query.limit &&
-         text.size() < k_most_page_bytes) {
+         text.size() < k_max_page_bytes) {
     if (end > from) text += ',';
     text += dump_json(history::change_json(result.history, result.changes[end]));
     ++end;
@@ -171,7 +171,7 @@ Result<Response> answer_verdicts(history::ServiceStore& store, const Query& quer
                                   .since = query.filter.since,
                                   .until = query.filter.until,
                                   .behind = {},
-                                  .most = query.limit + 1};
+                                  .max_verdicts = query.limit + 1};
   if (!query.cursor.empty()) {
     WEIR_TRY(const Json place, parse_cursor(query.cursor, "nnss"));
     selection.behind = history::VerdictPlace{place[0], place[1], place[2], place[3]};
@@ -179,7 +179,7 @@ Result<Response> answer_verdicts(history::ServiceStore& store, const Query& quer
   WEIR_TRY(const auto verdicts, store.newest_verdicts(selection));
   std::string text = "{\"schema\":\"weir.verdicts/1\",\"verdicts\":[";
   std::size_t count = 0;
-  while (count < std::min(verdicts.size(), query.limit) && text.size() < k_most_page_bytes) {
+  while (count < std::min(verdicts.size(), query.limit) && text.size() < k_max_page_bytes) {
     if (count > 0) text += ',';
     WEIR_CHECK(append_verdict(store, verdicts[count], query.full, text));
     ++count;
@@ -221,10 +221,10 @@ Result<Response> answer_projects(history::ServiceStore& store,
   return json_answer(200, {{"schema", "weir.projects/1"}, {"projects", std::move(list)}});
 }
 
-constexpr std::size_t k_most_samples_a_page = 500'000;
+constexpr std::size_t k_max_samples_per_page = 500'000;
 constexpr std::size_t k_point_bytes = 128, k_sample_bytes = 4;  // of a page, at least
 constexpr std::size_t k_cells_at_once = 32;
-constexpr std::size_t k_most_rounds = 32;
+constexpr std::size_t k_max_rounds = 32;
 
 // The sort key of series. Cells come first, so that a page touches few of them. Series whose metric
 // is declared differently can have the same key; they share a place in the page.
@@ -261,14 +261,14 @@ Result<Page> plan_page(history::Store& store, const Query& query) {
   }
   page.next_cell = page.from.key.cell;
   std::size_t points = 0;
-  for (std::size_t round = 0; page.next_cell && round < k_most_rounds; ++round) {
+  for (std::size_t round = 0; page.next_cell && round < k_max_rounds; ++round) {
     if (points > query.limit) break;
     WEIR_TRY(const history::CellPage cells,
              store.cells(query.filter, *page.next_cell, k_cells_at_once));
-    page.next_cell = cells.next;
+    page.next_cell = cells.next_name;
     if (cells.names.empty()) continue;
     history::Filter filter = query.filter;
-    filter.most_bytes = k_most_read_bytes;
+    filter.max_bytes = k_max_read_bytes;
     filter.exact_cells = cells.names;
     std::map<SeriesKey, std::size_t> point_counts;
     WEIR_CHECK(
@@ -308,8 +308,8 @@ class PageWriter {
   // Returns false if the page is full.
   bool add(Json& series, const history::SeriesPoint& point) {
     const std::size_t samples = point.samples.size();
-    if (points_ == query_.limit || bytes_ >= k_most_page_bytes) return false;
-    if (points_ > 0 && samples_ + samples > k_most_samples_a_page) return false;
+    if (points_ == query_.limit || bytes_ >= k_max_page_bytes) return false;
+    if (points_ > 0 && samples_ + samples > k_max_samples_per_page) return false;
     ++points_;
     samples_ += samples;
     const history::RunFacts& run = history_.run_of(point);
@@ -348,7 +348,7 @@ class PageWriter {
 history::Filter page_filter(const Query& query, const Page& page) {
   history::Filter filter = query.filter;
   filter.samples = query.samples;
-  filter.most_bytes = k_most_read_bytes;
+  filter.max_bytes = k_max_read_bytes;
   std::vector<std::string>& cells = filter.exact_cells;
   for (const auto& [key, points] : page.wanted) {
     if (cells.empty() || cells.back() != key.cell) cells.push_back(key.cell);
@@ -420,13 +420,13 @@ Result<Query> parse_query(Route route, const Target& target) {
   WEIR_TRY(query.full, parse_flag(target, "full"));
   WEIR_TRY(const auto cursor, single_value(target, "cursor"));
   query.cursor = cursor.value_or("");
-  const std::size_t most = query.full ? k_most_full : rules.most;
-  query.limit = std::min(rules.limit, most);
+  const std::size_t max_limit = query.full ? k_max_full_verdicts : rules.max_limit;
+  query.limit = std::min(rules.limit, max_limit);
   WEIR_TRY(const auto limit, single_value(target, "limit"));
   if (limit) {
     const auto number = text::to_int(*limit);
-    if (!number || *number < 1 || static_cast<std::size_t>(*number) > most) {
-      return fail(Code::usage, "limit: a number from 1 to {}", most);
+    if (!number || *number < 1 || static_cast<std::size_t>(*number) > max_limit) {
+      return fail(Code::usage, "limit: a number from 1 to {}", max_limit);
     }
     query.limit = static_cast<std::size_t>(*number);
   }

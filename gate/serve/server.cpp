@@ -33,7 +33,7 @@ const sys::RealClock k_machine_clock;
 constexpr std::size_t k_other_descriptors = 192;
 
 // Connections beyond the limit that get an answer; further ones are closed at once.
-constexpr std::size_t k_most_refusals = 64;
+constexpr std::size_t k_max_refusals = 64;
 
 // Raises the process's limit of open files for `wanted` connections. Returns how many are possible.
 std::size_t raise_connection_limit(std::size_t wanted) {
@@ -110,13 +110,13 @@ Core::Place Core::add(const std::shared_ptr<Session>& session, const std::string
   const bool peer_full = !trusted && open_count >= limits.connections_a_peer;
   bool full = peer_full || sessions_.size() >= limits.connections;
   if (full) {
-    const auto most = std::ranges::max_element(
+    const auto busiest = std::ranges::max_element(
         holders_, {}, [](const auto& connections) { return connections.second; });
     std::shared_ptr<Session> idler;
     if (peer_full) {
       idler = find_idler(holder);
-    } else if (most != holders_.end() && most->second >= open_count) {
-      idler = find_idler(most->first);
+    } else if (busiest != holders_.end() && busiest->second >= open_count) {
+      idler = find_idler(busiest->first);
     }
     if (idler) {
       forget(idler, idler->holder());
@@ -125,9 +125,9 @@ Core::Place Core::add(const std::shared_ptr<Session>& session, const std::string
     }
   }
   if (full) ++traffic.refused;
-  const std::size_t most = limits.connections + k_most_refusals;
-  if (full &&
-      (sessions_.size() >= most || open_count >= limits.connections_a_peer + k_most_refusals))
+  const std::size_t max_sessions = limits.connections + k_max_refusals;
+  if (full && (sessions_.size() >= max_sessions ||
+               open_count >= limits.connections_a_peer + k_max_refusals))
     return Place::beyond;
   sessions_.insert(session);
   ++traffic.open;

@@ -32,9 +32,9 @@ struct Limits {
   std::uint64_t header_bytes = 16 << 10;  // request line and all headers; more is 431
   double header_seconds = 10;    // from the first octet (or the last answer) to the end of headers
   double idle_seconds = 60;      // between requests
-  double body_seconds = 60;      // for a whole body; and it has to come at `least_rate`
-  double least_rate = 1024;      // bytes a second, after the first few seconds
-  double answer_seconds = 60;    // for an answer to be taken; also at `least_rate`
+  double body_seconds = 60;      // for a whole body; and it has to come at `min_rate`
+  double min_rate = 1024;        // bytes a second, after the first few seconds
+  double answer_seconds = 60;    // for an answer to be taken; also at `min_rate`
   double shutdown_seconds = 20;  // for what is under way when it has to stop
   // Bodies of all requests under way, and what of answers that are not yet taken is more than
   // 16 KiB each; one peer has at most half. Else 503.

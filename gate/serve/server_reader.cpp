@@ -58,13 +58,13 @@ Refusal malformed(std::string message) { return {400, "malformed", std::move(mes
 // Checks the head byte by byte before it is parsed, so that all readers agree on where lines end.
 class HeadScan {
  public:
-  explicit HeadScan(std::size_t most) : most_bytes_(most) {}
+  explicit HeadScan(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   // Returns true once `bytes` contain the complete head, which is size() bytes long. Sets `refusal`
   // if it is malformed or too long.
   bool find_end(std::string_view bytes, std::optional<Refusal>& refusal) {
     for (; position_ < bytes.size() && !refusal; ++position_) {
-      if (position_ >= most_bytes_) {
+      if (position_ >= max_bytes_) {
         refusal = too_long();
       } else if (bytes[position_] == '\0') {
         refusal = malformed("a zero octet in the head");
@@ -80,7 +80,7 @@ class HeadScan {
         }
         line_start_ = position_ + 1;
         ++lines_;
-        if (lines_ > k_most_headers + 1) refusal = too_long();
+        if (lines_ > k_max_headers + 1) refusal = too_long();
       }
       after_cr_ = bytes[position_] == '\r';
     }
@@ -94,7 +94,7 @@ class HeadScan {
     return {431, "headers_too_large", "the headers are too many or too long"};
   }
 
-  std::size_t most_bytes_;
+  std::size_t max_bytes_;
   std::size_t position_ = 0, line_start_ = 0, lines_ = 0;
   bool after_cr_ = false;
 };
@@ -127,7 +127,7 @@ Refusal make_refusal(error_code error, std::string_view first_line) {
 
 class Parser final : public RequestReader, private http::basic_parser<true> {
  public:
-  explicit Parser(std::size_t header_bytes) : scan_(header_bytes), most_line_bytes_(header_bytes) {
+  explicit Parser(std::size_t header_bytes) : scan_(header_bytes), max_line_bytes_(header_bytes) {
     eager(false);  // one part at a time, so that the result does not depend on how bytes arrive
     // No real limit until the head is admitted. "No limit" itself fails: to Beast 1.74 any length
     // is larger.
@@ -155,12 +155,12 @@ class Parser final : public RequestReader, private http::basic_parser<true> {
     return scan_.size();
   }
 
-  void admit(std::uint64_t most_body) override {
+  void set_body_limit(std::uint64_t max_body_bytes) override {
     if (read_state_ != State::waiting) return;
-    if (head_.length && *head_.length > most_body) {
+    if (head_.length && *head_.length > max_body_bytes) {
       return refuse(make_refusal(http::error::body_limit, ""));
     }
-    body_limit(most_body);
+    body_limit(max_body_bytes);
     read_state_ = is_done() ? State::done : State::body;
   }
 
@@ -185,10 +185,10 @@ class Parser final : public RequestReader, private http::basic_parser<true> {
   std::size_t read_body(std::string_view bytes) {
     // Beast 1.74 asserts that a last chunk which it has seen in part comes as at least five bytes
     // ("0\r\n\r\n"). No chunked body ends with fewer, so we wait for five.
-    const std::size_t least = chunked() ? 5 : 1;
+    const std::size_t min_bytes = chunked() ? 5 : 1;
     const std::size_t size = bytes.size();
     error_code error;
-    while (!error && !is_done() && bytes.size() >= least) {
+    while (!error && !is_done() && bytes.size() >= min_bytes) {
       bytes.remove_prefix(put({bytes.data(), bytes.size()}, error));
     }
     if (error == http::error::need_more && chunked() && has_open_quote(bytes)) {
@@ -198,7 +198,7 @@ class Parser final : public RequestReader, private http::basic_parser<true> {
       read_state_ = State::done;
     } else if (error && error != http::error::need_more) {
       refuse(make_refusal(error, ""));
-    } else if (bytes.size() > most_line_bytes_) {
+    } else if (bytes.size() > max_line_bytes_) {
       refuse(malformed("a line between chunks is too long"));
     }
     return size - bytes.size();
@@ -269,10 +269,11 @@ class Parser final : public RequestReader, private http::basic_parser<true> {
   std::size_t on_body_impl(BeastText bytes, error_code&) override {
     // Reserve room as bytes arrive, not as announced: a large number costs the client nothing.
     if (bytes.size() > body_.capacity() - body_.size()) {
-      const std::uint64_t most = head_.length.value_or(std::numeric_limits<std::uint64_t>::max());
+      const std::uint64_t announced_bytes =
+          head_.length.value_or(std::numeric_limits<std::uint64_t>::max());
       const std::uint64_t needed = std::max<std::uint64_t>(body_.size() + bytes.size(), 4096);
-      body_.reserve(static_cast<std::size_t>(
-          std::max(needed, std::min<std::uint64_t>(most, std::uint64_t{2} * body_.size()))));
+      body_.reserve(static_cast<std::size_t>(std::max(
+          needed, std::min<std::uint64_t>(announced_bytes, std::uint64_t{2} * body_.size()))));
     }
     body_.append(bytes.data(), bytes.size());
     return bytes.size();
@@ -291,7 +292,7 @@ class Parser final : public RequestReader, private http::basic_parser<true> {
   void on_finish_impl(error_code&) override {}
 
   HeadScan scan_;
-  const std::size_t most_line_bytes_;
+  const std::size_t max_line_bytes_;
   bool skipped_line_ = false, has_repeated_header_ = false;
   std::string target_;
 };

@@ -13,7 +13,7 @@
 
 namespace weir::serve {
 
-inline constexpr std::size_t k_most_headers = 100;
+inline constexpr std::size_t k_max_headers = 100;
 
 // Why a request is not taken; the connection is closed after this answer.
 struct Refusal {
@@ -29,7 +29,7 @@ class RequestReader {
 
   enum class State {
     head,     // feed() it
-    waiting,  // the head is whole: admit() or leave it
+    waiting,  // the head is whole: set_body_limit() or leave it
     body,     // feed() it
     done,
     refused,
@@ -40,7 +40,7 @@ class RequestReader {
   // What it did not take has to be in front of the next bytes. Never goes on to the next request.
   virtual std::size_t feed(std::string_view bytes) = 0;
   // The body may be that long: to be called once, in `waiting`.
-  virtual void admit(std::uint64_t most_body) = 0;
+  virtual void set_body_limit(std::uint64_t max_body_bytes) = 0;
 
   // From `waiting` on; `peer` and `secure` are not said by bytes. take_head() leaves it empty.
   [[nodiscard]] const Head& head() const { return head_; }

@@ -49,7 +49,7 @@ bool is_own_name(const std::string* host) {
 
 // Bytes of a body that may come with a token not yet verified. Few such requests are admitted, so
 // strangers can occupy little of the room for bodies.
-constexpr std::uint64_t k_most_unverified_body = std::uint64_t{64} << 10;
+constexpr std::uint64_t k_max_unverified_body_bytes = std::uint64_t{64} << 10;
 constexpr double k_keys_seconds = 3600;  // an issuer's keys change by the month
 
 const sys::RealClock k_machine_clock;
@@ -346,9 +346,9 @@ Admission Service::admit(const Head& head) {
     return refuse(
         later_answer(503, "the keys of the token's issuer are fetched: send it again", 2));
   }
-  const auto count_upload = [&](std::size_t most) {
+  const auto count_upload = [&](std::size_t max_bytes) {
     const auto wait = access_.count_upload(caller, clock_.steady());
-    if (!wait) return Admission{most, {}};
+    if (!wait) return Admission{max_bytes, {}};
     ++meters_.rates_exceeded;
     return refuse(later_answer(429, "too many uploads and removals with this token", *wait));
   };
@@ -358,18 +358,18 @@ Admission Service::admit(const Head& head) {
   if (type == nullptr || !upload_type(*type)) {
     return refuse(error_answer(415, "Content-Type: application/json or application/x-ndjson"));
   }
-  if (head.length && *head.length > k_most_upload) {
-    return refuse(error_answer(413, fmt::format("more than {} bytes", k_most_upload),
+  if (head.length && *head.length > k_max_upload_bytes) {
+    return refuse(error_answer(413, fmt::format("more than {} bytes", k_max_upload_bytes),
                                "send runs in several uploads"));
   }
   if (caller.standing == Standing::unverified) {
     token_refresh_->soon();
-    if (!head.length || *head.length > k_most_unverified_body) {
+    if (!head.length || *head.length > k_max_unverified_body_bytes) {
       return refuse(later_answer(503, "this token is looked for: send the upload again", 1));
     }
-    return {k_most_unverified_body, {}};
+    return {k_max_unverified_body_bytes, {}};
   }
-  return count_upload(k_most_upload);
+  return count_upload(k_max_upload_bytes);
 }
 
 // Answers a complete request: at once if nothing is to be looked up, else from a thread.

@@ -22,7 +22,7 @@ Result<BadgeState> newest_badge_state(history::ServiceStore& store, const std::s
   const bool for_part = !subject.cell.empty() || !subject.metric.empty();
   history::VerdictQuery query{
       .project = project, .branch = branch, .since = {}, .until = {}, .behind = {}};
-  query.most = 1;
+  query.max_verdicts = 1;
   for (std::size_t i = 0; i < (for_part ? k_verdicts_for_badge : 1); ++i) {
     WEIR_TRY(const auto verdicts, store.newest_verdicts(query));
     if (verdicts.empty()) break;

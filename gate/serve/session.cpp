@@ -97,7 +97,7 @@ void Session::on_read(std::size_t size, ErrorCode error) {
   if (phase_ == Phase::idle) begin(Phase::head, core_.limits.header_seconds);
   if (phase_ == Phase::body) {
     body_received_ += size;
-    expect_rate(body_received_, core_.limits.body_seconds);
+    require_min_rate(body_received_, core_.limits.body_seconds);
   }
   continue_request();
 }
@@ -125,7 +125,7 @@ void Session::continue_request() {
 
 // Asks the handler whether it admits the request, then reads the body.
 void Session::on_head() {
-  if (!stop_waiting()) return close();
+  if (!try_stop_waiting()) return close();
   ++core_.traffic.requests;
   Head head = reader_->head();
   core_.proxies.set_peer(other_end_, wire_->tls(), head);
@@ -135,9 +135,9 @@ void Session::on_head() {
   http_1_0_ = reader_->http_1_0();
   keeps_alive_ = reader_->keep_alive();
   // A proxy's connections are its own, so its clients are counted by their requests.
-  if (client_ != holder_) {
-    is_counted_ = core_.begin_request(client_);
-    if (!is_counted_) {
+  if (client_ != connection_client_) {
+    is_request_counted_ = core_.begin_request(client_);
+    if (!is_request_counted_) {
       ++core_.traffic.refused;
       return refuse_request({503, "busy", "too many requests at once: try again soon"});
     }
@@ -150,13 +150,13 @@ void Session::on_head() {
   }
   if (admission.refused)
     return answer(std::move(*admission.refused), /*close=*/reader_->body_announced());
-  reader_->admit(admission.most_body);
+  reader_->set_body_limit(admission.max_body_bytes);
   if (reader_->state() == RequestReader::State::body) {
     begin(Phase::body, core_.limits.body_seconds);
     body_received_ = buffer_.size();
-    expect_rate(body_received_, core_.limits.body_seconds);
+    require_min_rate(body_received_, core_.limits.body_seconds);
     if (reader_->expects_continue() && buffer_.empty()) {
-      is_interim_ = true;
+      is_sending_continue_ = true;
       set_output("HTTP/1.1 100 Continue\r\n\r\n", nullptr);
       return write();
     }
@@ -212,8 +212,8 @@ Session::Session(Core& core, std::unique_ptr<Wire> wire, const Address& other_en
     : core_(core),
       wire_(std::move(wire)),
       other_end_(other_end),
-      holder_(client_key(other_end)),
-      client_(holder_) {}
+      connection_client_(client_key(other_end)),
+      client_(connection_client_) {}
 
 void Session::start() {
   if (core_.draining) return close();
@@ -242,13 +242,13 @@ void Session::close() {
   (void)set_room(0);
   end_request();
   wire_->close();
-  core_.remove(shared_from_this(), holder_);
+  core_.remove(shared_from_this(), connection_client_);
 }
 
 // Begins to write an answer. Large answers reserve room, since a slow client holds them for long.
 void Session::answer(Response response, bool close) {
   if (phase_ == Phase::closed) return;
-  if (!stop_waiting()) return this->close();
+  if (!try_stop_waiting()) return this->close();
   (void)set_room(0);
   if (response.status < 200 || response.status > 599) {
     response = error_response(500, "internal", "the service made no answer of its own");
@@ -263,9 +263,9 @@ void Session::answer(Response response, bool close) {
   const bool with_body = response.body && has_body(response.status) && !is_head_request_;
   std::string head = head_text(response, {closes_after_, http_1_0_, sys::RealClock().now()});
   set_output(std::move(head), with_body ? std::move(response.body) : nullptr);
-  is_interim_ = false;
+  is_sending_continue_ = false;
   begin(Phase::writing, core_.limits.answer_seconds);
-  expect_rate(0, core_.limits.answer_seconds);
+  require_min_rate(0, core_.limits.answer_seconds);
   write();
 }
 
@@ -296,12 +296,12 @@ void Session::on_written(std::size_t size, ErrorCode error) {
   core_.traffic.bytes_out += size;
   sent_ += size;
   if (sent_ < text_.size() + (body_ ? body_->size() - body_bytes_in_text_ : 0)) {
-    if (!is_interim_) expect_rate(sent_, core_.limits.answer_seconds);
+    if (!is_sending_continue_) require_min_rate(sent_, core_.limits.answer_seconds);
     return write();
   }
   text_.clear();
   body_ = nullptr;
-  if (std::exchange(is_interim_, false)) return continue_request();
+  if (std::exchange(is_sending_continue_, false)) return continue_request();
   (void)set_room(0);
   if (closes_after_) return linger();
   next_request();
@@ -326,7 +326,7 @@ void Session::discard_input() {
                                   });
 }
 
-bool Session::stop_waiting() { return waits_since_.exchange(k_never) != k_claimed; }
+bool Session::try_stop_waiting() { return waits_since_.exchange(k_never) != k_claimed; }
 
 // Begins a phase that may last so many seconds.
 void Session::begin(Phase phase, double seconds) {
@@ -340,10 +340,10 @@ void Session::begin(Phase phase, double seconds) {
 }
 
 // Sets the deadline for the next bytes, given that `bytes` have moved since the phase began.
-void Session::expect_rate(std::uint64_t bytes, double seconds) {
+void Session::require_min_rate(std::uint64_t bytes, double seconds) {
   double until = seconds;
-  if (core_.limits.least_rate > 0) {
-    until = std::min(until, k_rate_grace + static_cast<double>(bytes) / core_.limits.least_rate);
+  if (core_.limits.min_rate > 0) {
+    until = std::min(until, k_rate_grace + static_cast<double>(bytes) / core_.limits.min_rate);
   }
   deadline_ = began_ + until;
 }
@@ -362,9 +362,9 @@ bool Session::set_room(std::uint64_t bytes) {
 }
 
 void Session::end_request() {
-  if (std::exchange(is_counted_, false)) core_.end_request(client_);
+  if (std::exchange(is_request_counted_, false)) core_.end_request(client_);
   peer_.clear();
-  client_ = holder_;
+  client_ = connection_client_;
 }
 
 // Ends what took too long: a late request gets an answer, a client that reads slowly none.
@@ -373,7 +373,7 @@ void Session::on_deadline() {
     case Phase::head:
     case Phase::body:
       ++core_.traffic.timed_out;
-      if (is_interim_) return close();
+      if (is_sending_continue_) return close();
       is_late_ = true;
       return wire_->cancel();  // on_read() answers
     case Phase::greeting:

@@ -155,7 +155,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns true if it still waits since `since`: then it takes no request any more. Close it.
   bool claim(double since) { return waits_since_.compare_exchange_strong(since, k_claimed); }
   [[nodiscard]] bool is_late(double now) const { return now >= deadline_; }
-  [[nodiscard]] const std::string& holder() const { return holder_; }
+  [[nodiscard]] const std::string& holder() const { return connection_client_; }
 
   void check_deadline();
   void respond(Response response);  // called with the handler's answer
@@ -181,9 +181,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void discard_input();
 
   // Returns false if somebody else was given its place.
-  [[nodiscard]] bool stop_waiting();
+  [[nodiscard]] bool try_stop_waiting();
   void begin(Phase phase, double seconds);
-  void expect_rate(std::uint64_t bytes, double seconds);
+  void require_min_rate(std::uint64_t bytes, double seconds);
   void on_deadline();
   // Holds room for so many bytes from now on; false, and as before, if there is none.
   bool set_room(std::uint64_t bytes);
@@ -192,10 +192,10 @@ class Session : public std::enable_shared_from_this<Session> {
   Core& core_;
   const std::unique_ptr<Wire> wire_;
   const Address other_end_;
-  const std::string holder_;
-  std::string peer_;         // client of the current request, once its head has come
-  std::string client_;       // whose room it holds: the client's key
-  bool is_counted_ = false;  // its request counts as one of a proxy's client
+  const std::string connection_client_;
+  std::string peer_;                 // client of the current request, once its head has come
+  std::string client_;               // whose room it holds: the client's key
+  bool is_request_counted_ = false;  // its request counts as one of a proxy's client
 
   Phase phase_ = Phase::greeting;
   bool is_late_ = false;  // the deadline has passed; the cancelled read has not completed yet
@@ -216,7 +216,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::size_t body_bytes_in_text_ = 0;  // bytes of the body that are in text_
   std::size_t sent_ = 0;                // bytes of text_ and body_ together
   bool is_head_request_ = false, http_1_0_ = false, keeps_alive_ = false, closes_after_ = false;
-  bool is_interim_ = false;  // the text is a 100 Continue; the request's body follows
+  bool is_sending_continue_ = false;  // the text is a 100 Continue; the request's body follows
 };
 
 }  // namespace weir::serve

@@ -26,14 +26,15 @@ std::size_t weight_of(const history::Acknowledgement& entry) {
 
 tl::unexpected<Error> too_heavy() {
   return fail(Code::data, "more than {} MiB in memory: send them in parts",
-              k_most_upload_weight >> 20);
+              k_max_upload_weight >> 20);
 }
 
 // Reads a weir.verdict/1 or weir.profiles/1 document.
 Result<ParsedUpload> parse_document(std::string_view body, const history::SenderFacts& facts,
                                     const history::TimeContext& time_context) {
-  WEIR_TRY(Json json,
-           parse_json(body, {.bytes = k_most_upload, .depth = 64, .values = k_most_upload_values}));
+  WEIR_TRY(
+      Json json,
+      parse_json(body, {.bytes = k_max_upload_bytes, .depth = 64, .values = k_max_upload_values}));
   JsonReader reader(json, "body");
   const std::string schema = reader.string("schema");
   if (auto problem = reader.problem()) return tl::unexpected(*problem);
@@ -58,7 +59,7 @@ Result<ParsedUpload> parse_document(std::string_view body, const history::Sender
   }
   for (const history::Run& run : parsed.batch.runs) parsed.weight += history::weight(run);
   for (const history::StoredVerdict& sent : parsed.batch.verdicts) parsed.weight += weight_of(sent);
-  if (parsed.weight > k_most_upload_weight) return too_heavy();
+  if (parsed.weight > k_max_upload_weight) return too_heavy();
   return parsed;
 }
 
@@ -74,7 +75,7 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::SenderFac
   std::set<std::string> projects;
   const auto check_entry = [&](const std::string& project, std::size_t weight) -> Result<void> {
     parsed.weight += weight;
-    if (parsed.weight > k_most_upload_weight) return too_heavy();
+    if (parsed.weight > k_max_upload_weight) return too_heavy();
     projects.insert(project);
     if (project_given && project != facts.project) {
       return fail(Code::usage, "its project is \"{}\", and the upload says \"{}\"",
@@ -82,8 +83,8 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::SenderFac
     }
     if (parsed.batch.runs.size() + parsed.batch.verdicts.size() +
             parsed.batch.acknowledgements.size() >
-        k_most_upload_runs) {
-      return fail(Code::data, "more than {} runs: send them in parts", k_most_upload_runs);
+        k_max_upload_runs) {
+      return fail(Code::data, "more than {} runs: send them in parts", k_max_upload_runs);
     }
     return {};
   };
@@ -101,16 +102,17 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::SenderFac
   };
   take.verdict = append_to(parsed.batch.verdicts);
   take.acknowledgement = append_to(parsed.batch.acknowledgements);
-  WEIR_CHECK(history::read_lines(body, take, k_most_upload_values));
+  WEIR_CHECK(history::read_lines(body, take, k_max_upload_values));
   if (projects.empty()) return fail(Code::data, "no run in it");
-  parsed.opinions = !parsed.batch.acknowledgements.empty();
+  parsed.has_acknowledgements = !parsed.batch.acknowledgements.empty();
   parsed.projects.assign(projects.begin(), projects.end());
   return parsed;
 }
 
 constexpr std::size_t k_longest_key = 255;
-constexpr std::size_t k_most_differences = 20;
-constexpr double k_most_clock_skew = 300;  // seconds that another machine's clock may be ahead
+constexpr std::size_t k_max_differences = 20;
+constexpr double k_max_clock_skew_seconds =
+    300;  // seconds that another machine's clock may be ahead
 constexpr std::string_view k_branches = "refs/heads/", k_pulls = "refs/pull/", k_merge = "/merge";
 
 // The facts of an upload that its URL and headers state.
@@ -218,8 +220,9 @@ Result<void> check_times(const history::Batch& batch, double now) {
   for (const auto& verdict : batch.verdicts)
     times.insert(times.end(), {verdict.time, verdict.kept_at});
   for (const auto& acknowledgement : batch.acknowledgements)
-    times.insert(times.end(), {acknowledgement.time, acknowledgement.at});
-  if (std::ranges::all_of(times, [&](double time) { return time <= now + k_most_clock_skew; }))
+    times.insert(times.end(), {acknowledgement.time, acknowledgement.acknowledged_at});
+  if (std::ranges::all_of(times,
+                          [&](double time) { return time <= now + k_max_clock_skew_seconds; }))
     return {};
   return fail(Code::data, "a time of it is more than five minutes in the future: here it is {}",
               sys::time_of(now));
@@ -260,7 +263,7 @@ std::string answer_text(const history::UploadResult& done, Json extra,
                         std::optional<std::size_t> cells) {
   const history::Added& added = done.added;
   if (cells) extra["verdict"] = {{"outcome", done.verdicts.back().outcome}, {"cells", *cells}};
-  for (std::size_t i = 0; i < std::min(done.lacking.size(), k_most_differences); ++i) {
+  for (std::size_t i = 0; i < std::min(done.lacking.size(), k_max_differences); ++i) {
     extra["warnings"].push_back("not judged: " + done.lacking[i]);
   }
   if (done.removed) extra["superseded"] = true;
@@ -278,8 +281,8 @@ std::string answer_text(const history::UploadResult& done, Json extra,
   json.update(extra);
   if (!added.differences.empty()) {
     json["differences"] = added.differences;
-    if (json["differences"].size() > k_most_differences) {
-      json["differences"].erase(json["differences"].begin() + k_most_differences,
+    if (json["differences"].size() > k_max_differences) {
+      json["differences"].erase(json["differences"].begin() + k_max_differences,
                                 json["differences"].end());
     }
   }
@@ -306,7 +309,7 @@ std::optional<Response> check_permissions(const ParsedUpload& parsed, const Call
     if (supersedes && !allows(*caller.token, Scope::remove, project)) {
       return error_answer(403, "superseding a run needs a token with the scope delete");
     }
-    if (parsed.opinions && !allows(*caller.token, Scope::admin, project)) {
+    if (parsed.has_acknowledgements && !allows(*caller.token, Scope::admin, project)) {
       return error_answer(403, "acknowledgements need a token with the scope admin");
     }
   }
@@ -345,8 +348,8 @@ void Service::take_upload(const JobPtr& job) {
     }
   }
   std::string& body = job->request.body;
-  if (body.size() > k_most_upload) {
-    return refuse(error_answer(413, fmt::format("more than {} bytes", k_most_upload)));
+  if (body.size() > k_max_upload_bytes) {
+    return refuse(error_answer(413, fmt::format("more than {} bytes", k_max_upload_bytes)));
   }
   history::TimeContext time_context;
   time_context.now = clock_.now();
@@ -380,7 +383,7 @@ void Service::take_upload(const JobPtr& job) {
   }
   history::Upload upload;
   upload.batch = std::move(parsed->batch);
-  upload.at = time_context.now;
+  upload.received_at = time_context.now;
   if (upload_facts->key) {
     upload.key = history::UploadKey{key_namespace(parsed->projects), *upload_facts->key,
                                     upload_digest(*upload_facts, body)};
@@ -422,7 +425,7 @@ void Service::take_removal(const JobPtr& job) {
     return respond(*job, error_answer(400, "removing a run takes project, once"));
   }
   history::Upload upload;
-  upload.at = clock_.now();
+  upload.received_at = clock_.now();
   upload.removes = history::Removal{project.value_or("default"), removed_run(target.path), ""};
   upload.answer = [removal = *upload.removes](const history::UploadResult& done) {
     return dump_json(Json{{"schema", "weir.removal/1"},

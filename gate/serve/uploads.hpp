@@ -10,11 +10,11 @@
 
 namespace weir::serve {
 
-inline constexpr std::uint64_t k_most_upload = std::uint64_t{16} << 20;  // bytes of a body
-inline constexpr std::size_t k_most_upload_values = 500'000;  // in a JSON document, or line
-inline constexpr std::size_t k_most_upload_runs = 10'000;     // in JSON lines
+inline constexpr std::uint64_t k_max_upload_bytes = std::uint64_t{16} << 20;  // bytes of a body
+inline constexpr std::size_t k_max_upload_values = 500'000;  // in a JSON document, or line
+inline constexpr std::size_t k_max_upload_runs = 10'000;     // in JSON lines
 // Bytes of runs as history::weight() counts them, and of verdicts.
-inline constexpr std::size_t k_most_upload_weight = std::size_t{8} << 20;
+inline constexpr std::size_t k_max_upload_weight = std::size_t{8} << 20;
 
 enum class UploadType { document, lines };
 // "application/json" and "application/x-ndjson", with parameters; nothing for others.
@@ -27,8 +27,8 @@ struct ParsedUpload {
   // Every project that something of it belongs to.
   std::vector<std::string> projects;
   // Acknowledgements, which say what others are to think of a history.
-  bool opinions = false;
-  std::size_t weight = 0;  // of the batch, as k_most_upload_weight limits it
+  bool has_acknowledgements = false;
+  std::size_t weight = 0;  // of the batch, as k_max_upload_weight limits it
 };
 
 // A weir.profiles/1 or weir.verdict/1 document belongs to facts.project. Lines of weir.history/1

@@ -5,7 +5,7 @@
 
 namespace weir::serve {
 
-Workers::Workers(std::size_t threads, std::size_t most_waiting) : most_waiting_(most_waiting) {
+Workers::Workers(std::size_t threads, std::size_t max_waiting) : max_waiting_(max_waiting) {
   const std::size_t count = std::max<std::size_t>(threads, 1);
   threads_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this, i] { work(i); });
@@ -36,7 +36,7 @@ void Workers::work(std::size_t number) {
 bool Workers::post(Task task, const std::string& owner) {
   {
     const std::lock_guard lock(mutex_);
-    if (stopped_ || waiting_ >= most_waiting_) return false;
+    if (stopped_ || waiting_ >= max_waiting_) return false;
     auto queue =
         std::ranges::find_if(queues_, [&](const auto& entry) { return entry.first == owner; });
     if (queue == queues_.end()) queue = queues_.insert(queue, {owner, {}});

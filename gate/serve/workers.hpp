@@ -20,8 +20,8 @@ namespace weir::serve {
 
 class Workers {
  public:
-  // `threads` of them, at most `most_waiting` tasks in the queue.
-  Workers(std::size_t threads, std::size_t most_waiting);
+  // `threads` of them, at most `max_waiting` tasks in the queue.
+  Workers(std::size_t threads, std::size_t max_waiting);
   // Lets all that was taken run to its end.
   ~Workers();
   Workers(const Workers&) = delete;
@@ -39,7 +39,7 @@ class Workers {
  private:
   void work(std::size_t number);
 
-  const std::size_t most_waiting_;
+  const std::size_t max_waiting_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Owners with waiting tasks, in the order of their turns. Guarded by mutex_, as the next two.

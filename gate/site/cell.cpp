@@ -8,7 +8,7 @@
 namespace weir::site {
 namespace {
 
-constexpr std::size_t k_least_samples = 6;  // for the median's interval: 1 - 2 / 2^6 = 0.97
+constexpr std::size_t k_min_samples = 6;  // for the median's interval: 1 - 2 / 2^6 = 0.97
 
 struct Band {
   double low = 0, high = 0;
@@ -22,7 +22,7 @@ std::optional<Band> median_band(std::vector<double> samples) {
   std::ranges::sort(samples);
   const std::size_t n = samples.size();
   std::size_t k = 1;
-  if (n >= k_least_samples && n <= 1000) {
+  if (n >= k_min_samples && n <= 1000) {
     double chance = std::pow(0.5, static_cast<double>(n));  // P(Binomial = 0)
     double below = chance;                                  // P(Binomial < 1)
     while (true) {
@@ -62,7 +62,7 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
   const history::Series& series = index.model.history.series[at];
   Json run, place, value, low, high, exact = Json::array(), changes = Json::array();
   bool has_bands = false;
-  std::size_t most_samples = 0;
+  std::size_t max_samples = 0;
   std::optional<std::uint32_t> last_place;
   std::optional<std::size_t> last_number;
   for (std::size_t i = 0; i < series.points.size(); ++i) {
@@ -76,7 +76,7 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
       if (std::exchange(last_number, number) != number) place.push_back({i, number});
     }
     const auto band = median_band(point.samples);
-    most_samples = std::max(most_samples, point.samples.size());
+    max_samples = std::max(max_samples, point.samples.size());
     if (band) has_bands = true;
     low.push_back(band ? Json(with_digits(band->low, 5)) : Json());
     high.push_back(band ? Json(with_digits(band->high, 5)) : Json());
@@ -91,7 +91,7 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
             {"machine", series.machine},
             {"state", series_state(series, index.series_changes(at))},
             {"nature", profile::to_string(series.points.back().nature)},
-            {"samples", most_samples},
+            {"samples", max_samples},
             {"run", std::move(run)},
             {"place", std::move(place)},
             {"value", std::move(value)},

@@ -28,11 +28,11 @@ std::string_view change_state(const std::string& name, double before, double aft
   const verdict::Limit limit = verdict::resolve_limit({}, *metric, {});
   const auto& change = limit.max_increase ? limit.max_increase : limit.max_drop;
   if (!limit.exact && !change) return "changed";
-  double least = 0;
+  double min_step = 0;
   if (!limit.exact) {
-    least = change->amount.value * (change->amount.relative ? std::abs(before) : 1.0);
+    min_step = change->amount.value * (change->amount.relative ? std::abs(before) : 1.0);
   }
-  if (std::abs(after - before) <= least) return "changed";
+  if (std::abs(after - before) <= min_step) return "changed";
   return (after > before) == (metric->better == unit::Better::higher) ? "better" : "worse";
 }
 
@@ -112,8 +112,8 @@ Result<void> read_line(std::string_view text, bool first, CommitChanges& all) {
   if (auto problem = io.problem()) return tl::unexpected(*problem);
   const std::size_t from = before ? all.commits.number(*before) : 0;
   const std::size_t to = all.commits.number(commit);
-  if (all.commits.all.size() > k_most_commits) {
-    return fail(Code::data, "there are more than {} commits", k_most_commits);
+  if (all.commits.all.size() > k_max_commits) {
+    return fail(Code::data, "there are more than {} commits", k_max_commits);
   }
   all.counted.resize(all.commits.all.size());
   bool is_new = false;
@@ -125,10 +125,10 @@ Result<void> read_line(std::string_view text, bool first, CommitChanges& all) {
     is_new = all.counted[to].emplace(all.cells.number(cell), std::move(counted)).second;
   }
   if (auto problem = io.problem()) return tl::unexpected(*problem);
-  if (all.changed.size() > k_most_commits || all.cells.all.size() > k_most_cells ||
-      all.kernels.all.size() > k_most_kernels) {
+  if (all.changed.size() > k_max_commits || all.cells.all.size() > k_max_cells ||
+      all.kernels.all.size() > k_max_kernels) {
     return fail(Code::data, "there are more than {} pairs of commits, {} cells or {} kernels",
-                k_most_commits, k_most_cells, k_most_kernels);
+                k_max_commits, k_max_cells, k_max_kernels);
   }
   if (is_new) return {};
   return fail(Code::data, "\"{}\" of \"{}\" stands twice", text::printable(cell),
@@ -151,7 +151,7 @@ Result<CommitChanges> read_commit_changes(std::string_view text) {
     ++number;
     if (to > from || number == 1) {
       WEIR_CHECK(read_line(text.substr(from, to - from), number == 1, all)
-                     .map_error(in_context(fmt::format("line {}", number))));
+                     .map_error(with_prefix(fmt::format("line {}", number))));
     }
     from = to + 1;
   }

@@ -18,7 +18,7 @@ namespace weir::site {
 
 inline constexpr std::size_t k_largest_changes = std::size_t{128} << 20;
 // Commits, pairs of these (each has a document, with all cells of its commit), cells and kernels.
-inline constexpr std::size_t k_most_commits = 2'000, k_most_cells = 10'000, k_most_kernels = 20'000;
+inline constexpr std::size_t k_max_commits = 2'000, k_max_cells = 10'000, k_max_kernels = 20'000;
 inline constexpr std::string_view k_changes_schema = "weir.changes/1";
 
 // Names, numbered in the order in which they come.

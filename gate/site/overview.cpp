@@ -120,9 +120,9 @@ Json cell_line(const SiteIndex& index, const SiteCell& cell) {
 // Returns true if the median of the last three points is outside the band that holds 95 % of those
 // before: the series has no change point yet, but it isn't steady either.
 bool has_left_band(const history::Series& series) {
-  constexpr std::size_t k_last = 3, k_least = 13;
+  constexpr std::size_t k_last = 3, k_min_points = 13;
   constexpr double k_outside = 0.025;  // on either side
-  if (history::is_exact(series) || series.points.size() < k_least) return false;
+  if (history::has_exact_values(series) || series.points.size() < k_min_points) return false;
   auto values = collect<double>(series.points, &history::SeriesPoint::value);
   const double level = *stats::median(std::span<const double>(values).last(k_last));
   values.resize(values.size() - k_last);
@@ -176,7 +176,7 @@ Json site_change_json(const SiteIndex& index, const history::Series& series,
   if (change.acknowledgement) {
     json["known"] = {{"reason", change.acknowledgement->reason},
                      {"who", change.acknowledgement->who},
-                     {"at", std::round(change.acknowledgement->at)}};
+                     {"at", std::round(change.acknowledgement->acknowledged_at)}};
   }
   if (change.index < series.points.size()) {
     const history::RunFacts& run = index.model.history.run_of(series.points[change.index]);

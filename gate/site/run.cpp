@@ -25,7 +25,7 @@ Json changed_json(const std::vector<verdict::Changed>& changed) {
   });
 }
 
-bool needs_no_reader(Outcome outcome) {
+bool is_unremarkable(Outcome outcome) {
   return outcome == Outcome::pass || outcome == Outcome::info || outcome == Outcome::skipped;
 }
 
@@ -50,12 +50,12 @@ Json judgement_json(const verdict::Judgement& judgement) {
 Json cell_verdict_json(const SiteIndex& index, const std::string& project,
                        const verdict::CellVerdict& cell_verdict) {
   Json judgements = Json::array();
-  std::int64_t fine = 0;
+  std::int64_t passed_metrics = 0;
   for (const verdict::Judgement& judgement : cell_verdict.judgements) {
-    if (!needs_no_reader(judgement.verdict) || !judgement.changed.empty()) {
+    if (!is_unremarkable(judgement.verdict) || !judgement.changed.empty()) {
       judgements.push_back(judgement_json(judgement));
     } else if (judgement.is_metric() && judgement.verdict == Outcome::pass) {
-      ++fine;
+      ++passed_metrics;
     }
   }
   return {{"cell", cell_verdict.cell.str()},
@@ -63,22 +63,22 @@ Json cell_verdict_json(const SiteIndex& index, const std::string& project,
           {"verdict", to_string(cell_verdict.verdict)},
           {"reason", cell_verdict.reason},
           {"judgements", std::move(judgements)},
-          {"fine", fine},
+          {"fine", passed_metrics},
           {"functions", changed_json(cell_verdict.functions)}};
 }
 
-// Returns a verdict with its cells; `at` is its place in the index.
-Json verdict_json(const SiteIndex& index, std::size_t at) {
-  const SiteVerdict& site_verdict = index.verdicts[at];
+// Returns a verdict with its cells; `verdict_index` is its place in the index.
+Json verdict_json(const SiteIndex& index, std::size_t verdict_index) {
+  const SiteVerdict& site_verdict = index.verdicts[verdict_index];
   const auto cell_json = [&](const verdict::CellVerdict& cell) {
     return cell_verdict_json(index, site_verdict.stored->project, cell);
   };
   std::vector<std::string> not_judged = site_verdict.gate.not_judged;
-  if (site_verdict.gate.unjudged)
-    not_judged.insert(not_judged.begin(), *site_verdict.gate.unjudged);
+  if (site_verdict.gate.nothing_judged_reason)
+    not_judged.insert(not_judged.begin(), *site_verdict.gate.nothing_judged_reason);
   return {{"verdict", to_string(site_verdict.gate.verdict)},
           {"base_commit", short_commit(site_verdict.gate.base_commit)},
-          {"base", site_verdict.gate.base_source},
+          {"base", site_verdict.gate.base_origin},
           {"weir_version", site_verdict.gate.weir_version},
           {"not_judged", std::move(not_judged)},
           {"metrics_judged", site_verdict.gate.metrics_judged},
@@ -121,8 +121,9 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
   const history::History& history = index.model.history;
   Json verdicts = Json::array(), metrics = Json::array(), points = Json::array(),
        places = Json::array();
-  for (const std::size_t at : look_up(index.run_verdicts, run, std::vector<std::size_t>())) {
-    verdicts.push_back(verdict_json(index, at));
+  for (const std::size_t verdict_index :
+       look_up(index.run_verdicts, run, std::vector<std::size_t>())) {
+    verdicts.push_back(verdict_json(index, verdict_index));
   }
   std::map<history::Metric, std::size_t> metric_at;
   std::vector<std::uint32_t> run_places;

@@ -109,8 +109,8 @@ void index_runs(SiteIndex& index) {
   std::size_t newest = 0, judged = 0;
   for (const std::size_t run : by_time) {
     const bool has_verdict = index.run_verdicts.contains(run);
-    if (newest >= k_most_run_pages && (!has_verdict || judged >= k_most_run_pages)) continue;
-    if (newest < k_most_run_pages) {
+    if (newest >= k_max_run_pages && (!has_verdict || judged >= k_max_run_pages)) continue;
+    if (newest < k_max_run_pages) {
       newest += 1;
     } else {
       judged += 1;

@@ -45,7 +45,7 @@ struct SiteModel {
 
 inline constexpr std::size_t k_cells_a_spark_file = 50;
 inline constexpr std::size_t k_kernels_a_file = 50;
-inline constexpr std::size_t k_most_run_pages = 2'000;  // the newest, and as many with verdicts
+inline constexpr std::size_t k_max_run_pages = 2'000;  // the newest, and as many with verdicts
 
 struct SiteIndex;  // parts.hpp
 

@@ -29,7 +29,7 @@ bool names_base_branch(const std::string& ref, const PullRequest& pull) {
 // Error for a name that is neither a folder nor a commit, with a hint.
 tl::unexpected<Error> unknown_ref(const Git& git, const std::string& ref) {
   std::string hint;
-  const auto remote = git.commit("refs/remotes/origin/" + ref);
+  const auto remote = git.resolve_commit("refs/remotes/origin/" + ref);
   if (remote && *remote) {
     hint = fmt::format("did you mean origin/{}?", ref);
   } else {
@@ -43,7 +43,7 @@ tl::unexpected<Error> unknown_ref(const Git& git, const std::string& ref) {
 Result<void> describe_candidate(const Git& git, const std::string& folder, BaseTree& base) {
   base.candidate_root = top_as_named(git, folder);
   base.candidate_real_root = git.top();
-  WEIR_TRY(base.candidate_commit, git.commit("HEAD"));
+  WEIR_TRY(base.candidate_commit, git.resolve_commit("HEAD"));
   if (base.candidate_commit) WEIR_SET(base.candidate_dirty, git.dirty());
   return {};
 }
@@ -52,7 +52,7 @@ Result<void> describe_candidate(const Git& git, const std::string& folder, BaseT
 Result<bool> may_name_commit(const Git& git, const std::string& spec) {
   const std::size_t slash = spec.find('/');
   if (slash != std::string::npos && git.has_remote(spec.substr(0, slash))) return true;
-  const auto commit = git.commit(spec);
+  const auto commit = git.resolve_commit(spec);
   if (!commit && commit.error().code == Code::config) return true;  // ambiguous
   return commit.map([](const auto& name) { return name.has_value(); });
 }
@@ -83,7 +83,7 @@ Result<BaseTree> base_from_folder(const BaseWanted& wanted, const std::string& c
   const auto base_git = Git::open(effects, base.root);
   if (!base_git && interrupted(base_git.error())) return tl::unexpected(base_git.error());
   if (base_git && base_git->place().empty()) {
-    WEIR_TRY(base.commit, base_git->commit("HEAD"));
+    WEIR_TRY(base.commit, base_git->resolve_commit("HEAD"));
     if (base.commit) {
       WEIR_TRY(const std::string words, base_git->words(*base.commit));
       base.words += ", at " + words;
@@ -155,7 +155,7 @@ Result<void> choose_base(const Git& git, const std::string& ref, const PullReque
                          BaseTree& base) {
   const std::string& head = *base.candidate_commit;
   WEIR_TRY(const std::optional<std::string> ref_commit,
-           git.commit(ref).map_error(in_context("--against " + text::printable(ref))));
+           git.resolve_commit(ref).map_error(with_prefix("--against " + text::printable(ref))));
   const bool means_base =
       names_base_branch(ref, pull) ||
       (!pull.base_commit.empty() && (ref == pull.base_commit || ref_commit == pull.base_commit));
@@ -218,7 +218,7 @@ Result<BaseTree> base_from_ref(const BaseWanted& wanted, const std::string& conf
                                const Effects& effects) {
   BaseTree base;
   WEIR_TRY(const Git git, Git::open(effects, config_folder)
-                              .map_error(in_context(fmt::format(
+                              .map_error(with_prefix(fmt::format(
                                   "--against {}: not a folder, and no commit can be looked up",
                                   text::printable(wanted.spec)))));
   WEIR_CHECK(describe_candidate(git, config_folder, base));

@@ -63,17 +63,17 @@ std::size_t Bisection::count_suspects(std::size_t commit) const {
 }
 
 // Narrows the suspects by the result of trying a commit.
-void Bisection::tell(const std::string& commit, Tried tried) {
+void Bisection::record_outcome(const std::string& commit, TrialOutcome outcome) {
   const auto place = places_.find(commit);
   if (place == places_.end() || !nodes_[place->second].suspect) return;
-  if (tried == Tried::skipped) {
+  if (outcome == TrialOutcome::skipped) {
     nodes_[place->second].skipped = true;
     return;
   }
   const std::vector<bool> contained = ancestors_of(place->second);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     // All that a good commit contains is good. What a bad one does not contain is not the cause.
-    if (contained[i] == (tried == Tried::good)) nodes_[i].suspect = false;
+    if (contained[i] == (outcome == TrialOutcome::good)) nodes_[i].suspect = false;
   }
 }
 

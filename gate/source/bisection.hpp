@@ -15,8 +15,8 @@
 
 namespace weir::source {
 
-enum class Tried { good, bad, skipped };
-inline constexpr auto k_tried = names_in_order<Tried>("good", "bad", "skipped");
+enum class TrialOutcome { good, bad, skipped };
+inline constexpr auto k_trial_outcomes = names_in_order<TrialOutcome>("good", "bad", "skipped");
 
 class Bisection {
  public:
@@ -26,7 +26,7 @@ class Bisection {
 
   // Narrows the suspects by the result of trying `commit`; no effect if it is no suspect (any
   // more).
-  void tell(const std::string& commit, Tried tried);
+  void record_outcome(const std::string& commit, TrialOutcome outcome);
 
   // The untried suspect that halves the rest best. Where some were skipped, those near a skipped
   // one, and those between two, are worth less: they are likely to be skipped too.

@@ -14,7 +14,7 @@ namespace {
 // Checking out and fetching; a large repository on a slow disk takes minutes.
 constexpr double k_checkout_seconds = 1800;
 constexpr double k_history_seconds = 600;
-constexpr std::uint64_t k_most_history_bytes = std::uint64_t{128} << 20;
+constexpr std::uint64_t k_max_history_bytes = std::uint64_t{128} << 20;
 constexpr std::size_t k_subject_columns = 60;
 
 // git ends its answer with one newline; a path may hold others.
@@ -354,7 +354,7 @@ Result<std::optional<CommitFacts>> Git::head() const {
 }
 
 Result<std::optional<double>> Git::time_of(const std::string& commit) const {
-  WEIR_TRY(const std::optional<std::string> name, this->commit(commit));
+  WEIR_TRY(const std::optional<std::string> name, this->resolve_commit(commit));
   if (!name) return std::nullopt;
   WEIR_TRY(const Answer answer, call({"log", "-1", "--format=%H %ct", *name, "--"}));
   const auto facts = parse_commit_facts(text::trim(answer.out));
@@ -363,13 +363,13 @@ Result<std::optional<double>> Git::time_of(const std::string& commit) const {
 
 Git::CallOptions Git::history_options() const {
   return {.timeout_seconds = k_history_seconds,
-          .output_limit = k_most_history_bytes,
+          .output_limit = k_max_history_bytes,
           .too_much_message = top_ + " has more commits than weir reads"};
 }
 
 Result<std::vector<std::string>> Git::all_commits() const {
   // HEAD may be on no branch; without a commit there is none at all.
-  WEIR_TRY(const std::optional<std::string> head, commit("HEAD"));
+  WEIR_TRY(const std::optional<std::string> head, resolve_commit("HEAD"));
   std::vector<std::string> question{"rev-list", "--topo-order", "--reverse", "--all"};
   if (head) question.push_back(*head);
   question.emplace_back("--");
@@ -379,7 +379,7 @@ Result<std::vector<std::string>> Git::all_commits() const {
 
 // Returns the first line of every commit's message.
 Result<std::map<std::string, std::string>> Git::subjects() const {
-  WEIR_TRY(const std::optional<std::string> head, commit("HEAD"));
+  WEIR_TRY(const std::optional<std::string> head, resolve_commit("HEAD"));
   std::map<std::string, std::string> subjects;
   if (!head) return subjects;
   WEIR_TRY(const std::string out,

@@ -80,7 +80,7 @@ class Git {
   // The commit (40 or 64 hex digits) that `text` means: an id, HEAD, or the name of exactly one
   // ref, with ~N and ^N after it. Nothing where it means none. Code::config, with the full names,
   // where it may mean several refs; a full name ("refs/…") never does.
-  [[nodiscard]] Result<std::optional<std::string>> commit(const std::string& text) const;
+  [[nodiscard]] Result<std::optional<std::string>> resolve_commit(const std::string& text) const;
   [[nodiscard]] bool has_remote(const std::string& name) const {
     return settings_.remotes.contains(name);
   }
@@ -147,9 +147,10 @@ class Git {
                                                        const std::vector<std::string>& paths) const;
   [[nodiscard]] Result<std::vector<TreeEntry>> entries_below(const std::string& commit,
                                                              const std::string& folder,
-                                                             std::size_t most) const;
+                                                             std::size_t max_entries) const;
   // The content of a file by its object's name. More than `most` bytes is Code::data.
-  [[nodiscard]] Result<std::string> content(const std::string& object, std::uint64_t most) const;
+  [[nodiscard]] Result<std::string> content(const std::string& object,
+                                            std::uint64_t max_bytes) const;
   // Paths (from the top) of files below `folder` that in the work tree differ from `commit`, are
   // gone, or are not known to git.
   [[nodiscard]] Result<std::vector<std::string>> changed_files(const std::string& commit,

@@ -36,7 +36,7 @@ std::optional<std::vector<Entry>> parse_entries(const std::string& out) {
   return entries;
 }
 
-constexpr std::uint64_t k_most_listed = std::uint64_t{256} << 20;
+constexpr std::uint64_t k_max_listed_bytes = std::uint64_t{256} << 20;
 
 }  // namespace
 
@@ -53,16 +53,16 @@ Result<std::vector<Entry>> Git::entries(const std::string& commit,
 
 // Lists all files below a folder of a commit; fails if there are more than `most`.
 Result<std::vector<Entry>> Git::entries_below(const std::string& commit, const std::string& folder,
-                                              std::size_t most) const {
+                                              std::size_t max_entries) const {
   const std::string tree = folder.empty() ? commit : commit + ":" + folder;
-  WEIR_TRY(Answer answer,
-           call({"ls-tree", "-r", "-z", "--full-tree", tree}, {.output_limit = k_most_listed}));
+  WEIR_TRY(Answer answer, call({"ls-tree", "-r", "-z", "--full-tree", tree},
+                               {.output_limit = k_max_listed_bytes}));
   auto entries = answer.exit_code == 0 && !answer.cut ? parse_entries(answer.out) : std::nullopt;
   if (answer.cut) answer.err = "far too many files";
   if (!entries) return git_error("ls-tree " + tree, answer);
-  if (entries->size() > most) {
+  if (entries->size() > max_entries) {
     return fail(Code::data, "{} of {}: more than {} files", folder, text::short_commit(commit),
-                most);
+                max_entries);
   }
   for (Entry& entry : *entries) {
     if (!folder.empty()) entry.path = folder + "/" + entry.path;
@@ -70,11 +70,12 @@ Result<std::vector<Entry>> Git::entries_below(const std::string& commit, const s
   return *entries;
 }
 
-Result<std::string> Git::content(const std::string& object, std::uint64_t most) const {
+Result<std::string> Git::content(const std::string& object, std::uint64_t max_bytes) const {
   // Leave room for messages on standard error, which count too.
-  WEIR_TRY(Answer answer,
-           call({"cat-file", "blob", object}, {.output_limit = most + (std::uint64_t{64} << 10)}));
-  if (answer.cut || answer.out.size() > most) return fail(Code::data, "more than {} bytes", most);
+  WEIR_TRY(Answer answer, call({"cat-file", "blob", object},
+                               {.output_limit = max_bytes + (std::uint64_t{64} << 10)}));
+  if (answer.cut || answer.out.size() > max_bytes)
+    return fail(Code::data, "more than {} bytes", max_bytes);
   if (answer.exit_code != 0) return git_error("cat-file", answer);
   return std::move(answer.out);
 }
@@ -89,7 +90,7 @@ Result<std::vector<std::string>> Git::changed_files(const std::string& commit,
        "--ignore-submodules=all", "--name-only", "-z", commit, "--", place},
       {"--literal-pathspecs", "ls-files", "--others", "--full-name", "-z", "--", place}};
   for (const std::vector<std::string>& question : questions) {
-    WEIR_TRY(const std::string out, call_checked(question, {.output_limit = k_most_listed}));
+    WEIR_TRY(const std::string out, call_checked(question, {.output_limit = k_max_listed_bytes}));
     for (std::string& path : text::split(out, '\0')) paths.insert(std::move(path));
   }
   paths.erase("");
@@ -104,7 +105,7 @@ Result<std::optional<std::string>> Git::branch_tip(const std::string& name) cons
   if (check.exit_code != 0 || text::first_line(check.out) != name || name.starts_with("-")) {
     return fail(Code::usage, "{}: is no name of a branch", text::printable(name));
   }
-  return commit("refs/heads/" + name);
+  return resolve_commit("refs/heads/" + name);
 }
 
 Result<std::string> Git::checked_out_in(const std::string& branch) const {
@@ -145,7 +146,7 @@ Result<std::optional<std::string>> Git::commit_to(const std::string& branch,
            call({"update-ref", "-m", "weir: " + text::first_line(wanted.message), ref, commit_name,
                  wanted.old ? *wanted.old : std::string(commit_name.size(), '0')}));
   if (update.exit_code == 0) return std::optional(commit_name);
-  WEIR_TRY(const std::optional<std::string> current_tip, commit(ref));
+  WEIR_TRY(const std::optional<std::string> current_tip, resolve_commit(ref));
   // Another writer has moved the branch, or is moving it now.
   if (current_tip != wanted.old || update.err.find("Unable to create") != std::string::npos) {
     return std::optional<std::string>();

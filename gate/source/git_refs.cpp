@@ -148,7 +148,7 @@ Result<std::optional<std::string>> Git::resolve_name(const std::string& name) co
   return std::optional(refs[0].object);
 }
 
-Result<std::optional<std::string>> Git::commit(const std::string& text) const {
+Result<std::optional<std::string>> Git::resolve_commit(const std::string& text) const {
   const auto steps = text.starts_with('-') ? std::nullopt : split_steps(text);
   if (!steps) return std::optional<std::string>();
   WEIR_TRY(const std::optional<std::string> name, follow_upstream(steps->name));

@@ -10,7 +10,7 @@ namespace {
 
 using Entry = Git::TreeEntry;
 
-constexpr std::size_t k_most_files = 100'000;
+constexpr std::size_t k_max_files = 100'000;
 
 tl::unexpected<Error> entry_error(const Entry& entry, const std::string& commit) {
   return fail(Code::config, "{} of {} is a {}: rules and baselines are read from plain files alone",
@@ -54,7 +54,7 @@ Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::st
       return fail(Code::config, "{} of {} is no folder", folder, text::short_commit(commit));
     }
   }
-  WEIR_TRY(const std::vector<Entry> entries, git.entries_below(commit, folder, k_most_files));
+  WEIR_TRY(const std::vector<Entry> entries, git.entries_below(commit, folder, k_max_files));
   for (const Entry& entry : entries) {
     if (entry.kind != Entry::Kind::file) return entry_error(entry, commit);
     const std::string inner = folder.empty() ? entry.path : entry.path.substr(folder.size() + 1);
@@ -81,7 +81,7 @@ bool TreeFiles::contains(const std::string& path) const {
 Result<std::string> TreeFiles::read(const std::string& path, std::uint64_t max_bytes) const {
   if (!contains(path)) return missing_file(path);
   if (const auto* changed = look_up(changes_, path)) return **changed;
-  return git_.content(objects_.at(path), max_bytes).map_error(in_context(path));
+  return git_.content(objects_.at(path), max_bytes).map_error(with_prefix(path));
 }
 
 Result<std::string> TreeFiles::read_prefix(const std::string& path, std::uint64_t bytes) const {
@@ -142,16 +142,16 @@ Result<void> TreeFiles::remove(const std::string& path) {
 
 // Reads one file of a commit; nothing if the commit has none.
 Result<std::optional<std::string>> file_of(const Git& git, const std::string& commit,
-                                           const std::string& path, std::uint64_t most) {
+                                           const std::string& path, std::uint64_t max_bytes) {
   WEIR_TRY(const std::optional<Entry> entry, find_entry(git, commit, path));
   if (!entry) return std::optional<std::string>();
   if (entry->kind != Entry::Kind::file) {
     return fail(Code::config, "{} of {} is no file", text::printable(path),
                 text::short_commit(commit));
   }
-  return git.content(entry->object, most)
+  return git.content(entry->object, max_bytes)
       .map([](std::string text) { return std::optional<std::string>(std::move(text)); })
-      .map_error(in_context(text::printable(path)));
+      .map_error(with_prefix(text::printable(path)));
 }
 
 }  // namespace weir::source

@@ -77,9 +77,9 @@ class TreeFiles final : public sys::Files {
 
 // One file of a commit, from the top of the repository; nothing where it has none. Fails with
 // Code::config where it is, or is reached through, a link or submodule, Code::data where it is
-// longer than `most` bytes.
+// longer than `max_bytes` bytes.
 [[nodiscard]] Result<std::optional<std::string>> file_of(const Git& git, const std::string& commit,
                                                          const std::string& path,
-                                                         std::uint64_t most);
+                                                         std::uint64_t max_bytes);
 
 }  // namespace weir::source

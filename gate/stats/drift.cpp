@@ -63,7 +63,7 @@ static std::vector<Point> block_means(std::span<const Point> points) {
 
 // Fits a line through the means of blocks. Its interval is wider if the blocks remember each other.
 std::optional<Drift> measure_drift(std::span<const Point> points, double level) {
-  if (points.size() < k_least_drift_points) return std::nullopt;
+  if (points.size() < k_min_drift_points) return std::nullopt;
   const std::vector<Point> blocks = block_means(pull_in_outliers(points));
   const auto line = theil_sen(blocks);
   if (!line) return std::nullopt;

@@ -13,7 +13,7 @@ namespace weir::stats {
 
 inline constexpr std::size_t k_drift_blocks = 100;
 // Fewer points make no blocks that mean anything.
-inline constexpr std::size_t k_least_drift_points = 2 * k_drift_blocks;
+inline constexpr std::size_t k_min_drift_points = 2 * k_drift_blocks;
 
 // The change from the first x to the last, in units of y.
 struct Drift {

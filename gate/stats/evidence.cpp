@@ -20,7 +20,7 @@ constexpr double k_even_density = 0.002;
 constexpr std::array<double, 4> k_pair_scales = {1.0 / 12, 1.0 / 3, 1.5, 6};
 
 // The kernel by distance in cells: (1 + u^2)^-2, u in widths of 0.6 gaps, which are three cells.
-constexpr int k_reach = Place::k_cells + 2 * Place::k_below;
+constexpr int k_reach = RunDensity::k_cells + 2 * RunDensity::k_below;
 constexpr std::array<double, 2 * k_reach + 1> k_kernel = [] {
   std::array<double, 2 * k_reach + 1> kernel{};
   for (int i = -k_reach; i <= k_reach; ++i) {
@@ -41,24 +41,25 @@ struct Step {
 
 double pair_factor(double difference, double shift, double scale) {
   const double spread = shift * shift + scale * scale;
-  const double most = std::sqrt(spread);
-  const double y = std::clamp(difference, -most, most);
+  const double max_distance = std::sqrt(spread);
+  const double y = std::clamp(difference, -max_distance, max_distance);
   return 1 + 2 * y * shift / (y * y + spread);
 }
 
-Place::Place(double gap, int shift_cells) : width_(gap / k_cells_per_gap), shift_(shift_cells) {
+RunDensity::RunDensity(double gap, int shift_cells)
+    : width_(gap / k_cells_per_gap), shift_(shift_cells) {
   assert(gap > 0 && shift_cells > 0 && shift_cells <= k_below);
 }
 
-int Place::cell_of(double value) const {
+int RunDensity::cell_of(double value) const {
   const double cell = std::floor((value - start_) / width_);
   return static_cast<int>(std::clamp(cell, 0.0, static_cast<double>(k_cells - 1)));
 }
 
 // The ratio of the density shifted and not, made non-decreasing, at both values of the pair.
-double Place::factor(double lo, double hi) const {
-  if (seen_.empty()) return 1;
-  const double even = k_even_density * 2 * static_cast<double>(seen_.size());
+double RunDensity::bet_factor(double lo, double hi) const {
+  if (run_pairs_.empty()) return 1;
+  const double even = k_even_density * 2 * static_cast<double>(run_pairs_.size());
   std::array<Step, k_cells> steps;
   std::size_t count = 0;
   for (int cell = 0; cell < k_cells; ++cell) {
@@ -84,23 +85,23 @@ double Place::factor(double lo, double hi) const {
   return 2 * at_hi / (at_lo + at_hi);
 }
 
-void Place::add_at(int cell) {
+void RunDensity::add_at(int cell) {
   const double* kernel = &k_kernel[static_cast<std::size_t>(k_reach - k_below - cell)];
   for (std::size_t i = 0; i < density_.size(); ++i) density_[i] += kernel[i];
 }
 
-void Place::add(double lo, double hi) {
+void RunDensity::add(double lo, double hi) {
   add_at(cell_of(lo));
   add_at(cell_of(hi) - shift_);
 }
 
 // Tries the room below each value as the beginning.
-double Place::best_start() const {
+double RunDensity::best_start() const {
   const double gap = width_ * k_cells_per_gap;
   const double below_all = lowest_ - k_room_below * gap;
   std::vector<double> values;
-  values.reserve(2 * seen_.size());
-  for (const Seen& run_pair : seen_) {
+  values.reserve(2 * run_pairs_.size());
+  for (const RunPair& run_pair : run_pairs_) {
     for (const double value : {run_pair.lo, run_pair.hi}) {
       if (!std::isinf(value)) values.push_back(value);
     }
@@ -109,12 +110,12 @@ double Place::best_start() const {
   if (*std::ranges::max_element(values) < below_all + length) return below_all;
   // The grid is too short for all values: take the place with most of them, the lowest such.
   std::ranges::sort(values);
-  std::size_t best = 0, most = 0, end = 0;
+  std::size_t best = 0, max_held = 0, end = 0;
   for (std::size_t begin = 0; begin < values.size(); ++begin) {
     const double room = begin == 0 ? k_room_below : k_too_close;
     while (end < values.size() && values[end] < values[begin] - room * gap + length) ++end;
-    if (end - begin <= most) continue;
-    most = end - begin;
+    if (end - begin <= max_held) continue;
+    max_held = end - begin;
     best = begin;
   }
   return best == 0 ? below_all : values[best] - k_too_close * gap;
@@ -122,22 +123,22 @@ double Place::best_start() const {
 
 // Adds a pair to the density. Lays the grid anew if values come close to its beginning, or if
 // another place holds more of them.
-void Place::learn(double lo, double hi) {
+void RunDensity::learn_pair(double lo, double hi) {
   const double lower = std::min(lo, hi);
   if (std::isinf(lower)) return;  // both timed out: they do not show where runs lie
   const double gap = width_ * k_cells_per_gap;
-  seen_.push_back({lo, hi});
+  run_pairs_.push_back({lo, hi});
   lowest_ = anchored_ ? std::min(lowest_, lower) : lower;
   // Search for the best start again when a value comes close to the beginning, and now and then. If
   // runs spread wider than the grid, many come close: then search once there are an eighth more.
   const bool is_close = lower < start_ + k_too_close * gap;
-  const bool has_more = seen_.size() > searched_after_ + searched_after_ / 8;
-  const bool is_power_of_two = (seen_.size() & (seen_.size() - 1)) == 0;
+  const bool has_more = run_pairs_.size() > searched_after_ + searched_after_ / 8;
+  const bool is_power_of_two = (run_pairs_.size() & (run_pairs_.size() - 1)) == 0;
   const bool search = !anchored_ || (is_close && (!too_short_ || has_more)) ||
-                      (seen_.size() >= k_search_again && is_power_of_two);
+                      (run_pairs_.size() >= k_search_again && is_power_of_two);
   const double start = search ? best_start() : start_;
   if (search) {
-    searched_after_ = seen_.size();
+    searched_after_ = run_pairs_.size();
     too_short_ = start > lowest_ - k_room_below * gap;
   }
   if (anchored_ && std::abs(start - start_) < k_too_close * gap) {
@@ -147,35 +148,36 @@ void Place::learn(double lo, double hi) {
   anchored_ = true;
   start_ = start;
   density_.fill(0);
-  for (const Seen& run_pair : seen_) add(run_pair.lo, run_pair.hi);
+  for (const RunPair& run_pair : run_pairs_) add(run_pair.lo, run_pair.hi);
 }
 
 Evidence::Evidence(Side side, double null, double gap, std::span<const double> shifts, Scale scale)
-    : side_(side), null_(null), scale_(scale) {
+    : side_(side), null_change_(null), scale_(scale) {
   for (const double shift : shifts) {
-    for (const double width : k_pair_scales) pair_.push_back({shift * gap, width * gap});
+    for (const double width : k_pair_scales) pair_bets_.push_back({shift * gap, width * gap});
     const double cells = shift * k_cells_per_gap;
-    place_.push_back({Place(gap, static_cast<int>(std::lround(cells)))});
+    density_bets_.push_back({RunDensity(gap, static_cast<int>(std::lround(cells)))});
   }
 }
 
 // Multiplies the wealth of every bet by its factor for this pair.
 void Evidence::add(const Pair& pair) {
-  const double moved =
-      scale_ == Scale::line ? pair.candidate * std::exp(-null_) : pair.candidate - null_;
-  const double lo = side_ == Side::larger ? pair.base : moved;
-  const double hi = side_ == Side::larger ? moved : pair.base;
+  const double candidate_under_null = scale_ == Scale::linear
+                                          ? pair.candidate * std::exp(-null_change_)
+                                          : pair.candidate - null_change_;
+  const double lo = side_ == Side::larger ? pair.base : candidate_under_null;
+  const double hi = side_ == Side::larger ? candidate_under_null : pair.base;
   // A tie bets nothing, and infinity less infinity is not a number.
   if (lo != hi) {
-    for (PairBet& bet : pair_) {
+    for (PairBet& bet : pair_bets_) {
       bet.log_wealth += std::log(pair_factor(hi - lo, bet.shift, bet.scale));
     }
   }
-  for (PlaceBet& bet : place_) {
-    bet.log_wealth += std::log(bet.place.factor(lo, hi));
-    bet.place.learn(lo, hi);
+  for (DensityBet& bet : density_bets_) {
+    bet.log_wealth += std::log(bet.density.bet_factor(lo, hi));
+    bet.density.learn_pair(lo, hi);
   }
-  most_ = std::max(most_, log_value());
+  max_log_value_ = std::max(max_log_value_, log_value());
 }
 
 namespace {
@@ -183,21 +185,21 @@ namespace {
 // ln of the mean of e^x over `bets`.
 template <typename Bets>
 double log_mean(const Bets& bets) {
-  double most = bets.front().log_wealth;
-  for (const auto& bet : bets) most = std::max(most, bet.log_wealth);
+  double max_log = bets.front().log_wealth;
+  for (const auto& bet : bets) max_log = std::max(max_log, bet.log_wealth);
   double sum = 0;
-  for (const auto& bet : bets) sum += std::exp(bet.log_wealth - most);
-  return most + std::log(sum / static_cast<double>(bets.size()));
+  for (const auto& bet : bets) sum += std::exp(bet.log_wealth - max_log);
+  return max_log + std::log(sum / static_cast<double>(bets.size()));
 }
 
 }  // namespace
 
-double Evidence::log_pair() const { return log_mean(pair_); }
-double Evidence::log_place() const { return log_mean(place_); }
+double Evidence::log_pair_bets() const { return log_mean(pair_bets_); }
+double Evidence::log_density_bets() const { return log_mean(density_bets_); }
 
 double Evidence::log_value() const {
-  const double a = log_pair(), b = log_place(), most = std::max(a, b);
-  return most + std::log((std::exp(a - most) + std::exp(b - most)) / 2);
+  const double a = log_pair_bets(), b = log_density_bets(), max_log = std::max(a, b);
+  return max_log + std::log((std::exp(a - max_log) + std::exp(b - max_log)) / 2);
 }
 
 }  // namespace weir::stats

@@ -1,8 +1,10 @@
 // Evidence that one program is slower than another, from pairs of runs whose order a coin decided.
 //
-// x = ln(time), lower is better. With `Scale::line`, x may be negative, in units of its size, and
-// `null` multiplies: candidate <= e^null * base. Each evidence is a
-// before the pair was run, with
+// x = ln(time), lower is better. With `Scale::linear`, x may be negative, in units of its size, and
+// `null` multiplies: candidate <= e^null * base.
+//
+// Evidence is the wealth of a gambler who starts with 1 and bets on the next pair again and again:
+// a product of factors F(lo, hi). Each factor is chosen before the pair was run, with
 //   F(x, y) + F(y, x) = 2,   F not rising in lo, not falling in hi.
 // If in each slot of a pair the candidate is at most `null` slower than the base (side larger; at
 // least, side smaller), the coin makes its expectation at most 1 at every stop. Then P(it ever
@@ -10,9 +12,9 @@
 // quiet machine. After: Ramdas, Ruf, Larsson, Koolen, arXiv 2009.03167.
 //
 // Two families of bets, averaged half and half:
-//   pair   is fixed: the Cauchy likelihood ratio of the difference, made symmetric and held at its
+//   pair    is fixed: the Cauchy likelihood ratio of the difference, made symmetric and held at its
 //          maximum. Strong under drift.
-//   place  learns from earlier pairs where runs lie (their floor, their modes), as a density on a
+//   density learns from earlier pairs where runs lie (their floor, their modes), as a density on a
 //          grid; the ratio of that density shifted and not is made monotone before it bets.
 //
 // Pure; one thread an object.
@@ -32,23 +34,24 @@ struct Pair {
 };
 
 enum class Side { larger, smaller };
-enum class Scale { logarithm, line };
+enum class Scale { logarithmic, linear };
 
 // The factors of one kind of `pair` bets.
 //   difference = hi - lo, may be infinite; shift, scale > 0. In (0, 2).
 [[nodiscard]] double pair_factor(double difference, double shift, double scale);
 
-// The density of runs as one shift of `place` has learned it. All values in units of the logarithm.
-class Place {
+// The density of runs as one shift of the density bets has learned it. All values in units of the
+// logarithm.
+class RunDensity {
  public:
   // `gap` > 0 is the distance between the limits of the rule; `shift_cells` the shift in fifths of
   // it, 1 to 64.
-  Place(double gap, int shift_cells);
+  RunDensity(double gap, int shift_cells);
 
   // The factor for the next pair; 1 while nothing has been learned. In (0, 2).
-  [[nodiscard]] double factor(double lo, double hi) const;
+  [[nodiscard]] double bet_factor(double lo, double hi) const;
   // Learns `lo` and `hi` and forgets nothing. Call after factor(), never before.
-  void learn(double lo, double hi);
+  void learn_pair(double lo, double hi);
 
   // Cells of a fifth of the gap, and so many more below them to look the shift up in.
   static constexpr int k_cells = 300, k_below = 64;
@@ -68,10 +71,10 @@ class Place {
   double lowest_ = 0;
   std::size_t searched_after_ = 0;  // pairs at the last search for the best start
   bool too_short_ = false;          // the grid did not hold all values at that time
-  struct Seen {
+  struct RunPair {
     double lo, hi;
   };
-  std::vector<Seen> seen_;
+  std::vector<RunPair> run_pairs_;
   std::array<double, k_cells + k_below> density_{};
 };
 
@@ -80,33 +83,33 @@ class Evidence {
   // Against: the candidate is at most (larger; at least: smaller) `null` slower. `gap` > 0;
   // `shifts` in gaps, each a whole number of fifths.
   Evidence(Side side, double null, double gap, std::span<const double> shifts,
-           Scale scale = Scale::logarithm);
+           Scale scale = Scale::logarithmic);
 
   void add(const Pair& pair);
 
   // Natural logarithms: now, and its maximum so far (at least 0).
   [[nodiscard]] double log_value() const;
-  [[nodiscard]] double log_most() const { return most_; }
+  [[nodiscard]] double max_log_value() const { return max_log_value_; }
   // The two halves alone.
-  [[nodiscard]] double log_pair() const;
-  [[nodiscard]] double log_place() const;
+  [[nodiscard]] double log_pair_bets() const;
+  [[nodiscard]] double log_density_bets() const;
 
  private:
   struct PairBet {
     double shift, scale;
     double log_wealth = 0;
   };
-  struct PlaceBet {
-    Place place;
+  struct DensityBet {
+    RunDensity density;
     double log_wealth = 0;
   };
 
   Side side_;
-  double null_;
+  double null_change_;
   Scale scale_;
-  std::vector<PairBet> pair_;
-  std::vector<PlaceBet> place_;
-  double most_ = 0;
+  std::vector<PairBet> pair_bets_;
+  std::vector<DensityBet> density_bets_;
+  double max_log_value_ = 0;
 };
 
 }  // namespace weir::stats

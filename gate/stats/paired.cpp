@@ -84,9 +84,9 @@ void PairedTest::add(const Pair& pair) {
   if (decision_ != Decision::undecided) return;
   decided_after_ = all_.size();
   if (reached_ == Decision::undecided) {
-    if (is_enough(rule_, slower_.log_most(), beyond_.log_most())) {
+    if (is_enough(rule_, slower_.max_log_value(), beyond_.max_log_value())) {
       reached_ = Decision::fail;
-    } else if (within_.log_most() >= -std::log(rule_.missed)) {
+    } else if (within_.max_log_value() >= -std::log(rule_.missed)) {
       reached_ = Decision::pass;
     }
     reached_after_ = all_.size();
@@ -121,7 +121,7 @@ std::optional<double> more_pairs_to_improved(std::span<const Pair> pairs, const 
   for (const Pair& pair : pairs) {
     faster.add(pair);
     beyond.add(pair);
-    if (is_enough(rule, faster.log_most(), beyond.log_most())) return 0;
+    if (is_enough(rule, faster.max_log_value(), beyond.max_log_value())) return 0;
   }
   return more_until_change(rule, static_cast<double>(pairs.size()), faster, beyond);
 }
@@ -129,7 +129,7 @@ std::optional<double> more_pairs_to_improved(std::span<const Pair> pairs, const 
 namespace {
 
 struct LogEvidence {
-  double now, most;
+  double log_value, max_log_value;
 };
 
 // The evidence against an effect of `null`, after all pairs.
@@ -137,7 +137,7 @@ LogEvidence evidence_for(std::span<const Pair> pairs, const PairedRule& rule, Si
                          double null) {
   Evidence evidence(side, null, gap_between_limits(rule), k_beyond, rule.scale);
   for (const Pair& pair : pairs) evidence.add(pair);
-  return {evidence.log_value(), evidence.log_most()};
+  return {evidence.log_value(), evidence.max_log_value()};
 }
 
 // The point where `holds` changes from true (at `inside`) to false (towards `outside`); `outside`
@@ -164,34 +164,34 @@ std::optional<EffectInterval> effect_interval(std::span<const Pair> pairs, const
                                               double level) {
   const std::vector<double> differences = finite_differences(pairs);
   if (differences.empty()) return std::nullopt;
-  auto [least, most] = std::ranges::minmax(differences);
+  auto [lowest, highest] = std::ranges::minmax(differences);
   const double gap = gap_between_limits(rule), resolution = gap / 200;
   // Beyond every difference seen, all pairs speak for one side.
-  least -= 8 * gap;
-  most += 8 * gap;
-  if (rule.scale == Scale::line) {
+  lowest -= 8 * gap;
+  highest += 8 * gap;
+  if (rule.scale == Scale::linear) {
     // On this scale differences are no effects. Beyond a factor of 20 nothing can be distinguished.
     constexpr double k_farthest = 3;
-    least = -k_farthest;
-    most = k_farthest;
+    lowest = -k_farthest;
+    highest = k_farthest;
   }
 
   EffectInterval interval;
-  interval.estimate = find_edge(least, most, resolution, [&](double null) {
-    const double log_larger = evidence_for(pairs, rule, Side::larger, null).now;
-    return log_larger > evidence_for(pairs, rule, Side::smaller, null).now;
+  interval.estimate = find_edge(lowest, highest, resolution, [&](double null) {
+    const double log_larger = evidence_for(pairs, rule, Side::larger, null).log_value;
+    return log_larger > evidence_for(pairs, rule, Side::smaller, null).log_value;
   });
   const double threshold = std::log(2 / level);
   const auto side_edge = [&](Side side, double outside) {
     const double end = find_edge(interval.estimate, outside, resolution, [&](double null) {
-      return evidence_for(pairs, rule, side, null).most < threshold;
+      return evidence_for(pairs, rule, side, null).max_log_value < threshold;
     });
     if (end != outside) return end;
     return std::copysign(std::numeric_limits<double>::infinity(), outside - interval.estimate);
   };
   // The larger side speaks against small effects, the smaller side against large ones.
-  interval.low = side_edge(Side::larger, least);
-  interval.high = side_edge(Side::smaller, most);
+  interval.low = side_edge(Side::larger, lowest);
+  interval.high = side_edge(Side::smaller, highest);
   return interval;
 }
 

@@ -29,7 +29,7 @@ struct PairedRule {
   bool strict = false;  // fail only by L, at false_alarm
   // On a line: pairs are numbers in units of about their size, which may be negative. Effects are
   // logarithms all the same, and the guarantees hold word for word.
-  Scale scale = Scale::logarithm;
+  Scale scale = Scale::logarithmic;
 };
 
 // Effects of a rate that drops, and of a time that grows, by `share`.
@@ -68,9 +68,9 @@ class PairedTest {
   [[nodiscard]] std::optional<double> more_pairs() const;
 
   // Natural logarithms of the evidences' maxima.
-  [[nodiscard]] double log_slower() const { return slower_.log_most(); }
-  [[nodiscard]] double log_beyond() const { return beyond_.log_most(); }
-  [[nodiscard]] double log_within() const { return within_.log_most(); }
+  [[nodiscard]] double log_slower() const { return slower_.max_log_value(); }
+  [[nodiscard]] double log_beyond() const { return beyond_.max_log_value(); }
+  [[nodiscard]] double log_within() const { return within_.max_log_value(); }
 
  private:
   PairedRule rule_;

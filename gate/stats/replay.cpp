@@ -24,7 +24,7 @@ double log_binomial(std::size_t k, std::size_t n, double p) {
 
 // P(at most `hits` of `trials`), for 0 < share < 1. Terms shrink downwards if share > hits /
 // trials.
-double chance_of_at_most(std::size_t hits, std::size_t trials, double share) {
+double probability_of_at_most(std::size_t hits, std::size_t trials, double share) {
   double term = std::exp(log_binomial(hits, trials, share));
   double sum = 0;
   for (std::size_t k = hits;; --k) {
@@ -41,17 +41,17 @@ double replay_block(std::size_t pairs) {
   return std::clamp(static_cast<double>(pairs) / 5, 1.0, 8.0);
 }
 
-// Replays one gate of a cell: draws pairs in blocks until every metric is decided, at most `most`
-// pairs.
+// Replays one gate of a cell: draws pairs in blocks until every metric is decided, at most
+// `max_pairs` pairs.
 CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rules, ReplayAs as,
-                       std::uint64_t seed, std::size_t most) {
+                       std::uint64_t seed, std::size_t max_pairs) {
   assert(!series.empty() && series.size() == rules.size() && series.front().size() >= 2);
   const std::size_t length = series.front().size();
   const double jump = 1 / replay_block(length);
   std::vector<PairedTest> tests(rules.begin(), rules.end());
   std::vector<double> removed(series.size(), 0), added(series.size(), 0);
   for (std::size_t m = 0; m < series.size(); ++m) {
-    if (as != ReplayAs::seen) removed[m] = median_difference(series[m]);
+    if (as != ReplayAs::measured) removed[m] = median_difference(series[m]);
     if (as == ReplayAs::at_limit) added[m] = rules[m].limit;
   }
   std::mt19937_64 random(seed);
@@ -60,9 +60,9 @@ CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rule
   };
   CellReplay replay;
   std::size_t place = random() % length;
-  while (replay.pairs < most) {
+  while (replay.pairs < max_pairs) {
     // One coin for all metrics: they come from the same two runs.
-    const bool swap = as != ReplayAs::seen && (random() >> 63U) != 0;
+    const bool swap = as != ReplayAs::measured && (random() >> 63U) != 0;
     for (std::size_t m = 0; m < series.size(); ++m) {
       if (!is_undecided(tests[m])) continue;
       Pair pair = series[m][place];
@@ -101,13 +101,13 @@ double pair_noise(std::span<const Pair> pairs) {
 }
 
 // Bisects for the largest share that `hits` of `trials` does not reject.
-double share_at_most(std::size_t hits, std::size_t trials, double confidence) {
+double max_share(std::size_t hits, std::size_t trials, double confidence) {
   assert(hits <= trials);
   if (hits == trials) return 1;
   double low = static_cast<double>(hits) / static_cast<double>(trials), high = 1;
   for (int step = 0; step < 60; ++step) {
     const double share = (low + high) / 2;
-    const double chance = share < 1 ? chance_of_at_most(hits, trials, share) : 0;
+    const double chance = share < 1 ? probability_of_at_most(hits, trials, share) : 0;
     if (chance > 1 - confidence) {
       low = share;
     } else {

@@ -19,11 +19,11 @@ using CellPairs = std::vector<std::vector<Pair>>;
 enum class ReplayAs {
   unchanged,  // both sides one program: their middle difference is taken out, a coin swaps them
   at_limit,   // the same, and then the candidate is slower by each rule's `limit`
-  seen,       // sides as they were measured, whatever they differ by
+  measured,   // sides as they were measured, whatever they differ by
 };
 
 struct CellReplay {
-  std::size_t pairs = 0;   // until every metric's test had ended; `most` if some did not
+  std::size_t pairs = 0;   // until every metric's test had ended; `max_pairs` if some did not
   bool decided = true;     // every metric passed or failed (else: too few pairs, or sides unlike)
   bool failed = false;     // some metric failed
   bool all_failed = true;  // each metric failed
@@ -31,7 +31,7 @@ struct CellReplay {
 
 // rules[m] judges series[m]. Needs one series at least, as many rules, 2 pairs at least, most >= 1.
 [[nodiscard]] CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rules,
-                                     ReplayAs as, std::uint64_t seed, std::size_t most);
+                                     ReplayAs as, std::uint64_t seed, std::size_t max_pairs);
 
 // The mean length of a block in a series of so many pairs.
 [[nodiscard]] double replay_block(std::size_t pairs);
@@ -43,6 +43,6 @@ struct CellReplay {
 
 // The largest chance that `hits` or fewer of `trials` does not reject at 1 - `confidence`
 // (Clopper and Pearson, one-sided). 0 <= hits <= trials; 1 where hits == trials.
-[[nodiscard]] double share_at_most(std::size_t hits, std::size_t trials, double confidence = 0.95);
+[[nodiscard]] double max_share(std::size_t hits, std::size_t trials, double confidence = 0.95);
 
 }  // namespace weir::stats

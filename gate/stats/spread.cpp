@@ -10,7 +10,7 @@
 namespace weir::stats {
 namespace {
 
-constexpr std::size_t k_fewest = 8;
+constexpr std::size_t k_min_unequal_values = 8;
 
 // a - b; 0 for two infinities.
 double difference_or_zero(double a, double b) { return a == b ? 0 : a - b; }
@@ -52,7 +52,7 @@ double chance_of_swaps(const std::vector<double>& a, const std::vector<double>& 
     squares += difference * difference;
     unlike += difference != 0 ? 1 : 0;
   }
-  if (unlike < k_fewest) return 1;
+  if (unlike < k_min_unequal_values) return 1;
   return std::erfc(std::abs(sum) / std::sqrt(2 * squares));
 }
 

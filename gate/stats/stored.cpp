@@ -24,11 +24,11 @@ std::optional<Centre> find_centre(std::span<const double> samples) {
   }
   if (logs.empty()) return std::nullopt;
   constexpr std::size_t k_enough = 3;
-  const double least = logs.size() < k_enough
-                           ? k_assumed_process_sd / std::sqrt(static_cast<double>(logs.size()))
-                           : 0;
+  const double min_error = logs.size() < k_enough
+                               ? k_assumed_process_sd / std::sqrt(static_cast<double>(logs.size()))
+                               : 0;
   const double error = logs.size() < 2 ? 0 : median_standard_error(logs);
-  return Centre{*median(logs), std::max(least, error)};
+  return Centre{*median(logs), std::max(min_error, error)};
 }
 
 // The posterior of s, as equally spaced values of ln s and how likely each is.
@@ -47,7 +47,7 @@ Posterior posterior(const BetweenRuns& spread) {
   constexpr double k_margin = 4 * k_prior_spread;
   const double lowest =
       (observed_sd > 0 ? std::min(observed_sd, middle) : middle) * std::exp(-k_margin);
-  const double first = std::log(std::max(lowest, spread.least));
+  const double first = std::log(std::max(lowest, spread.min_sd));
   const double last = std::log(std::max(observed_sd, middle)) + k_margin;
   Posterior result;
   std::vector<double> logs;
@@ -156,7 +156,7 @@ std::optional<StoredInterval> compare_with_stored(std::span<const std::vector<do
   const double middle = policy.assumed_run_sd * std::exp(-k_prior_spread * k_prior_spread);
   spread.expected = std::sqrt(middle * middle + (errors + own) / (spread.runs + 1));
   spread.level = policy.level;
-  spread.least = policy.assumed_run_sd > 0 ? k_least_run_sd : 0;
+  spread.min_sd = policy.assumed_run_sd > 0 ? k_min_run_sd : 0;
   spread.excess = std::max(0.0, own - worst);
 
   const double d = candidate->log_median - mean;
@@ -179,7 +179,7 @@ std::optional<StoredInterval> compare_with_stored(std::span<const std::vector<do
 
 // How many more stored runs, like those that are there, would put `limit` outside the interval.
 std::optional<std::size_t> more_stored_runs(const StoredInterval& interval, double limit,
-                                            std::size_t most) {
+                                            std::size_t max_runs) {
   const double away = std::fabs(std::log1p(interval.change) - std::log1p(limit));
   // Each further run is assumed to be off by the middle of the posterior of s.
   const Posterior s = posterior(interval.spread);
@@ -188,7 +188,7 @@ std::optional<std::size_t> more_stored_runs(const StoredInterval& interval, doub
     if (s.weight[i] > 0) middle += s.weight[i] * std::log(s.variance[i]);
   }
   BetweenRuns more = interval.spread;
-  for (std::size_t runs = interval.sessions + 1; runs <= most; ++runs) {
+  for (std::size_t runs = interval.sessions + 1; runs <= max_runs; ++runs) {
     more.runs = static_cast<double>(runs);
     more.sum_of_squares =
         interval.spread.sum_of_squares + (more.runs - interval.spread.runs) * std::exp(middle);

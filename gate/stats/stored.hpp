@@ -18,7 +18,7 @@
 //   effects is `assumed_run_sd`. The K centres add their sum of squares, of K - 1 degrees of
 //   freedom. On this scale the prior is worth one degree of freedom however far from the truth it
 //   lies, so it fades. A conjugate prior on s^2 would not: its 3 % stay in the sum of squares that
-//   quiet runs hardly add to. `s` is never believed to be below `k_least_run_sd`: printed digits
+//   quiet runs hardly add to. `s` is never believed to be below `k_min_run_sd`: printed digits
 //   hide less, and the place where a linker puts a function moves as much.
 // The interval covers the true ratio with probability 1 - level if runs are off normally and are
 // independent. That is an assumption, not a guarantee: docs/evidence/decision-quality.md
@@ -34,7 +34,7 @@
 namespace weir::stats {
 
 inline constexpr double k_prior_spread = 0.7;  // sd of ln s
-inline constexpr double k_least_run_sd = 0.0025;
+inline constexpr double k_min_run_sd = 0.0025;
 inline constexpr double k_assumed_process_sd = 0.05;
 
 struct StoredPolicy {
@@ -47,7 +47,7 @@ struct BetweenRuns {
   double runs = 0;            // K
   double sum_of_squares = 0;  // deviations of the centres from their mean
   double expected = 0;        // sqrt(m^2 + mean error variance): s without these runs
-  double least = 0;           // s is not below
+  double min_sd = 0;          // s is not below
   double excess = 0;          // e^2
   double level = 0.05;        // the interval's
 };
@@ -73,7 +73,7 @@ struct StoredInterval {
 // they are like the stored ones and the candidate stays where it is; at most `most` in all. Absent
 // if they would not: the candidate is one run, and itself off by s.
 [[nodiscard]] std::optional<std::size_t> more_stored_runs(const StoredInterval& interval,
-                                                          double limit, std::size_t most);
+                                                          double limit, std::size_t max_runs);
 
 // Standard error of the median of `samples`, in their unit. Requires at least two.
 [[nodiscard]] double median_standard_error(std::span<const double> samples);

@@ -12,7 +12,7 @@ constexpr std::size_t k_window = 120;  // points that a fit looks back at
 constexpr std::size_t k_points_to_fit = 10, k_points_to_slope = 20;
 constexpr std::size_t k_points_before_step = 4, k_points_before_bend = 8;
 constexpr std::size_t k_points_to_start = 41;
-constexpr double k_least_scale = 5e-5;
+constexpr double k_min_scale = 5e-5;
 constexpr double k_outlier = 3.5;  // scales away
 constexpr double k_step_threshold = 4.77, k_bend_threshold = 4.92, k_slope_threshold = 4.2;
 constexpr std::size_t k_nights_to_revise = 16, k_nights_to_move = 6;
@@ -171,7 +171,7 @@ static double robust_scale(const std::vector<double>& values, std::vector<double
   constexpr double k_of_median = 1.4826;
   sorted.clear();
   for (const double value : values) sorted.push_back(std::abs(value));
-  return std::max(k_least_scale, k_of_median * median_in_place(sorted).value_or(0));
+  return std::max(k_min_scale, k_of_median * median_in_place(sorted).value_or(0));
 }
 
 // First coefficients, robust against outliers: Theil and Sen's line through the points before the
@@ -285,7 +285,7 @@ void TrendRule::fit() {
     sum += square(error);
     ++count;
   }
-  fit.noise = std::max(k_least_scale, std::sqrt(sum / std::max(1.0, count - terms - 1)));
+  fit.noise = std::max(k_min_scale, std::sqrt(sum / std::max(1.0, count - terms - 1)));
   const auto outliers =
       static_cast<double>(std::count_if(errors_.begin(), errors_.end(), [&](double error) {
         return std::abs(error) > k_outlier * fit.noise;
@@ -365,14 +365,14 @@ std::optional<TrendRule::Distance> TrendRule::distance(Alert::Kind kind, std::si
     sorted_.push_back(residuals_[j] / (fit->noise * (step ? 1 : static_cast<double>(j + 1))));
   }
   Distance best;
-  double least = -1;
+  double weaker_evidence = -1;
   for (const double size : {sum / squares, median_in_place(sorted_).value_or(0)}) {
     const double likelihood =
         explained_log_likelihood(weights_, errors_, size, square(fit->reach) / 2);
     const double evidence = std::sqrt(2 * std::max(0.0, likelihood));
     const double clearness = std::abs(size) * squares / width;
-    if (std::min(evidence, clearness) <= least) continue;
-    least = std::min(evidence, clearness);
+    if (std::min(evidence, clearness) <= weaker_evidence) continue;
+    weaker_evidence = std::min(evidence, clearness);
     best = {evidence, clearness};
   }
   best.evidence_needed = (step ? k_step_threshold + (points == 2 ? 0.3 : 0) : k_bend_threshold) +

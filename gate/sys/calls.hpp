@@ -37,9 +37,9 @@ struct CallCounts {
   // Each kind's most, of one process. Memory shrinks by calls alone: right before each is a peak.
   Resident peak;
   std::array<bool, 4096> opening{};  // threads, by the end of their number, within such a call
-  std::int64_t threads = 1, most_threads = 1;  // alive now, and at once
-  std::int64_t least_cpus = 0;  // fewest that a thread was allowed at its end; 0: none has ended
-  bool begun = false;           // the engine's own program runs
+  std::int64_t threads = 1, max_threads = 1;  // alive now, and at once
+  std::int64_t min_cpus = 0;  // fewest that a thread was allowed at its end; 0: none has ended
+  bool has_executed_program = false;  // the engine's own program runs
 };
 
 // The same with the names of the calls: "read", "futex wait", "futex wake", "call 999".
@@ -47,8 +47,8 @@ struct Calls {
   std::map<std::string, std::int64_t> by_name;
   FilesRead files;
   Resident peak;
-  std::int64_t most_threads = 1;
-  std::int64_t least_cpus = 0;
+  std::int64_t max_threads = 1;
+  std::int64_t min_cpus = 0;
 
   friend bool operator==(const Calls&, const Calls&) = default;
 };

@@ -102,7 +102,7 @@ std::int64_t count_cpus(std::string_view status) {
 }
 
 // Updates the peaks of memory from /proc/PID/status, and for an ending thread its allowed CPUs.
-void note_status(pid_t thread, bool is_ending, CallCounts& counts) {
+void record_memory_and_cpus(pid_t thread, bool is_ending, CallCounts& counts) {
   std::array<char, 32> path{};
   fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/status", thread);
   const int file = open(path.data(), O_RDONLY | O_CLOEXEC);
@@ -117,7 +117,7 @@ void note_status(pid_t thread, bool is_ending, CallCounts& counts) {
   peak.of_files = std::max(peak.of_files, read_kilobytes(status, "RssFile:"));
   peak.shared = std::max(peak.shared, read_kilobytes(status, "RssShmem:"));
   const std::int64_t cpus = is_ending ? count_cpus(status) : 0;
-  if (cpus > 0 && (counts.least_cpus == 0 || cpus < counts.least_cpus)) counts.least_cpus = cpus;
+  if (cpus > 0 && (counts.min_cpus == 0 || cpus < counts.min_cpus)) counts.min_cpus = cpus;
 }
 
 bool is_open_call(std::uint64_t number) {
@@ -142,7 +142,7 @@ bool& is_opening(pid_t thread, CallCounts& counts) {
 }
 
 // Counts the call that the thread is about to make. Returns true if its result is needed too.
-bool count_call(pid_t thread, CallCounts& counts) {
+bool count_call_entry(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return false;
   if (info.op != PTRACE_SYSCALL_INFO_SECCOMP) return false;
@@ -156,7 +156,7 @@ bool count_call(pid_t thread, CallCounts& counts) {
     return false;
   }
   ++counts.by_number[std::min<std::uint64_t>(number, counts.by_number.size() - 1)];
-  if (changes_memory(number)) note_status(thread, /*is_ending=*/false, counts);
+  if (changes_memory(number)) record_memory_and_cpus(thread, /*is_ending=*/false, counts);
   if (number == SYS_mmap && (args[3] & MAP_ANONYMOUS) == 0) {
     counts.files.mapped_bytes += static_cast<std::int64_t>(args[1]);
   }
@@ -165,7 +165,7 @@ bool count_call(pid_t thread, CallCounts& counts) {
 }
 
 // Counts the result of a call: a file that was opened, or bytes that were read.
-void count_answer(pid_t thread, CallCounts& counts) {
+void count_return(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return;
   if (info.op != PTRACE_SYSCALL_INFO_EXIT || info.exit.is_error != 0) return;
@@ -191,8 +191,8 @@ Calls calls_of(const CallCounts& counts) {
   add("futex wake", counts.futex_wakes);
   calls.files = counts.files;
   calls.peak = counts.peak;
-  calls.most_threads = counts.most_threads;
-  calls.least_cpus = counts.least_cpus;
+  calls.max_threads = counts.max_threads;
+  calls.min_cpus = counts.min_cpus;
   return calls;
 }
 
@@ -218,35 +218,35 @@ bool allow_tracing() {
 // Handles a stop of a traced thread: counts what it stands for and lets the thread go on.
 void handle_trace_stop(pid_t thread, int status, CallCounts& counts) {
   if (!WIFSTOPPED(status)) return;
-  constexpr int k_event_shift = 16, k_answered = SIGTRAP | 0x80;
+  constexpr int k_event_shift = 16, k_call_returned = SIGTRAP | 0x80;
   const int signal = WSTOPSIG(status);
   int forwarded_signal = 0;
-  bool wants_answer = false;
+  bool wants_return_value = false;
   switch (status >> k_event_shift) {
     case PTRACE_EVENT_SECCOMP:
-      wants_answer = counts.begun && count_call(thread, counts);
+      wants_return_value = counts.has_executed_program && count_call_entry(thread, counts);
       break;
     case PTRACE_EVENT_EXEC:
-      counts.begun = true;
+      counts.has_executed_program = true;
       break;
     case PTRACE_EVENT_EXIT:  // happens once a thread, while reaping may report it twice
-      note_status(thread, /*is_ending=*/true, counts);
+      record_memory_and_cpus(thread, /*is_ending=*/true, counts);
       --counts.threads;
       break;
     case PTRACE_EVENT_CLONE:
     case PTRACE_EVENT_FORK:
     case PTRACE_EVENT_VFORK:
       ++counts.threads;
-      counts.most_threads = std::max(counts.most_threads, counts.threads);
+      counts.max_threads = std::max(counts.max_threads, counts.threads);
       break;
     default:
-      if (signal == k_answered) {
-        count_answer(thread, counts);
+      if (signal == k_call_returned) {
+        count_return(thread, counts);
       } else if (signal != SIGSTOP) {  // a new thread begins with the tracer's SIGSTOP
         forwarded_signal = signal;
       }
   }
-  ptrace(wants_answer ? PTRACE_SYSCALL : PTRACE_CONT, thread, nullptr, forwarded_signal);
+  ptrace(wants_return_value ? PTRACE_SYSCALL : PTRACE_CONT, thread, nullptr, forwarded_signal);
 }
 
 // Lets the engine run until it has become its own program. Sets the trace options at its first
@@ -254,7 +254,8 @@ void handle_trace_stop(pid_t thread, int status, CallCounts& counts) {
 void trace_until_exec(pid_t engine, CallCounts& counts) {
   int status = 0;
   bool has_options = false;
-  while (!counts.begun && waitpid(engine, &status, __WALL) == engine && WIFSTOPPED(status)) {
+  while (!counts.has_executed_program && waitpid(engine, &status, __WALL) == engine &&
+         WIFSTOPPED(status)) {
     if (!has_options) {
       has_options = true;
       ptrace(PTRACE_SETOPTIONS, engine, nullptr,

@@ -74,9 +74,9 @@ void CurlHandle::set_body(const char* bytes, std::size_t size) {
 
 // Adds a header line. Returns false if the header is too large.
 bool CurlHead::take(std::string_view line) {
-  constexpr std::size_t k_most_bytes = 256 << 10;
+  constexpr std::size_t k_max_bytes = 256 << 10;
   bytes += line.size();
-  too_large = too_large || bytes > k_most_bytes;
+  too_large = too_large || bytes > k_max_bytes;
   if (too_large) return false;
   line = text::trim(line);
   if (line.starts_with("HTTP/")) {

@@ -19,7 +19,7 @@
 namespace weir::sys {
 namespace {
 
-constexpr std::size_t k_most_names = 1'000'000;
+constexpr std::size_t k_max_names = 1'000'000;
 
 tl::unexpected<Error> io_error(const std::string& path, std::string_view what,
                                std::error_code error = {errno, std::generic_category()}) {
@@ -229,7 +229,7 @@ Result<std::vector<std::string>> RealFiles::list(const std::string& path) const 
   if (error) return io_error(path, "cannot be listed", error);
   std::vector<std::string> names;
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (names.size() == k_most_names) break;
+    if (names.size() == k_max_names) break;
     names.push_back(entry->path().filename().string());
   }
   std::ranges::sort(names);

@@ -15,7 +15,7 @@ using What = HttpFailure::What;
 struct Incoming {
   CurlHead head{};
   std::string body{};
-  std::size_t most_body = 0;
+  std::size_t max_body_bytes = 0;
   bool too_large = false;
 };
 
@@ -27,7 +27,7 @@ std::size_t on_header(char* data, std::size_t, std::size_t size, void* user) {
 
 std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   auto& incoming = *static_cast<Incoming*>(user);
-  incoming.too_large = size > incoming.most_body - incoming.body.size();
+  incoming.too_large = size > incoming.max_body_bytes - incoming.body.size();
   if (incoming.too_large) return 0;
   incoming.body.append(data, size);
   return size;
@@ -57,7 +57,7 @@ HttpFailure make_failure(CURLcode code, const Incoming& incoming, const CurlHand
   if (result.what == What::timed_out && !result.sent) result.what = What::no_connection;
   result.message = handle.words[0] == 0 ? curl_easy_strerror(code) : handle.words;
   if (incoming.too_large) {
-    result.message = "the answer is larger than the " + std::to_string(incoming.most_body) +
+    result.message = "the answer is larger than the " + std::to_string(incoming.max_body_bytes) +
                      " bytes taken of one";
   }
   return result;
@@ -134,7 +134,7 @@ tl::expected<HttpResponse, HttpFailure> RealHttp::send(const HttpRequest& reques
   if (stop.requested()) return make_error(What::stopped, "interrupted");
   const NoPipeSignal quiet;
   CurlHandle handle;
-  Incoming incoming{.most_body = limits.body_bytes};
+  Incoming incoming{.max_body_bytes = limits.body_bytes};
   set_up(handle, request, limits, incoming);
   if (multi_ == nullptr || !handle.good) return make_error(What::other, "libcurl cannot be set up");
   const std::optional<CURLcode> outcome = perform(multi_, handle.easy, stop);

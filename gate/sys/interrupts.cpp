@@ -59,9 +59,9 @@ Interrupts::Interrupts(std::optional<double> limit_seconds)
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, &previous_->pipe);
-  constexpr double k_longest = 1e8;  // three years, still within a clock's range
+  constexpr double k_max_seconds = 1e8;  // three years, still within a clock's range
   if (limit_seconds) {
-    limit_ = std::thread([this, s = std::min(*limit_seconds, k_longest)] { wait_for_end(s); });
+    limit_ = std::thread([this, s = std::min(*limit_seconds, k_max_seconds)] { wait_for_end(s); });
   }
 }
 

@@ -245,7 +245,7 @@ void judge_sharing(const MachineHealth& health, Report& report) {
         "Lift it (docker --cpus, Kubernetes limits.cpu), or give whole processors by --cpuset-cpus";
     report.add("quota", is_used_up ? Weight::worse : Weight::note, what, cure);
   }
-  report.add_fine_or_unknown("quota", health.looked_for_quota);
+  report.add_fine_or_unknown("quota", health.has_cgroup);
   if (health.steal && *health.steal > k_steal) {
     report.add_problem("steal",
                        fmt::format("other virtual machines take {} of the processors' time",

@@ -46,7 +46,7 @@ struct MachineHealth {
   std::optional<std::int64_t> memory_bytes, memory_available, swap_total, swap_used;
 
   std::optional<double> quota;  // processors that a cgroup grants
-  bool looked_for_quota = false;
+  bool has_cgroup = false;
   std::optional<double> throttled;  // share of periods in which that was used up
 
   bool virtual_machine = false;

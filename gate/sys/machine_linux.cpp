@@ -82,7 +82,7 @@ std::optional<std::int64_t> RealMachineLoad::memory_available() const {
 
 namespace {
 
-constexpr std::size_t k_most_entries = 4096;
+constexpr std::size_t k_max_entries = 4096;
 
 // Reads one word or line of /sys; nothing if it is not there.
 std::optional<std::string> read_word(const Files& files, const std::string& path) {
@@ -100,7 +100,7 @@ std::vector<std::string> list_names(const Files& files, const std::string& folde
                                     std::string_view prefix) {
   std::vector<std::string> names;
   for (std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
-    if (name.starts_with(prefix) && names.size() < k_most_entries) names.push_back(std::move(name));
+    if (name.starts_with(prefix) && names.size() < k_max_entries) names.push_back(std::move(name));
   }
   return names;
 }
@@ -159,7 +159,7 @@ void read_quota(const Files& files, MachineHealth& health) {
   for (const std::string& line : text::lines(read_or_empty(files, "/proc/self/cgroup"))) {
     const std::vector<std::string> parts = text::split(line, ':');
     if (parts.size() != 3 || parts[2].find("..") != std::string::npos) continue;
-    health.looked_for_quota = true;
+    health.has_cgroup = true;
     const auto controllers = text::split(parts[1], ',');
     const std::string path = parts[2] == "/" ? "" : parts[2];
     if (parts[0] == "0") {
@@ -180,7 +180,7 @@ void read_quota(const Files& files, MachineHealth& health) {
 }
 
 // Finds out whether this is a virtual machine, and of which kind.
-void read_virtual(const Files& files, MachineHealth& health) {
+void read_virtualization(const Files& files, MachineHealth& health) {
   const std::string cpus = read_or_empty(files, "/proc/cpuinfo");
   for (const std::string& line : text::lines(cpus)) {
     if (!line.starts_with("flags")) continue;
@@ -212,7 +212,7 @@ void read_virtual(const Files& files, MachineHealth& health) {
 }
 
 // Reads temperatures, and whether a zone is so hot that the clock is reduced.
-void read_heat(const Files& files, MachineHealth& health) {
+void read_temperature(const Files& files, MachineHealth& health) {
   const std::string zones = "/sys/class/thermal";
   for (const std::string& zone : list_names(files, zones, "thermal_zone")) {
     const auto milli = read_number(files, zones + "/" + zone + "/temp");
@@ -287,8 +287,8 @@ MachineHealth read_machine_health(const Files& files) {
   read_frequency(files, health);
   read_load(files, health);
   read_quota(files, health);
-  read_virtual(files, health);
-  read_heat(files, health);
+  read_virtualization(files, health);
+  read_temperature(files, health);
   read_power(files, health);
   read_gpus(files, health);
   return health;

@@ -108,7 +108,7 @@ bool read_counter(int fd, PerfCount& count) {
     if (bytes_read >= 0) errno = EIO;
     return false;
   }
-  count = {values[0], values[1], values[2]};
+  count = {.value = values[0], .enabled_ns = values[1], .running_ns = values[2]};
   return true;
 }
 

@@ -16,20 +16,20 @@
 namespace weir::sys {
 namespace {
 
-constexpr int k_most_processes = 16384;  // several times macOS's own default limit
+constexpr int k_max_processes = 16384;  // several times macOS's own default limit
 
 // Calls visit(pid) for every other process of the session, except zombies. Runs in the supervisor,
 // which has one thread, or in weir under kill_session(), each with its own list.
 template <class Visit>
 void visit_session(pid_t leader, pid_t* pids, const Visit& visit) {
-  const int number = proc_listallpids(pids, k_most_processes * static_cast<int>(sizeof *pids));
-  for (int i = 0; i < number && i < k_most_processes; ++i) {
+  const int number = proc_listallpids(pids, k_max_processes * static_cast<int>(sizeof *pids));
+  for (int i = 0; i < number && i < k_max_processes; ++i) {
     if (pids[i] > 1 && pids[i] != leader && getsid(pids[i]) == leader) visit(pids[i]);
   }
 }
 
 // The supervisor's list: too large for the stack of the thread that forked it.
-pid_t g_pids[k_most_processes];
+pid_t g_pids[k_max_processes];
 
 }  // namespace
 
@@ -61,7 +61,7 @@ std::int64_t count_strangers() {
 
 void kill_session(pid_t leader) {
   // Several threads of weir may call this. A session's id is not reused while a member lives.
-  auto* const pids = new pid_t[k_most_processes];
+  auto* const pids = new pid_t[k_max_processes];
   visit_session(leader, pids, [](pid_t pid) { kill(pid, SIGKILL); });
   delete[] pids;
 }

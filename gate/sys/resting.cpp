@@ -25,8 +25,8 @@ namespace {
 constexpr std::size_t k_page = 4096;
 
 // Reads the beginning of a file; nothing if that fails, since its process may have ended.
-std::optional<std::string> read_proc(const std::string& path, std::size_t most) {
-  auto text = RealFiles().read_prefix(path, most);
+std::optional<std::string> read_proc(const std::string& path, std::size_t max_bytes) {
+  auto text = RealFiles().read_prefix(path, max_bytes);
   return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
@@ -174,11 +174,11 @@ void Resting::begin_again() {
 
 // Returns the connections of the port; nothing if the system does not show them.
 std::optional<PortTraffic> Resting::traffic(int port) const {
-  constexpr std::size_t k_most = std::size_t{16} << 20;
+  constexpr std::size_t k_max_bytes = std::size_t{16} << 20;
   PortTraffic traffic;
   bool is_readable = false;
   for (const char* name : {"/net/tcp", "/net/tcp6"}) {
-    const auto text = read_proc(proc_ + name, k_most);
+    const auto text = read_proc(proc_ + name, k_max_bytes);
     if (!text) continue;
     is_readable = true;
     add_traffic(*text, port, traffic);

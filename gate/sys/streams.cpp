@@ -16,7 +16,7 @@ namespace {
 using Ended = StreamEnd::What;
 
 // Limit on idle connections: more than any load uses at once.
-constexpr long k_most_idle_connections = 1024;
+constexpr long k_max_idle_connections = 1024;
 
 // Says how a stream ended, from libcurl's code, the system's error and libcurl's message.
 Ended classify_end(CURLcode code, long os_error, std::string_view words) {
@@ -41,7 +41,7 @@ class CurlStreams final : public Streams {
     curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
     curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, on_timer);
     curl_multi_setopt(multi_, CURLMOPT_TIMERDATA, this);
-    curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, k_most_idle_connections);
+    curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, k_max_idle_connections);
   }
   ~CurlStreams() override {
     const NoPipeSignal quiet;  // closing TLS connections writes to them

@@ -213,8 +213,8 @@ void watch_engine(pid_t engine, std::int64_t started_ns, std::int64_t floor_byte
     rusage usage{};
     pid_t reaped = 0;
     // A traced engine may stop again and again, so check for orders in between.
-    constexpr int k_most_stops = 256;
-    for (int stop = 0; stop < k_most_stops; ++stop) {
+    constexpr int k_max_stops = 256;
+    for (int stop = 0; stop < k_max_stops; ++stop) {
       reaped = wait4(-1, &status, WNOHANG | k_all_threads, &usage);
       if (reaped <= 0) break;
       if (order.calls != nullptr) handle_trace_stop(reaped, status, *order.calls);

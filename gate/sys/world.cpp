@@ -26,14 +26,14 @@ struct RealWorld::Parts {
       winsize size{};
       return ioctl(stream, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
     }
-    [[nodiscard]] std::string read_input(std::size_t most) override {
+    [[nodiscard]] std::string read_input(std::size_t max_bytes) override {
       std::string text;
       char block[65536];
       for (;;) {
         const std::size_t count = std::fread(block, 1, sizeof block, stdin);
         if (count == 0) break;
         text.append(block, count);
-        if (text.size() > most) break;
+        if (text.size() > max_bytes) break;
       }
       return text;
     }

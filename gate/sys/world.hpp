@@ -27,8 +27,8 @@ class Terminal {
   virtual void write(int stream, std::string_view text) = 0;
   // Width of the terminal at `stream`: 0 if it does not say, nothing if it is no terminal.
   [[nodiscard]] virtual std::optional<int> columns(int stream) const = 0;
-  // All of standard input, a little more than `most` bytes of what is longer.
-  [[nodiscard]] virtual std::string read_input(std::size_t most) = 0;
+  // All of standard input, a little more than `max_bytes` bytes of what is longer.
+  [[nodiscard]] virtual std::string read_input(std::size_t max_bytes) = 0;
 };
 
 // References: whoever made them keeps them alive. Each is as thread-safe as its interface says.

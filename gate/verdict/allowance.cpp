@@ -367,7 +367,7 @@ std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowanc
 namespace {
 
 constexpr JsonLimits k_limits{.bytes = std::size_t{8} << 20, .depth = 8};
-constexpr std::size_t k_most_kernels = 10'000;
+constexpr std::size_t k_max_kernels = 10'000;
 constexpr std::int64_t k_largest_number = std::int64_t{1} << 53U;
 
 bool is_login(std::string_view text) {
@@ -444,8 +444,7 @@ void fields(Fields& io, Allowable& what) {
   io.optional("device_class", what.device_class);
   std::vector<AllowedKernel> kernels;
   for (const Changed& kernel : what.kernels) kernels.push_back({kernel});
-  io.limit_items("kernels", k_most_kernels,
-                 fmt::format("has more than {} kernels", k_most_kernels));
+  io.limit_items("kernels", k_max_kernels, fmt::format("has more than {} kernels", k_max_kernels));
   io.optional("kernels", kernels, "kernels");
   if (io.is_reading()) what.kernels.assign(kernels.begin(), kernels.end());
 }
@@ -489,8 +488,8 @@ std::string json_without_backticks(const NeededAllowances& take) {
 // Writes or reads weir.allowable/1.
 void fields(Fields& io, NeededAllowances& take) {
   io.schema("weir.allowable/1", "says nothing that could be accepted: schema");
-  io.limit_items("changes", k_most_allowances,
-                 fmt::format("more than {} changes", k_most_allowances));
+  io.limit_items("changes", k_max_allowances,
+                 fmt::format("more than {} changes", k_max_allowances));
   io("changes", take.changes, "allowances");
   io.always("beyond", take.beyond);
   if (!take.rules && !io.has("rules")) return;
@@ -544,8 +543,8 @@ Result<std::vector<Allowance>> parse_allowances(std::string_view text, std::int6
   }
   const Json& list = read.array("allowances");
   if (auto problem = read.problem()) return tl::unexpected(*problem);
-  if (list.size() > k_most_allowances) {
-    return fail(Code::data, "more than {} allowances", k_most_allowances);
+  if (list.size() > k_max_allowances) {
+    return fail(Code::data, "more than {} allowances", k_max_allowances);
   }
   std::vector<Allowance> all;
   for (const Json& item : list) {

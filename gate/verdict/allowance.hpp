@@ -43,12 +43,12 @@ struct NeededAllowances {
 };
 [[nodiscard]] NeededAllowances needed_allowances(const GateVerdict& gate);
 
-inline constexpr std::size_t k_most_allowances = 10'000;
+inline constexpr std::size_t k_max_allowances = 10'000;
 // "allowances/12.json"
 [[nodiscard]] std::string allowance_path(std::int64_t pull_request);
 // weir.allowances/1, one a line, sorted: `all` are of one pull request.
 [[nodiscard]] std::string to_text(std::int64_t pull_request, std::vector<Allowance> all);
-// Reads hostile text: at most 8 MiB and k_most_allowances. Fails with Code::data on the allowances
+// Reads hostile text: at most 8 MiB and k_max_allowances. Fails with Code::data on the allowances
 // of another pull request, and on a part that is malformed.
 [[nodiscard]] Result<std::vector<Allowance>> parse_allowances(std::string_view text,
                                                               std::int64_t pull_request);

@@ -17,11 +17,12 @@ namespace {
 
 using stats::ReplayAs;
 
-constexpr double k_share = 0.95;  // the share of gates that have to end within the budget
-constexpr double k_fewest_tried = 200, k_most_tried = 1000;  // pairs of a replay
+constexpr double k_min_share_within_budget =
+    0.95;  // the share of gates that have to end within the budget
+constexpr double k_min_replay_pairs = 200, k_max_replay_pairs = 1000;  // pairs of a replay
 // If half of the first replays bring no verdict, the limit is not held, and more replays would
 // only take time. Where 95 of 100 replays do bring one, that happens once in 10^8 times.
-constexpr std::size_t k_pilot = 20;
+constexpr std::size_t k_pilot_replays = 20;
 
 // One cell with what its replays need.
 struct Series {
@@ -92,15 +93,17 @@ std::optional<Series> make_series(const profile::CellFacts& facts, const profile
     cell.error = runs.warnings.empty() ? "its warm-ups reported no time" : runs.warnings.front();
   } else if (cell.metrics.empty() && !cell.error) {
     return std::nullopt;  // no timed limit that gates
-  } else if (cell.pairs < k_fewest_replayed && !cell.error) {
+  } else if (cell.pairs < k_min_replays && !cell.error) {
     cell.error =
         fmt::format("{} of {} pairs that it takes ran within the budget of the calibration",
-                    cell.pairs, k_fewest_replayed);
+                    cell.pairs, k_min_replays);
   }
   return series;
 }
 
-double p95(std::vector<double> values) { return stats::quantile(values, k_share).value_or(0); }
+double p95(std::vector<double> values) {
+  return stats::quantile(values, k_min_share_within_budget).value_or(0);
+}
 
 double mean(std::span<const double> values) {
   return values.empty() ? 0
@@ -109,40 +112,41 @@ double mean(std::span<const double> values) {
 }
 
 // Every replay of all cells as one gate.
-struct Gates {
+struct SimulatedGates {
   std::vector<double> seconds;  // per replay
   std::vector<bool> failed, decided;
-  explicit Gates(std::size_t number)
+  explicit SimulatedGates(std::size_t number)
       : seconds(number, 0), failed(number, false), decided(number, true) {}
 
   [[nodiscard]] GateSeconds needed() const { return {mean(seconds), p95(seconds)}; }
   // True if enough replays are decided within `budget` seconds.
-  [[nodiscard]] bool within(double budget) const {
+  [[nodiscard]] bool decided_within_budget(double budget) const {
     std::size_t number = 0;
     for (std::size_t k = 0; k < seconds.size(); ++k) {
       number += decided[k] && seconds[k] <= budget ? 1 : 0;
     }
-    return static_cast<double>(number) >= k_share * static_cast<double>(seconds.size());
+    return static_cast<double>(number) >=
+           k_min_share_within_budget * static_cast<double>(seconds.size());
   }
 };
 
 // Replays one cell and adds each replay to one of the `gates`, over again if there are fewer
 // replays. Returns the pairs that they took. `replayed` is lowered to the number of replays.
-PairsNeeded replay(Series& series, ReplayAs as, std::uint64_t seed, Gates& gates,
+PairsNeeded replay(Series& series, ReplayAs as, std::uint64_t seed, SimulatedGates& gates,
                    const CalibrationFacts& facts, std::size_t& replayed) {
-  const auto most = static_cast<std::size_t>(series.cell.most_pairs);
+  const auto max_pairs = static_cast<std::size_t>(series.cell.max_pairs);
   std::vector<stats::CellReplay> replays;
   std::vector<double> pairs;
-  std::size_t decided = 0, within = 0;
+  std::size_t decided = 0, decided_within_budget = 0;
   while (replays.size() < gates.seconds.size()) {
-    if (replays.size() == k_pilot && 2 * decided <= k_pilot) break;
+    if (replays.size() == k_pilot_replays && 2 * decided <= k_pilot_replays) break;
     const auto replay =
-        stats::replay_cell(series.pairs, series.rules, as, seed + replays.size(), most);
+        stats::replay_cell(series.pairs, series.rules, as, seed + replays.size(), max_pairs);
     replays.push_back(replay);
     pairs.push_back(static_cast<double>(replay.pairs));
     decided += replay.decided ? 1 : 0;
     const double seconds = pairs.back() * series.cell.pair_seconds;
-    within += replay.decided && seconds <= facts.budget_seconds ? 1 : 0;
+    decided_within_budget += replay.decided && seconds <= facts.budget_seconds ? 1 : 0;
   }
   for (std::size_t k = 0; k < gates.seconds.size(); ++k) {
     const stats::CellReplay& replay = replays[k % replays.size()];
@@ -150,12 +154,14 @@ PairsNeeded replay(Series& series, ReplayAs as, std::uint64_t seed, Gates& gates
     gates.failed[k] = gates.failed[k] || replay.failed;
     gates.decided[k] = gates.decided[k] && replay.decided;
   }
-  const auto number = static_cast<double>(replays.size());
-  if (as != ReplayAs::seen) {
-    series.cell.holds = series.cell.holds && static_cast<double>(within) >= k_share * number;
+  const auto replay_count = static_cast<double>(replays.size());
+  if (as != ReplayAs::measured) {
+    series.cell.keeps_budget =
+        series.cell.keeps_budget &&
+        static_cast<double>(decided_within_budget) >= k_min_share_within_budget * replay_count;
   }
   replayed = std::min(replayed, replays.size());
-  return {mean(pairs), p95(pairs), static_cast<double>(decided) / number};
+  return {mean(pairs), p95(pairs), static_cast<double>(decided) / replay_count};
 }
 
 // How many of the first `number` values are true.
@@ -215,8 +221,8 @@ std::string answer_text(const Calibration& calibration) {
     if (cell.error) {
       unmeasured.push_back(cell.cell.str());
     } else if (is_too_noisy(cell)) {
-      noisy.push_back(fmt::format("{} after {} pairs", cell.cell.str(), cell.most_pairs));
-    } else if (!cell.holds) {
+      noisy.push_back(fmt::format("{} after {} pairs", cell.cell.str(), cell.max_pairs));
+    } else if (!cell.keeps_budget) {
       too_long.push_back(cell.cell.str());
     }
   }
@@ -226,14 +232,14 @@ std::string answer_text(const Calibration& calibration) {
   const std::string limits = calibration.cells.size() == 1
                                  ? limit_amounts(calibration.cells.front().metrics)
                                  : "these limits";
-  const double most = std::max(calibration.unchanged.p95, calibration.at_limit.p95);
-  if (calibration.holds) {
+  const double longest_seconds = std::max(calibration.unchanged.p95, calibration.at_limit.p95);
+  if (calibration.keeps_budget) {
     return fmt::format(
         "This machine can hold {} within gate.budget ({}): verdicts take {} when nothing "
         "changed, "
         "{} when all is as slow as its limit, and in 95 of 100 gates no more than {}.",
         limits, budget, unit::show_duration(calibration.unchanged.mean),
-        unit::show_duration(calibration.at_limit.mean), unit::show_duration(most));
+        unit::show_duration(calibration.at_limit.mean), unit::show_duration(longest_seconds));
   }
   std::string answer;
   if (!noisy.empty()) {
@@ -242,11 +248,11 @@ std::string answer_text(const Calibration& calibration) {
         "{}. "
         "A looser limit, longer prompts, more repeats or a quieter machine (weir doctor) help.",
         limits, list_some(noisy));
-  } else if (most > calibration.budget_seconds || !too_long.empty()) {
+  } else if (longest_seconds > calibration.budget_seconds || !too_long.empty()) {
     answer = fmt::format(
         "This machine cannot hold {} within gate.budget ({}): 95 of 100 gates take up to {}; "
         "gate.budget: {} would do.",
-        limits, budget, unit::show_duration(most), budget_text(1.1 * most));
+        limits, budget, unit::show_duration(longest_seconds), budget_text(1.1 * longest_seconds));
     if (!too_long.empty()) {
       answer += fmt::format(" Too long even alone: {}.", list_some(too_long));
     }
@@ -258,7 +264,7 @@ std::string answer_text(const Calibration& calibration) {
 // All replays of a calibration, as gates: nothing changed, all at their limits, and the two builds
 // as different as they were seen.
 struct AllGates {
-  Gates unchanged, at_limit, seen;
+  SimulatedGates unchanged, at_limit, measured;
   std::size_t replayed = 0;  // so many of the gates are different ones
   std::uint64_t seed = 0;
 };
@@ -268,9 +274,9 @@ void replay_all(Series& series, const CalibrationFacts& facts, AllGates& gates) 
   // Seeds of different cells and ways lie far apart.
   constexpr std::uint64_t k_seed_step = std::uint64_t{1} << 24U;
   CalibratedCell& cell = series.cell;
-  cell.holds = true;
+  cell.keeps_budget = true;
   const double affordable = facts.budget_seconds / std::max(cell.pair_seconds, 1e-6);
-  cell.most_pairs = std::llround(std::clamp(2 * affordable, k_fewest_tried, k_most_tried));
+  cell.max_pairs = std::llround(std::clamp(2 * affordable, k_min_replay_pairs, k_max_replay_pairs));
   gates.seed += k_seed_step;
   cell.unchanged =
       replay(series, ReplayAs::unchanged, gates.seed, gates.unchanged, facts, gates.replayed);
@@ -279,7 +285,7 @@ void replay_all(Series& series, const CalibrationFacts& facts, AllGates& gates) 
       replay(series, ReplayAs::at_limit, gates.seed, gates.at_limit, facts, gates.replayed);
   if (!facts.two_builds) return;
   gates.seed += k_seed_step;
-  (void)replay(series, ReplayAs::seen, gates.seed, gates.seen, facts, gates.replayed);
+  (void)replay(series, ReplayAs::measured, gates.seed, gates.measured, facts, gates.replayed);
 }
 
 }  // namespace
@@ -296,7 +302,8 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
   calibration.timed_metrics = timed_metrics(cells, runs, limits);
   policy.timed_metrics = calibration.timed_metrics;
   const auto number = static_cast<std::size_t>(std::max<std::int64_t>(1, facts.replays));
-  AllGates gates{Gates(number), Gates(number), Gates(number), number, facts.seed << 40U};
+  AllGates gates{SimulatedGates(number), SimulatedGates(number), SimulatedGates(number), number,
+                 facts.seed << 40U};
   std::vector<std::string> depth_notes;
   const auto keys = collect<profile::CellKey>(cells, &profile::CellFacts::cell);
   std::set<profile::CellKey> over_depths;
@@ -317,16 +324,16 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
   }
   calibration.replays = static_cast<std::int64_t>(gates.replayed);
   calibration.failed = count_true(gates.unchanged.failed, gates.replayed);
-  calibration.failed_at_most =
-      stats::share_at_most(static_cast<std::size_t>(calibration.failed), gates.replayed);
-  calibration.seen_failed = count_true(gates.seen.failed, gates.replayed);
+  calibration.max_failed_share =
+      stats::max_share(static_cast<std::size_t>(calibration.failed), gates.replayed);
+  calibration.measured_failed = count_true(gates.measured.failed, gates.replayed);
   calibration.unchanged = gates.unchanged.needed();
   calibration.at_limit = gates.at_limit.needed();
   const bool measured = std::ranges::none_of(
       calibration.cells, [](const CalibratedCell& cell) { return cell.error.has_value(); });
-  calibration.holds = measured && !calibration.cells.empty() &&
-                      gates.unchanged.within(facts.budget_seconds) &&
-                      gates.at_limit.within(facts.budget_seconds);
+  calibration.keeps_budget = measured && !calibration.cells.empty() &&
+                             gates.unchanged.decided_within_budget(facts.budget_seconds) &&
+                             gates.at_limit.decided_within_budget(facts.budget_seconds);
   calibration.answer = answer_text(calibration);
   calibration.notes = describe_failures(calibration);
   calibration.notes.insert(calibration.notes.end(), depth_notes.begin(), depth_notes.end());
@@ -373,16 +380,16 @@ static void fields(Fields& io, CalibratedMetric& metric) {
   io("amount", metric.amount);
   io("tolerate", metric.tolerated);
   if (io.is_reading()) metric.noise = std::numeric_limits<double>::infinity();
-  io.always("noise", ShortNumber{metric.noise});
+  io.always("noise", RoundedNumber{metric.noise});
   if (io.is_reading()) return;
   io("base_runs", metric.base);
   io("candidate_runs", metric.candidate);
   io.write_only("verdict", name_of(k_decisions, metric.decision));
   io("decided_after", metric.decided_after);
   io.object("log_evidence", [&](Fields& log_evidence) {
-    log_evidence("slower", ShortNumber{metric.log_slower});
-    log_evidence("beyond", ShortNumber{metric.log_beyond});
-    log_evidence("within", ShortNumber{metric.log_within});
+    log_evidence("slower", RoundedNumber{metric.log_slower});
+    log_evidence("beyond", RoundedNumber{metric.log_beyond});
+    log_evidence("within", RoundedNumber{metric.log_within});
   });
 }
 
@@ -407,8 +414,8 @@ void fields(Fields& io, CalibratedCell& cell) {
     }
   };
   io.object("pairs_needed", needed, " pairs_needed");
-  io.write_only("most_pairs", cell.most_pairs);
-  io("holds", cell.holds);
+  io.write_only("most_pairs", cell.max_pairs);
+  io("holds", cell.keeps_budget);
   io("metrics", cell.metrics, "metrics");
 }
 
@@ -431,14 +438,14 @@ Json to_json(const Calibration& calibration) {
                {"cells", write_fields(calibration.cells)},
                {"replays", calibration.replays},
                {"failed", calibration.failed},
-               {"failed_at_most", calibration.failed_at_most},
+               {"failed_at_most", calibration.max_failed_share},
                {"seconds_needed",
                 {{"unchanged", write_fields(calibration.unchanged)},
                  {"at_limit", write_fields(calibration.at_limit)}}},
-               {"holds", calibration.holds},
+               {"holds", calibration.keeps_budget},
                {"answer", calibration.answer},
                {"notes", calibration.notes}};
-  if (calibration.two_builds) json["seen_failed"] = calibration.seen_failed;
+  if (calibration.two_builds) json["seen_failed"] = calibration.measured_failed;
   return json;
 }
 

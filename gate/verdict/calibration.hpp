@@ -7,13 +7,13 @@
 
 namespace weir::verdict {
 
-// Over replays, each of as many pairs as it takes, up to CalibratedCell::most_pairs.
+// Over replays, each of as many pairs as it takes, up to CalibratedCell::max_pairs.
 struct PairsNeeded {
   double mean = 0, p95 = 0;
   double decided = 1;  // share of replays that passed or failed
 };
 // Below this a series says too little to be replayed.
-inline constexpr std::int64_t k_fewest_replayed = 16;
+inline constexpr std::int64_t k_min_replays = 16;
 
 struct CalibratedMetric {
   unit::Metric metric;
@@ -38,10 +38,10 @@ struct CalibratedCell {
   double pair_seconds = 0;                // both processes
   std::vector<CalibratedMetric> metrics;  // metrics with a timed limit that gates
   PairsNeeded unchanged, at_limit;        // until all of them are decided
-  std::int64_t most_pairs = 0;       // pairs of a replay: twice what the budget pays, within reason
+  std::int64_t max_pairs = 0;        // pairs of a replay: twice what the budget pays, within reason
   std::optional<std::string> error;  // then nothing but the names is there
   // True if this cell alone ends within the budget, in 95 of 100 replays of either kind.
-  bool holds = false;
+  bool keeps_budget = false;
 
   // The larger of both means: what a verdict takes, typically.
   [[nodiscard]] double typical_pairs() const;
@@ -66,10 +66,10 @@ struct Calibration : CalibrationFacts {
   double false_alarm = 0;
   std::vector<CalibratedCell> cells;  // cells with timed limits, in plan order
   std::int64_t failed = 0;            // with nothing changed
-  double failed_at_most = 0;          // share, at 95 % confidence
-  std::int64_t seen_failed = 0;       // with the two builds as different as they were seen
+  double max_failed_share = 0;        // share, at 95 % confidence
+  std::int64_t measured_failed = 0;   // with the two builds as different as they were seen
   GateSeconds unchanged, at_limit;    // per gate; at_limit: every cell as slow as its limit
-  bool holds = false;                 // within budget_seconds in 95 of 100 replays of either kind
+  bool keeps_budget = false;          // within budget_seconds in 95 of 100 replays of either kind
   std::string answer;                 // the plain sentence
   std::vector<std::string> notes;
 };

@@ -52,11 +52,11 @@ void describe_candidate(const Comparison& comparison, CellVerdict& cell) {
   cell.requests = candidate.requests;
   cell.latencies = candidate.latencies;
   cell.batches = profile::batch_bars(candidate.batches);
-  cell.counts_skipped = candidate.counts_skipped;
-  cell.instructions_skipped = candidate.instructions_skipped;
-  cell.host_skipped = candidate.host_skipped;
-  for (const auto& skipped : {candidate.instructions_skipped, candidate.host_skipped}) {
-    if (skipped != candidate.counts_skipped) append(cell.notes, skipped);
+  cell.counts_skip_reason = candidate.counts_skip_reason;
+  cell.instructions_skip_reason = candidate.instructions_skip_reason;
+  cell.host_skip_reason = candidate.host_skip_reason;
+  for (const auto& skipped : {candidate.instructions_skip_reason, candidate.host_skip_reason}) {
+    if (skipped != candidate.counts_skip_reason) append(cell.notes, skipped);
   }
   if (comparison.base == nullptr) return;
   cell.base = comparison.is_other_device() ? "nearest: " + comparison.base->device_class
@@ -154,7 +154,8 @@ Comparison::Comparison(const Profile& profile, const Base& compared, const Limit
       fitting_limits(table.fitting(profile.cell)),
       policy(rules),
       pairs(compared.pairs ? &*compared.pairs : nullptr),
-      base(baseline_choice.match >= baseline::Choice::Match::nearest && baseline_choice.baseline
+      base(baseline_choice.match >= baseline::BaselineChoice::Match::nearest &&
+                   baseline_choice.baseline
                ? &*baseline_choice.baseline
                : nullptr),
       base_kinds(base == nullptr ? CountKinds() : CountKinds(base->counts)) {}
@@ -261,7 +262,7 @@ static void judge_subjects(const Comparison& comparison, CellVerdict& cell) {
   append(cell.judgements, judge_missing_times(comparison));
   list_changed_functions(comparison, cell);
   std::ranges::stable_partition(cell.judgements, [](const Judgement& metric) {
-    return metric.verdict != Outcome::info || metric.limit.any();
+    return metric.verdict != Outcome::info || metric.limit.is_set();
   });
   for (const auto& judge : {judge_kernels, judge_kernel_code, judge_placement}) {
     Judgement judgement = judge(comparison, cell);
@@ -302,9 +303,9 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base, const LimitTa
   judge_subjects(comparison, cell);
   cell.reason = text::join(collect_errors(comparison, base, cell), "\n");
   const bool any_judged = fold_judgements(cell);
-  if (!any_judged && candidate.counts_skipped && candidate.timed_runs == 0) {
+  if (!any_judged && candidate.counts_skip_reason && candidate.timed_runs == 0) {
     cell.verdict = Outcome::skipped;
-    cell.reason = *candidate.counts_skipped;
+    cell.reason = *candidate.counts_skip_reason;
   } else if (!any_judged) {
     cell.verdict = Outcome::pass;
     cell.notes.emplace_back("no limit applies here: nothing was judged");

@@ -11,15 +11,15 @@ using unit::Scope;
 using Counts = std::map<std::string, Measurement>;
 
 constexpr std::string_view k_instructions = "instructions";
-constexpr std::string_view k_marks = "instrument";  // source of an engine's own marks
+constexpr std::string_view k_engine_marks = "instrument";  // source of an engine's own marks
 
 bool is_count(const Measurement& measured) { return measured.metric.kind == unit::Kind::count; }
 
 // The relative change that a count may show between runs of one program; 0 for an exact one.
 double allowed_share(const Measurement& base) {
-  constexpr double k_nearly_least = 0.005, k_nearly_times = 3;
+  constexpr double k_min_near_share = 0.005, k_near_spreads = 3;
   if (base.nature == Nature::exact) return 0;
-  return std::max(k_nearly_times * base.repeatability.value_or(0), k_nearly_least);
+  return std::max(k_near_spreads * base.relative_spread.value_or(0), k_min_near_share);
 }
 
 bool same_value(const Measurement& base, const Measurement& current) {
@@ -204,7 +204,7 @@ std::optional<Measurement> implied_count(const CountKinds& side, const Measureme
   } else if (unit::buffer_label(other.metric.name)) {
     is_implied = side.has_buffers;
   } else {
-    is_implied = other.exact && other.source == k_marks &&
+    is_implied = other.exact && other.source == k_engine_marks &&
                  side.marks.contains({other.metric.scope, other.metric.length});
   }
   if (!is_implied) return std::nullopt;
@@ -221,7 +221,7 @@ CountKinds::CountKinds(const std::map<std::string, Measurement>& counts) {
     sources.insert(count.source);
     has_buffers = has_buffers || unit::buffer_label(name).has_value();
     if (count.metric.scope == Scope::at_length) bases_at_lengths.insert(count.metric.base);
-    if (count.source == k_marks) marks.insert({count.metric.scope, count.metric.length});
+    if (count.source == k_engine_marks) marks.insert({count.metric.scope, count.metric.length});
   }
 }
 
@@ -269,7 +269,7 @@ Judgement judge_count(const Comparison& comparison, const Measurement& current,
   if (limit.mode == Mode::off) judgement.reason = "switched off";
   const bool sampled = current.nature == Nature::sampled && !(base && base->exact);
   if (sampled) judgement.reason = "threads and time enter into it: shown, not judged";
-  if (!judgement.current || !limit.any() || limit.mode == Mode::off) return judgement;
+  if (!judgement.current || !limit.is_set() || limit.mode == Mode::off) return judgement;
   std::optional<Ruling> ruling = judge_plain_number(limit, current);
   if (!sampled && (limit.exact || limit.max_increase || limit.max_decrease)) {
     keep_worse(ruling, judge_against_base(comparison, limit, base, current));
@@ -285,14 +285,14 @@ std::optional<Judgement> judge_missing(const Comparison& comparison, const Measu
   Judgement judgement = comparison.start_judgement(base);
   judgement.baseline = base.value();
   if (base.exact) judgement.baseline_text = base.exact->str();
-  if (!judgement.limit.any() || judgement.limit.mode == Mode::off) return std::nullopt;
+  if (!judgement.limit.is_set() || judgement.limit.mode == Mode::off) return std::nullopt;
   Ruling& ruling = judgement;
   const Profile& candidate = comparison.candidate;
   if (auto why = profile::skip_reason(candidate, base.metric, base.source)) {
     ruling = {Outcome::skipped, std::move(*why)};
   } else if (candidate.counted_runs == 0) {
     ruling = {Outcome::skipped,
-              candidate.counts_skipped.value_or("nothing was counted in this run")};
+              candidate.counts_skip_reason.value_or("nothing was counted in this run")};
   } else if (unit::is_over_context(base.metric)) {
     // Nothing passes in silence: each depth's own cell judges its count, or misses it.
     ruling = {Outcome::info, "the depths lie on no line any more: each is compared alone"};

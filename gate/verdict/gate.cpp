@@ -47,13 +47,13 @@ void add_reason(Reasons& reasons, const std::string& reason) {
 }
 
 // "2 kernels have other code", over all cells, where no rule judges that; empty if there is none.
-std::vector<std::string> describe_other_code(const Cells& cells) {
+std::vector<std::string> describe_changed_kernels(const Cells& cells) {
   std::set<std::string> kernels;
   for (const CellVerdict& cell : cells) {
     const Judgement& code = cell.judgement_of(k_kernel_code);
     if (is_judged(code.verdict)) continue;
-    for (const OtherCode& kernel : code.code) {
-      if (kernel.other_code) kernels.insert(kernel.kernel);
+    for (const KernelChange& kernel : code.code) {
+      if (kernel.code_changed) kernels.insert(kernel.kernel);
     }
   }
   if (kernels.empty()) return {};
@@ -92,7 +92,7 @@ std::set<std::string_view> find_split_groups(const Cells& cells, const MetricTes
       const bool passes = test(cell, metric);
       if (passes) {
         in.insert(metric_group(metric.metric));
-      } else if (metric.limit.any()) {
+      } else if (metric.limit.is_set()) {
         out.insert(metric_group(metric.metric));
       }
     }
@@ -103,8 +103,8 @@ std::set<std::string_view> find_split_groups(const Cells& cells, const MetricTes
 
 // Adds a line for all metrics that pass `test` in the same cells: "throughput and latency not
 // decided in 2 of 3 cells". `what` follows the names of the metrics, or of their groups.
-void list_metrics(const Cells& cells, std::string_view what, const MetricTest& test,
-                  std::vector<std::string>& lines) {
+void append_metric_count_line(const Cells& cells, std::string_view what, const MetricTest& test,
+                              std::vector<std::string>& lines) {
   const std::set<std::string_view> split = find_split_groups(cells, test);
   struct Name {
     std::string name;
@@ -139,36 +139,37 @@ void list_metrics(const Cells& cells, std::string_view what, const MetricTest& t
 
 // GateVerdict::not_judged: what the first line of every report has to admit.
 std::vector<std::string> list_not_judged(const Cells& cells, const Policy& policy) {
-  std::vector<std::string> lines = describe_other_code(cells);
-  list_metrics(
+  std::vector<std::string> lines = describe_changed_kernels(cells);
+  append_metric_count_line(
       cells, "not decided",
       [](const CellVerdict&, const Judgement& metric) {
         return is_time(metric) && metric.verdict == Outcome::inconclusive;
       },
       lines);
   const std::size_t new_cells = count_cells(cells, has_verdict(Outcome::new_));
-  // If nothing at all was compared, the gate says so by itself (GateVerdict::unjudged).
+  // If nothing at all was compared, the gate says so by itself
+  // (GateVerdict::nothing_judged_reason).
   if (new_cells > 0 && std::ranges::any_of(cells, is_compared)) {
     lines.push_back(text::plural(new_cells, "cell") + " new");
   }
-  list_metrics(
+  append_metric_count_line(
       cells, "new",
       [](const CellVerdict& cell, const Judgement& metric) {
         return cell.verdict != Outcome::new_ && is_time(metric) && metric.verdict == Outcome::new_;
       },
       lines);
-  list_metrics(
+  append_metric_count_line(
       cells, "reported, not gated,",
       [](const CellVerdict&, const Judgement& metric) {
-        return metric.limit.any() && metric.limit.mode != Mode::gate;
+        return metric.limit.is_set() && metric.limit.mode != Mode::gate;
       },
       lines);
   Reasons skipped, uncounted;
   for (const CellVerdict& cell : cells) {
     if (cell.verdict == Outcome::skipped) {
       add_reason(skipped, text::first_line(cell.reason));
-    } else if (cell.counts_skipped) {
-      add_reason(uncounted, text::first_line(*cell.counts_skipped));
+    } else if (cell.counts_skip_reason) {
+      add_reason(uncounted, text::first_line(*cell.counts_skip_reason));
     }
   }
   for (const auto& [reason, times] : skipped) {
@@ -231,7 +232,7 @@ std::string describe_decision_rule(const Cells& cells, const Policy& policy) {
   bool exact = false, with_allowance = false;
   for (const CellVerdict& cell : cells) {
     for (const Judgement& metric : cell.metrics()) {
-      if (metric.limit.mode != Mode::gate || !metric.limit.any()) continue;
+      if (metric.limit.mode != Mode::gate || !metric.limit.is_set()) continue;
       if (is_time(metric) && metric.pairs) {
         const auto& change =
             metric.limit.max_drop ? metric.limit.max_drop : metric.limit.max_increase;
@@ -303,7 +304,7 @@ bool is_judged(Outcome outcome) {
 }
 
 void mark_unjudged(GateVerdict& gate, std::string why) {
-  if (!gate.unjudged) gate.unjudged = std::move(why);
+  if (!gate.nothing_judged_reason) gate.nothing_judged_reason = std::move(why);
   gate.verdict = worst(gate.verdict, Outcome::error);
   if (gate.exit_code != ExitCode::fail && gate.exit_code != ExitCode::usage) {
     gate.exit_code = ExitCode::unmeasured;
@@ -348,8 +349,8 @@ GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
   gate.not_compared = reasons_not_compared(cells);
   gate.exit_code = exit_code(cells, policy);
   if (gate.compared == 0 && !gate.not_compared.empty()) {
-    gate.unjudged = unjudged_reason(gate.not_compared);
-    if (policy.require_baseline) mark_unjudged(gate, *gate.unjudged);
+    gate.nothing_judged_reason = unjudged_reason(gate.not_compared);
+    if (policy.require_baseline) mark_unjudged(gate, *gate.nothing_judged_reason);
   }
   gate.counts_only = policy.counts_only;
   gate.fail_on_inconclusive = policy.fail_on_inconclusive;

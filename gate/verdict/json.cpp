@@ -92,10 +92,10 @@ static void fields(Fields& io, Limit& limit) {
 void fields(Fields& io, RunSpread& runs) {
   constexpr double k_never = std::numeric_limits<double>::infinity();
   if (io.is_reading()) runs = {k_never, k_never, k_never, k_never};
-  io.always("fast", ShortNumber{runs.fast});
-  io.always("median", ShortNumber{runs.median});
-  io.always("mean", ShortNumber{runs.mean});
-  io.always("slow", ShortNumber{runs.slow});
+  io.always("fast", RoundedNumber{runs.fast});
+  io.always("median", RoundedNumber{runs.median});
+  io.always("mean", RoundedNumber{runs.mean});
+  io.always("slow", RoundedNumber{runs.slow});
 }
 
 static void fields(Fields& io, Changed& changed) {
@@ -104,22 +104,22 @@ static void fields(Fields& io, Changed& changed) {
   io.always("current", changed.current);
 }
 
-static void fields(Fields& io, OtherCode::Cost& cost) {
+static void fields(Fields& io, KernelChange::Cost& cost) {
   io("cost", cost.cost);
   io("before", cost.before);
   io("now", cost.now);
 }
 
-static void fields(Fields& io, OtherCode& code) {
+static void fields(Fields& io, KernelChange& code) {
   io("kernel", code.kernel);
   io("calls", code.calls);
-  io("other_code", code.other_code);
-  io("before", code.before);
-  io("now", code.now);
-  io.optional("groups_before", code.groups_before);
-  io.optional("groups_now", code.groups_now);
+  io("other_code", code.code_changed);
+  io("before", code.hashes_before);
+  io("now", code.hashes_now);
+  io.optional("groups_before", code.workgroups_before);
+  io.optional("groups_now", code.workgroups_now);
   io.optional("costs", code.costs, "cost");
-  io.optional("differences", code.differences);
+  io.optional("differences", code.metadata_differences);
 }
 
 // Writes or reads the keys that only metrics have.
@@ -127,22 +127,22 @@ static void metric_fields(Fields& io, Judgement& verdict) {
   metric_fields(io, verdict.metric);
   io("nature", profile::nature_field(verdict.nature));
   io.always("source", verdict.source);
-  io.always("baseline", ShortNumber{verdict.baseline});
-  io.always("current", ShortNumber{verdict.current});
+  io.always("baseline", RoundedNumber{verdict.baseline});
+  io.always("current", RoundedNumber{verdict.current});
   io.always("baseline_text", verdict.baseline_text);
   io.always("current_text", verdict.current_text);
-  io.always("change", ShortNumber{verdict.change});
-  io.always("low", ShortNumber{verdict.low});
-  io.always("high", ShortNumber{verdict.high});
+  io.always("change", RoundedNumber{verdict.change});
+  io.always("low", RoundedNumber{verdict.low});
+  io.always("high", RoundedNumber{verdict.high});
   io.always("samples", verdict.samples);
   io.always("baseline_sessions", verdict.baseline_sessions);
   io.always("pairs", verdict.pairs);
   io.always("more_pairs", verdict.more_pairs);
-  io.always("more_seconds", ShortNumber{verdict.more_seconds});
-  io.always("ratios", ShortNumber{verdict.ratios});
+  io.always("more_seconds", RoundedNumber{verdict.more_seconds});
+  io.always("ratios", RoundedNumber{verdict.ratios});
   io.always("baseline_runs", verdict.baseline_runs);
   io.always("current_runs", verdict.current_runs);
-  io.always("spread_ratio", ShortNumber{verdict.spread_ratio});
+  io.always("spread_ratio", RoundedNumber{verdict.spread_ratio});
   io.always("warnings", verdict.warnings);
 }
 
@@ -152,7 +152,7 @@ static void fields(Fields& io, Judgement& verdict) {
   io.write_only("label", io.is_reading() ? "" : unit::label(verdict.metric));
   io("verdict", outcome_field(verdict.verdict));
   io.always("reason", verdict.reason);
-  if (io.is_reading() || verdict.limit.any() || verdict.limit.mode != Mode::gate) {
+  if (io.is_reading() || verdict.limit.is_set() || verdict.limit.mode != Mode::gate) {
     io.always("limit", verdict.limit);
   } else {
     io.write_only("limit", Json());
@@ -249,25 +249,25 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.always("server_metrics", cell.server, "server's metric");
   io.optional("requests", cell.requests);
   io.check(cell.requests.value_or(0) >= 0, "needs requests of at least 0");
-  io.limit_items("latencies", profile::k_most_requests_in_file * profile::k_latencies_of_request,
+  io.limit_items("latencies", profile::k_max_requests_in_file * profile::k_latencies_of_request,
                  "has the latencies of too many requests");
   if (io.is_reading()) {
     io.optional("latencies", cell.latencies);
   } else {
     io.optional("latencies",
-                profile::thin_latencies(cell.latencies, profile::k_most_requests_in_file));
+                profile::thin_latencies(cell.latencies, profile::k_max_requests_in_file));
   }
-  io.limit_items("batches", profile::k_most_batch_bars, "has too many sizes of batches");
+  io.limit_items("batches", profile::k_max_batch_bars, "has too many sizes of batches");
   io.optional("batches", cell.batches, "batches");
   io.always("stderr_tail", cell.stderr_tail);
   io.always("warnings", cell.warnings);
   io.always("notes", cell.notes);
   io.always("findings", cell.findings, "findings");
   io.always("twin_check", cell.twin_check);
-  io.always("counts_skipped", cell.counts_skipped);
-  io.always("instructions_skipped", cell.instructions_skipped);
-  io.optional("host_skipped", cell.host_skipped);
-  io.always("profiling_cost", ShortNumber{cell.profiling_cost});
+  io.always("counts_skipped", cell.counts_skip_reason);
+  io.always("instructions_skipped", cell.instructions_skip_reason);
+  io.optional("host_skipped", cell.host_skip_reason);
+  io.always("profiling_cost", RoundedNumber{cell.profiling_cost});
 }
 
 static void fields(Fields& io, NotCompared& cells) {
@@ -277,8 +277,8 @@ static void fields(Fields& io, NotCompared& cells) {
 
 static void fields(Fields& io, Carrier& carrier) {
   io("metric", carrier.metric);
-  io("least", ShortNumber{carrier.least});
-  io("most", ShortNumber{carrier.most});
+  io("least", RoundedNumber{carrier.min_change});
+  io("most", RoundedNumber{carrier.max_change});
   io("cells", carrier.cells);
 }
 
@@ -321,18 +321,18 @@ void fields(Fields& io, GateVerdict& gate) {
   io.check(holds(k_exit_codes, gate.exit_code), "has an exit code that weir does not use");
   io.always("weir_version", gate.weir_version);
   io.always("config", gate.config);
-  io.always("some_cells", gate.some_cells);
+  io.always("some_cells", gate.is_selection);
   io.optional("options", gate.options);
   io.always("counts_only", gate.counts_only);
   io.always("commit", gate.commit);
   io.always("base_commit", gate.base_commit);
-  io.always("base_source", gate.base_source);
+  io.always("base_source", gate.base_origin);
   io.always("against", gate.against);
   io.optional("runs", gate.runs);
   io.always("rules", gate.rules);
   io.always("proposals", gate.proposals, "proposals");
-  if (io.is_reading() && gate.proposals.size() > k_most_proposals)
-    gate.proposals.resize(k_most_proposals);
+  if (io.is_reading() && gate.proposals.size() > k_max_proposals)
+    gate.proposals.resize(k_max_proposals);
   io("cells", gate.cells, "cells");
   io.optional("causes", gate.causes, "causes");
   io.optional("unexplained", gate.unexplained, "unexplained");
@@ -340,16 +340,16 @@ void fields(Fields& io, GateVerdict& gate) {
   io.always("metrics_judged", gate.metrics_judged);
   io.always("compared", gate.compared);
   io.always("not_compared", gate.not_compared, "not_compared");
-  io.always("unjudged", gate.unjudged);
+  io.always("unjudged", gate.nothing_judged_reason);
   io.always("fail_on_inconclusive", gate.fail_on_inconclusive);
   io.unless("comment", Named{gate.comment, k_comments, "has a comment that is not known"},
             Comment::changed);
   io.always("not_judged", gate.not_judged);
   io.always("notes", gate.notes);
   io.always("decision_rule", gate.decision_rule);
-  io.always("seconds", ShortNumber{gate.seconds});
-  io.always("budget_seconds", ShortNumber{gate.budget_seconds});
-  io.always("profiling_cost", ShortNumber{gate.profiling_cost});
+  io.always("seconds", RoundedNumber{gate.seconds});
+  io.always("budget_seconds", RoundedNumber{gate.budget_seconds});
+  io.always("profiling_cost", RoundedNumber{gate.profiling_cost});
   io.always("run", gate.run);
 }
 

@@ -37,7 +37,7 @@ struct Comparison {
              const Policy& rules);
 
   const Profile& candidate;
-  const baseline::Choice& baseline_choice;
+  const baseline::BaselineChoice& baseline_choice;
   const LimitTable& limits;
   const EntrySet fitting_limits;  // of this cell
   const Policy& policy;
@@ -46,7 +46,7 @@ struct Comparison {
   const CountKinds base_kinds;
 
   [[nodiscard]] bool is_other_device() const {
-    return baseline_choice.match == baseline::Choice::Match::nearest;
+    return baseline_choice.match == baseline::BaselineChoice::Match::nearest;
   }
   // A judgement with the metric, nature, source and limit of `measured`, and no verdict yet.
   [[nodiscard]] Judgement start_judgement(const Measurement& measured) const;

@@ -68,33 +68,33 @@ std::vector<std::string> code_hashes(const KernelUse& use) {
 
 // Kernels with other code or other groups. A kernel that is called another number of times is left
 // out: judge_kernels() judges that.
-std::vector<OtherCode> find_other_code(const Kernels& base, const Kernels& candidate) {
-  std::vector<OtherCode> changed;
+std::vector<KernelChange> find_changed_kernels(const Kernels& base, const Kernels& candidate) {
+  std::vector<KernelChange> changed;
   for (const auto& [name, use] : candidate) {
     const KernelUse* base_use = look_up(base, name);
     if (base_use == nullptr || base_use->calls != use.calls) continue;
     const bool other_groups = base_use->groups != use.groups;
-    const bool other_code = base_use->codes != use.codes;
-    if (!other_code && !other_groups) continue;
-    OtherCode& change = changed.emplace_back();
+    const bool code_changed = base_use->codes != use.codes;
+    if (!code_changed && !other_groups) continue;
+    KernelChange& change = changed.emplace_back();
     change.kernel = name;
     change.calls = use.calls;
-    change.other_code = other_code;
-    change.before = code_hashes(*base_use);
-    change.now = code_hashes(use);
+    change.code_changed = code_changed;
+    change.hashes_before = code_hashes(*base_use);
+    change.hashes_now = code_hashes(use);
     if (!other_groups) continue;
-    change.groups_before = base_use->groups;
-    change.groups_now = use.groups;
+    change.workgroups_before = base_use->groups;
+    change.workgroups_now = use.groups;
   }
   return changed;
 }
 
 // How the options and instructions differ, if the kernel has one code on each side.
-std::vector<std::string> find_differences(const OtherCode& change, const CodeSide& base,
+std::vector<std::string> find_differences(const KernelChange& change, const CodeSide& base,
                                           const CodeSide& candidate) {
-  if (change.before.size() != 1 || change.now.size() != 1) return {};
-  const auto* base_facts = look_up(base.facts, change.before.front());
-  const auto* candidate_facts = look_up(candidate.facts, change.now.front());
+  if (change.hashes_before.size() != 1 || change.hashes_now.size() != 1) return {};
+  const auto* base_facts = look_up(base.facts, change.hashes_before.front());
+  const auto* candidate_facts = look_up(candidate.facts, change.hashes_now.front());
   if (base_facts == nullptr || candidate_facts == nullptr) return {};
   std::map<std::string, std::pair<std::string, std::string>> all;
   for (const auto& [name, value] : base_facts->options) all[name].first = value;
@@ -112,13 +112,13 @@ std::vector<std::string> find_differences(const OtherCode& change, const CodeSid
 
 // Fills in the differences of the code, and the costs that differ by the same compiler.
 void add_differences_and_costs(const CodeSide& base, const CodeSide& candidate,
-                               std::vector<OtherCode>& changed) {
+                               std::vector<KernelChange>& changed) {
   const bool same_compiler = base.compiler == candidate.compiler;
   const Costs base_costs = worst_costs(base.codes, base.facts, base.compiler);
   const Costs candidate_costs = worst_costs(candidate.codes, candidate.facts, candidate.compiler);
-  for (OtherCode& change : changed) {
-    if (!change.other_code) continue;
-    change.differences = find_differences(change, base, candidate);
+  for (KernelChange& change : changed) {
+    if (!change.code_changed) continue;
+    change.metadata_differences = find_differences(change, base, candidate);
     for (const unit::KernelCost& cost : unit::kernel_costs()) {
       const std::string name = unit::work_name(fmt::format("{}:", cost.name), change.kernel);
       const Measurement* base_cost = look_up(base_costs, name);
@@ -134,22 +134,23 @@ void add_differences_and_costs(const CodeSide& base, const CodeSide& candidate,
 }
 
 // "2 kernels have other code: a, b; 1 kernel has other numbers of groups: c 4 → 8".
-std::string describe_other_code(const std::vector<OtherCode>& changed) {
+std::string describe_changed_kernels(const std::vector<KernelChange>& changed) {
   std::vector<std::string> codes, groups;
-  for (const OtherCode& change : changed) {
-    if (change.other_code) codes.push_back(change.kernel);
-    if (!change.other_code && change.groups_now) {
-      groups.push_back(fmt::format("{} {} \u2192 {}", change.kernel, change.groups_before->str(),
-                                   change.groups_now->str()));
+  for (const KernelChange& change : changed) {
+    if (change.code_changed) codes.push_back(change.kernel);
+    if (!change.code_changed && change.workgroups_now) {
+      groups.push_back(fmt::format("{} {} \u2192 {}", change.kernel,
+                                   change.workgroups_before->str(), change.workgroups_now->str()));
     }
   }
   std::vector<std::string> parts;
-  constexpr std::size_t k_most = 6;
+  constexpr std::size_t k_max_kernels_listed = 6;
   const auto add = [&](const std::vector<std::string>& names, std::string_view what) {
     if (names.empty()) return;
     const std::size_t count = names.size();
     parts.push_back(fmt::format("{} {} other {}: {}", text::plural(count, "kernel"),
-                                count == 1 ? "has" : "have", what, list_some(names, k_most)));
+                                count == 1 ? "has" : "have", what,
+                                list_some(names, k_max_kernels_listed)));
   };
   add(codes, "code");
   add(groups, "numbers of groups");
@@ -159,7 +160,7 @@ std::string describe_other_code(const std::vector<OtherCode>& changed) {
 // Judges the code of kernels; `out` gets those that have other code. Nothing if there is no
 // verdict, as without a limit (`exact`).
 std::optional<Ruling> compare_code(const Comparison& comparison, bool exact,
-                                   std::vector<OtherCode>& out) {
+                                   std::vector<KernelChange>& out) {
   const auto& candidate = comparison.candidate.codes;
   const auto only_exact = [&](Outcome outcome, std::string why) -> std::optional<Ruling> {
     if (!exact) return std::nullopt;
@@ -185,34 +186,35 @@ std::optional<Ruling> compare_code(const Comparison& comparison, bool exact,
   if (!same_counting_scope(*stored, *candidate)) {
     return only_exact(Outcome::new_, "the baseline's code was counted over another length");
   }
-  out = other_code(collect_code(*comparison.base), collect_code(comparison.candidate));
+  out = find_kernel_changes(collect_code(*comparison.base), collect_code(comparison.candidate));
   if (out.empty()) return only_exact(Outcome::pass, "");
-  return Ruling{exact ? Outcome::fail : Outcome::info, describe_other_code(out)};
+  return Ruling{exact ? Outcome::fail : Outcome::info, describe_changed_kernels(out)};
 }
 
 }  // namespace
 
-std::vector<OtherCode> other_code(const CodeSide& base, const CodeSide& candidate) {
+std::vector<KernelChange> find_kernel_changes(const CodeSide& base, const CodeSide& candidate) {
   const auto sides = comparable_kernels(base, candidate);
   if (!sides) return {};
-  auto changed = find_other_code(sides->first, sides->second);
+  auto changed = find_changed_kernels(sides->first, sides->second);
   add_differences_and_costs(base, candidate, changed);
   return changed;
 }
 
 // The most telling differences: "constant 2: 64 → 128, occupancy 18 → 6"; "other code" if none is
 // known.
-std::string OtherCode::words() const {
-  constexpr std::size_t k_most = 3;  // the rest is in weir.verdict
+std::string KernelChange::words() const {
+  constexpr std::size_t k_max_costs_listed = 3;  // the rest is in weir.verdict
   std::vector<std::string> parts;
-  if (!differences.empty()) parts.push_back(differences.front());
-  for (std::size_t i = 0; i < std::min(k_most, costs.size()); ++i) {
+  if (!metadata_differences.empty()) parts.push_back(metadata_differences.front());
+  for (std::size_t i = 0; i < std::min(k_max_costs_listed, costs.size()); ++i) {
     const unit::KernelCost* cost = unit::find_kernel_cost(costs[i].cost);
     parts.push_back(fmt::format("{} {} \u2192 {}", cost == nullptr ? costs[i].cost : cost->label,
                                 costs[i].before, costs[i].now));
   }
-  if (groups_before && groups_now) {
-    parts.push_back(fmt::format("groups {} \u2192 {}", groups_before->str(), groups_now->str()));
+  if (workgroups_before && workgroups_now) {
+    parts.push_back(
+        fmt::format("groups {} \u2192 {}", workgroups_before->str(), workgroups_now->str()));
   }
   return parts.empty() ? "other code" : text::join(parts);
 }

@@ -99,11 +99,11 @@ std::vector<Judgement> judge_kernel_costs(const Comparison& comparison,
     }
   }
   if (!candidate.errors.empty() || candidate.counted_runs == 0) return judgements;
-  constexpr std::size_t k_most_lines = 20;
+  constexpr std::size_t k_max_lines = 20;
   const std::size_t unmatched = patterns.size() - matched.size();
   std::size_t lines = 0;
   for (const std::string& pattern : patterns) {
-    if (matched.contains(pattern) || lines == k_most_lines) continue;
+    if (matched.contains(pattern) || lines == k_max_lines) continue;
     not_judged.push_back(
         fmt::format("{}: not judged, no compiler reported it of a kernel here", pattern));
     ++lines;

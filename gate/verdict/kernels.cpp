@@ -394,12 +394,12 @@ std::vector<Judgement> judge_likely_tokens(const Comparison& comparison) {
     // An output that was judged before must not pass in silence.
     const bool was_judged = has_base && !comparison.base->work.likely.empty();
     const bool ran = candidate.errors.empty() && candidate.counted_runs + candidate.timed_runs > 0;
-    const bool limited = judgement.limit.any() && judgement.limit.mode != Mode::off;
+    const bool limited = judgement.limit.is_set() && judgement.limit.mode != Mode::off;
     if (!was_judged || !ran || !limited) return {};
     ruling = {Outcome::error,
               "the server reported no probabilities of tokens: nothing judges its output"};
     make_info_unless_gated(judgement.limit, ruling);
-  } else if (!divergence && judgement.limit.any()) {
+  } else if (!divergence && judgement.limit.is_set()) {
     ruling = comparison.ruling_without_base(
         /*exact=*/false, has_base ? "the baseline holds no likely tokens: accept it"
                                   : comparison.baseline_choice.reason);

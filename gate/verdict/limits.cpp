@@ -186,7 +186,9 @@ bool LimitEntry::covers_name(std::string_view metric_name) const {
          });
 }
 
-bool Limit::any() const { return exact || max_drop || max_increase || max_decrease || max || min; }
+bool Limit::is_set() const {
+  return exact || max_drop || max_increase || max_decrease || max || min;
+}
 
 // The limit in words: "must not change", "may drop 5 %, at least 20".
 std::string Limit::words() const {

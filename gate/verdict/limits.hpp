@@ -67,7 +67,7 @@ struct Limit {
   // With `exact` on a count that only nearly repeats: how far it may move, relative.
   std::optional<double> repeats_within{};
 
-  [[nodiscard]] bool any() const;           // some kind is set
+  [[nodiscard]] bool is_set() const;        // some kind is set
   [[nodiscard]] std::string words() const;  // "must not change", "may vary by 0.5 %", "1 to 3", ""
 };
 

@@ -19,7 +19,7 @@ struct TimePerToken {
   const char* time;
   const char* rate;
 };
-constexpr TimePerToken k_times[] = {
+constexpr TimePerToken k_times_per_token[] = {
     {"time_per_output_token_seconds", "decode_tokens_per_second"},
     {"time_per_prompt_token_seconds", "prefill_tokens_per_second"},
 };
@@ -68,17 +68,18 @@ void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_dep
   std::vector<profile::ExactPoint> points;
   std::vector<std::string> values;
   std::string source;
-  bool anywhere = false;
+  bool is_counted_anywhere = false;
   for (std::size_t i = 0; i < at_depths.size(); ++i) {
     const Measurement* count = look_up(*at_depths[i], metric.name);
+    // A count that varies from run to run has no line and needs no note: its depths say so.
     if (count != nullptr && count->nature == profile::Nature::sampled) return;
-    anywhere = anywhere || count != nullptr;
+    is_counted_anywhere = is_counted_anywhere || count != nullptr;
     if (count == nullptr || !count->exact) continue;
     points.push_back({group.depths[i], *count->exact});
     values.push_back(points.back().value.str());
     source = count->source;
   }
-  if (!anywhere) return;
+  if (!is_counted_anywhere) return;
   const std::string depths = fmt::format("{}", fmt::join(group.depths, ", "));
   if (points.size() < at_depths.size()) {
     fitted.notes.push_back(fmt::format("{}: not one number at each of the depths {}: no line",
@@ -94,8 +95,8 @@ void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_dep
   }
   for (const auto& [scope, value] : {std::pair(Scope::at_zero_context, line->intercept),
                                      std::pair(Scope::per_context_token, line->slope)}) {
-    const unit::Metric over = unit::count_metric(metric.base, scope);
-    fitted.counts[over.name] = profile::exact_measurement(over, source, value);
+    const unit::Metric line_metric = unit::count_metric(metric.base, scope);
+    fitted.counts[line_metric.name] = profile::exact_measurement(line_metric, source, value);
   }
 }
 
@@ -115,9 +116,9 @@ FittedCounts fit_counts(const DepthGroup& group, const std::vector<const Counts*
 std::optional<std::string> noise_warning(const std::vector<stats::Point>& points,
                                          const unit::Metric& metric) {
   constexpr double k_level = 0.05;
-  constexpr std::size_t k_most = 400;  // more say no more, and pairs grow with their square
-  const auto interval =
-      stats::slope_interval(std::span(points).first(std::min(points.size(), k_most)), k_level);
+  constexpr std::size_t k_max_points = 400;  // more say no more, and pairs grow with their square
+  const auto interval = stats::slope_interval(
+      std::span(points).first(std::min(points.size(), k_max_points)), k_level);
   if (!interval || interval->low > 0) return std::nullopt;
   return fmt::format("what a token of context costs is not seen above the noise ({} to {})",
                      unit::show(metric, interval->low), unit::show(metric, interval->high));
@@ -248,10 +249,10 @@ NumberPair part_of_lines(const PairOfLines& lines, const Part& part) {
 // The typical size of `part`, in which the paired test measures effects. If context costs nearly
 // nothing, it is a hundredth of what a token takes.
 double line_unit(const Line& warm, double deepest, const Part& part) {
-  constexpr double k_least_share = 0.01;
-  const double least = k_least_share * std::fabs(warm.intercept + warm.slope * deepest);
+  constexpr double k_min_share = 0.01;
+  const double min_amount = k_min_share * std::fabs(warm.intercept + warm.slope * deepest);
   return std::max(std::fabs(warm.*part.number),
-                  part.scope == Scope::per_context_token ? least / deepest : least);
+                  part.scope == Scope::per_context_token ? min_amount / deepest : min_amount);
 }
 
 }  // namespace
@@ -297,20 +298,20 @@ Profile fit_profile(const DepthGroup& group, std::span<const Profile> profiles) 
   for (const Profile* profile : members) {
     counts.push_back(&profile->metrics);
     fit.counted_runs = std::min(fit.counted_runs, profile->counted_runs);
-    if (!fit.counts_skipped) fit.counts_skipped = profile->counts_skipped;
+    if (!fit.counts_skip_reason) fit.counts_skip_reason = profile->counts_skip_reason;
   }
   FittedCounts fitted = fit_counts(group, counts);
   fit.metrics = std::move(fitted.counts);
   fit.warnings = std::move(fitted.notes);
-  for (const TimePerToken& of : k_times) fit_time(group, members, of, fit);
+  for (const TimePerToken& of : k_times_per_token) fit_time(group, members, of, fit);
   return fit;
 }
 
 // The baseline of the line: the line through the baselines of all depths. Without one if a depth
 // has none.
-baseline::Choice fit_baseline(const DepthGroup& group, const Profile& candidate,
-                              std::span<const baseline::Choice> choices) {
-  using Choice = baseline::Choice;
+baseline::BaselineChoice fit_baseline(const DepthGroup& group, const Profile& candidate,
+                                      std::span<const baseline::BaselineChoice> choices) {
+  using Choice = baseline::BaselineChoice;
   Choice choice;
   choice.match = Choice::Match::same;
   std::vector<const Counts*> counts;
@@ -369,7 +370,7 @@ PairedRuns fit_pairs(const DepthGroup& group, std::span<const PairedRuns> runs) 
       fit.error = fmt::format("{}: {}", k_needs_every_depth, *member->error);
     }
   }
-  for (const TimePerToken& of : k_times) {
+  for (const TimePerToken& of : k_times_per_token) {
     const AtDepths times = find_times(members, of);
     if (times.metrics.empty()) continue;
     const PairOfLines warm =

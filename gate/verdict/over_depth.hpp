@@ -30,9 +30,9 @@ struct DepthGroup {
                                            std::span<const profile::Profile> profiles);
 // The base of the fitted counts of `candidate`: the line through the bases of all depths. Without a
 // baseline, and with a reason, if some depth has none.
-[[nodiscard]] baseline::Choice fit_baseline(const DepthGroup& group,
-                                            const profile::Profile& candidate,
-                                            std::span<const baseline::Choice> choices);
+[[nodiscard]] baseline::BaselineChoice fit_baseline(
+    const DepthGroup& group, const profile::Profile& candidate,
+    std::span<const baseline::BaselineChoice> choices);
 // Pair k of the fit is made of pair k of every depth: the base's line and the candidate's. It
 // counts once every depth has run it. It is fair if a coin decides the order at every depth, one
 // for all or one for each: turning all coins of a round swaps the two lines, and is as likely. For

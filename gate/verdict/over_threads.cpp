@@ -51,9 +51,9 @@ std::string changes_over_threads(const std::vector<const Profile*>& group,
   }
   if (std::ranges::adjacent_find(words, std::not_equal_to<>()) == words.end()) return "";
   const unit::Metric& metric = group.front()->metrics.at(name).metric;
-  const double most = values.back();
-  const bool serialises =
-      metric.base == "futex_waits" && most >= 1 && most > k_more * values.front();
+  const double waits_of_most_threads = values.back();
+  const bool serialises = metric.base == "futex_waits" && waits_of_most_threads >= 1 &&
+                          waits_of_most_threads > k_more * values.front();
   return fmt::format("{} {}{}{}", unit::label(metric), text::join(words),
                      per_thread_text(group, name),
                      serialises ? ", so that threads wait for each other: a lock serialises" : "");

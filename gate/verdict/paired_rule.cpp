@@ -152,7 +152,7 @@ std::optional<RunSpread> run_spread(const profile::PairedMetric& metric,
 std::optional<stats::PairedRule> paired_rule(const Limit& limit,
                                              const profile::PairedMetric& metric,
                                              const Policy& policy) {
-  constexpr double k_most = 0.9;
+  constexpr double k_max_drop_share = 0.9;
   const bool higher = metric.metric.better == unit::Better::higher;
   const auto& change = change_limit(limit, metric.metric);
   if (!change || limit.mode == Mode::off) return std::nullopt;
@@ -160,7 +160,7 @@ std::optional<stats::PairedRule> paired_rule(const Limit& limit,
   const auto effect = [&](const Amount& amount) {
     const double warm_up = metric.warm_up.base.value_or(0) + metric.added;
     const double share = amount.relative ? amount.value : amount.value / warm_up;
-    if (!(share > 0) || (higher && share >= k_most)) {
+    if (!(share > 0) || (higher && share >= k_max_drop_share)) {
       return std::numeric_limits<double>::quiet_NaN();
     }
     return higher ? stats::effect_of_drop(share) : stats::effect_of_increase(share);
@@ -173,7 +173,7 @@ std::optional<stats::PairedRule> paired_rule(const Limit& limit,
       policy.false_alarm / static_cast<double>(std::max<std::int64_t>(1, policy.timed_metrics));
   rule.missed = policy.missed;
   rule.strict = policy.strict;
-  rule.scale = metric.line_unit ? stats::Scale::line : stats::Scale::logarithm;
+  rule.scale = metric.line_unit ? stats::Scale::linear : stats::Scale::logarithmic;
   return rule;
 }
 

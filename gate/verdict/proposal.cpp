@@ -46,7 +46,7 @@ class BaselineDiff {
          std::move(from),
          std::move(to),
          effect,
-         /*holds=*/false,
+         /*is_in_force=*/false,
          {base_.cell},
          1});
   }
@@ -68,9 +68,9 @@ class BaselineDiff {
         add(name + " as", std::string(profile::to_string(before.nature)),
             std::string(profile::to_string(after->nature)),
             before.nature == profile::Nature::exact ? Effect::looser : Effect::tighter);
-      } else if (before.repeatability != after->repeatability) {
-        const double before_share = before.repeatability.value_or(0),
-                     after_share = after->repeatability.value_or(0);
+      } else if (before.relative_spread != after->relative_spread) {
+        const double before_share = before.relative_spread.value_or(0),
+                     after_share = after->relative_spread.value_or(0);
         add(name + " repeats within", fmt::format("{:.2g} %", before_share * 100),
             fmt::format("{:.2g} %", after_share * 100),
             after_share > before_share ? Effect::looser : Effect::tighter);
@@ -164,7 +164,7 @@ class BaselineDiff {
 
 // Returns true for an edit of how cells are measured: they are not judged.
 static bool is_unjudged(const Proposal& proposal) {
-  return proposal.holds && proposal.effect == Effect::changed;
+  return proposal.is_in_force && proposal.effect == Effect::changed;
 }
 
 std::string_view to_string(Proposal::Effect effect) { return name_of(k_effects, effect); }
@@ -180,33 +180,33 @@ std::string Proposal::words() const {
     line += fmt::format(": added, {}", to);
   }
   line += is_unjudged(*this) ? ": not judged" : fmt::format(": {}", to_string(effect));
-  if (holds && !is_unjudged(*this)) line += ", and holds already";
+  if (is_in_force && !is_unjudged(*this)) line += ", and holds already";
   if (cells_in_all > 1) line += fmt::format(", in {} cells", cells_in_all);
   return line;
 }
 
 void Proposal::about(std::vector<std::string> all_cells) {
   cells_in_all = static_cast<std::int64_t>(all_cells.size());
-  if (all_cells.size() > k_most_cells_named) all_cells.resize(k_most_cells_named);
+  if (all_cells.size() > k_max_cells_listed) all_cells.resize(k_max_cells_listed);
   cells = std::move(all_cells);
 }
 
-// Sorts edits that are not judged first, then looser ones, and cuts the list at k_most_proposals.
+// Sorts edits that are not judged first, then looser ones, and cuts the list at k_max_proposals.
 std::vector<Proposal> in_order(std::vector<Proposal> proposals) {
   std::ranges::stable_sort(proposals, {}, [](const Proposal& proposal) {
-    return std::tuple(!is_unjudged(proposal), proposal.effect, !proposal.holds);
+    return std::tuple(!is_unjudged(proposal), proposal.effect, !proposal.is_in_force);
   });
-  if (proposals.size() > k_most_proposals) {
-    const std::size_t more = proposals.size() - k_most_proposals + 1;
-    const Effect last_effect = proposals[k_most_proposals - 1].effect;
-    proposals.resize(k_most_proposals - 1);
+  if (proposals.size() > k_max_proposals) {
+    const std::size_t more = proposals.size() - k_max_proposals + 1;
+    const Effect last_effect = proposals[k_max_proposals - 1].effect;
+    proposals.resize(k_max_proposals - 1);
     proposals.push_back({fmt::format("{} more edits", more), "", "", last_effect});
   }
   return proposals;
 }
 
-std::string list_some(const std::vector<std::string>& names, std::size_t most) {
-  const std::span some = std::span(names).first(std::min(most, names.size()));
+std::string list_some(const std::vector<std::string>& names, std::size_t max_names) {
+  const std::span some = std::span(names).first(std::min(max_names, names.size()));
   const std::size_t more = names.size() - some.size();
   return text::join(some) + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
@@ -219,13 +219,13 @@ std::vector<Proposal> compare_baselines(const Baseline* base, const Baseline* he
   const std::string what = fmt::format("baseline of {} ({})", baseline.cell, baseline.device_class);
   const std::string counts = text::plural(baseline.counts.size(), "count");
   const bool removed = head == nullptr;
-  return {{what,
-           removed ? counts : "",
-           removed ? "" : counts,
-           removed ? Effect::looser : Effect::tighter,
-           /*holds=*/false,
-           {baseline.cell},
-           1}};
+  return {{.what = what,
+           .from = removed ? counts : "",
+           .to = removed ? "" : counts,
+           .effect = removed ? Effect::looser : Effect::tighter,
+           .is_in_force = false,
+           .cells = {baseline.cell},
+           .cells_in_all = 1}};
 }
 
 void fields(Fields& io, Proposal& proposal) {
@@ -233,7 +233,7 @@ void fields(Fields& io, Proposal& proposal) {
   io.always("from", NullIfEmpty{proposal.from});
   io.always("to", NullIfEmpty{proposal.to});
   io("effect", Named{proposal.effect, k_effects, "has an effect that is not known"});
-  io.always("holds", proposal.holds);
+  io.always("holds", proposal.is_in_force);
   io.always("cells", proposal.cells);
   io.always("cells_in_all", proposal.cells_in_all);
   io.write_only("words", proposal.words());

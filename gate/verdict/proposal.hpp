@@ -16,8 +16,8 @@ struct Proposal {
   std::string from, to;  // as shown; "" on a side where there is nothing
   Effect effect = Effect::changed;
   // Already for this verdict. With `changed`: what it is about is not judged.
-  bool holds = false;
-  // The cells it concerns, k_most_cells_named at most, and their number; empty: none in particular.
+  bool is_in_force = false;
+  // The cells it concerns, k_max_cells_listed at most, and their number; empty: none in particular.
   std::vector<std::string> cells{};
   std::int64_t cells_in_all = 0;
 
@@ -26,17 +26,18 @@ struct Proposal {
   void about(std::vector<std::string> all_cells);
   friend bool operator==(const Proposal&, const Proposal&) = default;
 };
-inline constexpr std::size_t k_most_cells_named = 100;
+inline constexpr std::size_t k_max_cells_listed = 100;
 [[nodiscard]] std::string_view to_string(Proposal::Effect effect);
 
 // Sorts edits of what is not judged first, then looser ones, and among these those that hold
-// already; else they keep their order. At most k_most_proposals: a last one says how many more
+// already; else they keep their order. At most k_max_proposals: a last one says how many more
 // there are.
-inline constexpr std::size_t k_most_proposals = 500;
+inline constexpr std::size_t k_max_proposals = 500;
 [[nodiscard]] std::vector<Proposal> in_order(std::vector<Proposal> proposals);
 
 // "a, b, c and 2 more".
-[[nodiscard]] std::string list_some(const std::vector<std::string>& names, std::size_t most = 3);
+[[nodiscard]] std::string list_some(const std::vector<std::string>& names,
+                                    std::size_t max_names = 3);
 
 // How the pull request's edit of one stored file would change the baseline. `base` or `head` is
 // null where the file is not there.

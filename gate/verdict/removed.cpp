@@ -28,7 +28,7 @@ Judgement judgement_on_cell(std::string now, Ruling ruling) {
 // Checks one cell for what the candidate no longer measures.
 struct RemovedCheck {
   const Profile& candidate;
-  const baseline::Choice& choice;
+  const baseline::BaselineChoice& choice;
   const LimitTable& limits;
   const bool fails;
   CellVerdict& cell;
@@ -52,7 +52,7 @@ struct RemovedCheck {
   void check_metric(Judgement& metric) {
     // Nothing may be counted for want of a device. Then a reason is given, and nothing is missed.
     const bool is_missed = metric.verdict == Outcome::error ||
-                           (metric.verdict == Outcome::skipped && !candidate.counts_skipped);
+                           (metric.verdict == Outcome::skipped && !candidate.counts_skip_reason);
     if (metric.current || metric.pairs || !is_missed) return;
     const bool count = metric.metric.kind == unit::Kind::count;
     if (count && !metric.baseline) return;
@@ -73,7 +73,7 @@ struct RemovedCheck {
 
   // Fails the kernels if the baseline holds them and the candidate no longer names any.
   void check_kernels() {
-    const auto& stored = choice.match == baseline::Choice::Match::same && choice.baseline
+    const auto& stored = choice.match == baseline::BaselineChoice::Match::same && choice.baseline
                              ? choice.baseline->kernels
                              : std::nullopt;
     const bool missing =
@@ -96,7 +96,7 @@ struct RemovedCheck {
 void fields(Fields& io, BaseCell& base_cell) {
   io("cell", base_cell.cell);
   io.optional("shown", base_cell.shown);
-  io.optional("now", base_cell.now);
+  io.optional("now", base_cell.current_name);
   io.optional("edited", base_cell.edited);
   io.optional("edit", base_cell.edit);
   io.optional("limits", base_cell.limits);
@@ -117,15 +117,16 @@ CellVerdict removed_cell(const BaseCell& base_cell) {
   return cell;
 }
 
-void check_removed(const Profile& candidate, const baseline::Choice& choice,
+void check_removed(const Profile& candidate, const baseline::BaselineChoice& choice,
                    const LimitTable& limits, bool fails, CellVerdict& cell) {
   RemovedCheck{candidate, choice, limits, fails, cell}.run();
 }
 
-std::optional<CellEdit> find_edit(const Profile& candidate, const baseline::Choice& stored,
+std::optional<CellEdit> find_edit(const Profile& candidate, const baseline::BaselineChoice& stored,
                                   const BaseCell& base_cell) {
   if (!base_cell.edited.empty()) return CellEdit{base_cell.edited, base_cell.edit};
-  if (stored.match != baseline::Choice::Match::fingerprint || !stored.baseline) return std::nullopt;
+  if (stored.match != baseline::BaselineChoice::Match::fingerprint || !stored.baseline)
+    return std::nullopt;
   const profile::Provenance& from = candidate.provenance;
   std::vector<std::string> files;
   for (const auto& [part, hash] : stored.baseline->fingerprint_parts) {

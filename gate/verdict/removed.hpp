@@ -19,7 +19,7 @@ inline constexpr std::string_view k_not_measured = "not measured";
 struct BaseCell {
   std::string cell;                   // its name there
   std::string shown{};                // the same, fit to be shown
-  std::string now{};                  // its name in the pull request's matrix; "": gone
+  std::string current_name{};         // its name in the pull request's matrix; "": gone
   std::string edited{};               // keys that differ: "engines.mine.ok_exit_codes"; "": none
   std::string edit{};                 // hash of the edit
   std::vector<std::string> limits{};  // limits of the base with no cell left: "weir.yaml:9"
@@ -33,7 +33,7 @@ void fields(Fields& io, BaseCell& base_cell);
 // Adds to `cell` what the candidate no longer measures of the baseline in `choice`. It fails if
 // `fails`, else it is a warning. A number that is missing for another reason (a pass that broke, no
 // device here) stays as it was judged.
-void check_removed(const profile::Profile& candidate, const baseline::Choice& choice,
+void check_removed(const profile::Profile& candidate, const baseline::BaselineChoice& choice,
                    const LimitTable& limits, bool fails, CellVerdict& cell);
 
 // An edit of a cell: the keys or files that differ, and a hash of what they are now.
@@ -43,7 +43,7 @@ struct CellEdit {
 // The edit of `base_cell`; else that of the files that its keys name (model, prompt, twin), where
 // `stored`, the base's choice of a baseline, is of other files. Nothing if the cell is as it was.
 [[nodiscard]] std::optional<CellEdit> find_edit(const profile::Profile& candidate,
-                                                const baseline::Choice& stored,
+                                                const baseline::BaselineChoice& stored,
                                                 const BaseCell& base_cell);
 // Makes an edited cell an error, unless it fails: it is not judged. Whoever may merge can accept
 // the edit.

@@ -222,19 +222,19 @@ std::optional<Samples> correct_for_speed(const Profile& candidate, const Measure
 std::optional<std::string> percentile_warning(const Profile& candidate, const Judgement& metric) {
   const Limit& limit = metric.limit;
   const std::string& name = metric.metric.name;
-  if (!candidate.requests || limit.mode == Mode::off || !limit.any()) return std::nullopt;
+  if (!candidate.requests || limit.mode == Mode::off || !limit.is_set()) return std::nullopt;
   // Gaps between tokens are many more than requests.
   if (name.starts_with("inter_token_latency")) return std::nullopt;
   // A percentile of k requests above 1 - 1/k lies between the two largest.
   const bool p90 = name.find("_p90_") != std::string::npos;
   const bool p99 = name.find("_p99_") != std::string::npos;
   if (!p90 && !p99) return std::nullopt;
-  const std::int64_t least = p90 ? 10 : 100;
-  if (*candidate.requests >= least) return std::nullopt;
+  const std::int64_t min_requests = p90 ? 10 : 100;
+  if (*candidate.requests >= min_requests) return std::nullopt;
   return fmt::format(
       "{} of {} requests a start lies between the two slowest of them: {} requests are the fewest "
       "that it needs (requests on the prompt)",
-      p90 ? "p90" : "p99", *candidate.requests, least);
+      p90 ? "p90" : "p99", *candidate.requests, min_requests);
 }
 
 // Judges limits on the change by pairs with the base program, and plain numbers by the candidate's
@@ -291,7 +291,7 @@ void judge_with_samples(const Comparison& comparison, const Measurement& current
     judgement.baseline_sessions = static_cast<std::int64_t>(interval->sessions);
   }
   if (limit.mode == Mode::off) judgement.reason = "switched off";
-  if (!limit.any() || limit.mode == Mode::off) return;
+  if (!limit.is_set() || limit.mode == Mode::off) return;
   std::optional<Ruling> ruling = judge_plain_number(limit, current, comparison.policy.stored_level);
   if (limit.max_drop || limit.max_increase) {
     Ruling compared{Outcome::new_, stored.why_none};
@@ -352,7 +352,7 @@ std::vector<Judgement> judge_times(const Comparison& comparison) {
     without_samples.metric = paired.metric;
     without_samples.source = paired.source;
     Judgement judgement = judge_time(comparison, without_samples);
-    if (judgement.limit.any() && judgement.limit.mode != Mode::off) {
+    if (judgement.limit.is_set() && judgement.limit.mode != Mode::off) {
       judgements.push_back(std::move(judgement));
     }
   }
@@ -374,7 +374,7 @@ std::vector<Judgement> judge_missing_times(const Comparison& comparison) {
     Measurement without_samples;
     without_samples.metric = *metric;
     Judgement judgement = comparison.start_judgement(without_samples);
-    if (!judgement.limit.any() || judgement.limit.mode == Mode::off) continue;
+    if (!judgement.limit.is_set() || judgement.limit.mode == Mode::off) continue;
     static_cast<Ruling&>(judgement) = {
         Outcome::error, "could not be measured: samples are stored, this run gave none"};
     make_info_unless_gated(judgement.limit, judgement);

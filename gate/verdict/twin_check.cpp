@@ -6,7 +6,7 @@ namespace weir::verdict {
 namespace {
 
 constexpr std::string_view k_twin_class = "twin-";
-constexpr std::size_t k_most_listed = 6;
+constexpr std::size_t k_max_parts = 6;
 
 // "vulkan-VENDOR-DEVICE-DRIVER-VERSION-FEATURES", as the probe writes it.
 struct DeviceIds {
@@ -17,7 +17,7 @@ struct DeviceIds {
 };
 
 std::optional<DeviceIds> device_ids(const Profile& profile) {
-  const std::vector<std::string> parts = text::split(profile.provenance.seen_class, '-');
+  const std::vector<std::string> parts = text::split(profile.provenance.probed_device_class, '-');
   if (parts.size() != 6) return std::nullopt;
   return DeviceIds{parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]};
 }
@@ -44,9 +44,9 @@ DeviceMatch match_device(const Profile& twin, const Profile& real) {
   if (described->same_device(*here)) {
     return described->driver == here->driver ? DeviceMatch::same : DeviceMatch::other_driver;
   }
-  const std::string& name = twin.provenance.seen_name;
-  return !name.empty() && name == real.provenance.seen_name ? DeviceMatch::same
-                                                            : DeviceMatch::other;
+  const std::string& name = twin.provenance.probed_device_name;
+  return !name.empty() && name == real.provenance.probed_device_name ? DeviceMatch::same
+                                                                     : DeviceMatch::other;
 }
 
 // Lists how the twin's run differs from the real one, besides its counts: driver, features,
@@ -132,7 +132,7 @@ std::string differences_text(const std::vector<TwinDifference>& all, DifferenceK
   const bool of_metrics = kind == DifferenceKind::metric;
   std::vector<std::string> parts;
   for (const TwinDifference& difference : all) {
-    if (parts.size() == k_most_listed) break;
+    if (parts.size() == k_max_parts) break;
     const auto metric = of_metrics ? unit::find_metric(difference.name) : std::nullopt;
     const auto number = [&](const std::optional<Rational>& count) {
       return count ? count->str() : std::string(of_metrics ? "not counted" : "0");
@@ -168,7 +168,7 @@ std::string warning_text(const TwinCheck& check) {
 const Profile* find_real_cell(const Profile& twin, std::span<const Profile> profiles,
                               bool& other_driver) {
   const Profile* best = nullptr;
-  std::size_t least = 0;
+  std::size_t fewest_differences = 0;
   for (const Profile& real : profiles) {
     if (twin_name(real) || real.device != twin.device || !was_counted(real) ||
         !differ_in_backend_only(twin.cell, real.cell)) {
@@ -178,9 +178,9 @@ const Profile* find_real_cell(const Profile& twin, std::span<const Profile> prof
     other_driver = other_driver || match == DeviceMatch::other_driver;
     if (match != DeviceMatch::same) continue;
     const std::size_t ways = list_other_differences(twin, real).size();
-    if (best == nullptr || ways < least) {
+    if (best == nullptr || ways < fewest_differences) {
       best = &real;
-      least = ways;
+      fewest_differences = ways;
     }
   }
   return best;
@@ -231,7 +231,7 @@ std::vector<std::string> check_twins(std::span<const Profile> profiles,
     }
     TwinCheck check;
     check.twin = *twin;
-    check.device = real->provenance.seen_name;
+    check.device = real->provenance.probed_device_name;
     check.against = real->cell;
     check.about = list_other_differences(mine, *real);
     compare_counts(mine, *real, check);

@@ -80,7 +80,7 @@ struct Ruling {
 };
 
 // A kernel that is called as often as before, and is not the same.
-struct OtherCode {
+struct KernelChange {
   struct Cost {
     std::string cost;  // as in unit/kernel_cost.hpp
     std::int64_t before = 0, now = 0;
@@ -89,18 +89,18 @@ struct OtherCode {
   };
   std::string kernel;
   Rational calls;
-  bool other_code = false;                            // else only its groups differ
-  std::vector<std::string> before, now;               // hashes of its code
-  std::optional<Rational> groups_before, groups_now;  // set if they differ
-  std::vector<Cost> costs;                            // costs that differ, by the same compiler
+  bool code_changed = false;                                  // else only its groups differ
+  std::vector<std::string> hashes_before, hashes_now;         // hashes of its code
+  std::optional<Rational> workgroups_before, workgroups_now;  // set if they differ
+  std::vector<Cost> costs;  // costs that differ, by the same compiler
   // How its code differs, most telling first: "constant 2: 64 → 128". Its instructions are compared
   // by the caller, who may have them.
-  std::vector<std::string> differences;
+  std::vector<std::string> metadata_differences;
   std::string machine_code{};  // a diff of it, for pages alone; in no document
 
   // "constant 2: 64 → 128, occupancy 18 → 6"; "other code" where nothing more is known.
   [[nodiscard]] std::string words() const;
-  friend bool operator==(const OtherCode&, const OtherCode&) = default;
+  friend bool operator==(const KernelChange&, const KernelChange&) = default;
 };
 // The code of the kernels as a profile or a baseline reports it.
 struct CodeSide {
@@ -114,7 +114,8 @@ template <typename Side>
 }
 // Kernels that run as often on both sides, with other code or other groups. Empty if a side does
 // not report its code, or not by the same unit of work.
-[[nodiscard]] std::vector<OtherCode> other_code(const CodeSide& base, const CodeSide& candidate);
+[[nodiscard]] std::vector<KernelChange> find_kernel_changes(const CodeSide& base,
+                                                            const CodeSide& candidate);
 
 // Subjects of judgements that are no metric.
 inline constexpr const char *k_kernels = "kernels", *k_kernel_code = "kernel_code",
@@ -130,9 +131,9 @@ struct Judgement : Ruling {
 
   unit::Metric metric;
   Limit limit;
-  std::vector<Changed> changed{};  // kernels; of placement, ops that moved
-  std::vector<OtherCode> code{};   // kernels whose code changed
-  std::string compiler{};          // reports the costs: "radv-navi31, Mesa 25.0.7"; "": none
+  std::vector<Changed> changed{};    // kernels; of placement, ops that moved
+  std::vector<KernelChange> code{};  // kernels whose code changed
+  std::string compiler{};            // reports the costs: "radv-navi31, Mesa 25.0.7"; "": none
 
   // For metrics alone.
   profile::Nature nature = profile::Nature::sampled;
@@ -228,11 +229,12 @@ struct CellVerdict {
   // Explanations of the differences, best first; filled in by the caller (explain).
   std::vector<Finding> findings{};
   std::optional<double> profiling_cost;
-  std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
-  std::optional<std::string> instructions_skipped{}, host_skipped{};  // as Profile has them
-  std::vector<profile::ServerFigure> server{};                        // as Profile::server
-  std::optional<std::int64_t> requests{};                             // as Profile::requests
-  std::vector<std::int64_t> latencies{};  // as Profile::latencies; in a file at most 400 requests
+  std::optional<std::string>
+      counts_skip_reason;  // why nothing was counted although nothing went wrong
+  std::optional<std::string> instructions_skip_reason{}, host_skip_reason{};  // as Profile has them
+  std::vector<profile::ServerFigure> server{};                                // as Profile::server
+  std::optional<std::int64_t> requests{};  // as Profile::requests
+  std::vector<std::int64_t> latencies{};   // as Profile::latencies; in a file at most 400 requests
   std::vector<profile::BatchBar> batches{};  // batch_bars(Profile::batches)
   std::optional<TwinCheck> twin_check{};     // for a twin whose real device was there
 };
@@ -253,7 +255,7 @@ struct NotCompared {
 // A metric that moved in cells of one cause. Changes are current - baseline.
 struct Carrier {
   std::string metric;  // full name
-  double least = 0, most = 0;
+  double min_change = 0, max_change = 0;
   std::int64_t cells = 0;  // cells of the cause that have it
 
   friend bool operator==(const Carrier&, const Carrier&) = default;
@@ -288,8 +290,8 @@ struct GateVerdict {
   Outcome verdict = Outcome::pass;
   ExitCode exit_code = ExitCode::pass;
   std::string weir_version;
-  std::string config;       // path as given
-  bool some_cells = false;  // --cell left out other cells of `config`
+  std::string config;         // path as given
+  bool is_selection = false;  // --cell left out other cells of `config`
   // From --baselines, --baselines-ref, --out, --rules-from and --from: the values that are not the
   // default. Commands in reports repeat them.
   std::map<std::string, std::string> options{};
@@ -297,7 +299,7 @@ struct GateVerdict {
   std::optional<std::string> commit, base_commit;
   // The base in words: "stored baselines in baselines", "run weir-out/…". `base_commit` is the
   // commit of a base program that judged.
-  std::string base_source;
+  std::string base_origin;
   std::optional<Against> against{};  // set if a base program was measured with the candidate
   // Only for weir compare: the runs A and B, as typed. Empty if they hold private names; absent for
   // a gate.
@@ -316,7 +318,7 @@ struct GateVerdict {
   std::vector<NotCompared> not_compared;  // the other cells that were measured
   // Why this gate judged nothing, in one sentence: then no report shows it as a success. Absent: it
   // judged something.
-  std::optional<std::string> unjudged{};
+  std::optional<std::string> nothing_judged_reason{};
   bool fail_on_inconclusive = false;  // an inconclusive gate fails here
   Comment comment = Comment::changed;
   // Gaps that the first line of every report admits, ready to show: "throughput not decided in
@@ -346,7 +348,7 @@ struct Policy {
 
 // The base of a cell.
 struct Base {
-  baseline::Choice choice;  // which stored baseline, or why none
+  baseline::BaselineChoice choice;  // which stored baseline, or why none
   // Pairs of its program and the candidate's: with these, times are judged by them alone.
   std::optional<profile::PairedRuns> pairs{};
 };

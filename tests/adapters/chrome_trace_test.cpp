@@ -44,12 +44,12 @@ TEST(ChromeTrace, AddsUpByNameWithWhatIsNestedTakenOut) {
   const auto kernel = row(observed, "gemv<float>");
   EXPECT_EQ(kernel.calls, 2);
   EXPECT_NEAR(*kernel.seconds, 40e-6, 1e-12);  // 20.5 + 19.5 us
-  EXPECT_NEAR(*kernel.least, 19.5e-6, 1e-12);
-  EXPECT_NEAR(*kernel.most, 20.5e-6, 1e-12);
+  EXPECT_NEAR(*kernel.min_seconds, 19.5e-6, 1e-12);
+  EXPECT_NEAR(*kernel.max_seconds, 20.5e-6, 1e-12);
   EXPECT_EQ(kernel.category, "kernel");
   const auto op = row(observed, "aten::mm");
   EXPECT_NEAR(*op.seconds, 50e-6, 1e-12);
-  EXPECT_NEAR(*op.own_seconds, 40e-6, 1e-12);  // cudaLaunchKernel took 10 of it
+  EXPECT_NEAR(*op.seconds_without_nested, 40e-6, 1e-12);  // cudaLaunchKernel took 10 of it
   EXPECT_EQ(row(observed, "Memcpy HtoD (Pageable -> Device)").bytes, 4096);
   EXPECT_EQ(observed.context.device, "NVIDIA H200");
   EXPECT_THAT(observed.context.places, Contains("/home/someone/trace.json"));
@@ -108,7 +108,7 @@ TEST(ChromeTrace, KeepsShortTimesOfAClockThatCountsFrom1970) {
     reader.feed(text);
     const auto observed = reader.finish();
     ASSERT_TRUE(observed);
-    EXPECT_NEAR(*row(*observed, "k").own_seconds, length * 1e-3, length * 1e-7);
+    EXPECT_NEAR(*row(*observed, "k").seconds_without_nested, length * 1e-3, length * 1e-7);
     ASSERT_EQ(moments.spans.size(), 1000U);
     EXPECT_EQ(moments.origin, 1.7e9);
     for (const auto& span : moments.spans) EXPECT_NEAR(span.length, length / 1e6, 1e-12);
@@ -175,14 +175,14 @@ TEST(ChromeTrace, StacksBeginsAndEndsAndLetsTheLastBracketBeMissing) {
   const auto observed = read(read_data("constructed-begin-end-trace.json"));
   const auto decode = row(observed, "decode");
   EXPECT_NEAR(*decode.seconds, 100e-6, 1e-12);
-  EXPECT_NEAR(*decode.own_seconds, 50e-6, 1e-12);  // layers of 30 and 20
+  EXPECT_NEAR(*decode.seconds_without_nested, 50e-6, 1e-12);  // layers of 30 and 20
   const auto layer = row(observed, "layer");
   EXPECT_EQ(layer.calls, 2);
   EXPECT_NEAR(*layer.seconds, 50e-6, 1e-12);
   const auto request = row(observed, "request");  // 300 and 200 us, over each other
   EXPECT_EQ(request.calls, 2);
   EXPECT_NEAR(*request.seconds, 500e-6, 1e-12);
-  EXPECT_TRUE(request.covers_others);
+  EXPECT_TRUE(request.includes_other_rows);
   EXPECT_EQ(row(observed, "mark").seconds, std::nullopt);
   EXPECT_TRUE(observed.truncated);
 }
@@ -199,12 +199,12 @@ TEST(ChromeTrace, IsTheSameInAnyOrderAndInChunksOfAnySize) {
     return "{\"traceEvents\": [" + fmt::format("{}", fmt::join(events, ",\n")) + "]}";
   };
   const Json in_order = write_fields(read(text()));
-  EXPECT_NEAR(*row(read(text()), "outer").own_seconds, 200 * 5e-6, 1e-9);
+  EXPECT_NEAR(*row(read(text()), "outer").seconds_without_nested, 200 * 5e-6, 1e-9);
   EXPECT_EQ(write_fields(read(text(), {}, 7)), in_order);
   std::mt19937 random(1);
   std::shuffle(events.begin(), events.end(), random);
   const auto shuffled = read(text());
-  EXPECT_NEAR(*row(shuffled, "outer").own_seconds, 200 * 5e-6, 1e-9);
+  EXPECT_NEAR(*row(shuffled, "outer").seconds_without_nested, 200 * 5e-6, 1e-9);
   EXPECT_TRUE(shuffled.warnings.empty());
   // Beyond the window it says so; sums of whole spans are right all the same.
   const auto beyond = read(text(), {10, 50'000, 10'000, 2048});
@@ -290,9 +290,11 @@ TEST(ChromeTrace, OrdersEventsOfOneTime) {
     {"ph":"B","name":"nothing","pid":1,"tid":1,"ts":20},
     {"ph":"E","pid":1,"tid":1,"ts":20}])");
   EXPECT_TRUE(observed.warnings.empty());
-  EXPECT_NEAR(*row(observed, "long").own_seconds, 8e-6, 1e-15);   // 10, of which 2 are of "short"
-  EXPECT_NEAR(*row(observed, "short").own_seconds, 1e-6, 1e-15);  // 2, of which 1 is of "span"
-  EXPECT_NEAR(*row(observed, "span").own_seconds, 0, 1e-15);      // all of it "within"
+  EXPECT_NEAR(*row(observed, "long").seconds_without_nested, 8e-6,
+              1e-15);  // 10, of which 2 are of "short"
+  EXPECT_NEAR(*row(observed, "short").seconds_without_nested, 1e-6,
+              1e-15);  // 2, of which 1 is of "span"
+  EXPECT_NEAR(*row(observed, "span").seconds_without_nested, 0, 1e-15);  // all of it "within"
   EXPECT_NEAR(*row(observed, "nothing").seconds, 0, 1e-15);
 }
 
@@ -313,7 +315,7 @@ TEST(ChromeTrace, PutsInOrderWhatIsLateByAsMuchAsTheWindow) {
   EXPECT_TRUE(within.warnings.empty());
   // 334 outer ones of 17.5 us; 9 inner ones of 1 us are in each but the last, which has 3000 % 9
   // = 3.
-  EXPECT_NEAR(*row(within, "outer").own_seconds, (333 * 8.5 + 14.5) * 1e-6, 1e-12);
+  EXPECT_NEAR(*row(within, "outer").seconds_without_nested, (333 * 8.5 + 14.5) * 1e-6, 1e-12);
   const auto beyond = read(text, {100, 50'000, 10'000, 2048});
   EXPECT_THAT(beyond.warnings, Contains(HasSubstr("too far out of order")));
   EXPECT_NEAR(*row(beyond, "outer").seconds, 334 * 17.5e-6, 1e-12) << "sums are right all the same";

@@ -34,7 +34,8 @@ void check(const Result<observed::Observed>& read, Answers& answers) {
   const auto back = read_fields<observed::Observed>(json, "observed");
   ASSERT_TRUE(back) << back.error().message;
   for (const auto& op : read->ops) {
-    for (const auto& value : {op.seconds, op.least, op.most, op.own_seconds, op.flops, op.bytes}) {
+    for (const auto& value : {op.seconds, op.min_seconds, op.max_seconds, op.seconds_without_nested,
+                              op.flops, op.bytes}) {
       ASSERT_TRUE(!value || (std::isfinite(*value) && *value >= 0)) << op.op;
     }
   }

@@ -160,8 +160,8 @@ TEST(Nsys, HasKernelsAndCopiesAsWorkAndCallsBesideThem) {
   EXPECT_EQ(kernel.category, "kernel");
   EXPECT_EQ(kernel.calls, 100'000);
   EXPECT_DOUBLE_EQ(*kernel.seconds, 6.0);  // 6,000,000,000 ns
-  EXPECT_DOUBLE_EQ(*kernel.least, 1e-6);
-  EXPECT_DOUBLE_EQ(*kernel.most, 90e-6);
+  EXPECT_DOUBLE_EQ(*kernel.min_seconds, 1e-6);
+  EXPECT_DOUBLE_EQ(*kernel.max_seconds, 90e-6);
   const auto& copy = find_op(observed.ops, "[CUDA memcpy Device-to-Device]");
   EXPECT_EQ(copy.category, "copy");
   EXPECT_DOUBLE_EQ(*copy.bytes, 500'000);  // 10,000.000 MB in 20,000 of them
@@ -205,7 +205,7 @@ TEST(Nvprof, ReadsTheUnitOfEachTime) {
   const auto& kernel = find_op(observed.ops, "dequantize_block_q4_0(void const *, float*)");
   EXPECT_EQ(kernel.calls, 130);
   EXPECT_DOUBLE_EQ(*kernel.seconds, 2.04);
-  EXPECT_DOUBLE_EQ(*kernel.least, 8.5e-3);
+  EXPECT_DOUBLE_EQ(*kernel.min_seconds, 8.5e-3);
   EXPECT_EQ(find_op(observed.ops, "[CUDA memcpy HtoD]").category, "copy");
   EXPECT_EQ(find_op(observed.cpu_calls, "cudaDeviceSynchronize").category, "wait");
   EXPECT_EQ(observed.ops.size(), 3U);
@@ -216,7 +216,7 @@ TEST(Rocprof, AddsUpTheCallsOfATrace) {
   const auto& kernel = find_op(trace.ops, "void mul_mat_vec_q<8>(float*)");
   EXPECT_EQ(kernel.calls, 2);
   EXPECT_NEAR(*kernel.seconds, 31e-6, 1e-12);  // 15 and 16 us
-  EXPECT_NEAR(*kernel.most, 16e-6, 1e-12);
+  EXPECT_NEAR(*kernel.max_seconds, 16e-6, 1e-12);
   for (const char* totals :
        {"constructed-rocprofv3-kernel-stats.csv", "constructed-rocprofv3-summary.txt"}) {
     const auto stats = read(read_data(totals));
@@ -246,8 +246,8 @@ TEST(TorchTable, HasOwnTimesOfTheCpu) {
   const auto& linear = find_op(observed.ops, "aten::linear");
   EXPECT_EQ(linear.calls, 6);
   EXPECT_DOUBLE_EQ(*linear.seconds, 54.076e-3);
-  EXPECT_DOUBLE_EQ(*linear.own_seconds, 12.404e-3);
-  EXPECT_DOUBLE_EQ(*find_op(observed.ops, "aten::t").own_seconds, 150.020e-6);
+  EXPECT_DOUBLE_EQ(*linear.seconds_without_nested, 12.404e-3);
+  EXPECT_DOUBLE_EQ(*find_op(observed.ops, "aten::t").seconds_without_nested, 150.020e-6);
   double own = 0;
   for (const auto& op : observed.ops) own += *observed::exclusive_time(op);
   EXPECT_NEAR(own, 167.742e-3, 1e-6) << "its last line";
@@ -259,14 +259,14 @@ TEST(TorchTable, CountsTheTimeOfADeviceOnce) {
   double sum = 0;
   for (const auto& op : observed.ops) {
     EXPECT_EQ(op.backend, "CUDA");
-    if (!op.covers_others) sum += *op.seconds;
+    if (!op.includes_other_rows) sum += *op.seconds;
   }
   EXPECT_NEAR(sum, 90e-3, 1e-9) << "Self CUDA time total";
   EXPECT_EQ(find_op(observed.ops, "Memcpy HtoD (Pageable -> Device)").category, "copy");
   EXPECT_EQ(
       find_op(observed.ops, "void (anonymous namespace)::softmax_warp_forward<flo...").category,
       "kernel");
-  EXPECT_TRUE(find_op(observed.ops, "auto_dtype").covers_others) << "a range";
+  EXPECT_TRUE(find_op(observed.ops, "auto_dtype").includes_other_rows) << "a range";
   EXPECT_EQ(find_op(observed.cpu_calls, "cudaDeviceSynchronize").category, "wait");
   EXPECT_EQ(find_op(observed.cpu_calls, "aten::copy_").category, "cpu_op");
 }

@@ -381,9 +381,9 @@ TEST(GgmlProfiler, AddsUpSpansOfAFunctionByItsName) {
   EXPECT_EQ(observed.ops[0].op, "decode");
   EXPECT_EQ(observed.ops[0].calls, 2);
   EXPECT_NEAR(*observed.ops[0].seconds, 4e-6, 1e-12);
-  EXPECT_NEAR(*observed.ops[0].least, 1e-6, 1e-12);
-  EXPECT_NEAR(*observed.ops[0].most, 3e-6, 1e-12);
-  EXPECT_TRUE(observed.ops[0].covers_others);
+  EXPECT_NEAR(*observed.ops[0].min_seconds, 1e-6, 1e-12);
+  EXPECT_NEAR(*observed.ops[0].max_seconds, 3e-6, 1e-12);
+  EXPECT_TRUE(observed.ops[0].includes_other_rows);
 }
 
 TEST(GgmlProfiler, HasShapesAndTypesFromItsThirdVersionOn) {
@@ -709,7 +709,7 @@ TEST(Tracy, HasZonesWhoseNamesHoldCommas) {
   EXPECT_EQ(sums.ops[1].node, "/src/agave/src/backend/cpu.zig:612");
   EXPECT_EQ(sums.ops[1].calls, 150);
   EXPECT_EQ(sums.ops[1].seconds, 0.03);
-  EXPECT_EQ(sums.ops[1].most, 410e-6);
+  EXPECT_EQ(sums.ops[1].max_seconds, 410e-6);
   EXPECT_THAT(sums.warnings, ElementsAre(HasSubstr("zones within it")));
   const auto calls = read(read_data("constructed-tracy-unwrap.csv"));
   ASSERT_EQ(calls.ops.size(), 2U);

@@ -48,7 +48,7 @@ static void fields(Fields& io, Thing& thing) {
   io.optional("small", Within{thing.small, 0, 9});
   io.optional("open", thing.open);
   io.always("seconds", thing.seconds);
-  io.always("mean", ShortNumber{thing.mean});
+  io.always("mean", RoundedNumber{thing.mean});
   io.optional("low", thing.low);
   io.optional("slope", thing.slope);
   io.always("note", NullIfEmpty{thing.note});

@@ -130,7 +130,7 @@ TEST(BaselineText, ComesBackAsItWas) {
   profile.metrics["syncs_at_16"].nature = Nature::nearly_exact;
   profile.metrics["syncs_at_16"].source = "vulkan";
   profile.metrics["syncs_at_16"].samples = {17, 18, 17};
-  profile.metrics["syncs_at_16"].repeatability = 1.0 / 17;
+  profile.metrics["syncs_at_16"].relative_spread = 1.0 / 17;
   profile.metrics["syncs_per_token"] = profile.metrics["dispatches_per_token"];
   profile.metrics["syncs_per_token"].metric = *unit::find_metric("syncs_per_token");
   profile.metrics["syncs_per_token"].source = "llama-bench";
@@ -144,7 +144,7 @@ TEST(BaselineText, ComesBackAsItWas) {
   EXPECT_EQ(back->counts.at("layers_fused").metric.better, unit::Better::higher);
   EXPECT_EQ(back->counts.at("syncs_at_16").nature, Nature::nearly_exact);
   EXPECT_EQ(back->counts.at("syncs_at_16").value(), 17);
-  EXPECT_EQ(back->counts.at("syncs_at_16").repeatability, 1.0 / 17);
+  EXPECT_EQ(back->counts.at("syncs_at_16").relative_spread, 1.0 / 17);
   EXPECT_EQ(back->counts.at("syncs_at_16").source, "vulkan");
   EXPECT_EQ(back->counts.at("syncs_per_token").source, "llama-bench");
   EXPECT_THAT(back->sessions.at("machine-a").at(0).samples.at("decode_tokens_per_second"),
@@ -264,8 +264,8 @@ TEST(BaselineChoice, NamesAPresetWhoseVersionIsAnother) {
     now.provenance.fingerprint_parts = {{"arguments", "bb"}};
     const auto stored = parse(to_text(accept(then, {}, {})));
     ASSERT_TRUE(stored) << stored.error().message;
-    const Choice choice = choose(now, {&*stored, 1});
-    EXPECT_EQ(choice.match, Choice::Match::fingerprint);
+    const BaselineChoice choice = choose_baseline(now, {&*stored, 1});
+    EXPECT_EQ(choice.match, BaselineChoice::Match::fingerprint);
     EXPECT_EQ(
         choice.reason,
         std::string("the baselines have another fingerprint: arguments changed") + test_case.words);
@@ -443,7 +443,7 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
     baseline.fingerprint = fingerprint;
     return baseline;
   };
-  using Match = Choice::Match;
+  using Match = BaselineChoice::Match;
   struct Case {
     std::vector<Baseline> stored;
     Match match;
@@ -488,10 +488,10 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
   Baseline other_in_both = other_arguments;
   other_in_both.device_class = "vulkan-1002-744c-3-4-0a";
   EXPECT_EQ(
-      choose(profile_with_counts(), {{other_in_both}}).reason,
+      choose_baseline(profile_with_counts(), {{other_in_both}}).reason,
       "the baselines have another fingerprint and device class (GPU): arguments, prompt changed");
   for (const Case& test_case : k_cases) {
-    const Choice choice = choose(profile_with_counts(), test_case.stored);
+    const BaselineChoice choice = choose_baseline(profile_with_counts(), test_case.stored);
     EXPECT_EQ(choice.match, test_case.match) << test_case.message;
     EXPECT_THAT(choice.reason, HasSubstr(test_case.message));
     ASSERT_EQ(choice.baseline.has_value(), test_case.device_class != nullptr);
@@ -508,7 +508,7 @@ TEST(Choose, NamesVariablesThatChangedWhereBothSidesKnowThem) {
     Baseline stored = accept(now, {}, {});
     stored.fingerprint = "beef";
     stored.fingerprint_parts = then;
-    return choose(now, {{stored}}).reason;
+    return choose_baseline(now, {{stored}}).reason;
   };
   const std::string begin = "the baselines have another fingerprint: ";
   EXPECT_EQ(reason({{"environment", "e1"}, {"variables", "A=1 FUSION=1 GONE=1"}}),
@@ -525,7 +525,7 @@ TEST(Choose, NamesTheLastWordsOfABaseThatEnded) {
   Profile base = profile_with_counts();
   base.errors = {"counted: exited with code 127"};
   base.stderr_tail = "loading\nerror while loading shared libraries: libllama.so.0\n";
-  const Choice choice = choose_run(profile_with_counts(), base);
+  const BaselineChoice choice = choose_run(profile_with_counts(), base);
   EXPECT_EQ(choice.reason,
             "the base could not measure this cell: counted: exited with code 127: error while "
             "loading shared libraries: libllama.so.0");
@@ -538,10 +538,10 @@ Baseline accepted_on(const std::string& device_class, const std::string& device_
   return accept(profile, {}, {});
 }
 
-Choice chosen_on(const std::string& device_class, std::vector<Baseline> stored) {
+BaselineChoice chosen_on(const std::string& device_class, std::vector<Baseline> stored) {
   Profile profile = profile_with_counts();
   profile.provenance.device_class = device_class;
-  return choose(profile, stored);
+  return choose_baseline(profile, stored);
 }
 
 TEST(Choose, NeverTakesOneTwinForAnotherNorACpuForAGpu) {
@@ -550,7 +550,7 @@ TEST(Choose, NeverTakesOneTwinForAnotherNorACpuForAGpu) {
                                           {"cpu-x86-64-v4", "vulkan-10005-0-d-1-0a"},
                                           {"vulkan-10005-0-d-1-0a", "cpu-x86-64-v4"},
                                           {"cpu-x86-64-v4", "cpux-zen4"}}) {
-    EXPECT_EQ(chosen_on(candidate, {accepted_on(stored)}).match, Choice::Match::other_class)
+    EXPECT_EQ(chosen_on(candidate, {accepted_on(stored)}).match, BaselineChoice::Match::other_class)
         << candidate;
   }
 }
@@ -560,13 +560,13 @@ TEST(Choose, TakesTheBaselineOfAnotherCpuForTheNearestClass) {
                                      accepted_on("cpu-x86-64-v4")};
   for (const auto& [candidate, nearest] :
        {std::pair("cpu-x86-64-v3", "cpu-x86-64-v2"), {"cpu-arm64", "cpu-arm64-dotprod"}}) {
-    const Choice choice = chosen_on(candidate, stored);
-    EXPECT_EQ(choice.match, Choice::Match::nearest) << candidate;
+    const BaselineChoice choice = chosen_on(candidate, stored);
+    EXPECT_EQ(choice.match, BaselineChoice::Match::nearest) << candidate;
     EXPECT_EQ(choice.baseline->device_class, nearest) << candidate;
     EXPECT_EQ(choice.reason,
               fmt::format("the baseline is of the nearest device class, {}", nearest));
   }
-  EXPECT_EQ(chosen_on("cpu-x86-64-v4", stored).match, Choice::Match::same);
+  EXPECT_EQ(chosen_on("cpu-x86-64-v4", stored).match, BaselineChoice::Match::same);
 }
 
 TEST(Choose, NamesACpuByItsClassAndNeverByItsModel) {
@@ -586,7 +586,7 @@ Profile profile_with_instructions() {
   measured.nature = Nature::nearly_exact;
   measured.source = "valgrind";
   measured.samples = {100, 101, 102};
-  measured.repeatability = 2.0 / 101;
+  measured.relative_spread = 2.0 / 101;
   profile.metrics[measured.metric.name] = measured;
   profile.functions = profile::KernelSet{unit::Scope::per_token, {}, false, {{"dot", 90}}};
   return profile;
@@ -606,7 +606,7 @@ TEST(Accept, LeavesInstructionsThatThisMachineCanNotCountAsTheyAre) {
   Profile now = profile_with_counts();
   EXPECT_FALSE(accept(now, old, {}).counts.contains("instructions_per_token"));
   EXPECT_FALSE(accept(now, old, {}).functions);
-  now.instructions_skipped = "no counters here";
+  now.instructions_skip_reason = "no counters here";
   EXPECT_TRUE(accept(now, old, {}).counts.contains("instructions_per_token"));
   EXPECT_EQ(accept(now, old, {}).functions, old.functions);
   EXPECT_EQ(accept(profile_with_instructions(), old, Globs{"dispatches*"}).functions,

@@ -193,7 +193,7 @@ inline SiteModel small_scene() {
   cache_change.acknowledgement.emplace();
   cache_change.acknowledgement->reason = "bigger cache: " + k_hostile;
   cache_change.acknowledgement->who = "ada";
-  cache_change.acknowledgement->at = k_first_night + 50 * k_day;
+  cache_change.acknowledgement->acknowledged_at = k_first_night + 50 * k_day;
   add({cpu, "peak_rss_bytes", box,
        shaped(2.1e8, 0.001, [](std::size_t i) { return i < 45 ? 1.0 : 1.143; }), 3},
       {cache_change});

@@ -65,9 +65,9 @@ TEST(Trials, ANightBelowZeroIsNoChangeAndAStepBehindItIsStillSeen) {
   std::vector<double> values = make_series("normal@0.05", 200, {}, {}, random);
   values[60] = -20;
   const auto anywhere = [](std::size_t) { return true; };
-  EXPECT_FALSE(weir_method().nightly(values, anywhere));
+  EXPECT_FALSE(weir_method().after_each_night(values, anywhere));
   for (std::size_t i = 120; i < values.size(); ++i) values[i] += 60;
-  EXPECT_TRUE(weir_method().nightly(
+  EXPECT_TRUE(weir_method().after_each_night(
       values, [](std::size_t place) { return place >= 118 && place <= 122; }));
 }
 

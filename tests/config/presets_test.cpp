@@ -75,7 +75,7 @@ TEST(Presets, MakeAGateOfSixLines) {
   EXPECT_EQ(engine.command[0], "build/bin/llama-bench");
   EXPECT_EQ(engine.output, "llama-bench");
   EXPECT_EQ(engine.preset, "llama-bench 1");
-  EXPECT_EQ(engine.counted_env.at("GGML_VK_DEBUG_MARKERS"), "1");
+  EXPECT_EQ(engine.counted_run_env.at("GGML_VK_DEBUG_MARKERS"), "1");
   ASSERT_EQ(engine.cpu_ops_allowed.size(), 1U);
   for (const BackendSettings& backend : settings->backends) {
     EXPECT_THAT(backend.extra.for_engine("llama.cpp").args, ElementsAre("-ngl", "99"));
@@ -134,7 +134,7 @@ TEST(Presets, GiveWayToEachKeyThatStandsInTheFile) {
   const EngineSettings& engine = settings->engines[0];
   EXPECT_EQ(engine.command[0], "mine");
   EXPECT_THAT(engine.probes, IsEmpty()) << "nothing takes the preset's away";
-  EXPECT_THAT(engine.counted_env, ElementsAre(testing::Pair("MINE", "1")));
+  EXPECT_THAT(engine.counted_run_env, ElementsAre(testing::Pair("MINE", "1")));
   EXPECT_EQ(engine.cpu_ops_allowed.size(), 2U);
   const Extra cpu = settings->backends[0].extra.for_engine("a");
   const Extra vulkan = settings->backends[1].extra.for_engine("a");

@@ -32,7 +32,8 @@ Edits edits_between(const std::string& base, const std::string& head) {
 std::vector<std::string> renamings(const Edits& edits) {
   std::vector<std::string> lines;
   for (const verdict::BaseCell& base_cell : edits.cells) {
-    lines.push_back(base_cell.cell + ": " + (base_cell.now.empty() ? "gone" : base_cell.now));
+    lines.push_back(base_cell.cell + ": " +
+                    (base_cell.current_name.empty() ? "gone" : base_cell.current_name));
   }
   return lines;
 }

@@ -39,7 +39,7 @@ TEST(Server, HasWhatIsLeftOut) {
   EXPECT_TRUE(engine.server->share_start);
   EXPECT_EQ(engine.server->metrics, "");
   EXPECT_EQ(engine.server->token_env, "");
-  EXPECT_EQ(engine.server->most_different_outputs, std::nullopt);
+  EXPECT_EQ(engine.server->max_different_outputs, std::nullopt);
   EXPECT_TRUE(engine.server->own_fields);
   EXPECT_FALSE(engine.server->objectives.any());
 }
@@ -63,7 +63,7 @@ TEST(Server, TakesAllThatItIsTold) {
   EXPECT_FALSE(server.share_start);
   EXPECT_EQ(server.metrics, "/metrics");
   EXPECT_EQ(server.token_env, "SERVER_TOKEN");
-  EXPECT_EQ(server.most_different_outputs, 1);
+  EXPECT_EQ(server.max_different_outputs, 1);
   EXPECT_EQ(server.objectives.first_token_seconds, 0.2);
   EXPECT_EQ(server.objectives.per_token_seconds, 0.02);
   EXPECT_EQ(server.objectives.end_to_end_seconds, 3);
@@ -123,7 +123,7 @@ TEST(Server, IsHeldWhereAProbeCanHoldIt) {
   };
   const std::string probed = k_plain + ", probes: [ggml]";
   const Cell four = first_cell(probed, "concurrency: 4");
-  EXPECT_EQ(four.sweep, profile::Sweep::held);
+  EXPECT_EQ(four.sweep, profile::Sweep::burst);
   // Twice as many as are sent at once otherwise, whatever `requests` says.
   EXPECT_THAT(counted_requests(four), ElementsAre(profile::RunParameters{0, 8, 8, 0}));
   const Cell none = first_cell(probed, "concurrency: 4, hold: none");
@@ -148,7 +148,7 @@ TEST(Server, TakesWhatALongRunIs) {
   ASSERT_TRUE(matrix) << matrix.error().message;
   const Cell &soak = matrix->cells.at(0), &most = matrix->cells.at(1);
   EXPECT_EQ(soak.duration_seconds, 1800);
-  EXPECT_TRUE(soak.may_be_cached);
+  EXPECT_TRUE(soak.allows_cached_prompts);
   EXPECT_TRUE(soak.runs_long() && most.runs_long());
   EXPECT_EQ(most.capacity, std::pair(4.0, 64.0));
   EXPECT_EQ(most.requests, 1000);

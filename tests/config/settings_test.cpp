@@ -88,8 +88,8 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(llama.source, "weir.yaml:3:3");
   EXPECT_EQ(llama.command.size(), 9U);
   EXPECT_THAT(llama.probes, ElementsAre("vulkan"));
-  EXPECT_THAT(llama.profile_args, ElementsAre("--profile"));
-  EXPECT_THAT(llama.counted_env, ElementsAre(Pair("GGML_VK_DEBUG_MARKERS", "1")));
+  EXPECT_THAT(llama.counted_run_args, ElementsAre("--profile"));
+  EXPECT_THAT(llama.counted_run_env, ElementsAre(Pair("GGML_VK_DEBUG_MARKERS", "1")));
   EXPECT_EQ(llama.extra.env.at("A"), "{{model}}");
   EXPECT_EQ(llama.extra.threads, 4);
   EXPECT_EQ(llama.extra.seed, 7);

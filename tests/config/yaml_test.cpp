@@ -20,10 +20,10 @@ TEST(Yaml, KeepsPlacesOrderAndWhetherTextWasQuoted) {
   ASSERT_TRUE(root) << root.error().message;
   ASSERT_EQ(root->entries.size(), 2U);
   EXPECT_EQ(root->entries[0].key, "b");
-  EXPECT_EQ(root->entries[1].key_at, (Place{2, 1}));
+  EXPECT_EQ(root->entries[1].key_position, (TextPosition{2, 1}));
   const Node* list = root->find("b");
   ASSERT_NE(list, nullptr);
-  EXPECT_EQ(list->at, (Place{1, 4}));
+  EXPECT_EQ(list->position, (TextPosition{1, 4}));
   EXPECT_FALSE(list->items[0].quoted);
   EXPECT_TRUE(list->items[1].quoted);
   EXPECT_EQ(list->items[1].text, "2");

@@ -100,10 +100,10 @@ TEST(UpperBound, IsClopperAndPearsons) {
        {Case{0, 1296000, 2.3115191444493868e-06}, Case{3, 1000, 0.007735244718479458},
         Case{8, 14200, 0.0010162943173437457}, Case{50, 100, 0.5863782853690883},
         Case{99, 100, 0.9994871985837377}}) {
-    EXPECT_NEAR(stats::share_at_most(hits, trials, 0.95), bound, 1e-10 * bound)
+    EXPECT_NEAR(stats::max_share(hits, trials, 0.95), bound, 1e-10 * bound)
         << hits << "/" << trials;
   }
-  EXPECT_EQ(stats::share_at_most(7, 7, 0.95), 1);
+  EXPECT_EQ(stats::max_share(7, 7, 0.95), 1);
 }
 
 TEST(PerGate, IsTheChanceOfAtLeastOne) {

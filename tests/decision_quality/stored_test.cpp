@@ -21,7 +21,7 @@ Trace recorded(const std::string& name) {
 // error is 1.3 to 1.5 %: 89 % is three of them below.
 TEST(StoredRuns, CoverTheTruthOnRecordedRunsAsOftenAsTheySay) {
   for (const char* name : {"tg48", "tg300", "pp128", "pp256"}) {
-    const Machine machine = recorded_machine(recorded(name), RunOrder::scattered);
+    const SimulatedMachine machine = recorded_machine(recorded(name), RunOrder::scattered);
     for (const std::size_t stored : {2U, 5U, 10U, 20U}) {
       const Coverage coverage = measure_coverage(machine, stored, 0.05, 300, 1);
       EXPECT_GE(coverage.covered, 267U) << name << ", " << stored;

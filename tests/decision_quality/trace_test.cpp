@@ -88,7 +88,7 @@ TEST(Bootstrap, KeepsTheOrderWithinBlocksOfTheMeanLength) {
   std::size_t at = 0;
   int jumps = 0;
   for (int i = 0; i < k_steps; ++i) {
-    const std::size_t next = next_place(at, k_size, 60, random);
+    const std::size_t next = next_index(at, k_size, 60, random);
     ASSERT_LT(next, k_size);
     jumps += next != (at + 1) % k_size ? 1 : 0;
     visited.insert(next);

@@ -104,10 +104,10 @@ TEST_F(ProfileOfLlama, IsComparedWithAnotherByTheOpsThatMovedToTheCpu) {
 // The program may lose its processor between two timestamps of a buffer, which then looks like time
 // in no part: other work on the machine only adds to that, so one quiet run of several shows it.
 TEST_F(ProfileOfLlama, GivesEveryCommandBufferATimeThatItsPartsExplain) {
-  constexpr int k_most_tries = 8;
+  constexpr int k_max_tries = 8;
   for (const char* timing : {"batched", "serialized"}) {
     double least = 1;
-    for (int tries = 0; tries < k_most_tries && least >= 0.1; ++tries) {
+    for (int tries = 0; tries < k_max_tries && least >= 0.1; ++tries) {
       const Ended ended =
           profile({"--timing", timing}, "tiny-llama.gguf", {"-ngl", "99", "-p", "0", "-n", "4"});
       ASSERT_EQ(ended.exit_code, 0) << ended.err;

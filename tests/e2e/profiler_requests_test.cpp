@@ -69,7 +69,7 @@ std::string in_one_line(const std::string& text) {
 
 // An ellipsis stands for any text of a few lines.
 bool appears(const std::string& wanted, const std::string& text) {
-  constexpr std::size_t k_most = 300;
+  constexpr std::size_t k_max_gap = 300;
   const std::string ellipsis = "\u2026";
   std::vector<std::string> parts;
   std::size_t from = 0;
@@ -84,7 +84,7 @@ bool appears(const std::string& wanted, const std::string& text) {
     bool all = true;
     for (std::size_t i = 1; i < parts.size() && all; ++i) {
       const std::size_t next = text.find(parts[i], end);
-      all = next != std::string::npos && next - end <= k_most;
+      all = next != std::string::npos && next - end <= k_max_gap;
       end = next + parts[i].size();
     }
     if (all) return true;

@@ -110,7 +110,7 @@ TEST(Repeats, LeaveNothingOverBesideTheGraph) {
         ASSERT_TRUE(timeline->alignment) << model << ", timing " << timing;
         const observed::Alignment& alignment = *timeline->alignment;
         EXPECT_EQ(alignment.graphs, 5U) << model;  // a warm-up token, then four
-        EXPECT_EQ(alignment.dispatches_left + alignment.nodes_left, 0U) << model;
+        EXPECT_EQ(alignment.unmatched_dispatches + alignment.unmatched_nodes, 0U) << model;
         EXPECT_EQ(alignment.left_over, std::vector<std::string>()) << model;
         EXPECT_EQ(alignment.dispatches % 5, 0U) << model;
         EXPECT_EQ(alignment.dispatches / 5, std::string(model) == "tiny-llama" ? 65U : 125U);

@@ -9,7 +9,7 @@
 namespace weir::e2e {
 namespace serve_memory_test {
 
-constexpr long k_most_kib = 256 << 10;
+constexpr long k_max_kib = 256 << 10;
 
 // A verdict's text of so many bytes that is mostly numbers.
 std::string verdict_text(std::size_t bytes) {
@@ -69,7 +69,7 @@ class ServeMemory : public Serve {
       EXPECT_EQ(served.client().get("/healthz").status, 200) << attack.name;
       const long peak = served.peak_kib();
       std::cout << attack.name << ": " << peak / 1024 << " MiB, " << before / 1024 << " before\n";
-      EXPECT_LT(peak, k_most_kib) << attack.name;
+      EXPECT_LT(peak, k_max_kib) << attack.name;
     }
     EXPECT_EQ(served.stop().exit_code, 0);
   }

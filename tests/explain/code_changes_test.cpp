@@ -118,12 +118,13 @@ TEST(CodeChanges, NameWhatDiffersInTheCodeItself) {
 }
 
 TEST(CodeChanges, SaySoWhereNothingThatIsCountedDiffers) {
-  Words swapped = k_plain;  // operands of the last OpStore
-  for (std::size_t at = 5, last = 0; at < swapped.size(); at += swapped[at] >> 16) {
-    if ((swapped[at] & 0xffff) == 62) last = at;
-    if (at + (swapped[at] >> 16) == swapped.size()) std::swap(swapped[last + 1], swapped[last + 2]);
+  Words find_swapped = k_plain;  // operands of the last OpStore
+  for (std::size_t at = 5, last = 0; at < find_swapped.size(); at += find_swapped[at] >> 16) {
+    if ((find_swapped[at] & 0xffff) == 62) last = at;
+    if (at + (find_swapped[at] >> 16) == find_swapped.size())
+      std::swap(find_swapped[last + 1], find_swapped[last + 2]);
   }
-  EXPECT_THAT(describe_changes(code(k_plain, {}), code(swapped, {})),
+  EXPECT_THAT(describe_changes(code(k_plain, {}), code(find_swapped, {})),
               ElementsAre("the same instructions, with other operands or in another order"));
 }
 

@@ -113,7 +113,7 @@ TEST(Compared, WorkIsMatchedByRoleWhateverTheQuantizationTheBackendAndTheEngine)
     const Comparison comparison = compared(make_run("CPU", 1, {cpu}), make_run("GPU", 1, {row}));
     const OpChange& op = only(comparison);
     EXPECT_EQ(op.role, "MUL_MAT") << row.kernel << row.op;
-    EXPECT_EQ(op.change, Shift::faster);
+    EXPECT_EQ(op.shift, Shift::faster);
     EXPECT_DOUBLE_EQ(op.time_ratio().value(), 0.5);
     EXPECT_THAT(op.a->backends, ElementsAre("CPU"));
     EXPECT_THAT(op.b->backends, ElementsAre("GPU"));
@@ -150,7 +150,7 @@ TEST(Compared, CommandBuffersGoByTheirLabel) {
                                                         {"attn", Shift::more_calls}};
   for (std::size_t i = 0; i < want.size(); ++i) {
     EXPECT_EQ(comparison.buffers[i].role, want[i].first);
-    EXPECT_EQ(comparison.buffers[i].change, want[i].second) << want[i].first;
+    EXPECT_EQ(comparison.buffers[i].shift, want[i].second) << want[i].first;
   }
   EXPECT_DOUBLE_EQ(comparison.buffers[3].b->calls.value(), 43);
   EXPECT_DOUBLE_EQ(comparison.buffers[3].b->seconds.value(), 0.00538);
@@ -160,7 +160,7 @@ TEST(Compared, CommandBuffersGoByTheirLabel) {
   EXPECT_NEAR(gap->buffers, 0.005 + 0.00038, 1e-12);
   EXPECT_EQ(gap->labels[0].first->role, "moe");
   EXPECT_NEAR(gap->labels[0].second, 0.005, 1e-12);
-  EXPECT_THAT(comparison.doubts, ElementsAre());
+  EXPECT_THAT(comparison.warnings, ElementsAre());
 }
 
 // "moe" takes 1.15 times as long, enough for a finding below a fifth; "head" takes 1.01 times.
@@ -171,14 +171,14 @@ TEST(Compared, RowsThatAFindingOrTheGapNamesAreNotTheSame) {
   const Observed before = run(40, 1.2, 0.20), after = run(37, 1.38, 0.202);
   Comparison comparison = compared(before, after);
   const auto change = [](const std::vector<OpChange>& rows, const std::string& role) {
-    return std::ranges::find(rows, role, &OpChange::role)->change;
+    return std::ranges::find(rows, role, &OpChange::role)->shift;
   };
-  EXPECT_EQ(change(comparison.buffers, "moe"), Shift::same);
+  EXPECT_EQ(change(comparison.buffers, "moe"), Shift::unchanged);
   shift_named_rows(comparison);
   EXPECT_EQ(comparison.buffers.front().role, "moe");
   EXPECT_EQ(change(comparison.buffers, "moe"), Shift::slower);
-  EXPECT_EQ(change(comparison.buffers, "head"), Shift::same);
-  EXPECT_EQ(change(comparison.buffers, "attn"), Shift::same);
+  EXPECT_EQ(change(comparison.buffers, "head"), Shift::unchanged);
+  EXPECT_EQ(change(comparison.buffers, "attn"), Shift::unchanged);
   Comparison back = compared(after, before);
   shift_named_rows(back);
   EXPECT_EQ(change(back.buffers, "moe"), Shift::faster);
@@ -192,7 +192,7 @@ TEST(Compared, RowsThatAFindingOrTheGapNamesAreNotTheSame) {
   ops.findings = {finding};
   shift_named_rows(ops);
   EXPECT_EQ(change(ops.ops, "ADD"), Shift::slower);
-  EXPECT_EQ(change(ops.ops, "ROPE"), Shift::same);
+  EXPECT_EQ(change(ops.ops, "ROPE"), Shift::unchanged);
 }
 
 TEST(Compared, AGapIsToldOfTimesOnBothSidesAlone) {
@@ -200,7 +200,7 @@ TEST(Compared, AGapIsToldOfTimesOnBothSidesAlone) {
     const char* what;
     Observed a, b;
     bool gap, rates;
-    std::size_t doubts, untimed = 0;
+    std::size_t warnings, untimed = 0;
   } cases[] = {
       {"both", labelled(40, {{"attn", {4, 1}}}), labelled(32, {{"attn", {4, 1}}}), true, true, 0},
       {"no rate", labelled(40, {{"attn", {4, 1}}}), labelled(0, {{"attn", {4, 1}}}), true, false,
@@ -217,11 +217,11 @@ TEST(Compared, AGapIsToldOfTimesOnBothSidesAlone) {
     const auto gap = token_gap(comparison);
     EXPECT_EQ(gap.has_value(), entry.gap) << entry.what;
     EXPECT_EQ(gap && gap->seconds, entry.rates) << entry.what;
-    EXPECT_EQ(gap ? gap->untimed : 0, entry.untimed) << entry.what;
+    EXPECT_EQ(gap ? gap->untimed_labels : 0, entry.untimed) << entry.what;
     if (entry.untimed > 0) {
       EXPECT_DOUBLE_EQ(gap->buffers, 0) << entry.what;
     }
-    EXPECT_EQ(comparison.doubts.size(), entry.doubts) << entry.what;
+    EXPECT_EQ(comparison.warnings.size(), entry.warnings) << entry.what;
   }
 }
 
@@ -231,9 +231,9 @@ TEST(Compared, AFusionIsNoRoleOfItsParts) {
                make_run("GPU", 1,
                         {{"", "rms_norm_f32", "", "", 4, 0.01}, {"", "mul_f32", "", "", 4, 0.01}}));
   ASSERT_EQ(comparison.ops.size(), 3U);
-  EXPECT_EQ(comparison.ops[0].change, Shift::fresh);
-  EXPECT_EQ(comparison.ops[1].change, Shift::fresh);
-  EXPECT_EQ(comparison.ops[2].change, Shift::gone);
+  EXPECT_EQ(comparison.ops[0].shift, Shift::fresh);
+  EXPECT_EQ(comparison.ops[1].shift, Shift::fresh);
+  EXPECT_EQ(comparison.ops[2].shift, Shift::gone);
   EXPECT_EQ(comparison.ops[2].role, "RMS_NORM_MUL");
 }
 
@@ -245,9 +245,9 @@ TEST(Compared, NamesGoByOpWhereOneSideTellsNoKernels) {
       make_run("CPU", 1, {{"RMS_NORM", "", "", "", 4, 0.01}, {"MUL", "", "", "", 4, 0.01}}));
   ASSERT_EQ(comparison.ops.size(), 2U);
   EXPECT_EQ(comparison.ops[0].role, "MUL");
-  EXPECT_EQ(comparison.ops[0].change, Shift::fresh);
+  EXPECT_EQ(comparison.ops[0].shift, Shift::fresh);
   EXPECT_EQ(comparison.ops[1].role, "RMS_NORM");
-  EXPECT_EQ(comparison.ops[1].change, Shift::same);
+  EXPECT_EQ(comparison.ops[1].shift, Shift::unchanged);
 }
 
 TEST(Compared, WhatChangedIsToldByOneWord) {
@@ -258,8 +258,8 @@ TEST(Compared, WhatChangedIsToldByOneWord) {
     const char* why;
   };
   const Case cases[] = {
-      {8, 8, 0.010, 0.010, Shift::same, ""},
-      {8, 8, 0.010, 0.0119, Shift::same, "19 % is what single runs vary by"},
+      {8, 8, 0.010, 0.010, Shift::unchanged, ""},
+      {8, 8, 0.010, 0.0119, Shift::unchanged, "19 % is what single runs vary by"},
       {8, 8, 0.010, 0.0121, Shift::slower, ""},
       {8, 8, 0.012, 0.0099, Shift::faster, ""},
       {8, 16, 0.010, 0.020, Shift::more_calls, "each takes as long"},
@@ -272,7 +272,7 @@ TEST(Compared, WhatChangedIsToldByOneWord) {
     const Comparison comparison =
         compared(make_run("GPU", 1, {{"ROPE", "", "", "", entry.calls_a, entry.seconds_a}}),
                  make_run("GPU", 1, {{"ROPE", "", "", "", entry.calls_b, entry.seconds_b}}));
-    EXPECT_EQ(only(comparison).change, entry.want)
+    EXPECT_EQ(only(comparison).shift, entry.want)
         << entry.calls_a << " " << entry.calls_b << " " << entry.seconds_b << " " << entry.why;
   }
 }
@@ -281,13 +281,13 @@ TEST(Compared, RunsOfOtherLengthsAreHeldAgainstEachOtherByToken) {
   const Comparison comparison = compared(make_run("GPU", 10, {{"ROPE", "", "", "", 80, 0.10}}),
                                          make_run("GPU", 5, {{"ROPE", "", "", "", 40, 0.05}}));
   const OpChange& op = only(comparison);
-  EXPECT_EQ(op.change, Shift::same);
+  EXPECT_EQ(op.shift, Shift::unchanged);
   EXPECT_DOUBLE_EQ(op.a->calls.value(), 8);
   EXPECT_DOUBLE_EQ(op.b->seconds.value(), 0.01);
   EXPECT_EQ(comparison.per, "token");
   EXPECT_EQ(comparison.a.tokens, 10);
   EXPECT_TRUE(comparison.decoding);
-  EXPECT_TRUE(comparison.doubts.empty());
+  EXPECT_TRUE(comparison.warnings.empty());
 }
 
 TEST(Compared, RunsThatDoNotTellTokensSaySo) {
@@ -295,8 +295,8 @@ TEST(Compared, RunsThatDoNotTellTokensSaySo) {
   a.profiled_tokens.reset();
   const Comparison comparison = compared(a, a);
   EXPECT_EQ(comparison.per, "");
-  ASSERT_EQ(comparison.doubts.size(), 1U);
-  EXPECT_THAT(comparison.doubts.front(), HasSubstr("does not report its tokens"));
+  ASSERT_EQ(comparison.warnings.size(), 1U);
+  EXPECT_THAT(comparison.warnings.front(), HasSubstr("does not report its tokens"));
 }
 
 TEST(Compared, WhatIsAbsentStaysAbsent) {
@@ -305,13 +305,13 @@ TEST(Compared, WhatIsAbsentStaysAbsent) {
   Observed b = a;
   b.ops.front().calls = 9;
   const Comparison counts = compared(a, b);
-  EXPECT_EQ(only(counts).change, Shift::more_calls);
+  EXPECT_EQ(only(counts).shift, Shift::more_calls);
   EXPECT_FALSE(only(counts).time_ratio());
   EXPECT_FALSE(counts.seconds_a);
   EXPECT_FALSE(write_fields(counts)["ops"][0]["a"].contains("seconds"));
   b.ops.front().calls.reset();
   const Comparison nothing = compared(a, b);
-  EXPECT_EQ(only(nothing).change, Shift::same) << "nobody says how often";
+  EXPECT_EQ(only(nothing).shift, Shift::unchanged) << "nobody says how often";
   EXPECT_FALSE(only(nothing).b->calls);
 }
 
@@ -341,7 +341,7 @@ TEST(Compared, TheSumIsOfWhatBothSidesTime) {
     const Comparison comparison = compared(entry.a, entry.b);
     EXPECT_EQ(comparison.seconds_a, entry.seconds_a) << entry.what;
     EXPECT_EQ(comparison.seconds_b, entry.seconds_b) << entry.what;
-    EXPECT_EQ(comparison.untimed, entry.untimed) << entry.what;
+    EXPECT_EQ(comparison.untimed_ops, entry.untimed) << entry.what;
   }
 }
 
@@ -392,11 +392,11 @@ TEST(Compared, WorkTimedTogetherIsComparedWithTheSumOfItsParts) {
        {"ROPE", "ROPE+SET_ROWS"}},
   };
   for (const auto& entry : cases) {
-    for (const bool swapped : {false, true}) {
+    for (const bool find_swapped : {false, true}) {
       const Observed observed = make_run("GPU", 1, entry.parts),
                      together = make_run("GPU", 1, entry.together);
       const Comparison comparison =
-          swapped ? compared(together, observed) : compared(observed, together);
+          find_swapped ? compared(together, observed) : compared(observed, together);
       std::vector<std::string> others;
       for (const OpChange& op : comparison.ops) {
         if (op.role != entry.role) {
@@ -404,8 +404,10 @@ TEST(Compared, WorkTimedTogetherIsComparedWithTheSumOfItsParts) {
           continue;
         }
         ASSERT_TRUE(op.a && op.b) << entry.what;
-        EXPECT_DOUBLE_EQ(op.a->seconds.value(), swapped ? entry.after : entry.before) << entry.what;
-        EXPECT_DOUBLE_EQ(op.b->seconds.value(), swapped ? entry.before : entry.after) << entry.what;
+        EXPECT_DOUBLE_EQ(op.a->seconds.value(), find_swapped ? entry.after : entry.before)
+            << entry.what;
+        EXPECT_DOUBLE_EQ(op.b->seconds.value(), find_swapped ? entry.before : entry.after)
+            << entry.what;
         EXPECT_FALSE(op.a->calls || op.b->calls) << entry.what;
       }
       std::ranges::sort(others);
@@ -426,10 +428,10 @@ TEST(Compared, SeveralOfOneRoleTimedTogetherAreComparedWithThoseTimedApart) {
       "GPU", 1, {{"", "MUL_MAT_VEC q8_0 m=64, MUL_MAT_VEC q8_0 m=512", "", "", 4, 1}, head});
   const Comparison comparison = compared(observed, together);
   ASSERT_EQ(comparison.ops.size(), 2U) << "the shape that both run as often has a row of its own";
-  EXPECT_EQ(comparison.ops[0].change, Shift::slower);
+  EXPECT_EQ(comparison.ops[0].shift, Shift::slower);
   EXPECT_DOUBLE_EQ(comparison.ops[0].each_ratio().value(), 1 / 0.75);
   EXPECT_FALSE(comparison.ops[0].a->calls || comparison.ops[0].b->calls);
-  EXPECT_EQ(comparison.ops[1].change, Shift::same);
+  EXPECT_EQ(comparison.ops[1].shift, Shift::unchanged);
   EXPECT_EQ(comparison.ops[1].a->calls, 4);
 }
 
@@ -442,9 +444,9 @@ TEST(Compared, ShapesAreKeptApartWhereBothSidesWordThemAlike) {
   slower[0].type = slower[1].type = "q4_0,f32->f32";
   const Comparison comparison = compared(make_run("GPU", 1, rows), make_run("GPU", 1, slower));
   ASSERT_EQ(comparison.ops.size(), 2U);
-  EXPECT_EQ(comparison.ops[0].change, Shift::slower);
+  EXPECT_EQ(comparison.ops[0].shift, Shift::slower);
   EXPECT_THAT(comparison.ops[0].b->shapes, ElementsAre(shape));
-  EXPECT_EQ(comparison.ops[1].change, Shift::same);
+  EXPECT_EQ(comparison.ops[1].shift, Shift::unchanged);
   // If another format prints other shapes, the role is one row.
   slower[0].shape = slower[1].shape = "m=64 k=256";
   EXPECT_EQ(compared(make_run("GPU", 1, rows), make_run("GPU", 1, slower)).ops.size(), 1U);
@@ -530,7 +532,7 @@ TEST(Compared, TypesAreKeptApartOnlyWhereTheyAreTheSameOnBothSides) {
   EXPECT_EQ(compared(make_run("GPU", 1, mixed), make_run("GPU", 1, mixed)).ops.size(), 2U);
   const Comparison comparison =
       compared(make_run("GPU", 1, mixed), make_run("GPU", 1, requantized));
-  EXPECT_EQ(only(comparison).change, Shift::same);
+  EXPECT_EQ(only(comparison).shift, Shift::unchanged);
   EXPECT_EQ(only(comparison).a->types.size(), 2U);
 }
 
@@ -572,7 +574,7 @@ TEST(Compared, ProfilesOfCellsHaveCallsAndNoTimes) {
   EXPECT_EQ(comparison.per, "token");
   ASSERT_EQ(comparison.ops.size(), 2U);
   for (const OpChange& op : comparison.ops) {
-    EXPECT_EQ(op.change, Shift::same) << op.role;
+    EXPECT_EQ(op.shift, Shift::unchanged) << op.role;
     EXPECT_FALSE(op.b->seconds);
   }
   EXPECT_THAT(comparison.ops[1].b->backends, ElementsAre("cpu", "vulkan")) << "half of it moved";
@@ -584,7 +586,7 @@ TEST(Compared, ACellStandsBesideWhatAProfilerWrote) {
       make_run("Vulkan", 2, {{"MUL_MAT", "MUL_MAT_VEC", "q4_0,f32->f32", k_shape, 16, 0.1}});
   const Comparison comparison = compare({"a", &cpu}, {"b", &gpu});
   const OpChange& op = only(comparison);
-  EXPECT_EQ(op.change, Shift::same);
+  EXPECT_EQ(op.shift, Shift::unchanged);
   EXPECT_THAT(op.a->shapes, ElementsAre(k_shape));
   EXPECT_THAT(op.a->types, ElementsAre("q8_0,f32->f32"));
   EXPECT_DOUBLE_EQ(op.b->calls.value(), 8) << "a token";
@@ -596,10 +598,10 @@ TEST(Compared, CountsOfOtherUnitsAreNotHeldAgainstEachOther) {
   const auto decode = make_profile("vulkan", {{"rope_norm_f32", 4}, {"scale_f32", 1}});
   const Comparison comparison = compare({"a", &prefill}, {"b", &decode});
   ASSERT_EQ(comparison.ops.size(), 2U);
-  EXPECT_EQ(comparison.ops[0].change, Shift::fresh);
-  EXPECT_EQ(comparison.ops[1].change, Shift::same);
+  EXPECT_EQ(comparison.ops[0].shift, Shift::fresh);
+  EXPECT_EQ(comparison.ops[1].shift, Shift::unchanged);
   EXPECT_FALSE(comparison.ops[1].a->calls);
-  EXPECT_THAT(comparison.doubts.front(), HasSubstr("do not count by the same unit"));
+  EXPECT_THAT(comparison.warnings.front(), HasSubstr("do not count by the same unit"));
 }
 
 TEST(Compared, CountsOfOtherLengthsAreNotHeldAgainstEachOther) {
@@ -611,7 +613,7 @@ TEST(Compared, CountsOfOtherLengthsAreNotHeldAgainstEachOther) {
   EXPECT_EQ(compare({"a", &short_run}, {"b", &short_run}).per, "run of length 8");
   const Comparison comparison = compare({"a", &short_run}, {"b", &long_run});
   EXPECT_FALSE(only(comparison).a->calls);
-  EXPECT_THAT(comparison.doubts.front(), HasSubstr("do not count by the same unit"));
+  EXPECT_THAT(comparison.warnings.front(), HasSubstr("do not count by the same unit"));
 }
 
 TEST(Compared, ANameThatAFileHasTwiceIsComparedByItsMedian) {

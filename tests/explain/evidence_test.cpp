@@ -118,7 +118,7 @@ TEST(EvidenceOfAVerdict, TellsNothingWhereNothingChanged) {
   judged::add_time(same, "decode_tokens_per_second", judged::around(30));
   const auto why = explained(same, same);
   EXPECT_TRUE(why.findings.empty());
-  EXPECT_FALSE(why.differs);
+  EXPECT_FALSE(why.sides_differ);
 }
 
 // A verdict keeps one number a side, too few to tell anything from noise again.
@@ -272,8 +272,8 @@ TEST(ChecklistOfProfiles, KnowsWhichOpsAreAllowedOnTheCpu) {
 
 TEST(ChecklistOfProfiles, ClaimsNoComparisonOfOneAlone) {
   const auto why = explain(make_evidence(judged::reference()), nullptr, {default_bands(), {}});
-  EXPECT_TRUE(why.has_one_side);
-  EXPECT_FALSE(why.differs);
+  EXPECT_TRUE(why.is_alone);
+  EXPECT_FALSE(why.sides_differ);
   EXPECT_EQ(check(why, "Profiled with a baseline").answer, Check::Answer::wrong);
   EXPECT_EQ(check(why, "Ops in a row are fused").answer, Check::Answer::unknown);
   EXPECT_EQ(check(why, "Work that may overlap is batched").answer, Check::Answer::unknown);

@@ -36,9 +36,9 @@ TEST(Fit, FindsNothingInANumberThatIsNoMultiple) {
 }
 
 TEST(Fit, TakesAnyNumber) {
-  constexpr auto k_least = std::numeric_limits<std::int64_t>::min();  // has no absolute value
-  constexpr auto k_most = std::numeric_limits<std::int64_t>::max();
-  for (const std::int64_t amount : {k_least, k_least + 1, k_most}) {
+  constexpr auto k_min_amount = std::numeric_limits<std::int64_t>::min();  // has no absolute value
+  constexpr auto k_max_amount = std::numeric_limits<std::int64_t>::max();
+  for (const std::int64_t amount : {k_min_amount, k_min_amount + 1, k_max_amount}) {
     EXPECT_TRUE(fits({{"syncs", amount}}, test::qwen()).empty()) << amount;
   }
 }

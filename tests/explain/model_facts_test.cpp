@@ -104,7 +104,7 @@ TEST(ModelFacts, StopAtALimitOfFamilies) {
   }
   const ModelFacts facts = model_facts(header(names));
   EXPECT_EQ(facts.layers, 2000);
-  EXPECT_LE(facts.families.size(), k_most_families);
+  EXPECT_LE(facts.families.size(), k_max_families);
 }
 
 TEST(ModelFactsFromConfig, ReadLayerTypes) {

@@ -168,7 +168,7 @@ TEST(ModelFactsFromConfig, TakesAnyBytes) {
     const auto facts = model_facts_from_config(text);
     if (!facts) continue;
     EXPECT_GE(facts->layers, 1);
-    EXPECT_LE(facts->layers, k_most_layers);
+    EXPECT_LE(facts->layers, k_max_layers);
     for (const Family& family : facts->families) {
       EXPECT_LT(family.layers.back(), facts->layers) << text;
     }

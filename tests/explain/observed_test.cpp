@@ -53,8 +53,8 @@ TEST(ObservedRuns, TellOfAnOpThatMovedToTheCpu) {
 
 TEST(OneObservedRun, HasTheChecklistAndComparesNothing) {
   const auto why = explain(make_evidence(ten_tokens()), nullptr, {default_bands(), {}});
-  EXPECT_TRUE(why.has_one_side);
-  EXPECT_FALSE(why.differs);
+  EXPECT_TRUE(why.is_alone);
+  EXPECT_FALSE(why.sides_differ);
   EXPECT_TRUE(why.findings.empty());
   const struct {
     const char* question;
@@ -198,7 +198,7 @@ TEST(ObservedRuns, TellHowLongATokenTookInItsUnit) {
     observed.steps = {{"token 1", Phase::decode, 1, seconds, 0}};
     return observed;
   };
-  EXPECT_THAT(make_evidence(with(0.02), with(0.04)).doubts,
+  EXPECT_THAT(make_evidence(with(0.02), with(0.04)).warnings,
               testing::Contains(HasSubstr("a token took 20.0 ms, then 40.0 ms")));
 }
 
@@ -259,8 +259,8 @@ Observed two_labels(double mean, std::int64_t left_out = 0) {
   for (observed::ObservedBuffer& buffer : observed.buffers) {
     buffer.step = 0;
     const double each = *buffer.seconds / static_cast<double>(buffer.buffers);
-    buffer.least = buffer.buffers > 1 ? 0.95 * each : each;
-    buffer.most = buffer.buffers > 1 ? 1.1 * each : each;
+    buffer.min_seconds = buffer.buffers > 1 ? 0.95 * each : each;
+    buffer.max_seconds = buffer.buffers > 1 ? 1.1 * each : each;
   }
   return observed;
 }
@@ -270,7 +270,7 @@ TEST(ObservedRuns, TellWhichOfFewCommandBuffersTakeLonger) {
     const char* what;
     Observed before, after;
     const char* headline;  // "": none
-    bool doubt;
+    bool warning;
   } cases[] = {
       {"ten times", two_labels(3e-4), two_labels(3e-3),
        "A command buffer labelled moe takes 10 times as long.", true},
@@ -288,18 +288,18 @@ TEST(ObservedRuns, TellWhichOfFewCommandBuffersTakeLonger) {
         explain(make_evidence(entry.before, entry.after), nullptr, {default_bands(), {}});
     EXPECT_EQ(why.findings.empty() ? "" : why.findings[0].headline, entry.headline) << entry.what;
     EXPECT_LE(why.findings.size(), 1U) << entry.what;
-    if (entry.doubt) EXPECT_FALSE(why.doubts.empty()) << entry.what;
+    if (entry.warning) EXPECT_FALSE(why.warnings.empty()) << entry.what;
   }
   // Ops that all take as much longer show the machine; ops that vary more show nothing.
   Observed slower = two_labels(3e-4);
   for (auto& buffer : slower.buffers) *buffer.seconds *= 10;
   Observed noisy = two_labels(3.7e-4);
-  noisy.buffers[0].least = 2.9e-4;
+  noisy.buffers[0].min_seconds = 2.9e-4;
   for (const Observed* after : {&slower, &noisy}) {
     const auto why =
         explain(make_evidence(two_labels(3e-4), *after), nullptr, {default_bands(), {}});
     EXPECT_TRUE(why.findings.empty()) << why.findings[0].headline;
-    EXPECT_THAT(why.doubts,
+    EXPECT_THAT(why.warnings,
                 testing::Contains(HasSubstr("times of single command buffers are not judged")));
   }
 }
@@ -330,8 +330,8 @@ TEST(ObservedRuns, TellWhichOfAnyNumberOfCommandBuffersTakesLonger) {
       const double mean = i == 0 ? moe : 3e-4 * (1 + noise * (i % 3 - 1));
       add_buffers(observed, i == 0 ? "moe" : fmt::format("other {}", i), 40, 40 * mean);
       observed.buffers.back().step = 0;
-      observed.buffers.back().least = 0.95 * mean;
-      observed.buffers.back().most = 1.1 * mean;
+      observed.buffers.back().min_seconds = 0.95 * mean;
+      observed.buffers.back().max_seconds = 1.1 * mean;
     }
     return observed;
   };
@@ -434,14 +434,14 @@ TEST(ObservedRuns, AreCheckedTokenByToken) {
 }
 
 TEST(ObservedRuns, EndSumsOfCallsAtTheLargestNumber) {
-  constexpr auto k_most = std::numeric_limits<std::int64_t>::max();
+  constexpr auto k_max_calls = std::numeric_limits<std::int64_t>::max();
   Observed observed;
   observed.profiled_tokens = 1;
-  add_op(observed, "ADD", "Vulkan0", k_most, 0.02);
+  add_op(observed, "ADD", "Vulkan0", k_max_calls, 0.02);
   add_op(observed, "ADD", "Vulkan0", 2, 0.02);
   const Evidence evidence = make_evidence(observed, observed);
   ASSERT_EQ(evidence.after.works.size(), 1U);
-  EXPECT_EQ(evidence.after.works[0].times, Rational(k_most));
+  EXPECT_EQ(evidence.after.works[0].times, Rational(k_max_calls));
 }
 
 TEST(ObservedRuns, TellOfAnOpThatIsSlower) {
@@ -459,7 +459,7 @@ TEST(ObservedRuns, TellOfAnOpThatIsSlower) {
 // orders, 4 above 4 in 1 of 70.
 TEST(ObservedRuns, TellOfAnOpThatIsSlowerAmongFew) {
   struct Times {
-    double mean, least, most;  // times of one call; least 0: not reported
+    double mean, min_seconds, max_seconds;  // times of one call; least 0: not reported
   };
   const struct {
     const char* what;
@@ -493,15 +493,15 @@ TEST(ObservedRuns, TellOfAnOpThatIsSlowerAmongFew) {
       const auto all = static_cast<double>(entry.calls);
       add_op(observed, "gemv_q4", "Metal", entry.calls, times.mean * all);
       add_op(observed, "gemv_q6", "Metal", 2, entry.other_seconds * ratio);
-      if (times.least > 0 && !entry.in_buffers) {
-        observed.ops[0].least = times.least;
-        observed.ops[0].most = times.most;
+      if (times.min_seconds > 0 && !entry.in_buffers) {
+        observed.ops[0].min_seconds = times.min_seconds;
+        observed.ops[0].max_seconds = times.max_seconds;
       }
       if (entry.in_buffers) {
         observed.ops[0].buffer = "layer.ffn";
         add_buffers(observed, "layer.ffn", entry.calls, times.mean * all);
-        observed.buffers[0].least = times.least;
-        observed.buffers[0].most = times.most;
+        observed.buffers[0].min_seconds = times.min_seconds;
+        observed.buffers[0].max_seconds = times.max_seconds;
         add_buffers(observed, "output_head", 1, 2e-3);
       }
       return observed;
@@ -594,9 +594,9 @@ TEST(ObservedRuns, OfOneProgramTimedTogetherAndApartDifferInNothing) {
     const Evidence evidence = make_evidence(*before, *after);
     const auto why = explain(evidence, nullptr, {default_bands(), {}});
     EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
-    EXPECT_THAT(why.doubts, testing::Contains(HasSubstr("together, so they are not judged (weir "
-                                                        "compare shows their times): "
-                                                        "ROPE+SET_ROWS")));
+    EXPECT_THAT(why.warnings, testing::Contains(HasSubstr("together, so they are not judged (weir "
+                                                          "compare shows their times): "
+                                                          "ROPE+SET_ROWS")));
     // It takes 1 ms of 11 ms together, 6 ms of 16 ms one by one.
     EXPECT_THAT(why.checklist[3].note, HasSubstr("mul_mat_vec_f16_f32_f32 takes"));
   }
@@ -614,7 +614,7 @@ TEST(ObservedRuns, OfOneProgramTimedTogetherAndApartDifferInNothing) {
 TEST(ObservedRuns, AreTheSameWhereOneCallWasInterrupted) {
   const Observed before = ten_tokens();
   Observed after = before;
-  after.ops[4].most = 0.09;
+  after.ops[4].max_seconds = 0.09;
   *after.ops[4].seconds += 0.09;
   const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
@@ -650,9 +650,10 @@ TEST(ObservedRuns, SayWhatTheyCannotTell) {
     const auto why = explain(make_evidence(before, after), nullptr, {default_bands(), {}});
     EXPECT_TRUE(why.findings.empty()) << c.what;
     for (const char* says : c.says) {
-      EXPECT_THAT(why.doubts, testing::Contains(HasSubstr(says))) << c.what;
+      EXPECT_THAT(why.warnings, testing::Contains(HasSubstr(says))) << c.what;
     }
-    EXPECT_EQ(why.doubts.size(), c.says.size() + (std::string_view(c.what) == "the same" ? 0 : 1));
+    EXPECT_EQ(why.warnings.size(),
+              c.says.size() + (std::string_view(c.what) == "the same" ? 0 : 1));
   }
 }
 
@@ -720,8 +721,9 @@ TEST(ObservedRuns, OfASideThatTellsNoOpsInventNoWork) {
   before.errors = {"cannot open model.gguf"};
   const auto why = explain(make_evidence(before, ten_tokens()), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty());
-  EXPECT_THAT(why.doubts, testing::Contains(HasSubstr("before: it reports no op")));
-  EXPECT_THAT(why.doubts, testing::Contains("before: the engine reports: cannot open model.gguf"));
+  EXPECT_THAT(why.warnings, testing::Contains(HasSubstr("before: it reports no op")));
+  EXPECT_THAT(why.warnings,
+              testing::Contains("before: the engine reports: cannot open model.gguf"));
 }
 
 // One format of the same run names backends, the other does not.
@@ -744,7 +746,7 @@ TEST(ObservedRuns, OfOtherFormatsAreComparedInWhatBothKnow) {
     const Evidence evidence = turned ? make_evidence(after, before) : make_evidence(before, after);
     const auto why = explain(evidence, nullptr, {default_bands(), {}});
     EXPECT_TRUE(why.findings.empty()) << why.findings[0].headline;
-    EXPECT_THAT(why.doubts,
+    EXPECT_THAT(why.warnings,
                 testing::Contains(HasSubstr("its rows of category wait have no counterpart")));
   }
   Observed same = before;
@@ -758,7 +760,7 @@ TEST(ObservedRuns, SayWhatTheirDocumentsWarnOf) {
   before.warnings = {"nothing was timed", "some events were lost"};
   after.warnings = {"nothing was timed"};
   EXPECT_THAT(
-      make_evidence(before, after).doubts,
+      make_evidence(before, after).warnings,
       testing::ElementsAre("both sides: nothing was timed", "before: some events were lost"));
 }
 
@@ -770,11 +772,11 @@ TEST(ObservedRuns, SayWhatWasNotJudged) {
   Observed after = before;
   *after.ops[0].seconds *= 10;
   after.timings[0].samples = {48, 49};
-  const auto doubts = make_evidence(before, after).doubts;
-  EXPECT_THAT(doubts, testing::Contains(HasSubstr("times of single ops are not judged")));
-  EXPECT_THAT(doubts,
+  const auto warnings = make_evidence(before, after).warnings;
+  EXPECT_THAT(warnings, testing::Contains(HasSubstr("times of single ops are not judged")));
+  EXPECT_THAT(warnings,
               testing::Contains(HasSubstr("decode_tokens_per_second: 100, then 48.5: not judged")));
-  EXPECT_THAT(make_evidence(before, before).doubts, testing::IsEmpty());
+  EXPECT_THAT(make_evidence(before, before).warnings, testing::IsEmpty());
 }
 
 }  // namespace observed_test

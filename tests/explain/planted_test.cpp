@@ -131,7 +131,7 @@ TEST(SameSides, HaveNoFindingAndNoDifference) {
   const World world = test::world(dice);
   const auto why = test::explained(world.side(), world.side(), &world.model);
   EXPECT_TRUE(why.findings.empty());
-  EXPECT_FALSE(why.differs);
+  EXPECT_FALSE(why.sides_differ);
 }
 
 }  // namespace planted_test

@@ -306,7 +306,7 @@ TEST(CountsAtLengths, AreExplainedBesideCountsPerToken) {
     EXPECT_EQ(why.findings[0].kind, entry.kind);
     EXPECT_EQ(why.findings[0].metric, entry.metric);
     EXPECT_THAT(why.findings[0].headline, Not(HasSubstr("a token"))) << "of 16 tokens";
-    EXPECT_TRUE(why.differs);
+    EXPECT_TRUE(why.sides_differ);
   }
 }
 

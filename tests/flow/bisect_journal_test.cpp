@@ -15,7 +15,7 @@ BisectRequest example_request() {
   request.good = std::string(40, 'a');
   request.bad = std::string(40, 'b');
   request.cells = {"*/decode"};
-  request.times = true;
+  request.judges_by_times = true;
   request.config_hash = "1234";
   return request;
 }
@@ -24,12 +24,12 @@ TEST(BisectJournals, KeepWhatWasTriedAlsoWithTheirEndTornOff) {
   sys::MemoryFiles files;
   ASSERT_TRUE(files.make_dirs("/b"));
   BisectStep step{
-      std::string(40, 'c'), "a \"subject\"", source::Tried::bad, "why", true, 1.5, "/b/run"};
+      std::string(40, 'c'), "a \"subject\"", source::TrialOutcome::bad, "why", true, 1.5, "/b/run"};
   {
     auto journal = begin_bisect(files, "/b", example_request());
     ASSERT_TRUE(journal) << journal.error().message;
     ASSERT_TRUE((*journal)->append(dump_json(write_fields(step))));
-    step.tried = source::Tried::skipped;
+    step.outcome = source::TrialOutcome::skipped;
     ASSERT_TRUE((*journal)->append(dump_json(write_fields(step))));
   }
   const std::string text = files.read("/b/bisect.jsonl", 1 << 20).value();
@@ -39,7 +39,7 @@ TEST(BisectJournals, KeepWhatWasTriedAlsoWithTheirEndTornOff) {
     const auto state = parse_bisect(std::string_view(text).substr(0, end));
     ASSERT_TRUE(state) << state.error().message;
     ASSERT_EQ(state->steps.size(), 1U);
-    EXPECT_EQ(state->steps[0].tried, source::Tried::bad);
+    EXPECT_EQ(state->steps[0].outcome, source::TrialOutcome::bad);
     EXPECT_EQ(state->steps[0].subject, "a \"subject\"");
     EXPECT_EQ(state->whole_bytes, last);
   }
@@ -47,7 +47,7 @@ TEST(BisectJournals, KeepWhatWasTriedAlsoWithTheirEndTornOff) {
   ASSERT_TRUE(state);
   EXPECT_EQ(state->steps.size(), 2U);
   EXPECT_EQ(state->request.cells, example_request().cells);
-  EXPECT_TRUE(state->request.times);
+  EXPECT_TRUE(state->request.judges_by_times);
 }
 
 TEST(BisectJournals, NameTheLineThatIsNone) {

@@ -454,7 +454,7 @@ prompts: {one: {tokens: 8}, two: {tokens: 16}}
     beside.facts.commit = "1a2b3c4";
     for (std::size_t i = 0; i < 2; ++i) {
       const profile::Profile& profile = measured->profiles[i];
-      baseline::Choice none;
+      baseline::BaselineChoice none;
       none.reason = "it crashed";
       beside.counts.push_back(test_case.counted[i] ? baseline::choose_run(profile, profile) : none);
       beside.pairs.emplace_back();
@@ -464,7 +464,7 @@ prompts: {one: {tokens: 8}, two: {tokens: 16}}
         judge_against_base(*measured, stored, gate_policy(*measured, false), job.files());
     ASSERT_TRUE(verdict) << verdict.error().message;
     EXPECT_EQ(verdict->verdict, verdict::Outcome::pass) << test_case.source;
-    EXPECT_EQ(verdict->base_source, test_case.source);
+    EXPECT_EQ(verdict->base_origin, test_case.source);
     EXPECT_EQ(verdict->base_commit.has_value(), test_case.has_commit) << test_case.source;
   }
 }
@@ -557,17 +557,17 @@ TEST(Rules, TakeABranchAndAPathFromItsTop) {
 }
 
 TEST(Rules, AreKeptInARunAsTheyWere) {
-  RulesUsed used;
+  AppliedRules used;
   used.from = verdict::RulesFrom{"origin/main", std::string(40, 'a')};
   used.config_text = "version: 1\n";
   used.baselines_words = "stored baselines of origin/main";
   used.baselines_commit = std::string(40, 'b');
   used.not_judged = {"one"};
   used.notes = {"two"};
-  const auto back = read_fields<RulesUsed>(write_fields(used), "rules");
+  const auto back = read_fields<AppliedRules>(write_fields(used), "rules");
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(write_fields(*back), write_fields(used));
-  EXPECT_FALSE(read_fields<RulesUsed>(Json::object(), "rules"));
+  EXPECT_FALSE(read_fields<AppliedRules>(Json::object(), "rules"));
 }
 
 TEST(Verdict, IsFoundInARunOrTheCommandThatLeadsToOneIsNamed) {

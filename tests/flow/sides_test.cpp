@@ -19,9 +19,9 @@ class ProfileFiles : public testing::Test {
     std::ofstream(file_, std::ios::binary) << text;
     return read_profile_file(file_.string(), sys::RealFiles());
   }
-  Result<ProfileFile> read(const std::string& text, std::uint64_t most_at_once) {
+  Result<ProfileFile> read(const std::string& text, std::uint64_t max_whole_bytes) {
     std::ofstream(file_, std::ios::binary) << text;
-    return read_profile_file(file_.string(), sys::RealFiles(), most_at_once);
+    return read_profile_file(file_.string(), sys::RealFiles(), max_whole_bytes);
   }
   void TearDown() override { fs::remove(file_); }
 
@@ -101,13 +101,13 @@ TEST_F(ProfileFiles, OfAChromeTraceMayBeLongerThanWhatIsReadAtOnce) {
 TEST_F(ProfileFiles, OfAChromeTraceTellWhenThingsTookPlaceHoweverLongItIs) {
   const std::string text = R"({"traceEvents": [
       {"ph": "X", "name": "op", "pid": 1, "tid": 1, "ts": 5, "dur": 2}]})";
-  for (const std::uint64_t most_at_once : {std::uint64_t{10}, std::uint64_t{10'000}}) {
+  for (const std::uint64_t max_whole_bytes : {std::uint64_t{10}, std::uint64_t{10'000}}) {
     std::ofstream(file_) << text;
     observed::ObservedMoments moments;
     const auto read_it =
-        read_profile_file(file_.string(), sys::RealFiles(), most_at_once, &moments);
+        read_profile_file(file_.string(), sys::RealFiles(), max_whole_bytes, &moments);
     ASSERT_TRUE(read_it) << read_it.error().message;
-    ASSERT_EQ(moments.spans.size(), 1U) << most_at_once;
+    ASSERT_EQ(moments.spans.size(), 1U) << max_whole_bytes;
     EXPECT_NEAR(moments.spans[0].at, 5e-6, 1e-15);
     EXPECT_NEAR(moments.spans[0].length, 2e-6, 1e-15);
   }
@@ -137,7 +137,7 @@ TEST_F(ProfileFiles, AreUnpackedWhereTheyArePackedWithGzip) {
   const struct {
     const char* what;
     std::string bytes;
-    std::uint64_t most_at_once;
+    std::uint64_t max_whole_bytes;
     const char* says;  // "": it is read
   } cases[] = {
       {"a trace", trace, 10'000, ""},
@@ -156,7 +156,7 @@ TEST_F(ProfileFiles, AreUnpackedWhereTheyArePackedWithGzip) {
       {"much of nothing", bomb, 10'000, "larger than 0 MiB unpacked, which only a Chrome trace"},
   };
   for (const auto& c : cases) {
-    const auto read_it = read(c.bytes, c.most_at_once);
+    const auto read_it = read(c.bytes, c.max_whole_bytes);
     if (c.says == std::string()) {
       ASSERT_TRUE(read_it) << c.what << ": " << read_it.error().message;
       EXPECT_EQ(read_it->observed->format, "chrome-trace") << c.what;

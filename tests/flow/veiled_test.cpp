@@ -30,11 +30,11 @@ config::Redactor redactor() {
 
 TEST(Redacted, ABaseCommandWithAPrivateNameIsTakenOutWhole) {
   verdict::GateVerdict gate;
-  gate.base_source = "the command old/run-falcon -m weights/acme-secret.gguf";
+  gate.base_origin = "the command old/run-falcon -m weights/acme-secret.gguf";
   gate.against = verdict::Against{"", {"old/run-falcon", "-m", "weights/acme-secret.gguf"}};
   const auto shown = redacted(gate, redactor());
-  EXPECT_THAT(shown.base_source, Not(HasSubstr("falcon")));
-  EXPECT_THAT(shown.base_source, Not(HasSubstr("secret")));
+  EXPECT_THAT(shown.base_origin, Not(HasSubstr("falcon")));
+  EXPECT_THAT(shown.base_origin, Not(HasSubstr("secret")));
   ASSERT_TRUE(shown.against) << "that there is a base program is no secret";
   EXPECT_THAT(shown.against->command, IsEmpty());
   EXPECT_EQ(dump_json(write_fields(shown)).find("secret"), std::string::npos);
@@ -42,13 +42,13 @@ TEST(Redacted, ABaseCommandWithAPrivateNameIsTakenOutWhole) {
 
 TEST(Redacted, ASubjectThatNamesAPrivateModelHasItsAlias) {
   verdict::GateVerdict gate;
-  gate.base_source = "merge-base of HEAD and acme-13b, 1a2b3c4 \"Tune for acme-13b\"";
+  gate.base_origin = "merge-base of HEAD and acme-13b, 1a2b3c4 \"Tune for acme-13b\"";
   gate.against = verdict::Against{"acme-13b", {}};
   gate.options = {{"--out", "runs/acme-13b"}, {"--baselines", "perf"}};
   const auto shown = redacted(gate, redactor());
   EXPECT_EQ(shown.options.at("--out"), "");
   EXPECT_EQ(shown.options.at("--baselines"), "perf");
-  EXPECT_THAT(shown.base_source, Not(HasSubstr("acme")));
+  EXPECT_THAT(shown.base_origin, Not(HasSubstr("acme")));
   EXPECT_EQ(shown.against->spec, "");
 }
 
@@ -87,7 +87,7 @@ TEST(Redacted, AnExplanationNamesNothingPrivate) {
   rule.headline = "acme-13b is slow on falcon: see the runbook";
   rule.lines = {"weights/acme-secret.gguf has 8 layers"};
   why.findings = {rule};
-  why.doubts = {"acme-13b ends in the middle"};
+  why.warnings = {"acme-13b ends in the middle"};
   EXPECT_NE(dump_json(write_fields(why)).find("acme"), std::string::npos);
   const std::string shown = dump_json(write_fields(redacted(why, redactor())));
   EXPECT_THAT(shown, Not(HasSubstr("acme")));

@@ -14,6 +14,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto changed = weir::profile::parse_raw_diff(text);
   if (!changed) return 0;
   const auto reach = weir::profile::reach_of_diff({}, *changed, {});
-  if (reach.none.size() + reach.quiet.size() != changed->size()) std::abort();
+  if (reach.unreached_files.size() + reach.quiet_files.size() != changed->size()) std::abort();
   return 0;
 }

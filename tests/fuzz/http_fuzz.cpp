@@ -40,7 +40,7 @@ std::string meaning(std::string_view bytes, std::size_t step) {
         case RequestReader::State::waiting:
           check(*reader);
           text += reader->head().target.path + (reader->keep_alive() ? " +" : " -");
-          reader->admit(1000);
+          reader->set_body_limit(1000);
           taken = 1;
           break;
         case RequestReader::State::done:

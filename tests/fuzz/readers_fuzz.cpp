@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   for (const auto& op : read->ops) {
-    for (const auto& value : {op.seconds, op.least, op.most, op.flops, op.bytes}) {
+    for (const auto& value : {op.seconds, op.min_seconds, op.max_seconds, op.flops, op.bytes}) {
       if (value && !(std::isfinite(*value) && *value >= 0)) std::abort();
     }
   }

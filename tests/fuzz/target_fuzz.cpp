@@ -21,6 +21,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   std::size_t count = 0;
   for (const auto& [name, values] : target->query) count += values.size();
-  if (count > weir::serve::k_most_parameters) std::abort();
+  if (count > weir::serve::k_max_parameters) std::abort();
   return 0;
 }

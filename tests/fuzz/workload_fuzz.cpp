@@ -9,12 +9,12 @@
 #include "gate/adapters/workload.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  constexpr std::size_t k_most = 20;
+  constexpr std::size_t k_max_requests = 20;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const std::int64_t turns : {1, 3}) {
-    const auto requests = weir::adapters::read_workload(text, 16, k_most, turns);
+    const auto requests = weir::adapters::read_workload(text, 16, k_max_requests, turns);
     if (!requests) continue;
-    if (requests->empty() || requests->size() > k_most) std::abort();
+    if (requests->empty() || requests->size() > k_max_requests) std::abort();
     double last = 0;
     for (std::size_t i = 0; i < requests->size(); ++i) {
       const weir::adapters::WorkloadRequest& request = (*requests)[i];

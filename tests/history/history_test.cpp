@@ -86,9 +86,9 @@ INSTANTIATE_TEST_SUITE_P(
         WrongRun{"66 is not 65", [](history::Run& run) { run.points[1].value = 66; }},
         WrongRun{"is there twice", [](history::Run& run) { run.points.push_back(run.points[0]); }},
         WrongRun{"samples",
-                 [](history::Run& run) { run.points[0].samples.assign(k_most_samples + 1, 1); }},
+                 [](history::Run& run) { run.points[0].samples.assign(k_max_samples + 1, 1); }},
         WrongRun{"points in one run",
-                 [](history::Run& run) { run.points.assign(k_most_points + 1, run.points[0]); }},
+                 [](history::Run& run) { run.points.assign(k_max_points + 1, run.points[0]); }},
         WrongRun{"MiB", [](history::Run& run) {
                    run.points[0].samples.assign(16'000, 1);
                    const Point big = run.points[0];

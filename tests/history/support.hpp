@@ -64,7 +64,7 @@ inline Acknowledgement acknowledged(const std::string& cell, const std::string& 
   result.time = 100;
   result.reason = reason;
   result.who = "somebody";
-  result.at = 200.5;
+  result.acknowledged_at = 200.5;
   return result;
 }
 

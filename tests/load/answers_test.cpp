@@ -39,11 +39,11 @@ TEST(Answers, OfEachApiAreTheSameFourTokens) {
     EXPECT_EQ(request.output_digest, hash_hex(k_text)) << c.api;
     EXPECT_EQ(request.output_bytes, 12) << c.api;
     ASSERT_EQ(request.tokens.size(), 4U) << c.api;
-    EXPECT_LE(request.intended, request.sent);
+    EXPECT_LE(request.scheduled, request.sent);
     EXPECT_LE(request.sent, request.connected.value_or(-1));
     EXPECT_LE(*request.connected, request.answered.value_or(-1));
-    EXPECT_LE(*request.answered, request.tokens.front().at);
-    EXPECT_LE(request.tokens.back().at, request.ended);
+    EXPECT_LE(*request.answered, request.tokens.front().received_at);
+    EXPECT_LE(request.tokens.back().received_at, request.ended);
   }
 }
 

@@ -113,13 +113,13 @@ TEST(Capacity, OfAServerWithAKnownServiceTimeIsFound) {
 // else at once. The mean over i of P(Gamma(i) < i rate / 0.9) is 1 % at 0.8699 requests a second.
 TEST(Capacity, OfAServerWhoseLateRequestsAllFollowEachOtherIsFound) {
   constexpr std::int64_t k_requests = 20'000, k_first = 1000;
-  constexpr double k_most = 0.9, k_late = 10, k_expected = 0.8699, k_within = 0.02;
+  constexpr double k_max_kept_share = 0.9, k_late = 10, k_expected = 0.8699, k_within = 0.02;
   VirtualClock clock;
   double begun = 0;
   VirtualStreams streams(clock, [&](std::size_t number, double at) {
     const auto came = static_cast<std::int64_t>(number) % k_requests;
     if (came == 0) begun = at;
-    const bool late = came > k_first && static_cast<double>(came) > k_most * (at - begun);
+    const bool late = came > k_first && static_cast<double>(came) > k_max_kept_share * (at - begun);
     return VirtualAnswer{.says = {{0, ""}, {late ? k_late : 0, k_answer}}};
   });
   CapacityPlan plan = make_plan(k_requests, 1);

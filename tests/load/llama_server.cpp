@@ -116,9 +116,9 @@ void print(const char* api, std::int64_t concurrency, const Load& load) {
   double waited = 0, spent = 0, span = 0, predicted = 0;
   const auto requests = measured(load);
   for (const auto& request : requests) {
-    waited += request.tokens.front().at - request.intended;
+    waited += request.tokens.front().received_at - request.scheduled;
     spent += request.reported.prompt_seconds.value_or(0);
-    span += request.tokens.back().at - request.tokens.front().at;
+    span += request.tokens.back().received_at - request.tokens.front().received_at;
     predicted += request.reported.output_seconds.value_or(0);
   }
   const auto summary = profile::summarise(load.requests);
@@ -160,10 +160,11 @@ TEST_F(OnLlamaServer, WhatTheServerSpentLiesWithinWhatTheClientWaited) {
         EXPECT_EQ(request.reported.cached_tokens, 0) << "cache_prompt: false";
         ASSERT_TRUE(request.reported.prompt_seconds && request.reported.output_seconds);
         // In order: the prompt is done before the first token is there, all before the last.
-        EXPECT_GE(request.tokens.front().at - request.intended, *request.reported.prompt_seconds);
-        EXPECT_GE(request.tokens.back().at - request.intended,
+        EXPECT_GE(request.tokens.front().received_at - request.scheduled,
+                  *request.reported.prompt_seconds);
+        EXPECT_GE(request.tokens.back().received_at - request.scheduled,
                   *request.reported.prompt_seconds + *request.reported.output_seconds);
-        waited += request.tokens.back().at - request.intended;
+        waited += request.tokens.back().received_at - request.scheduled;
         spent += *request.reported.prompt_seconds + *request.reported.output_seconds;
         digests.insert(request.prompt + " " + request.output_digest);
       }

@@ -63,12 +63,12 @@ TEST(ClosedLoop, APlaceSendsItsNextRequestWhenItsLastOneHasEnded) {
     const double start = 2.5 * static_cast<double>(i);  // each takes 2.5 s
     EXPECT_EQ(request.number, static_cast<std::int64_t>(i));
     EXPECT_EQ(request.prompt, i % 2 == 0 ? "a" : "b");
-    EXPECT_DOUBLE_EQ(request.intended, start);
+    EXPECT_DOUBLE_EQ(request.scheduled, start);
     EXPECT_DOUBLE_EQ(request.sent, start);
     EXPECT_DOUBLE_EQ(request.answered.value_or(-1), start + 1);
     ASSERT_EQ(request.tokens.size(), 2U);
-    EXPECT_DOUBLE_EQ(request.tokens[0].at, start + 2);
-    EXPECT_DOUBLE_EQ(request.tokens[1].at, start + 2.5);
+    EXPECT_DOUBLE_EQ(request.tokens[0].received_at, start + 2);
+    EXPECT_DOUBLE_EQ(request.tokens[1].received_at, start + 2.5);
     EXPECT_DOUBLE_EQ(request.ended, start + 2.5);
     EXPECT_FALSE(request.failure);
   }
@@ -106,7 +106,7 @@ TEST(ClosedLoop, AWaitForTheConnectionsEndIsInNoLatency) {
   });
   const Load load = scene.drive(make_plan(2));
   EXPECT_DOUBLE_EQ(load.requests.at(0).ended, 2.5);
-  EXPECT_DOUBLE_EQ(load.requests.at(1).intended, 3.5);
+  EXPECT_DOUBLE_EQ(load.requests.at(1).scheduled, 3.5);
   EXPECT_DOUBLE_EQ(load.requests.at(1).sent, 3.5);
 }
 
@@ -117,7 +117,7 @@ TEST(ClosedLoop, AsManyAreUnderWayAsThereArePlaces) {
     plan.loop = ClosedLoop{places};
     const Load load = scene.drive(plan);
     EXPECT_EQ(load.requests.size(), 40U);
-    EXPECT_EQ(scene.streams.most_at_once, static_cast<std::size_t>(places));
+    EXPECT_EQ(scene.streams.max_concurrent, static_cast<std::size_t>(places));
     // 40 requests of 2.5 s in rounds of so many places
     const auto rounds = (40 + places - 1) / places;
     EXPECT_DOUBLE_EQ(scene.clock.at - 1000, 2.5 * static_cast<double>(rounds));
@@ -131,9 +131,9 @@ TEST(ClosedLoop, WhatTheDriverAddsIsInTheLatency) {
   LoadPlan plan = make_plan(2);
   plan.loop = ClosedLoop{2};
   const Load load = scene.drive(plan);
-  EXPECT_DOUBLE_EQ(load.requests[1].intended, 0);
+  EXPECT_DOUBLE_EQ(load.requests[1].scheduled, 0);
   EXPECT_DOUBLE_EQ(load.requests[1].sent, 0.25);
-  EXPECT_DOUBLE_EQ(load.requests[1].tokens[0].at, 2.25);
+  EXPECT_DOUBLE_EQ(load.requests[1].tokens[0].received_at, 2.25);
 }
 
 // Two conversations of two turns, and one request that waits for nothing: each takes 2.5 s.
@@ -146,7 +146,7 @@ TEST(Turns, AreSentOnceTheTurnBeforeIsAnswered) {
   const Load load = scene.drive(plan);
   std::vector<std::string> sent;
   for (const ServedRequest& request : load.requests) {
-    sent.push_back(fmt::format("{} {}", request.prompt, request.intended));
+    sent.push_back(fmt::format("{} {}", request.prompt, request.scheduled));
   }
   EXPECT_EQ(sent, (std::vector<std::string>{"a1 0", "b1 0", "c 0", "a2 2.5", "b2 2.5"}))
       << "a place that was free is not late: the answer had to come first";
@@ -164,10 +164,10 @@ TEST(OpenLoop, RequestsAreSentWhenTheyAreDueHoweverManyAreUnderWay) {
   const auto due = stats::poisson_arrivals(4, 50, 7);
   ASSERT_EQ(load.requests.size(), 50U);
   for (std::size_t i = 0; i < 50; ++i) {
-    EXPECT_NEAR(load.requests[i].intended, due[i], 1e-9);
+    EXPECT_NEAR(load.requests[i].scheduled, due[i], 1e-9);
     EXPECT_NEAR(load.requests[i].sent, due[i], 1e-9);
   }
-  EXPECT_GT(scene.streams.most_at_once, 4U);  // 4 a second of 2.5 s each: 10 on average
+  EXPECT_GT(scene.streams.max_concurrent, 4U);  // 4 a second of 2.5 s each: 10 on average
 }
 
 // Coordinated omission: a server that stands still for 10 s is seen by all that were due meanwhile.
@@ -177,16 +177,16 @@ TEST(OpenLoop, AServerThatStallsIsSeenByEveryRequestThatWasDueMeanwhile) {
     return VirtualAnswer{.says = {{stall, ""}, {stall + 0.1, k_token}, {stall + 0.1, k_last}}};
   });
   LoadPlan plan = make_plan(60);
-  plan.loop = OpenLoop{.requests_per_second = 5, .seed = 1, .most_at_once = 3};
+  plan.loop = OpenLoop{.requests_per_second = 5, .seed = 1, .max_concurrent = 3};
   const Load load = scene.drive(plan);
   ASSERT_EQ(load.requests.size(), 60U);
-  EXPECT_EQ(scene.streams.most_at_once, 3U);
+  EXPECT_EQ(scene.streams.max_concurrent, 3U);
   int due_in_stall = 0;
   for (const ServedRequest& request : load.requests) {
-    if (request.intended >= 10) continue;
+    if (request.scheduled >= 10) continue;
     ++due_in_stall;
     // Most of them could not even be sent; their latency holds the stall all the same.
-    EXPECT_GE(request.tokens.at(0).at - request.intended, 10 - request.intended);
+    EXPECT_GE(request.tokens.at(0).received_at - request.scheduled, 10 - request.scheduled);
   }
   EXPECT_GT(due_in_stall, 30);
 }
@@ -226,7 +226,7 @@ TEST(Limits, EndARequestAtTheirMomentUnderTheirName) {
     EXPECT_EQ(fault_of(load.requests[0]), c.fault) << c.what;
     EXPECT_DOUBLE_EQ(load.requests[0].ended, c.ended) << c.what;
     EXPECT_FALSE(load.requests[1].failure) << c.what << ": the next one is none the worse";
-    EXPECT_DOUBLE_EQ(load.requests[1].intended, c.ended) << c.what;
+    EXPECT_DOUBLE_EQ(load.requests[1].scheduled, c.ended) << c.what;
   }
 }
 
@@ -306,7 +306,7 @@ TEST(HeldBurst, SendsEachRequestOnceTheOneBeforeIsQueued) {
   EXPECT_FALSE(queue.is_held);
   EXPECT_EQ(queue.queries, (std::vector<std::int64_t>{1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4}));
   ASSERT_EQ(load.requests.size(), 4U);
-  EXPECT_EQ(scene.streams.most_at_once, 4U);
+  EXPECT_EQ(scene.streams.max_concurrent, 4U);
   for (std::size_t i = 0; i < 4; ++i) {
     // Between two of the looks, half a millisecond; what the first brings is the connection.
     EXPECT_NEAR(load.requests[i].sent, 0.0005 * static_cast<double>(i), 1e-9);
@@ -387,7 +387,7 @@ TEST(WarmUp, IsSentBeforeOneAfterTheOtherAndCountsApart) {
   for (std::size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(load.requests[i].warm_up, warm[i]);
     EXPECT_EQ(load.requests[i].number, numbers[i]);
-    EXPECT_DOUBLE_EQ(load.requests[i].intended, starts[i]);
+    EXPECT_DOUBLE_EQ(load.requests[i].scheduled, starts[i]);
   }
 }
 

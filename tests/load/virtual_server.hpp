@@ -33,12 +33,12 @@ class VirtualStreams final : public sys::Streams {
   VirtualStreams(VirtualClock& clock, Answer answer) : clock_(clock), answer_(std::move(answer)) {}
 
   double overhead = 0;  // the driver's own time for sending one request
-  std::size_t most_at_once = 0;
+  std::size_t max_concurrent = 0;
 
   Id post(const sys::StreamRequest&, sys::StreamSink& sink) override {
     const Id id = ++last_;
     sinks_[id] = &sink;
-    most_at_once = std::max(most_at_once, sinks_.size());
+    max_concurrent = std::max(max_concurrent, sinks_.size());
     const VirtualAnswer answer = answer_(id - 1, clock_.at);
     news_.emplace(clock_.at, News{id, Kind::connected, ""});
     double at = clock_.at;

@@ -52,8 +52,8 @@ TEST(AlignSequences, FindsTheOpOfEachKernel) {
   for (const auto& c : cases) {
     const Aligned aligned = align_sequences(c.kernels, c.ops);
     EXPECT_EQ(aligned.ops, c.expected) << c.what;
-    EXPECT_THAT(aligned.kernels_left, IsEmpty()) << c.what;
-    EXPECT_THAT(aligned.nodes_left, IsEmpty()) << c.what;
+    EXPECT_THAT(aligned.unmatched_kernels, IsEmpty()) << c.what;
+    EXPECT_THAT(aligned.unmatched_nodes, IsEmpty()) << c.what;
   }
 }
 
@@ -86,7 +86,7 @@ TEST(AlignSequences, LeavesOverWhatDoesNotFitInsteadOfForcingIt) {
     const char* what;
     Words kernels, ops;
     Words expected;
-    std::vector<std::size_t> kernels_left, nodes_left;
+    std::vector<std::size_t> unmatched_kernels, unmatched_nodes;
   } cases[] = {
       {"a kernel of nobody's", {"scale_f32", "mystery"}, {"SCALE"}, {"SCALE", ""}, {1}, {}},
       {"an op without a kernel", {"scale_f32"}, {"SQR", "SCALE"}, {"SCALE"}, {}, {0}},
@@ -97,8 +97,8 @@ TEST(AlignSequences, LeavesOverWhatDoesNotFitInsteadOfForcingIt) {
   for (const auto& c : cases) {
     const Aligned aligned = align_sequences(c.kernels, c.ops);
     EXPECT_EQ(aligned.ops, c.expected) << c.what;
-    EXPECT_EQ(aligned.kernels_left, c.kernels_left) << c.what;
-    EXPECT_EQ(aligned.nodes_left, c.nodes_left) << c.what;
+    EXPECT_EQ(aligned.unmatched_kernels, c.unmatched_kernels) << c.what;
+    EXPECT_EQ(aligned.unmatched_nodes, c.unmatched_nodes) << c.what;
   }
 }
 
@@ -138,7 +138,7 @@ TEST(Align, TakesTheDispatchesThatAGraphSentOnItsOwnThread) {
   ASSERT_TRUE(timeline.alignment);
   EXPECT_EQ(timeline.alignment->dispatches, 2U);
   EXPECT_EQ(timeline.alignment->nodes, 2U);
-  EXPECT_EQ(timeline.alignment->nodes_left + timeline.alignment->dispatches_left, 0U);
+  EXPECT_EQ(timeline.alignment->unmatched_nodes + timeline.alignment->unmatched_dispatches, 0U);
 }
 
 TEST(ObservedOf, HasARowForWhatAGraphRanOnTheCpu) {
@@ -160,7 +160,7 @@ TEST(ObservedOf, HasARowForWhatAGraphRanOnTheCpu) {
   EXPECT_EQ(rows[0].calls, 2);
   EXPECT_EQ(rows[0].phase, Phase::decode);
   EXPECT_FALSE(rows[0].seconds);
-  process.graph_runs.back().by_node = true;
+  process.graph_runs.back().node_by_node = true;
   EXPECT_TRUE(make_rows(process).empty()) << "node by node each has a row with its time";
 }
 
@@ -184,7 +184,7 @@ TEST(WorkTimes, GiveOverlappingWorkOneRow) {
   EXPECT_EQ(rows[0].name, "a");  // both rows of group 0, 2 s each
   EXPECT_EQ(rows[0].calls, 2U);
   EXPECT_DOUBLE_EQ(rows[0].seconds, 4);
-  EXPECT_DOUBLE_EQ(rows[0].least, 2);
+  EXPECT_DOUBLE_EQ(rows[0].min_seconds, 2);
   EXPECT_EQ(rows[1].name, "a, b");
   EXPECT_DOUBLE_EQ(rows[1].seconds, 3);
   EXPECT_EQ(rows[2].name, "c");

@@ -38,12 +38,12 @@ Observed full() {
   op.category = "kernel";
   op.layer = 3;
   op.step = 0;
-  op.least = 0.05;
-  op.most = 0.1;
-  op.own_seconds = 0.2;
+  op.min_seconds = 0.05;
+  op.max_seconds = 0.1;
+  op.seconds_without_nested = 0.2;
   op.flops = 32768;
   op.bytes = 18688.5;
-  op.covers_others = true;
+  op.includes_other_rows = true;
   observed.ops = {op, row("", {}, {}, Phase::unknown)};
   observed.cpu_calls = {row("submit", 3, 0.125, Phase::unknown)};
   observed.profiled_tokens = 5;
@@ -133,16 +133,16 @@ TEST(ObservedTotals, AddRowsUpByOpMostTimeFirst) {
   Observed observed;
   observed.ops = {row("ADD", 2, 0.5), row("MUL_MAT", 3, 0.25), row("ADD", 1, 0.125),
                   row("ROPE", {}, {})};
-  observed.ops[0].least = 0.2;
-  observed.ops[2].least = 0.125;
-  observed.ops[2].most = 0.3;
+  observed.ops[0].min_seconds = 0.2;
+  observed.ops[2].min_seconds = 0.125;
+  observed.ops[2].max_seconds = 0.3;
   const auto totals = op_totals(observed, GroupBy::op);
   ASSERT_EQ(totals.size(), 3U);
   EXPECT_EQ(totals[0].name, "ADD");
   EXPECT_EQ(totals[0].calls, 3);
   EXPECT_EQ(totals[0].seconds, 0.625);
-  EXPECT_EQ(totals[0].least, 0.125);
-  EXPECT_EQ(totals[0].most, 0.3);
+  EXPECT_EQ(totals[0].min_seconds, 0.125);
+  EXPECT_EQ(totals[0].max_seconds, 0.3);
   EXPECT_FALSE(totals[0].partly);
   EXPECT_EQ(totals[2].name, "ROPE");
   EXPECT_EQ(totals[2].seconds, std::nullopt);  // a missing time is not 0
@@ -158,7 +158,7 @@ TEST(ObservedTotals, SayWhereOnlySomeRowsHaveATime) {
 TEST(ObservedTotals, LeaveOutRowsThatCoverOthers) {
   Observed observed;
   observed.ops = {row("total_layer", 1, 2), row("ADD", 1, 1)};
-  observed.ops[0].covers_others = true;
+  observed.ops[0].includes_other_rows = true;
   const auto totals = op_totals(observed, GroupBy::op);
   ASSERT_EQ(totals.size(), 1U);
   EXPECT_EQ(totals[0].name, "ADD");

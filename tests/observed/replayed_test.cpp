@@ -146,7 +146,7 @@ Replayed times() {
   replayed.library = "libggml-cpu-haswell.so";
   replayed.nodes.resize(2);
   replayed.nodes[0].median = 0.0003;
-  replayed.nodes[0].least = 0.0002;
+  replayed.nodes[0].min_seconds = 0.0002;
   replayed.nodes[1].left_out = "weir has no rule for the shapes of SSM_SCAN";
   return replayed;
 }

@@ -69,12 +69,12 @@ TEST(TokenCounts, AreOfTheDevicesProbeWhereMarksTellTheSame) {
 }
 
 TEST(TokenCounts, AreAbsentWhereNobodyKnows) {
-  Process by_node = three_tokens(), threads = three_tokens(), prompts = three_tokens(),
+  Process node_by_node = three_tokens(), threads = three_tokens(), prompts = three_tokens(),
           together = three_tokens();
-  for (GraphRun& run : by_node.graph_runs) run.by_node = true;
+  for (GraphRun& run : node_by_node.graph_runs) run.node_by_node = true;
   threads.graph_runs[2].thread = 2;
   prompts.graphs[1].rows = 16;
-  EXPECT_EQ(counts_text(by_node), "");
+  EXPECT_EQ(counts_text(node_by_node), "");
   EXPECT_EQ(counts_text(threads), "");
   EXPECT_EQ(counts_text(prompts), "");
   together.graphs[1] = {{}, 4, 1, true};

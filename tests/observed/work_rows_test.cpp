@@ -190,30 +190,30 @@ TEST(WorkRows, HoldCommandBuffersByLabelAndToken) {
   }
 }
 
-TEST(ByNode, RowsByKernelAreOfTheGraphsThatRanSo) {
+TEST(NodeByNodeTiming, RowsByKernelAreOfTheGraphsThatRanSo) {
   Timeline timeline = two_tokens();
   std::uint64_t calls = 0, all = 0;
   for (const WorkTime& row : work_times(timeline, By::kernel)) calls += row.calls;
-  for (GraphRun& run : timeline.processes[0].graph_runs) run.by_node = false;
+  for (GraphRun& run : timeline.processes[0].graph_runs) run.node_by_node = false;
   for (const WorkTime& row : work_times(timeline, By::kernel)) all += row.calls;
   EXPECT_LT(calls, all) << "without the device's work of the graph that was left whole";
 }
 
-TEST(ByNode, HoldsOpsAgainstTheirGraphAndAgainstAWholeOne) {
-  auto all = by_node(two_tokens());
+TEST(NodeByNodeTiming, HoldsOpsAgainstTheirGraphAndAgainstAWholeOne) {
+  auto all = node_by_node(two_tokens());
   ASSERT_TRUE(all);
   EXPECT_EQ(all->graphs, 1U);
-  EXPECT_EQ(all->undivided, 1U);
+  EXPECT_EQ(all->whole_graphs, 1U);
   EXPECT_EQ(all->rows, 1U);
   EXPECT_DOUBLE_EQ(all->each, 10);
   EXPECT_DOUBLE_EQ(all->ops, 0.7);  // 3 s on the CPU, 4 on the device, of 10
   EXPECT_DOUBLE_EQ(all->transfers, 0.1);
   EXPECT_FALSE(all->cost()) << "one of a sort tells nothing";
-  all->graphs = all->undivided = 5;
+  all->graphs = all->whole_graphs = 5;
   EXPECT_DOUBLE_EQ(all->cost().value_or(0), 0.25);  // 10 instead of 8
   Timeline none = two_tokens();
-  for (GraphRun& run : none.processes[0].graph_runs) run.by_node = false;
-  EXPECT_FALSE(by_node(none));
+  for (GraphRun& run : none.processes[0].graph_runs) run.node_by_node = false;
+  EXPECT_FALSE(node_by_node(none));
 }
 
 TEST(Layers, OfANodeWithoutOneAreThoseAroundIt) {
@@ -525,9 +525,9 @@ TEST(Peak, IsTheLongerOfFlopsAndBytesAtTheHighestRatesOfTheSameBackend) {
   Observed observed;
   observed.ops = {op("CPU", 10, 300, 20), op("Vulkan0", 10, 300, 20), op("CPU", 10, 0, 0)};
   compare_with_peak(observed, peak);
-  EXPECT_EQ(observed.ops[0].peak_seconds, 6);
-  EXPECT_EQ(observed.ops[1].peak_seconds, std::nullopt);
-  EXPECT_EQ(observed.ops[2].peak_seconds, std::nullopt);
+  EXPECT_EQ(observed.ops[0].seconds_at_peak, 6);
+  EXPECT_EQ(observed.ops[1].seconds_at_peak, std::nullopt);
+  EXPECT_EQ(observed.ops[2].seconds_at_peak, std::nullopt);
   const auto totals = op_totals(observed, GroupBy::op);
   ASSERT_EQ(totals.size(), 2U);
   EXPECT_EQ(totals[0].share_of_peak(), std::nullopt) << "one row of CPU says nothing";

@@ -227,8 +227,8 @@ TEST(SystemCalls, AreSummedUpByWhatTheyDependOn) {
                                                       {"call 999", 1}},
                                           .files = {12, 4096, 8192},
                                           .peak = {1000, 2000, 3000},
-                                          .most_threads = 2,
-                                          .least_cpus = 4});
+                                          .max_threads = 2,
+                                          .min_cpus = 4});
   EXPECT_EQ(counts.probe, "host");
   EXPECT_THAT(
       counts.counts,

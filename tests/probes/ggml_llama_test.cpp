@@ -311,13 +311,13 @@ TEST(GgmlInLlama, TimesEveryOpOfATokenWhereverItRuns) {
       const observed::Process& process = timeline->processes[0];
       std::size_t wanted = 0;
       for (const observed::GraphRun& run : process.graph_runs) {
-        if (run.by_node) wanted += process.graphs.at(run.graph).nodes.size();
+        if (run.node_by_node) wanted += process.graphs.at(run.graph).nodes.size();
       }
       EXPECT_EQ(process.op_scopes.size(), wanted);
       std::set<std::string> backends;
       for (const observed::OpScope& scope : process.op_scopes) backends.insert(scope.backend);
       EXPECT_EQ(backends.size(), layers == std::string("0") ? 1U : 2U);
-      const auto all = observed::by_node(*timeline);
+      const auto all = observed::node_by_node(*timeline);
       ASSERT_TRUE(all);
       best = std::max(best, all->ops + all->transfers);
       EXPECT_LE(all->ops + all->transfers, 1.001);

@@ -180,7 +180,8 @@ TEST(GgmlProbe, TimesOpsOneByOneAndCountsTheSame) {
       ++timed[scope.backend];
       EXPECT_LE(scope.call.begin, scope.call.end);
       const auto within = [&](const observed::GraphRun& run) {
-        return run.by_node && run.call.begin <= scope.call.begin && scope.call.end <= run.call.end;
+        return run.node_by_node && run.call.begin <= scope.call.begin &&
+               scope.call.end <= run.call.end;
       };
       EXPECT_EQ(std::ranges::count_if(process.graph_runs, within), 1) << scope.op;
     }

@@ -198,8 +198,8 @@ void use(VkCommandBuffer commands, VkPipelineLayout layout, const char* name, bo
   vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, 4, &more);
 }
 void bind(VkCommandBuffer commands, VkPipelineLayout layout, VkDescriptorSet which,
-          std::uint32_t dynamic_count = 0, const std::uint32_t* dynamic = nullptr) {
-  vkCmdBindDescriptorSets(commands, k_bound, layout, 0, 1, &which, dynamic_count, dynamic);
+          std::uint32_t dynamic_offset_count = 0, const std::uint32_t* dynamic = nullptr) {
+  vkCmdBindDescriptorSets(commands, k_bound, layout, 0, 1, &which, dynamic_offset_count, dynamic);
 }
 
 VkDescriptorUpdateTemplate make_template(const Layouts& of, bool pushes) {

@@ -118,7 +118,7 @@ TEST(OpenClEvents, TellAsManyCommandsAndSyncsAsWereCounted) {
       EXPECT_EQ(copies, played.counts.counts.at("copies")) << name;
       EXPECT_EQ(bytes, played.counts.counts.at("device_copied_bytes")) << name;
       EXPECT_EQ(syncs, played.counts.counts.at("syncs")) << name;
-      EXPECT_FALSE(played.timeline.serialized);
+      EXPECT_FALSE(played.timeline.dispatches_serialized);
     }
   }
 }

@@ -145,14 +145,14 @@ TEST(VulkanEvents, PlaceDeviceTimesBetweenSubmissionAndWait) {
     const observed::Process& process = played.timeline.processes[0];
     ASSERT_THAT(process.submissions, SizeIs(4));
     ASSERT_THAT(process.waits, SizeIs(4));
-    EXPECT_EQ(played.timeline.serialized, std::string(timing) == "serialized");
+    EXPECT_EQ(played.timeline.dispatches_serialized, std::string(timing) == "serialized");
     constexpr double k_calibration = 1e-3;  // seconds; lavapipe's own clock is the CPU's
     for (std::size_t i = 0; i < 4; ++i) {
       ASSERT_THAT(process.submissions[i].buffers, SizeIs(1));
       const observed::BufferWork& buffer = process.submissions[i].buffers[0];
       ASSERT_TRUE(buffer.device) << timing << " " << i;
       // 3 dispatches, then 1 and 3 copies behind two barriers; each alone when serialized.
-      EXPECT_THAT(buffer.groups, SizeIs(played.timeline.serialized ? 7 : 2));
+      EXPECT_THAT(buffer.groups, SizeIs(played.timeline.dispatches_serialized ? 7 : 2));
       EXPECT_GE(buffer.device->begin, process.submissions[i].call.begin - k_calibration);
       EXPECT_LE(buffer.device->end, process.waits[i].call.end + k_calibration);
       double last = buffer.device->begin;

@@ -24,7 +24,7 @@ CellFacts facts(Sweep sweep = Sweep::tokens) {
   facts.cell = *CellKey::parse(k_cell);
   facts.device = "vulkan";
   facts.sweep = sweep;
-  facts.times_source = "llama-bench";
+  facts.engine_source = "llama-bench";
   return facts;
 }
 
@@ -137,7 +137,7 @@ TEST(Assemble, DividesCountsOfOverlappingRequestsByAllTheirTokens) {
   const Measurement& measured = profile.metrics.at("dispatches_per_token");
   EXPECT_EQ(measured.nature, Nature::nearly_exact);
   EXPECT_THAT(measured.samples, ElementsAre(16, 18));
-  EXPECT_NEAR(measured.repeatability.value_or(0), 2.0 / 17, 1e-12);  // (18 − 16) / median
+  EXPECT_NEAR(measured.relative_spread.value_or(0), 2.0 / 17, 1e-12);  // (18 − 16) / median
   EXPECT_FALSE(profile.metrics.contains("dispatches_fixed"));
   EXPECT_FALSE(profile.kernels) << "which kernels run depends on how requests meet";
 }
@@ -150,16 +150,16 @@ TEST(Assemble, TakesCountsOfHeldRequestsAsExactWhereTheyAgree) {
     record.held = 4;
   }
   const auto measured = [&] {
-    return assemble(facts(Sweep::held), records).metrics.at("dispatches_per_token");
+    return assemble(facts(Sweep::burst), records).metrics.at("dispatches_per_token");
   };
   EXPECT_EQ(measured().exact, Rational(16));
   records[0].probes[0].counts["dispatches"] = 528;
   EXPECT_EQ(measured().nature, Nature::nearly_exact);
-  EXPECT_NEAR(measured().repeatability.value_or(0), 0.5 / 16.25, 1e-12) << "16 and 16.5";
+  EXPECT_NEAR(measured().relative_spread.value_or(0), 0.5 / 16.25, 1e-12) << "16 and 16.5";
   records[0].probes[0].counts["dispatches"] = 512;
   records[1].held.reset();
   EXPECT_EQ(measured().nature, Nature::nearly_exact) << "one was not held";
-  EXPECT_EQ(measured().repeatability, 0.02);
+  EXPECT_EQ(measured().relative_spread, 0.02);
 }
 
 // Work of requests to a server, in all: a prompt by "mul_mat" and tokens by "mul_vec", of one
@@ -201,7 +201,7 @@ TEST(Assemble, TakesTheKernelsOfRequestsWithThoseOfTheirPrompts) {
        {{"mul_mat", 18}, {"mul_vec", 55}},
        "dispatches_per_request"},
       {"a burst of 32 tokens",
-       Sweep::held,
+       Sweep::burst,
        {burst, again},
        unit::Scope::per_token,
        {{"mul_mat", *Rational::make(27, 32)}, {"mul_vec", *Rational::make(80, 32)}},
@@ -227,9 +227,9 @@ TEST(Assemble, ComparesNoKernelsOfABurstThatDisagreesOrWasNotHeld) {
   std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 512)};
   for (RunRecord& record : records) record.held = record.parameters.repeats = 4;
   records[1].probes[0].kernels = {{"mul", 508}, {"load", 4}};
-  EXPECT_TRUE(assemble(facts(Sweep::held), records).kernels->runs_disagree);
+  EXPECT_TRUE(assemble(facts(Sweep::burst), records).kernels->runs_disagree);
   records[1].held.reset();
-  EXPECT_FALSE(assemble(facts(Sweep::held), records).kernels);
+  EXPECT_FALSE(assemble(facts(Sweep::burst), records).kernels);
 }
 
 // Only the last run counts; a graph whose rows are not known is in no batch.
@@ -297,12 +297,13 @@ TEST(Assemble, LeavesTheFarthestRunsOutOfHowFarBatchesRepeat) {
       assemble(facts(Sweep::overlapping), records).metrics.at("dispatches_per_token");
   EXPECT_EQ(measured.samples.size(), 10U);
   EXPECT_NEAR(measured.value().value_or(0), 132.0 / 512, 1e-12);
-  EXPECT_NEAR(measured.repeatability.value_or(0), 8.0 / 132, 1e-12);
+  EXPECT_NEAR(measured.relative_spread.value_or(0), 8.0 / 132, 1e-12);
 
   for (RunRecord& record : records) record = counted(record.order, 512, 132);
-  EXPECT_EQ(
-      assemble(facts(Sweep::overlapping), records).metrics.at("dispatches_per_token").repeatability,
-      0.02)
+  EXPECT_EQ(assemble(facts(Sweep::overlapping), records)
+                .metrics.at("dispatches_per_token")
+                .relative_spread,
+            0.02)
       << "that ten runs met in the same way does not say that the next will";
 }
 
@@ -419,7 +420,7 @@ TEST(Assemble, CallsACountNearlyExactWhereFreshProcessesDisagree) {
   EXPECT_EQ(measured.nature, Nature::nearly_exact);
   EXPECT_FALSE(measured.exact);
   EXPECT_THAT(measured.samples, ElementsAre(1105, 1107, 1106));
-  EXPECT_DOUBLE_EQ(*measured.repeatability, 2.0 / 1106);
+  EXPECT_DOUBLE_EQ(*measured.relative_spread, 2.0 / 1106);
   EXPECT_THAT(measured.warnings, ElementsAre(HasSubstr("3 runs of 16 tokens disagree")));
   ASSERT_TRUE(profile.kernels);
   EXPECT_TRUE(profile.kernels->runs_disagree) << "also where the longest runs agree";
@@ -443,7 +444,7 @@ TEST(Assemble, FitsInstructionsByLeastSquares) {
   const Measurement& measured = profile.metrics.at("instructions_per_token");
   EXPECT_EQ(measured.nature, Nature::nearly_exact);
   EXPECT_THAT(measured.samples, ElementsAre(10, 10.125));
-  EXPECT_DOUBLE_EQ(*measured.repeatability, 0.125 / 10.0625);
+  EXPECT_DOUBLE_EQ(*measured.relative_spread, 0.125 / 10.0625);
 }
 
 // Builds a process with counted instructions: 1000 + 100 n, including 90 n in "dot".
@@ -478,7 +479,7 @@ TEST(Assemble, CountsInstructionsInProcessesOfTheirOwnBesideTheOthers) {
   EXPECT_EQ(measured.nature, Nature::nearly_exact);
   EXPECT_EQ(measured.source, "valgrind");
   EXPECT_THAT(measured.samples, ElementsAre(101));  // 64 more at the longest of 4, 36, 68
-  EXPECT_FALSE(measured.repeatability) << "one sweep does not say how nearly it repeats";
+  EXPECT_FALSE(measured.relative_spread) << "one sweep does not say how nearly it repeats";
   EXPECT_TRUE(profile.metrics.contains("instructions_fixed"));
   EXPECT_EQ(profile.counted_runs, 3);
   EXPECT_EQ(profile.provenance.lengths, (std::vector<std::int64_t>{8, 16, 24}));
@@ -510,7 +511,7 @@ TEST(Assemble, CallsNoNumberOfInstructionsExact) {
   const std::vector<RunRecord> records = {instructions(0, 4), instructions(1, 4)};
   const Profile profile = assemble(cell_facts, records);
   EXPECT_EQ(profile.metrics.at("instructions_at_4").nature, Nature::nearly_exact);
-  EXPECT_EQ(profile.metrics.at("instructions_at_4").repeatability, 0);
+  EXPECT_EQ(profile.metrics.at("instructions_at_4").relative_spread, 0);
   EXPECT_FALSE(profile.functions);
   EXPECT_EQ(profile.counted_runs, 2);
 }
@@ -792,7 +793,7 @@ TEST(Assemble, SaysWhatProbesCostWhereProcessesRanInPairs) {
 TEST(Assemble, IsAnErrorWithoutRecordsUnlessNothingCouldBeCounted) {
   EXPECT_THAT(assemble(facts(), {}).errors, ElementsAre("no run of this cell is recorded"));
   CellFacts skipped = facts();
-  skipped.counts_skipped = "no probe sees cpu";
+  skipped.counts_skip_reason = "no probe sees cpu";
   EXPECT_THAT(assemble(skipped, {}).errors, IsEmpty());
 }
 
@@ -800,12 +801,12 @@ TEST(Assemble, IsAnErrorWithoutRecordsUnlessNothingCouldBeCounted) {
 TEST(Assemble, DoesNotCallCountedWhatTheEngineCountedUncounted) {
   for (const bool counts : {true, false}) {
     CellFacts unexpected = facts();
-    unexpected.counts_skipped = "the engine has no probes and reports no counts";
+    unexpected.counts_skip_reason = "the engine has no probes and reports no counts";
     RunRecord record = timed(0, {40});
     record.pass = Pass::counted;
     if (counts) record.report->counts["dispatches_per_token"] = 1350;
     const Profile profile = assemble(unexpected, std::vector{record});
-    EXPECT_EQ(profile.counts_skipped.has_value(), !counts);
+    EXPECT_EQ(profile.counts_skip_reason.has_value(), !counts);
     EXPECT_EQ(profile.metrics.contains("dispatches_per_token"), counts);
   }
 }

@@ -15,7 +15,7 @@ CellFacts facts() {
   CellFacts facts;
   facts.cell = *CellKey::parse(k_cell);
   facts.device = "cpu";
-  facts.times_source = "llama-bench";
+  facts.engine_source = "llama-bench";
   return facts;
 }
 

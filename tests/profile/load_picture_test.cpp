@@ -44,13 +44,13 @@ TEST(LoadPicture, HalfARequestIsNone) {
 }
 
 TEST(LoadPicture, BarsOfAHostileJournalAddUpToWhatANumberHolds) {
-  constexpr std::int64_t k_most = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t k_max_tokens = std::numeric_limits<std::int64_t>::max();
   std::map<std::int64_t, std::int64_t> batches;
-  for (std::int64_t tokens = 1; tokens <= 32; ++tokens) batches[tokens] = k_most;
+  for (std::int64_t tokens = 1; tokens <= 32; ++tokens) batches[tokens] = k_max_tokens;
   for (int power = 6; power < 63; ++power) batches[std::int64_t{1} << power] = 1;
   const std::vector<BatchBar> bars = batch_bars(batches);
-  EXPECT_LE(bars.size(), k_most_batch_bars);
-  EXPECT_EQ(bars.at(5), (BatchBar{17, 32, k_most}));
+  EXPECT_LE(bars.size(), k_max_batch_bars);
+  EXPECT_EQ(bars.at(5), (BatchBar{17, 32, k_max_tokens}));
 }
 
 }  // namespace load_picture_test

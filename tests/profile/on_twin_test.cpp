@@ -21,7 +21,7 @@ CellFacts facts() {
   out.twin = "amd-rx-7900-xtx";
   out.device_present = "AMD Radeon RX 7900 XTX";
   out.provenance.device_class = "twin-amd-rx-7900-xtx";
-  out.times_source = "llama-bench";
+  out.engine_source = "llama-bench";
   return out;
 }
 

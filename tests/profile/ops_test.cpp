@@ -39,7 +39,7 @@ CellFacts facts(const std::string& device = "vulkan", Sweep sweep = Sweep::token
   facts.cell = *CellKey::parse("llama.cpp/tiny-llama/" + device + "/decode");
   facts.device = device;
   facts.sweep = sweep;
-  facts.times_source = "llama-bench";
+  facts.engine_source = "llama-bench";
   facts.cpu_ops_allowed = {{"GET_ROWS", "one look-up"}};
   return facts;
 }
@@ -188,8 +188,8 @@ TEST(OpCounts, ThatSawNoGraphSkipACpuCellInsteadOfCountingZeros) {
   const Profile profile = assemble(cpu, records);
   EXPECT_THAT(profile.metrics, IsEmpty());
   EXPECT_THAT(profile.errors, IsEmpty());
-  ASSERT_TRUE(profile.counts_skipped);
-  EXPECT_THAT(*profile.counts_skipped, HasSubstr("saw no graph"));
+  ASSERT_TRUE(profile.counts_skip_reason);
+  EXPECT_THAT(*profile.counts_skip_reason, HasSubstr("saw no graph"));
 }
 
 struct Refuted {

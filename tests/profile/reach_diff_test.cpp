@@ -109,12 +109,12 @@ Answer ask(const std::vector<CellReach>& cells, ChangedFile changed,
   const DiffReach reach = reach_of_diff(cells, std::vector{std::move(changed)}, files);
   Answer answer;
   for (const ReachedCell& cell : reach.cells) {
-    if (cell.by.empty()) continue;
+    if (cell.changed_code_run.empty()) continue;
     answer.cells.push_back(cell.cell);
-    if (answer.why.empty()) answer.why = cell.by.front().why;
+    if (answer.why.empty()) answer.why = cell.changed_code_run.front().why;
   }
-  answer.none = !reach.none.empty();
-  answer.quiet = !reach.quiet.empty();
+  answer.none = !reach.unreached_files.empty();
+  answer.quiet = !reach.quiet_files.empty();
   return answer;
 }
 
@@ -247,10 +247,10 @@ TEST(ReachOfDiff, ARecordWithoutDebugInformationIsNoRecord) {
 TEST(WordsOfNone, AreOneLineThatNamesTen) {
   DiffReach reach;
   EXPECT_EQ(unreached_files_text(reach), "");
-  reach.none = {"a\n::error::x.cpp", "b\x1b[31m.cpp"};
+  reach.unreached_files = {"a\n::error::x.cpp", "b\x1b[31m.cpp"};
   EXPECT_EQ(unreached_files_text(reach),
             "changed files that no cell runs: a?::error::x.cpp, b.cpp");
-  reach.none.assign(13, "a.cpp");
+  reach.unreached_files.assign(13, "a.cpp");
   EXPECT_THAT(unreached_files_text(reach), testing::EndsWith("a.cpp (+3 more)"));
 }
 
@@ -272,7 +272,7 @@ TEST(ParseRawDiff, TakesAnyBytesWithoutHarm) {
     for (const ChangedFile& file : *read) EXPECT_FALSE(file.path.empty());
     const std::vector<CellReach> cells = {{"c", "vulkan", ran({"src/a.cpp"})}};
     const DiffReach reach = reach_of_diff(cells, *read, {});
-    EXPECT_LE(reach.none.size() + reach.quiet.size(), read->size());
+    EXPECT_LE(reach.unreached_files.size() + reach.quiet_files.size(), read->size());
   }
 }
 

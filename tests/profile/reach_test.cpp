@@ -131,7 +131,7 @@ TEST(ReadCoverage, TakesAnyTextWithoutHarm) {
 TEST(AddExecuted, KeepsSomeFunctionsOfAFileAndNoMore) {
   Executed executed;
   for (int i = 0; i < 1000; ++i) add_executed(executed, "a.cpp", fmt::format("f{}", i));
-  EXPECT_EQ(executed.files.at("a.cpp").size(), k_most_reach_functions);
+  EXPECT_EQ(executed.files.at("a.cpp").size(), k_max_reach_functions);
   add_executed(executed, "", "f");
   add_executed(executed, std::string(10'000, 'x'), "f");
   EXPECT_EQ(executed.files.size(), 1U);

@@ -222,7 +222,7 @@ TEST(ProfileJson, ComesBackAsItWas) {
   rate.metric = *unit::find_metric("decode_tokens_per_second");
   rate.source = "llama-bench";
   rate.samples = {28.1, 28.6, 30.0, 27.0};
-  rate.repeatability = 0.1;
+  rate.relative_spread = 0.1;
   rate.warnings = {"w"};
   profile.metrics["decode_tokens_per_second"] = rate;
   profile.kernels =
@@ -231,7 +231,7 @@ TEST(ProfileJson, ComesBackAsItWas) {
   profile.work = {24, 0, "d", "m"};
   profile.errors = {"timed: x"};
   profile.stderr_tail = "tail";
-  profile.counts_skipped = "no probe";
+  profile.counts_skip_reason = "no probe";
   profile.warnings = {"w2"};
   profile.counted_runs = 3;
   profile.timed_runs = 10;

@@ -15,7 +15,7 @@ namespace served_test {
 ServedRequest request(double intended, std::vector<double> tokens, std::string prompt = "p") {
   ServedRequest request;
   request.prompt = std::move(prompt);
-  request.intended = request.sent = intended;
+  request.scheduled = request.sent = intended;
   for (const double at : tokens) request.tokens.push_back({at, 1});
   request.ended = tokens.empty() ? intended : tokens.back();
   request.counted_tokens = static_cast<std::int64_t>(tokens.size());
@@ -55,14 +55,14 @@ TEST(Summary, OfTwoRequestsIsWhatOneCountsByHand) {
   EXPECT_DOUBLE_EQ(summary.first_token->p90, 2.8);
   EXPECT_DOUBLE_EQ(summary.first_token->p99, 2.98);
   EXPECT_DOUBLE_EQ(summary.first_token->mean, 2);
-  EXPECT_DOUBLE_EQ(summary.first_token->most, 3);
+  EXPECT_DOUBLE_EQ(summary.first_token->largest, 3);
   EXPECT_DOUBLE_EQ(summary.per_token->p50, 0.625);
   EXPECT_DOUBLE_EQ(summary.end_to_end->p50, 3.25);
   // .25 .25 .5 1.5: place 1.5 between .25 and .5; place 2.7 between .5 and 1.5
-  EXPECT_EQ(summary.gap->samples, 4);
-  EXPECT_DOUBLE_EQ(summary.gap->p50, 0.375);
-  EXPECT_DOUBLE_EQ(summary.gap->p90, 1.2);
-  EXPECT_DOUBLE_EQ(summary.gap->p99, 1.47);
+  EXPECT_EQ(summary.inter_token_gap->samples, 4);
+  EXPECT_DOUBLE_EQ(summary.inter_token_gap->p50, 0.375);
+  EXPECT_DOUBLE_EQ(summary.inter_token_gap->p90, 1.2);
+  EXPECT_DOUBLE_EQ(summary.inter_token_gap->p99, 1.47);
   EXPECT_DOUBLE_EQ(*summary.output_tokens_per_second, 6 / 4.5);
   EXPECT_DOUBLE_EQ(*summary.requests_per_second, 2 / 4.5);
   EXPECT_FALSE(summary.goodput);
@@ -80,7 +80,7 @@ TEST(Blocks, OfALoadGoOnWhereTheOneBeforeEnded) {
   append_block(all, {request(11.5, {12, 12.5})});
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[1].number, 1);
-  EXPECT_DOUBLE_EQ(all[1].intended, 1.5);
+  EXPECT_DOUBLE_EQ(all[1].scheduled, 1.5);
   EXPECT_DOUBLE_EQ(all[1].sent, 1.5);
   EXPECT_EQ(all[1].tokens, (std::vector<ServedToken>{{2, 1}, {2.5, 1}}));
   const ServedSummary summary = summarise(all);
@@ -125,7 +125,7 @@ TEST(Summary, GoodRequestsAreWithinEveryObjectiveThatIsStated) {
       {{.first_token_seconds = 9, .per_token_seconds = 9, .end_to_end_seconds = 9}, 2},
   };
   for (const auto& c : cases) {
-    EXPECT_EQ(summarise(requests, c.objectives).good, c.good);
+    EXPECT_EQ(summarise(requests, c.objectives).met_objectives, c.good);
     EXPECT_DOUBLE_EQ(summarise(requests, c.objectives).goodput.value_or(-1),
                      static_cast<double>(c.good) / 4.5);
   }
@@ -135,8 +135,8 @@ TEST(Summary, ARequestOfOneTokenHasNoTimePerTokenAndIsGoodByIt) {
   const std::vector<ServedRequest> requests = {request(0, {1})};
   const ServedSummary summary = summarise(requests, {.per_token_seconds = 1e-9});
   EXPECT_FALSE(summary.per_token);
-  EXPECT_FALSE(summary.gap);
-  EXPECT_EQ(summary.good, 1);
+  EXPECT_FALSE(summary.inter_token_gap);
+  EXPECT_EQ(summary.met_objectives, 1);
 }
 
 // Each event has two tokens, as in speculative decoding. Gaps are between events; times per token
@@ -148,7 +148,7 @@ TEST(Summary, ReportedTokensAreTheOnesThatCount) {
   const ServedSummary summary = summarise(requests);
   EXPECT_EQ(summary.output_tokens, 5);
   EXPECT_DOUBLE_EQ(summary.per_token->p50, 0.5);  // 2 / (5 − 1)
-  EXPECT_DOUBLE_EQ(summary.gap->p50, 2);
+  EXPECT_DOUBLE_EQ(summary.inter_token_gap->p50, 2);
   ASSERT_EQ(summary.warnings.size(), 1U);
   EXPECT_EQ(summary.warnings[0].substr(0, 62),
             "1 of 1 requests report another number of tokens than came as e");
@@ -200,8 +200,8 @@ TEST(Summary, DoubtsAreSaid) {
       {"prompt p has 2 different outputs", [](auto& r) { r[0].output_digest = "e"; }},
       {"requests were sent late, by 98.8 ms at p99",  // 90 ms and 98.9 ms: 90 + 0.99·8.9
        [](auto& r) {
-         r[0].sent = r[0].intended + 0.09;
-         r[1].sent = r[1].intended + 0.0989;
+         r[0].sent = r[0].scheduled + 0.09;
+         r[1].sent = r[1].scheduled + 0.0989;
        }},
   };
   for (const auto& c : cases) {

@@ -12,7 +12,7 @@
 
 namespace weir::tests {
 
-inline constexpr std::size_t k_most_characters = 65'536;  // in a comment
+inline constexpr std::size_t k_max_characters = 65'536;  // in a comment
 
 inline StoreAnswer refuse(int status, const std::string& message, const Json& errors = Json()) {
   Json body = {{"message", message}, {"documentation_url", "https://docs.github.com/rest"}};

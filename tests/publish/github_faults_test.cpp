@@ -229,7 +229,7 @@ TEST(GithubApiOnAServer, ComesToAnEndWithListsThatDoNot) {
   };
   for (const Case& c : cases) {
     Rig rig;
-    rig.settings.most_pages = 20;
+    rig.settings.max_pages = 20;
     rig.server.fault({.times = 0}, c.fault);
     EXPECT_THAT(rig.error_of(rig.api().list(k_comments, 1000)), HasSubstr(c.message));
     EXPECT_LE(rig.server.requests().size(), 20U);
@@ -269,7 +269,7 @@ TEST(GithubApiOnAServer, FollowsARenamedRepository) {
 TEST(GithubApiOnAServer, SendsACreationAgainWhereNobodyListened) {
   Rig rig;
   rig.settings.base_url = "http://127.0.0.1:" + std::to_string(tests::closed_port());
-  rig.settings.most_attempts = 3;
+  rig.settings.max_attempts = 3;
   GithubApi api = rig.api();
   EXPECT_THAT(rig.error_of(api.call(creation())), HasSubstr("gave up after 3 attempts"));
   EXPECT_FALSE(api.maybe_done());
@@ -291,7 +291,7 @@ TEST(GithubApiOnAServer, HidesATokenThatTheServerSendsBack) {
   rig.server.fault({.path = "/c"},
                    faults::redirect("https://elsewhere.example/?t=" + std::string(k_token)));
   rig.server.fault({.path = "/d", .times = 2}, faults::status(500, echo));
-  rig.settings.most_attempts = 2;
+  rig.settings.max_attempts = 2;
   GithubApi api = rig.api();
   for (const char* path : {"/a", "/b", "/c", "/d"}) {
     rig.error_of(api.call({.method = "GET", .path = path}));

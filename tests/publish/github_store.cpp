@@ -159,7 +159,7 @@ StoreAnswer GithubStore::issues(const StoreRequest& request, const Parts& parts)
   if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
   const std::string text = text_of(*body, "body");
   if (text.empty()) return invalid("IssueComment", "body", "body can't be blank");
-  if (characters(text) > k_most_characters) {
+  if (characters(text) > k_max_characters) {
     return invalid("IssueComment", "body", "body is too long (maximum is 65536 characters)");
   }
   add_comment(issue, login, text);
@@ -182,7 +182,7 @@ StoreAnswer GithubStore::comment_calls(const StoreRequest& request, std::int64_t
   if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
   const std::string text = text_of(*body, "body");
   if (text.empty()) return invalid("IssueComment", "body", "body can't be blank");
-  if (characters(text) > k_most_characters) {
+  if (characters(text) > k_max_characters) {
     return invalid("IssueComment", "body", "body is too long (maximum is 65536 characters)");
   }
   match->body = text;

@@ -175,7 +175,7 @@ TEST(GithubApi, SaysWhatItWaitedForWhenTimeIsUp) {
 TEST(GithubApi, EndsWithinItsTimeWhateverHappens) {
   Rig rig;
   rig.settings.total_seconds = 100;
-  rig.settings.most_attempts = 1000;
+  rig.settings.max_attempts = 1000;
   rig.http.seconds_each = 7;
   rig.http.answers = {answer(503, "")};
   GithubApi api = rig.api();
@@ -191,7 +191,7 @@ TEST(GithubApi, EndsWithinItsTimeWhateverHappens) {
 
 TEST(GithubApi, GivesUpAfterItsAttempts) {
   Rig rig;
-  rig.settings.most_attempts = 3;
+  rig.settings.max_attempts = 3;
   rig.http.answers = {answer(502, "")};
   EXPECT_THAT(rig.error_of(rig.api().call({.method = "GET", .path = "/x"})),
               HasSubstr("gave up after 3 attempts: 502 Bad Gateway"));

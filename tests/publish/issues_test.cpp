@@ -84,7 +84,7 @@ TEST_F(Issues, WithAMarkerThatOthersWroteOrWithoutTheLabelMeanNothing) {
 }
 
 TEST_F(Issues, AreNoMoreThanSoManyAtOnce) {
-  options_.most_new = 2;
+  options_.max_new_issues = 2;
   std::vector<WantedIssue> many;
   for (const char* series : {"a", "b", "c"}) {
     many.push_back(change());

@@ -39,7 +39,7 @@ class StoreApi final : public publish::Api {
     return publish::ApiResponse{answer.status, answer.body};
   }
 
-  Result<Json> list(const std::string& path, std::size_t most) override {
+  Result<Json> list(const std::string& path, std::size_t max_items) override {
     Json all = Json::array();
     for (std::int64_t page = 1; page > 0;) {
       const char joint = path.find('?') == std::string::npos ? '?' : '&';
@@ -52,7 +52,7 @@ class StoreApi final : public publish::Api {
       const StoreAnswer answer = store_.answer(as_store_sees(request));
       if (answer.status != 200) return fail(Code::unavailable, "HTTP {}", answer.status);
       for (const Json& item : answer.body) all.push_back(item);
-      if (all.size() > most) return fail(Code::data, "more than {}", most);
+      if (all.size() > max_items) return fail(Code::data, "more than {}", max_items);
       page = answer.next_page;
     }
     return all;

@@ -13,8 +13,8 @@
 namespace weir::tests {
 namespace {
 
-constexpr std::size_t k_most_head = 64 << 10;
-constexpr std::size_t k_most_body = 8 << 20;
+constexpr std::size_t k_max_head_bytes = 64 << 10;
+constexpr std::size_t k_max_body_bytes = 8 << 20;
 
 std::string decoded(std::string_view text) {
   const auto digit = [](char c) {
@@ -72,7 +72,8 @@ bool send_all(int fd, std::string_view bytes) {
 std::optional<ReceivedRequest> read_request(int fd, std::string& buffer) {
   std::size_t end = 0;
   while ((end = buffer.find("\r\n\r\n")) == std::string::npos) {
-    if (buffer.size() > k_most_head || !fill(fd, buffer, buffer.size() + 1)) return std::nullopt;
+    if (buffer.size() > k_max_head_bytes || !fill(fd, buffer, buffer.size() + 1))
+      return std::nullopt;
   }
   const std::vector<std::string> lines = text::lines(buffer.substr(0, end));
   buffer.erase(0, end + 4);
@@ -87,7 +88,7 @@ std::optional<ReceivedRequest> read_request(int fd, std::string& buffer) {
   }
   const auto length = text::to_int(
       request.headers.count("content-length") != 0 ? request.headers["content-length"] : "0");
-  if (!length || *length < 0 || static_cast<std::size_t>(*length) > k_most_body)
+  if (!length || *length < 0 || static_cast<std::size_t>(*length) > k_max_body_bytes)
     return std::nullopt;
   if (request.headers.count("expect") != 0 && !send_all(fd, "HTTP/1.1 100 Continue\r\n\r\n")) {
     return std::nullopt;

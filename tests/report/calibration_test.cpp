@@ -45,7 +45,7 @@ CalibratedCell make_cell(const char* name) {
   cell.metrics = {make_metric("decode_tokens_per_second", 0.042, "5 %")};
   cell.unchanged = {30.2, 58, 1};
   cell.at_limit = {27.9, 49, 1};
-  cell.holds = true;
+  cell.keeps_budget = true;
   return cell;
 }
 
@@ -56,7 +56,7 @@ Calibration several() {
   calibration.budget_seconds = 600;
   calibration.false_alarm = 0.001;
   calibration.replays = 1000;
-  calibration.failed_at_most = 0.003;
+  calibration.max_failed_share = 0.003;
   CalibratedCell loud = make_cell("llama.cpp/tiny-llama/vulkan/decode");
   loud.metrics.push_back(
       make_metric("prefill_tokens_per_second", std::numeric_limits<double>::infinity(), "5 %"));
@@ -65,8 +65,8 @@ Calibration several() {
   loud.metrics[1].log_slower = 30;
   loud.unchanged = {324, 324, 0.31};
   loud.at_limit = {310, 324, 0.5};
-  loud.most_pairs = 324;
-  loud.holds = false;
+  loud.max_pairs = 324;
+  loud.keeps_budget = false;
   CalibratedCell broken = make_cell("llama.cpp/tiny-llama/rx7900/decode");
   broken.error = "timed: the base program failed in 2 of its processes: exit 1";
   calibration.cells = {loud, broken, make_cell("llama.cpp/tiny-llama/cpu/decode")};
@@ -84,8 +84,8 @@ TEST(CalibrationText, TellsWhatTwoBuildsDifferBy) {
   Calibration calibration = several();
   calibration.cells = {calibration.cells.back()};
   calibration.two_builds = true;
-  calibration.seen_failed = 12;
-  calibration.holds = true;
+  calibration.measured_failed = 12;
+  calibration.keeps_budget = true;
   calibration.answer = "This machine can hold 5 % within gate.budget (10 m 0 s).";
   calibration.base = "HEAD, 1a2b3c4 \"Faster\"";
   calibration.notes = {"built in 41 s"};

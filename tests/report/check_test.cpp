@@ -31,7 +31,7 @@ GateVerdict all_new() {
     for (Judgement& metric : cell.metrics()) metric.verdict = Outcome::new_;
   }
   gate.verdict = Outcome::new_;
-  gate.unjudged = "nothing was compared: no baseline is stored";
+  gate.nothing_judged_reason = "nothing was compared: no baseline is stored";
   return gate;
 }
 

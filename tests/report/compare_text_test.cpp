@@ -108,7 +108,7 @@ TEST(CompareText, CallNoDifferenceAPartOfASmallerOne) {
 TEST(CompareText, KeepToTheirWidth) {
   for (const Pair& pair : k_pairs) {
     const std::string text =
-        compare_text(compared(pair.a, pair.b), {.width = 80, .most_rows = 1000});
+        compare_text(compared(pair.a, pair.b), {.width = 80, .max_rows = 1000});
     for (const std::string& line : text::lines(text)) EXPECT_LE(text::columns(line), 80U) << line;
   }
 }

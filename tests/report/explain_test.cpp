@@ -73,7 +73,7 @@ TEST(ExplainText, SaysOneCauseOfManyCellsOnceThoughTheirNumbersDiffer) {
   for (std::int64_t i = 1; i <= 5; ++i) {
     explain::Explanation& explanation = all.emplace_back();
     explanation.cell = fmt::format("llama.cpp/model-{}/vulkan/decode", i);
-    explanation.differs = true;
+    explanation.sides_differ = true;
     explanation.totals = {{"dispatches", Rational(690), Rational(690 - i)},
                           {"syncs", Rational(1), Rational(1 + i)}};
     explain::Finding& finding = explanation.findings.emplace_back();
@@ -104,7 +104,7 @@ TEST(ExplainText, SaysThatNothingDiffers) {
 TEST(ExplainText, HasTheChecklistOfOneProfileUnasked) {
   std::vector<explain::Explanation> all(1);
   all.front().cell = "llama.cpp/tiny/vulkan/decode";
-  all.front().has_one_side = true;
+  all.front().is_alone = true;
   all.front().totals = {{"dispatches", Rational(690), Rational(690)}};
   all.front().checklist = {{"Syncs: 3 a token or fewer", explain::Check::Answer::fine, "1"}};
   EXPECT_EQ(explain_text(all, {}),

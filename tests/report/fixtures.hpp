@@ -118,7 +118,7 @@ inline GateVerdict green() {
   gate.config = "weir.yaml";
   gate.commit = "a1b2c3d";
   gate.base_commit = "e4f5a6b";
-  gate.base_source = "stored baselines in baselines";
+  gate.base_origin = "stored baselines in baselines";
   for (const char* model : {"tiny-llama", "tiny-gemma3"}) {
     for (const char* backend : {"cpu", "vulkan"}) {
       for (const char* prompt : {"prefill", "decode"}) {
@@ -325,7 +325,7 @@ inline GateVerdict hostile() {
   GateVerdict gate = red();
   const std::string long_name = std::string(300, 'n') + evil();
   gate.config = evil();
-  gate.base_source = evil();
+  gate.base_origin = evil();
   gate.commit = evil();
   gate.base_commit = evil();
   gate.run = evil();

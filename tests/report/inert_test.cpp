@@ -130,7 +130,7 @@ GateVerdict everything() {
   finding.kind = finding.headline = finding.cause = finding.look_at = "f";
   finding.lines = finding.ops = finding.tensors = {"f"};
   fail.findings = {finding};
-  fail.counts_skipped = fail.instructions_skipped = "c";
+  fail.counts_skip_reason = fail.instructions_skip_reason = "c";
   CellVerdict error = fail, fresh = fail, skipped = fail;
   error.verdict = Outcome::error;
   error.stderr_tail = "tail";

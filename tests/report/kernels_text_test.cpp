@@ -72,13 +72,14 @@ TEST(KernelsText, OrdersByEstimatedCyclesOverAllWaves) {
 }
 
 TEST(KernelsText, ShowsWhatAKernelDiffersIn) {
-  verdict::OtherCode code;
+  verdict::KernelChange code;
   code.kernel = "flash_attn_f32_f16_aligned_cm1";
   code.calls = 4;
-  code.other_code = true;
-  code.before = {"00000000000000a1"};
-  code.now = {"00000000000000a2"};
-  code.differences = {"constant 2 (v_rows): 64 \u2192 128", "instructions 812 \u2192 1034"};
+  code.code_changed = true;
+  code.hashes_before = {"00000000000000a1"};
+  code.hashes_now = {"00000000000000a2"};
+  code.metadata_differences = {"constant 2 (v_rows): 64 \u2192 128",
+                               "instructions 812 \u2192 1034"};
   code.costs = {{"occupancy", 18, 6}, {"spilled_registers", 0, 95}, {"of_a_later_version", 1, 2}};
   const std::vector<KernelDiff> diffs{
       {code, {"llama.cpp/tiny-llama/radeon/decode", "llama.cpp/tiny-gemma3/radeon/decode"}, "", ""},

@@ -74,7 +74,7 @@ TEST(Markdown, SaysWhyACellHasNoNumbersHoweverMuchThereIs) {
 TEST(Markdown, KeepsAReasonWhyNothingWasJudgedInert) {
   auto gate = fixtures::green();
   gate.verdict = Outcome::error;
-  gate.unjudged = "<img src=x> @octocat <!-- weir:gate -->";
+  gate.nothing_judged_reason = "<img src=x> @octocat <!-- weir:gate -->";
   const std::string comment = markdown(gate, {});
   EXPECT_THAT(comment, Not(HasSubstr("<img")));
   EXPECT_THAT(comment, Not(HasSubstr("<!--")));

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 Json read_head(const TimelineDocument& page) {
-  const std::string data = page.data();
+  const std::string data = page.html_scripts();
   const std::string begin = "id=\"weir-profile\">";
   const std::size_t at = data.find(begin) + begin.size();
   const auto json = parse_json(data.substr(at, data.find("</script>", at) - at));
@@ -124,8 +124,8 @@ TEST(PageOfObserved, NeverShowsAPlaceUnlessAsked) {
   moments.tracks = {{"python /home/me/run.py", "box17"}};
   moments.spans = {{1, 1, 0, 0, false}};
 
-  const std::string hidden = observed_page(observed, &moments, {"t", {}, {}, {}}).data() +
-                             observed_page(observed, nullptr, {"t", {}, {}, {}}).data();
+  const std::string hidden = observed_page(observed, &moments, {"t", {}, {}, {}}).html_scripts() +
+                             observed_page(observed, nullptr, {"t", {}, {}, {}}).html_scripts();
   for (const char* text :
        {"/home", "models/", "/srv", "/var", "/opt", "C:", "my secret", "to Ann", "key-one"}) {
     EXPECT_THAT(hidden, Not(HasSubstr(text)));
@@ -139,7 +139,8 @@ TEST(PageOfObserved, NeverShowsAPlaceUnlessAsked) {
   EXPECT_THAT(hidden, HasSubstr("[\"n_prompt\",\"16\"]"));
 
   const std::string shown =
-      observed_page(observed, nullptr, {}, {Private::shown, observed::GroupBy::kernel}).data();
+      observed_page(observed, nullptr, {}, {PrivateWords::shown, observed::GroupBy::kernel})
+          .html_scripts();
   for (const char* text : {"/home/me/models/tiny.gguf", "GPU of box17", "be nice to Ann",
                            "tell me my secret", "/srv/traces/x"}) {
     EXPECT_THAT(shown, HasSubstr(text));
@@ -163,15 +164,16 @@ TEST(PageOfObserved, HidesPlacesThatNobodyNamed) {
                   {"/sources/x/y(3)", "python_function", ""}};
   moments.tracks = {{"python /home/ann/run.py --api-key XYZ", "D:\\ann\\thread"}};
   moments.spans = {{1, 1, 0, 0, false}, {2, 1, 1, 0, false}};
-  const std::string hidden =
-      observed_page(observed, &moments, {}).data() + observed_page(observed, nullptr, {}).data();
+  const std::string hidden = observed_page(observed, &moments, {}).html_scripts() +
+                             observed_page(observed, nullptr, {}).html_scripts();
   for (const char* text : {"/home", "Users", "nas", "/sources", "XYZ", "secretdir"}) {
     EXPECT_THAT(hidden, Not(HasSubstr(text)));
   }
   EXPECT_THAT(hidden, HasSubstr("train.py(12): forward"));
   EXPECT_THAT(hidden, HasSubstr("python run.py --api-key ***"));
   const std::string shown =
-      observed_page(observed, &moments, {}, {Private::shown, observed::GroupBy::kernel}).data();
+      observed_page(observed, &moments, {}, {PrivateWords::shown, observed::GroupBy::kernel})
+          .html_scripts();
   EXPECT_THAT(shown, HasSubstr("/home/ann/run.py"));
   EXPECT_THAT(shown, Not(HasSubstr("XYZ"))) << "keys are never shown";
 }
@@ -186,11 +188,11 @@ TEST(PageOfObserved, HidesFactsByWhatTheyAreOf) {
   for (const auto& name : personal) observed.context.facts[name] = "of Ann";
   observed.context.facts["n_tokens"] = "4712";
   observed.context.facts["key_length"] = "4713";
-  for (const Private how : {Private::hidden, Private::shown}) {
+  for (const PrivateWords how : {PrivateWords::hidden, PrivateWords::shown}) {
     const std::string data =
-        observed_page(observed, nullptr, {}, {how, observed::GroupBy::kernel}).data();
+        observed_page(observed, nullptr, {}, {how, observed::GroupBy::kernel}).html_scripts();
     EXPECT_THAT(data, Not(HasSubstr("4711"))) << "a secret may be a number";
-    EXPECT_EQ(data.find("of Ann") != data.npos, how == Private::shown);
+    EXPECT_EQ(data.find("of Ann") != data.npos, how == PrivateWords::shown);
     for (const char* number : {"4712", "4713"}) EXPECT_THAT(data, HasSubstr(number));
   }
 }
@@ -202,15 +204,15 @@ TEST(WithoutPrivate, IsReadBackAndHoldsNoPlaces) {
   observed.context.facts = {{"cwd", "/home/me"}, {"n_prompt", "16"}};
   observed.warnings = {"box17 was slow"};
   observed.splits.push_back({0, 0, "CPU", 1, {{"box17/x", 1}}});
-  const std::string hidden = write_fields(without_private(observed, Private::hidden)).dump();
+  const std::string hidden = write_fields(without_private(observed, PrivateWords::hidden)).dump();
   for (const char* text : {"/home", "box17", "cwd", "places"}) {
     EXPECT_THAT(hidden, Not(HasSubstr(text)));
   }
   const auto again = read_fields<observed::Observed>(Json::parse(hidden), "observed");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->context.model, "tiny.gguf");
-  EXPECT_EQ(*again, without_private(observed, Private::hidden));
-  EXPECT_EQ(without_private(observed, Private::shown), observed);
+  EXPECT_EQ(*again, without_private(observed, PrivateWords::hidden));
+  EXPECT_EQ(without_private(observed, PrivateWords::shown), observed);
 }
 
 TEST(PageOfObserved, HasTracksWhereItIsKnownWhenThingsTookPlace) {
@@ -248,7 +250,7 @@ TEST(PageOfObserved, HasTracksWhereItIsKnownWhenThingsTookPlace) {
 TEST(PageOfObserved, IsInertWhateverNamesAre) {
   observed::Observed observed = two_ops();
   observed.ops[0].op = "</script><!-- \u202e\x1b[31m";
-  const std::string data = observed_page(observed, nullptr, {}).data();
+  const std::string data = observed_page(observed, nullptr, {}).html_scripts();
   EXPECT_THAT(data, Not(HasSubstr("</script><!--")));
   EXPECT_THAT(data, Not(HasSubstr("\x1b")));
 }

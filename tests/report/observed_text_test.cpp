@@ -139,7 +139,7 @@ TEST(ObservedText, HasRatesWhereTheShapeGivesThem) {
 
 TEST(ObservedText, ShowsTheShareOfAPeakWhereOneWasNamed) {
   auto observed = two_ops();
-  observed.ops[0].peak_seconds = 0.0015;
+  observed.ops[0].seconds_at_peak = 0.0015;
   EXPECT_THAT(observed_text(observed, {}),
               HasSubstr("     time   share  calls      each  of peak  work\n"
                         "  3.00 ms  75.0 %      4  750.0 us   50.0 %  MUL_MAT_VEC\n"

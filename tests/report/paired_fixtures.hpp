@@ -43,7 +43,7 @@ inline Judgement paired(const std::string& name, Outcome outcome, double base, R
 inline GateVerdict beside_pass() {
   GateVerdict gate = green();
   gate.base_commit = "1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d";
-  gate.base_source =
+  gate.base_origin =
       "merge-base of HEAD and origin/main, 1a2b3c4 \"Fuse rope into the cache's write\"";
   gate.against = verdict::Against{"origin/main", {}};
   gate.decision_rule =
@@ -126,7 +126,7 @@ inline GateVerdict beside_improved() {
 inline GateVerdict beside_error() {
   GateVerdict gate = beside_pass();
   gate.base_commit.reset();
-  gate.base_source = "the command ../old/llama-bench -m {model} -n {tokens} -o json";
+  gate.base_origin = "the command ../old/llama-bench -m {model} -n {tokens} -o json";
   gate.against =
       verdict::Against{"", {"../old/llama-bench", "-m", "{model}", "-n", "{tokens}", "-o", "json"}};
   CellVerdict& cell = gate.cells[1];

@@ -210,7 +210,7 @@ TEST(BesideABase, NothingIsAcceptedAndTheSameBaseIsAskedForAgain) {
                           "'{model}'", "'it'\\''s'"));
   // It failed by its placement and nothing counts it: --counts-only might skip it.
   auto elsewhere = by_counts;
-  elsewhere.cells[1].counts_skipped = "no probe sees metal";
+  elsewhere.cells[1].counts_skip_reason = "no probe sees metal";
   EXPECT_THAT(hints(elsewhere, verbs).at(0).words,
               testing::Not(testing::Contains("--counts-only")));
   // A command that cannot be pasted is not printed: hidden names, a line break.

@@ -22,8 +22,8 @@ TEST(ShownCommand, NeverShowsWhatAnAddressAsksFor) {
       {{"e", "model-?.gguf"}, "e 'model-?.gguf'", "e 'model-?.gguf'"},
   };
   for (const Case& test_case : cases) {
-    EXPECT_EQ(shown_command(test_case.words, Private::hidden), test_case.hidden);
-    EXPECT_EQ(shown_command(test_case.words, Private::shown), test_case.shown);
+    EXPECT_EQ(shown_command(test_case.words, PrivateWords::hidden), test_case.hidden);
+    EXPECT_EQ(shown_command(test_case.words, PrivateWords::shown), test_case.shown);
   }
 }
 
@@ -47,10 +47,10 @@ TEST(ShownCommand, TakesALineThatSomebodyElseWroteDown) {
       {"", ""},
   };
   for (const Case& test_case : cases) {
-    EXPECT_EQ(shown_command_line(test_case.line, Private::hidden), test_case.hidden)
+    EXPECT_EQ(shown_command_line(test_case.line, PrivateWords::hidden), test_case.hidden)
         << test_case.line;
   }
-  EXPECT_EQ(shown_command_line("/a/e -p 'tell me' --api-key k", Private::shown),
+  EXPECT_EQ(shown_command_line("/a/e -p 'tell me' --api-key k", PrivateWords::shown),
             "/a/e -p 'tell me' --api-key ***");
 }
 
@@ -81,7 +81,7 @@ TEST(ShownCommand, LeavesNamesWithSlashesInPeace) {
 
 TEST(ShownCommand, NeverShowsSecretsByTheNameOfTheirOption) {
   const std::vector<std::string> words = {"e", "--api-key", "abc", "--hf-token=def", "-n", "8"};
-  for (const Private how : {Private::hidden, Private::shown}) {
+  for (const PrivateWords how : {PrivateWords::hidden, PrivateWords::shown}) {
     EXPECT_EQ(shown_command(words, how), "e --api-key *** --hf-token=*** -n 8");
   }
 }

@@ -51,7 +51,7 @@ profile::Profile measured() {
 profile::Profile broken() {
   profile::Profile profile;
   profile.cell = fixtures::key("tiny-llama", "cpu", "decode");
-  profile.counts_skipped = "no probe sees cpu";
+  profile.counts_skip_reason = "no probe sees cpu";
   profile.errors = {"timed: 3 of 10 runs: exit 139 (SIGSEGV)"};
   profile.stderr_tail = "loading\n" + fixtures::evil() + "\n";
   return profile;
@@ -107,7 +107,7 @@ baseline::Baseline stored() {
   baseline.counts["instructions_per_token"] =
       exact("instructions_per_token", Rational::make(5'158'000'001, 2).value());
   baseline.counts["instructions_per_token"].nature = profile::Nature::nearly_exact;
-  baseline.counts["instructions_per_token"].repeatability = 0.0009;
+  baseline.counts["instructions_per_token"].relative_spread = 0.0009;
   baseline.kernels = profile.kernels;
   baseline.sessions["vulkan-10005-example-cpu-2-8-debian-12"] = {
       {"b1", {{"decode_tokens_per_second", {28.1, 28.6, 29.0}}}},

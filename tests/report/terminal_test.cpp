@@ -77,7 +77,7 @@ TEST(Terminal, AcceptsNoMoreCellsThanWereGated) {
   std::erase_if(gate.cells,
                 [](const auto& cell) { return cell.verdict != verdict::Outcome::fail; });
   EXPECT_THAT(terminal(gate, style), Not(HasSubstr("--cell")));
-  gate.some_cells = true;  // the configuration has others
+  gate.is_selection = true;  // the configuration has others
   EXPECT_THAT(terminal(gate, style),
               HasSubstr("weir baseline accept --cell 'llama.cpp/tiny-llama/vulkan/decode'"));
 }

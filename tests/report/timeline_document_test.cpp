@@ -31,12 +31,14 @@ std::string block(const std::string& text, const std::string& id) {
 }
 
 Json read_head(const TimelineDocument& page) {
-  const auto json = parse_json(block(page.data(), "weir-profile"));
+  const auto json = parse_json(block(page.html_scripts(), "weir-profile"));
   EXPECT_TRUE(json) << json.error().message;
   return json ? *json : Json();
 }
 
-std::string read_events(const TimelineDocument& page) { return block(page.data(), "weir-events"); }
+std::string read_events(const TimelineDocument& page) {
+  return block(page.html_scripts(), "weir-events");
+}
 
 TEST(DocumentOfATimeline, HoldsEventsAsColumnsOfVarints) {
   TimelineDocument page({"a run", {{"machine", "m"}}, {"a doubt"}, {}});
@@ -102,7 +104,7 @@ TEST(DocumentOfATimeline, LeavesOutWhatHasNoTimeAndSaysSo) {
 TEST(DocumentOfATimeline, HasSoManyTracksAndNoMore) {
   TimelineDocument page({});
   const auto process = page.process("p");
-  for (std::size_t i = 0; i < TimelineDocument::k_most_tracks; ++i) {
+  for (std::size_t i = 0; i < TimelineDocument::k_max_tracks; ++i) {
     ASSERT_TRUE(page.track(process, Kind::cpu, "t"));
   }
   EXPECT_FALSE(page.track(process, Kind::cpu, "t"));
@@ -250,8 +252,8 @@ TEST(ShownCommand, HidesPlacesPromptsAndSecrets) {
        "sh -c 'cat /home/ann/x | main'"},
   };
   for (const auto& c : cases) {
-    EXPECT_EQ(shown_command(c.words, Private::hidden), c.hidden);
-    EXPECT_EQ(shown_command(c.words, Private::shown), c.shown);
+    EXPECT_EQ(shown_command(c.words, PrivateWords::hidden), c.hidden);
+    EXPECT_EQ(shown_command(c.words, PrivateWords::shown), c.shown);
   }
 }
 

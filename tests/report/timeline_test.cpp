@@ -145,7 +145,7 @@ TEST(TimelineText, TellsWhatRecordingTookOfTheRun) {
 }
 
 TEST(TimelineText, CutsLongTablesAndSaysHowToSeeTheRest) {
-  EXPECT_THAT(timeline_text(a_token(), {.most_rows = 1}),
+  EXPECT_THAT(timeline_text(a_token(), {.max_rows = 1}),
               testing::HasSubstr("and 3 more (--top 4 shows them)"));
 }
 

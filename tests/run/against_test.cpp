@@ -215,7 +215,7 @@ TEST(Against, CountsThatAreKnownOfTheBaseAreNotTakenAgain) {
   const auto choice =
       choose_base_counts(profile::assemble(second.plan.cells[0].facts, *again),
                          second.plan.base_cells[0].facts, *again, second.known_counts.all);
-  EXPECT_EQ(choice.match, baseline::Choice::Match::same);
+  EXPECT_EQ(choice.match, baseline::BaselineChoice::Match::same);
 
   Duel changed;
   changed.known_counts.all = second.known_counts.all;

@@ -98,7 +98,7 @@ TEST(Plan, CountsSystemCallsInProcessesOfTheirOwn) {
   scene->around.no_trace = "not allowed\nAllow it";
   const Plan without = plan_scene(*scene, {.times = false});
   EXPECT_EQ(shape(without), "c1:4x1 c1:8x1 c1:12x1 ");
-  EXPECT_EQ(without.cells[0].facts.counts_skipped,
+  EXPECT_EQ(without.cells[0].facts.counts_skip_reason,
             "system calls are not counted: not allowed; Allow it");
 }
 
@@ -108,11 +108,11 @@ TEST(Plan, SaysWhereInstructionsCanNotBeCounted) {
   const Plan plan = plan_scene(*scene, {.times = false});
   EXPECT_EQ(shape(plan), "c1:4x1 c1:8x1 c1:12x1 ");
   const std::string why = "instructions are not counted: no counters; Buy some";
-  EXPECT_EQ(plan.cells[0].facts.instructions_skipped, why);
-  EXPECT_EQ(plan.cells[0].facts.counts_skipped, why) << "nothing else counts in this cell";
+  EXPECT_EQ(plan.cells[0].facts.instructions_skip_reason, why);
+  EXPECT_EQ(plan.cells[0].facts.counts_skip_reason, why) << "nothing else counts in this cell";
   const auto written = read_fields<profile::CellFacts>(write_fields(plan.cells[0].facts), "cell");
   ASSERT_TRUE(written) << written.error().message;
-  EXPECT_EQ(written->instructions_skipped, why);
+  EXPECT_EQ(written->instructions_skip_reason, why);
 }
 
 TEST(Plan, RefusesAWayOfCountingThatThisMachineDoesNotHave) {

@@ -112,11 +112,11 @@ TEST(Preflight, LooksUpWhatRunningNeeds) {
   EXPECT_EQ(cpu.threads_in(profile::Pass::counted), 1) << "side by side with others";
   EXPECT_TRUE(cpu.on_cpu);
   EXPECT_TRUE(cpu.probes.empty());
-  EXPECT_EQ(cpu.facts.counts_skipped, "no probe sees cpu");
+  EXPECT_EQ(cpu.facts.counts_skip_reason, "no probe sees cpu");
   EXPECT_EQ(cpu.facts.provenance.device_class, "cpu-x86-64-v3");
   EXPECT_EQ(cpu.facts.provenance.machine_class, "cpu-x86-64-v3-Test-CPU-4c-8g-debian-12");
   EXPECT_EQ(vulkan.probes, std::vector<std::string>{"vulkan"});
-  EXPECT_EQ(vulkan.facts.counts_skipped, std::nullopt);
+  EXPECT_EQ(vulkan.facts.counts_skip_reason, std::nullopt);
   using Allowed = std::map<std::string, std::string>;
   EXPECT_EQ(vulkan.facts.cpu_ops_allowed,
             (Allowed{{"GET_ROWS", "one look-up"}, {"SOFT_MAX", "cheaper"}}))
@@ -218,7 +218,7 @@ prompts: {decode: {prompt_tokens: 0, tokens: 16}}
 )");
   const auto prepared = preflight(scene->cells, scene->around, scene->files);
   ASSERT_TRUE(prepared.has_value()) << prepared.error().message;
-  EXPECT_EQ(prepared->front().facts.counts_skipped, std::nullopt);
+  EXPECT_EQ(prepared->front().facts.counts_skip_reason, std::nullopt);
   EXPECT_TRUE(prepared->front().facts.counts_reported_per_token);
 }
 

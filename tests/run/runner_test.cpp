@@ -112,7 +112,7 @@ TEST(Runner, GivesEachEngineItsCommandItsFolderAndItsEnvironment) {
 }
 
 TEST(Runner, CountsSideBySideAndTakesTimesAlone) {
-  std::atomic<int> timed{0}, most_timed{0};
+  std::atomic<int> timed{0}, max_timed{0};
   std::mutex mutex;
   std::condition_variable came;
   int counted = 0;
@@ -128,7 +128,7 @@ TEST(Runner, CountsSideBySideAndTakesTimesAlone) {
       came.wait_for(lock, std::chrono::minutes(2), [&] { return counted >= 3; });
       return FakeProcesses::good(spec);
     }
-    if (!is_counted(spec)) most_timed = std::max(most_timed.load(), ++timed);
+    if (!is_counted(spec)) max_timed = std::max(max_timed.load(), ++timed);
     linger();
     if (!is_counted(spec)) --timed;
     return FakeProcesses::good(spec);
@@ -136,7 +136,7 @@ TEST(Runner, CountsSideBySideAndTakesTimesAlone) {
   Stage stage(make_scene(), engine);
   ASSERT_TRUE(stage.run(plan_scene(*stage.scene)).has_value());
   EXPECT_EQ(stage.processes.most, 3);  // three lengths of the one counted cell
-  EXPECT_EQ(most_timed, 1);
+  EXPECT_EQ(max_timed, 1);
 
   together = false;
   Stage alone(make_scene(), engine);

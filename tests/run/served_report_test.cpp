@@ -38,7 +38,7 @@ std::vector<ServedRequest> soak(double from, double to) {
     ServedRequest& request = requests[i];
     const double at = static_cast<double>(i), share = at / k_requests;
     const double each = (from + (to - from) * share) * (1 + 0.05 * std::sin(at * 1.7));
-    request.intended = at;
+    request.scheduled = at;
     request.tokens = {{at + 0.1, 1}, {at + 0.1 + 10 * each, 10}};
     request.counted_tokens = 11;
     request.reported.drafted_tokens = 20;
@@ -70,7 +70,7 @@ TEST(Latencies, AreKeptOfTenThousandRequestsAtMost) {
   EXPECT_EQ(report.latencies[4], 100'000);
   const std::vector<ServedRequest> more = soak(0.01, 0.01);
   for (int i = 0; i < 3; ++i) requests.insert(requests.end(), more.begin(), more.end());
-  requests[7779].tokens.back().at += 50;
+  requests[7779].tokens.back().received_at += 50;
   report.latencies.clear();
   add_latencies(requests, report);
   std::int64_t slowest = 0;
@@ -78,8 +78,8 @@ TEST(Latencies, AreKeptOfTenThousandRequestsAtMost) {
     slowest = std::max(slowest, report.latencies[i]);
   }
   EXPECT_GT(slowest, 50'000'000) << "a stall is kept";
-  EXPECT_LE(report.latencies.size(), 3 * profile::k_most_latencies);
-  EXPECT_GE(report.latencies.size(), 3 * profile::k_most_latencies / 2);
+  EXPECT_LE(report.latencies.size(), 3 * profile::k_max_latencies);
+  EXPECT_GE(report.latencies.size(), 3 * profile::k_max_latencies / 2);
 }
 
 TEST(Drifts, AreToldOfTheLatencyThatRose) {

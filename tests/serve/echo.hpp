@@ -19,14 +19,14 @@ namespace weir::tests {
 // throws; /forget never answers; /refused is not admitted. All others return the request as JSON.
 class Echo final : public serve::Handler {
  public:
-  std::uint64_t most_body = 1 << 20;
+  std::uint64_t max_body_bytes = 1 << 20;
   std::shared_ptr<const std::string> big = std::make_shared<const std::string>(1 << 20, 'b');
 
   serve::Admission admit(const serve::Head& head) override {
     ++admitted;
     if (head.target.path == "/throw_early") throw std::runtime_error("early");
     serve::Admission admission;
-    admission.most_body = head.method == serve::Method::get ? 0 : most_body;
+    admission.max_body_bytes = head.method == serve::Method::get ? 0 : max_body_bytes;
     if (head.target.path == "/refused") {
       admission.refused = serve::Response{.status = 403, .type = "text/plain"};
       admission.refused->body = std::make_shared<const std::string>("no\n");

@@ -169,7 +169,7 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
   hold(*service, make_upload(uploader, "{}"));  // 422
   {
     ClientRequest large = make_upload(uploader, "");
-    large.body.assign(k_most_upload + 1, ' ');
+    large.body.assign(k_max_upload_bytes + 1, ' ');
     hold(*service, large);  // 413
   }
   hold(*service, make_upload(supersedes, profiles_text(66), runs + "?supersedes=r0"));  // 201

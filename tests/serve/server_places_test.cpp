@@ -63,7 +63,7 @@ TEST_F(ServerPlaces, EndAHeadThatComesDropByDropAtItsDeadline) {
 }
 
 TEST_F(ServerPlaces, EndABodyThatComesDropByDropAtItsDeadline) {
-  options_.limits.least_rate = 0;
+  options_.limits.min_rate = 0;
   Served served(options_);
   RawClient client(served.port());
   client.send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\na");

@@ -222,7 +222,7 @@ TEST(Server, GoesOnWhenItsServiceFails) {
 TEST(Server, TakesAndGivesMuch) {
   serve::ServerOptions options = Served::local();
   Served served(options);
-  served.echo.most_body = 8 << 20;
+  served.echo.max_body_bytes = 8 << 20;
   served.echo.big = std::make_shared<const std::string>(16 << 20, 'b');
   RawClient client(served.port());
   const std::string body(8 << 20, 'x');

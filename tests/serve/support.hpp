@@ -116,7 +116,7 @@ inline Reply ask(Handler& handler, const ClientRequest& sent) {
   Request request = make_request(sent);
   Admission admission = handler.admit(request.head);
   if (admission.refused) return make_reply(*admission.refused);
-  EXPECT_LE(request.body.size(), admission.most_body);
+  EXPECT_LE(request.body.size(), admission.max_body_bytes);
   Pending pending;
   handler.handle(std::move(request), pending.answer());
   return make_reply(pending.wait());

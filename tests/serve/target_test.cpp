@@ -104,7 +104,7 @@ TEST(Target, HasAnEnd) {
   EXPECT_TRUE(parse_target("/" + std::string(k_longest_target - 1, 'a')));
   EXPECT_FALSE(parse_target("/" + std::string(k_longest_target, 'a')));
   std::string parameters = "/?a";
-  for (std::size_t i = 1; i < k_most_parameters; ++i) parameters += "&a";
+  for (std::size_t i = 1; i < k_max_parameters; ++i) parameters += "&a";
   EXPECT_TRUE(parse_target(parameters));
   EXPECT_FALSE(parse_target(parameters + "&a"));
 }

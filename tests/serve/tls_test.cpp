@@ -191,7 +191,7 @@ TEST_F(TlsFiles, CarryMuchBothWays) {
   const Pair pair = make_pair_of("first");
   write(pair.certificate, pair.key);
   Served served(options());
-  served.echo.most_body = 4 << 20;
+  served.echo.max_body_bytes = 4 << 20;
   served.echo.big = std::make_shared<const std::string>(8 << 20, 'b');
   TlsClient client(served.port());
   const std::string body(4 << 20, 'x');

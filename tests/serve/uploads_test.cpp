@@ -500,8 +500,8 @@ TEST_F(Uploads, AreRefusedByTheirHeadersAlone) {
   };
   const ClientRequest fine = make_upload(good, "{}", "/api/v1/runs?project=a");
   EXPECT_EQ(status(fine), 0);
-  EXPECT_EQ(status(fine, k_most_upload), 0);
-  EXPECT_EQ(status(fine, k_most_upload + 1), 413);
+  EXPECT_EQ(status(fine, k_max_upload_bytes), 0);
+  EXPECT_EQ(status(fine, k_max_upload_bytes + 1), 413);
   ClientRequest changed = fine;
   changed.type = "text/plain";
   EXPECT_EQ(status(changed), 415);
@@ -563,7 +563,7 @@ TEST_F(Uploads, OfAStrangerAreNotReadWhereTheyAreLarge) {
       EXPECT_EQ(admission.refused->status, 503);
       EXPECT_EQ(make_reply(*admission.refused).header("Retry-After"), "1");
     }
-    return admission.refused ? 0 : admission.most_body;
+    return admission.refused ? 0 : admission.max_body_bytes;
   };
   EXPECT_EQ(body_limit(64 << 10), 64U << 10);
   EXPECT_EQ(body_limit((64 << 10) + 1), 0U);
@@ -670,7 +670,7 @@ class Passing final : public Judge, public Announcer {
   }
   void announce(const Arrival&, verdict::GateVerdict verdict) override {
     announced += verdict::to_string(verdict.verdict);  // only the writer changes it
-    announced += verdict.unjudged ? " not judged\n" : "\n";
+    announced += verdict.nothing_judged_reason ? " not judged\n" : "\n";
   }
   std::string announced;
 };
@@ -744,10 +744,10 @@ TEST_F(Uploads, AreJudgedKeptWithTheirVerdictAndThenAnnounced) {
   EXPECT_EQ(verdicts[0].outcome, "fail");
   (void)ask(*service, request);  // announced again, in case the first time failed
   // Without a gate, or with one that cannot judge, the upload is stored all the same.
-  const Reply unjudged =
+  const Reply nothing_judged_reason =
       ask(*service, make_upload(key, profiles_text(65), "/api/v1/runs?project=free"));
-  EXPECT_EQ(unjudged.status, 201);
-  EXPECT_FALSE(unjudged.json().contains("verdict"));
+  EXPECT_EQ(nothing_judged_reason.status, 201);
+  EXPECT_FALSE(nothing_judged_reason.json().contains("verdict"));
   const Reply broken =
       ask(*service, make_upload(key, profiles_text(65), "/api/v1/runs?project=broken"));
   EXPECT_EQ(broken.status, 201);

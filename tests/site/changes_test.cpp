@@ -85,12 +85,12 @@ TEST(CommitChanges, AreRefusedWithTheirLine) {
     EXPECT_EQ(read.error().code, Code::data);
   }
   std::string many = k_head;
-  for (std::size_t i = 0; i <= k_most_commits; ++i) {
+  for (std::size_t i = 0; i <= k_max_commits; ++i) {
     many += fmt::format("{{\"commit\":\"{}\",\"cell\":\"c\",\"words\":\"\"}}\n", i);
   }
   EXPECT_FALSE(read_commit_changes(many));
   many = k_head;
-  for (std::size_t i = 0; i <= k_most_commits + 1; ++i) {
+  for (std::size_t i = 0; i <= k_max_commits + 1; ++i) {
     many +=
         fmt::format("{{\"commit\":\"{}\",\"before\":\"b{}\",\"cell\":\"c\"}}\n", i % 200, i / 200);
   }

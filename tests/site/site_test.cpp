@@ -257,12 +257,12 @@ TEST(Site, TellsTheAgeOfEachBaselineByItsNewest) {
 }
 
 TEST(Site, GivesPagesToTheNewestRunsAndToThoseWithVerdicts) {
-  SiteModel model = scene::long_scene(k_most_run_pages + 100);
-  model.verdicts = {scene::stored(3, {}, "box"), scene::stored(k_most_run_pages + 50, {}, "box")};
+  SiteModel model = scene::long_scene(k_max_run_pages + 100);
+  model.verdicts = {scene::stored(3, {}, "box"), scene::stored(k_max_run_pages + 50, {}, "box")};
   const Site site(std::move(model));
   const Json runs = document(site, "data/runs.js");
-  EXPECT_EQ(runs["all"], k_most_run_pages + 100);
-  EXPECT_EQ(runs["runs"].size(), k_most_run_pages + 1);
+  EXPECT_EQ(runs["all"], k_max_run_pages + 100);
+  EXPECT_EQ(runs["runs"].size(), k_max_run_pages + 1);
   EXPECT_EQ(runs["runs"].back()["commit"], scene::commit_of(3));
 }
 

@@ -40,9 +40,9 @@ Walked walk(const std::vector<HistoryCommit>& history, const std::set<std::strin
     if (walked.tried >= 1000) break;
     if (broken.contains(*next)) {
       ++walked.skipped;
-      bisection.tell(*next, Tried::skipped);
+      bisection.record_outcome(*next, TrialOutcome::skipped);
     } else {
-      bisection.tell(*next, bad.contains(*next) ? Tried::bad : Tried::good);
+      bisection.record_outcome(*next, bad.contains(*next) ? TrialOutcome::bad : TrialOutcome::good);
     }
   }
   walked.suspects = bisection.suspects();
@@ -130,9 +130,9 @@ TEST(Bisecting, HasNothingToTryWhereTheBadCommitStandsAlone) {
 
 TEST(Bisecting, HeedsNothingThatIsSaidOfACommitOutsideTheSuspects) {
   Bisection bisection(line(10));
-  bisection.tell("c5", Tried::bad);
-  bisection.tell("c9", Tried::good);  // contains the bad c5, so it cannot be good
-  bisection.tell("nobody", Tried::bad);
+  bisection.record_outcome("c5", TrialOutcome::bad);
+  bisection.record_outcome("c9", TrialOutcome::good);  // contains the bad c5, so it cannot be good
+  bisection.record_outcome("nobody", TrialOutcome::bad);
   EXPECT_THAT(bisection.suspects(), SizeIs(5));
 }
 

@@ -24,7 +24,7 @@ class Refs : public Scene {
   [[nodiscard]] std::string resolve(const std::string& name) const {
     const auto repository = Git::open(*effects_, repository_);
     if (!repository) return "error: " + repository.error().message;
-    const auto commit = repository->commit(name);
+    const auto commit = repository->resolve_commit(name);
     if (!commit) return "error: " + commit.error().message;
     return commit->value_or("none");
   }

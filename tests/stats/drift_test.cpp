@@ -107,7 +107,7 @@ TEST(Drift, OfASeriesThatStandsStillIsNone) {
 }
 
 TEST(Drift, NeedsEnoughPointsAtDifferentMoments) {
-  std::vector<Point> points(k_least_drift_points - 1, Point{0, 1});
+  std::vector<Point> points(k_min_drift_points - 1, Point{0, 1});
   EXPECT_FALSE(measure_drift(points, k_level));
   points.push_back({0, 1});
   EXPECT_FALSE(measure_drift(points, k_level)) << "all at one moment";

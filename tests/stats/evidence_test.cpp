@@ -39,11 +39,11 @@ TEST(Evidence, MeetsTheVectorOfTheStudyToSixDigits) {
     for (const auto& [base, candidate] : times) {
       evidence.add({std::log(base), std::log(candidate)});
       if (++pairs != 2) continue;
-      EXPECT_NEAR(std::exp(evidence.log_pair()), vector.pair_after_two, 5e-7);
-      EXPECT_NEAR(std::exp(evidence.log_place()), vector.place_after_two, 5e-7);
+      EXPECT_NEAR(std::exp(evidence.log_pair_bets()), vector.pair_after_two, 5e-7);
+      EXPECT_NEAR(std::exp(evidence.log_density_bets()), vector.place_after_two, 5e-7);
     }
-    EXPECT_NEAR(std::exp(evidence.log_pair()), vector.pair_after_six, 5e-7);
-    EXPECT_NEAR(std::exp(evidence.log_place()), vector.place_after_six, 5e-7);
+    EXPECT_NEAR(std::exp(evidence.log_pair_bets()), vector.pair_after_six, 5e-7);
+    EXPECT_NEAR(std::exp(evidence.log_density_bets()), vector.place_after_six, 5e-7);
     EXPECT_NEAR(std::exp(evidence.log_value()),
                 (vector.pair_after_six + vector.place_after_six) / 2, 1e-6);
   }
@@ -75,13 +75,13 @@ TEST(Evidence, PairFactorNeverFallsWithTheDifference) {
   EXPECT_EQ(pair_factor(k_infinity, 0.1, 0.1), pair_factor(10, 0.1, 0.1));
 }
 
-// Returns a Place that has learned an irregular series: two modes, a tail, an outlier below, a
+// Returns a RunDensity that has learned an irregular series: two modes, a tail, an outlier below, a
 // time-out.
-Place learned(std::uint64_t seed, int pairs) {
+RunDensity learned(std::uint64_t seed, int pairs) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> noise(0, 0.04);
   std::exponential_distribution<double> tail(3);
-  Place place(0.0541, 10);
+  RunDensity place(0.0541, 10);
   for (int i = 0; i < pairs; ++i) {
     const auto value = [&] {
       const auto kind = random() % 10;
@@ -90,7 +90,7 @@ Place learned(std::uint64_t seed, int pairs) {
       return (kind < 5 ? 2.0 : 2.6) + noise(random);
     };
     const double lo = value(), hi = value();
-    place.learn(i == 7 ? 0.3 : lo, hi);
+    place.learn_pair(i == 7 ? 0.3 : lo, hi);
   }
   return place;
 }
@@ -99,21 +99,21 @@ TEST(Evidence, PlaceFactorsOfAPairAndOfItsSwapAddUpToTwo) {
   std::mt19937_64 random(2);
   std::uniform_real_distribution<double> any(-1, 6);
   for (const int pairs : {0, 1, 2, 9, 60}) {
-    const Place place = learned(static_cast<std::uint64_t>(pairs) + 3, pairs);
+    const RunDensity place = learned(static_cast<std::uint64_t>(pairs) + 3, pairs);
     for (int i = 0; i < 500; ++i) {
       const double x = any(random), y = i % 50 == 0 ? k_infinity : any(random);
-      ASSERT_NEAR(place.factor(x, y) + place.factor(y, x), 2, 1e-12);
+      ASSERT_NEAR(place.bet_factor(x, y) + place.bet_factor(y, x), 2, 1e-12);
     }
   }
 }
 
 TEST(Evidence, PlaceFactorNeverRisesInLoNorFallsInHi) {
   for (const int pairs : {1, 2, 9, 60}) {
-    const Place place = learned(static_cast<std::uint64_t>(pairs) + 11, pairs);
+    const RunDensity place = learned(static_cast<std::uint64_t>(pairs) + 11, pairs);
     for (const double fixed : {0.2, 1.9, 2.0, 2.3, 2.7, 5.0}) {
       double last_hi = 0, last_lo = 2;
       for (double value = -1; value < 6; value += 0.004) {
-        const double in_hi = place.factor(fixed, value), in_lo = place.factor(value, fixed);
+        const double in_hi = place.bet_factor(fixed, value), in_lo = place.bet_factor(value, fixed);
         ASSERT_GE(in_hi, last_hi - 1e-12);
         ASSERT_LE(in_lo, last_lo + 1e-12);
         last_hi = in_hi;
@@ -124,10 +124,10 @@ TEST(Evidence, PlaceFactorNeverRisesInLoNorFallsInHi) {
 }
 
 TEST(Evidence, PlaceBetsNothingBeforeItHasLearned) {
-  Place place(0.05, 5);
-  EXPECT_EQ(place.factor(1, 2), 1);
-  place.learn(1, 2);
-  EXPECT_GT(place.factor(1, 1.1), 1);
+  RunDensity place(0.05, 5);
+  EXPECT_EQ(place.bet_factor(1, 2), 1);
+  place.learn_pair(1, 2);
+  EXPECT_GT(place.bet_factor(1, 1.1), 1);
 }
 
 TEST(Evidence, TiesBetNothing) {
@@ -161,7 +161,7 @@ TEST(Evidence, AFirstRunFarAboveAllOthersDoesNotBlindThePlace) {
     plain.add(pair);
   }
   // It learns as without that pair, less the information of one pair.
-  EXPECT_GT(late.log_place(), 0.8 * plain.log_place());
+  EXPECT_GT(late.log_density_bets(), 0.8 * plain.log_density_bets());
 }
 
 }  // namespace evidence_test

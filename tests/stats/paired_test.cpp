@@ -39,22 +39,22 @@ Pair next_pair(Random& random, const Machine& machine, double effect) {
 }
 
 Decision decide(std::uint64_t seed, const Machine& machine, double effect, const PairedRule& rule,
-                int most_pairs) {
+                int max_pairs) {
   Random random(seed);
   PairedTest test(rule);
-  for (int i = 0; i < most_pairs && test.decision() == Decision::undecided; ++i) {
+  for (int i = 0; i < max_pairs && test.decision() == Decision::undecided; ++i) {
     test.add(next_pair(random, machine, effect));
   }
   return test.decision();
 }
 
 int count(Decision wanted, int trials, const Machine& machine, double effect,
-          const PairedRule& rule, int most_pairs) {
+          const PairedRule& rule, int max_pairs) {
   int matches = 0;
   for (int i = 0; i < trials; ++i) {
-    matches +=
-        decide(static_cast<std::uint64_t>(i) + 1, machine, effect, rule, most_pairs) == wanted ? 1
-                                                                                               : 0;
+    matches += decide(static_cast<std::uint64_t>(i) + 1, machine, effect, rule, max_pairs) == wanted
+                   ? 1
+                   : 0;
   }
   return matches;
 }

@@ -92,7 +92,7 @@ TEST(ReplayCell, TakesOutWhatTwoBuildsDifferBy) {
   const PairedRule rule = make_rule(0.05, 0.10);
   const CellPairs series{measured(40, 0.02, 0.15)};
   EXPECT_EQ(replays(series, {&rule, 1}, ReplayAs::unchanged, 100).failed, 0U);
-  EXPECT_EQ(replays(series, {&rule, 1}, ReplayAs::seen, 100).failed, 100U);
+  EXPECT_EQ(replays(series, {&rule, 1}, ReplayAs::measured, 100).failed, 100U);
 }
 
 TEST(ReplayCell, EndsWhereTheLastOfItsMetricsIsDecided) {
@@ -124,7 +124,7 @@ TEST(ReplayCell, ThatEndsWithSidesThatSpreadUnlikeIsNotDecided) {
   for (Pair& pair : pairs) pair.candidate *= 10;
   std::size_t decided = 0;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    const auto replay = replay_cell({pairs}, {&rule, 1}, ReplayAs::seen, seed, 400);
+    const auto replay = replay_cell({pairs}, {&rule, 1}, ReplayAs::measured, seed, 400);
     EXPECT_LT(replay.pairs, 400U) << seed;
     decided += replay.decided ? 1 : 0;
   }
@@ -136,7 +136,7 @@ TEST(ReplayCell, TakesRunsThatNeverEnded) {
   auto pairs = measured(20, 0.02);
   pairs[3].base = pairs[7].candidate = pairs[9].base = pairs[9].candidate = k_infinity;
   for (std::uint64_t seed = 1; seed < 20; ++seed) {
-    for (const ReplayAs as : {ReplayAs::unchanged, ReplayAs::at_limit, ReplayAs::seen}) {
+    for (const ReplayAs as : {ReplayAs::unchanged, ReplayAs::at_limit, ReplayAs::measured}) {
       EXPECT_GE(replay_cell({pairs}, {&rule, 1}, as, seed, 400).pairs, 8U);
     }
   }
@@ -171,9 +171,9 @@ TEST(ShareAtMost, IsClopperAndPearsons) {
   // Exact binomial sums in 60-digit decimals, solved by bisection; the first is 1 - 0.05^(1/1000).
   for (const Case& c : {Case{0, 1000, 0.0029912495450953}, Case{1, 1000, 0.0047349935754998},
                         Case{3, 100, 0.0757107937498301}, Case{50, 100, 0.5863782853690882}}) {
-    EXPECT_NEAR(share_at_most(c.hits, c.trials), c.wanted, 1e-9) << c.hits;
+    EXPECT_NEAR(max_share(c.hits, c.trials), c.wanted, 1e-9) << c.hits;
   }
-  EXPECT_EQ(share_at_most(5, 5), 1);
+  EXPECT_EQ(max_share(5, 5), 1);
 }
 
 }  // namespace replay_test

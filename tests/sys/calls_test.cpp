@@ -99,13 +99,13 @@ TEST_F(SystemCalls, TellWhatAThreadWasAllowed) {
   const auto all = shell(":").calls;
   const auto pinned = traced({"/usr/bin/taskset", "-c", "0", "/bin/true"}).calls;
   ASSERT_TRUE(all && pinned);
-  EXPECT_EQ(all->least_cpus, std::thread::hardware_concurrency());
-  EXPECT_EQ(pinned->least_cpus, 1);
+  EXPECT_EQ(all->min_cpus, std::thread::hardware_concurrency());
+  EXPECT_EQ(pinned->min_cpus, 1);
 }
 
 TEST_F(SystemCalls, TellHowManyThreadsWereAliveAtOnce) {
-  EXPECT_EQ(shell("echo").calls->most_threads, 1);
-  EXPECT_EQ(shell("(echo a; :); (echo b; :); echo c").calls->most_threads, 2);
+  EXPECT_EQ(shell("echo").calls->max_threads, 1);
+  EXPECT_EQ(shell("(echo a; :); (echo b; :); echo c").calls->max_threads, 2);
 }
 
 TEST_F(SystemCalls, LeaveTheEndOfAnEngineAsItWas) {

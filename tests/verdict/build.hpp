@@ -32,7 +32,7 @@ inline profile::Profile& add_nearly(profile::Profile& profile, const std::string
   measured.samples = std::move(values);
   const double middle = *measured.value();
   const auto [low, high] = std::minmax_element(measured.samples.begin(), measured.samples.end());
-  measured.repeatability = (*high - *low) / middle;
+  measured.relative_spread = (*high - *low) / middle;
   profile.metrics[name] = measured;
   return profile;
 }
@@ -86,7 +86,7 @@ inline baseline::Baseline stored(const profile::Profile& profile) {
 inline CellVerdict judge(const profile::Profile& candidate,
                          std::vector<baseline::Baseline> baselines,
                          std::vector<LimitEntry> limits = {}, Policy policy = {}) {
-  return judge_cell(candidate, {baseline::choose(candidate, baselines)}, limits, policy);
+  return judge_cell(candidate, {baseline::choose_baseline(candidate, baselines)}, limits, policy);
 }
 
 inline const Judgement& metric(const CellVerdict& cell, const std::string& name) {

@@ -76,10 +76,10 @@ TEST(Calibrate, SaysThatAQuietMachineHoldsTheLimit) {
   const Calibration calibration = calibration_with({{}});
   ASSERT_EQ(calibration.cells.size(), 1U);
   const CalibratedCell& cell = calibration.cells.front();
-  EXPECT_TRUE(calibration.holds);
-  EXPECT_TRUE(cell.holds);
+  EXPECT_TRUE(calibration.keeps_budget);
+  EXPECT_TRUE(cell.keeps_budget);
   EXPECT_EQ(calibration.failed, 0);
-  EXPECT_NEAR(calibration.failed_at_most, 0.0149, 0.0001);  // 1 - 0.05^(1/200)
+  EXPECT_NEAR(calibration.max_failed_share, 0.0149, 0.0001);  // 1 - 0.05^(1/200)
   EXPECT_NEAR(cell.metrics.at(0).noise, 0.01 * std::sqrt(2.0), 0.005);
   EXPECT_EQ(cell.metrics.at(0).decision, stats::Decision::pass);
   EXPECT_EQ(cell.metrics.at(0).amount, "5 %");
@@ -94,7 +94,7 @@ TEST(Calibrate, SaysWhichBudgetWouldDo) {
   CalibrationFacts facts = calibration_facts();
   facts.budget_seconds = 20;
   const Calibration calibration = calibration_with({{.noise = 0.02}, {.noise = 0.02}}, facts);
-  EXPECT_FALSE(calibration.holds);
+  EXPECT_FALSE(calibration.keeps_budget);
   EXPECT_THAT(calibration.answer, HasSubstr("cannot hold these limits within gate.budget (20 s)"));
   EXPECT_THAT(calibration.answer, HasSubstr("would do"));
   EXPECT_THAT(calibration.answer, HasSubstr("Too long even alone: llama.cpp/tiny/cpu/p0, "));
@@ -102,9 +102,9 @@ TEST(Calibrate, SaysWhichBudgetWouldDo) {
 
 TEST(Calibrate, SaysWhereNoBudgetWouldDo) {
   const Calibration calibration = calibration_with({{.noise = 0.6}, {}});
-  EXPECT_FALSE(calibration.holds);
-  EXPECT_FALSE(calibration.cells[0].holds);
-  EXPECT_TRUE(calibration.cells[1].holds);
+  EXPECT_FALSE(calibration.keeps_budget);
+  EXPECT_FALSE(calibration.cells[0].keeps_budget);
+  EXPECT_TRUE(calibration.cells[1].keeps_budget);
   EXPECT_LT(calibration.cells[0].unchanged.decided, 0.95);
   EXPECT_EQ(calibration.replays, 20);  // more would only take time
   EXPECT_THAT(calibration.answer, HasSubstr("too noisy for these limits"));
@@ -116,11 +116,11 @@ TEST(Calibrate, OfTwoBuildsThatDifferSaysHowManyGatesWouldFail) {
   CalibrationFacts facts = calibration_facts();
   facts.two_builds = true;
   const Calibration differ = calibration_with({{.factor = 0.8}}, facts);
-  EXPECT_EQ(differ.seen_failed, 200);
+  EXPECT_EQ(differ.measured_failed, 200);
   EXPECT_EQ(differ.failed, 0);  // the known difference is removed
   EXPECT_EQ(differ.cells[0].metrics[0].decision, stats::Decision::fail);
   EXPECT_THAT(differ.notes.at(0), HasSubstr("two builds of one source differ: decode tok/s of "));
-  EXPECT_EQ(calibration_with({{}}, facts).seen_failed, 0);
+  EXPECT_EQ(calibration_with({{}}, facts).measured_failed, 0);
   EXPECT_TRUE(calibration_with({{}}, facts).notes.empty());
   EXPECT_THAT(calibration_with({{.factor = 0.8}}).notes.at(0),
               HasSubstr("failed beside itself, which chance does in at most 0.1 % of gates"));
@@ -133,7 +133,7 @@ TEST(Calibrate, IsTheSameForTheSameSeed) {
 
 TEST(Calibrate, NeedsPairsEnough) {
   const Calibration calibration = calibration_with({{.pairs = 9}});
-  EXPECT_FALSE(calibration.holds);
+  EXPECT_FALSE(calibration.keeps_budget);
   EXPECT_THAT(calibration.cells[0].error.value_or(""), HasSubstr("9 of 16 pairs"));
   EXPECT_THAT(calibration.answer, HasSubstr("no cell could be measured"));
 }
@@ -172,7 +172,7 @@ TEST(Calibrate, LeavesOutWhatNoTimedLimitGates) {
   only_shown.mode = Mode::report;
   const Calibration calibration = calibration_with({{}}, calibration_facts(), {only_shown});
   EXPECT_TRUE(calibration.cells.empty());
-  EXPECT_FALSE(calibration.holds);
+  EXPECT_FALSE(calibration.keeps_budget);
   EXPECT_THAT(calibration.answer, HasSubstr("No timed limit"));
 }
 

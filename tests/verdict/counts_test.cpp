@@ -267,7 +267,8 @@ TEST(Counts, OfInstructionsAreSkippedWhereThisMachineCanNotCountThem) {
   EXPECT_EQ(metric(judge(after, {stored(before)}), "instructions_per_token").verdict,
             Outcome::error)
       << "not asked for any more is no reason";
-  after.instructions_skipped = "instructions are not counted: a virtual machine without counters";
+  after.instructions_skip_reason =
+      "instructions are not counted: a virtual machine without counters";
   const CellVerdict cell = judge(after, {stored(before)});
   EXPECT_EQ(metric(cell, "instructions_per_token").verdict, Outcome::skipped);
   EXPECT_EQ(cell.verdict, Outcome::pass);
@@ -277,7 +278,7 @@ TEST(Counts, OfInstructionsAreSkippedWhereThisMachineCanNotCountThem) {
 TEST(Counts, OfOneProbeThatThisMachineCanNotTakeExcuseNoOther) {
   const Profile before = with_functions(100'000, {});
   Profile after = reference();
-  after.host_skipped = "system calls are not counted: ptrace is forbidden";
+  after.host_skip_reason = "system calls are not counted: ptrace is forbidden";
   const CellVerdict cell = judge(after, {stored(before)});
   EXPECT_EQ(metric(cell, "instructions_per_token").verdict, Outcome::error);
   EXPECT_THAT(cell.notes, testing::Contains(HasSubstr("ptrace is forbidden")));
@@ -763,7 +764,7 @@ TEST(Cell, IsSkippedOnlyWhenNothingHereCanMeasureIt) {
   Profile skipped;
   skipped.cell = reference().cell;
   skipped.device = "cpu";
-  skipped.counts_skipped = "no probe sees cpu";
+  skipped.counts_skip_reason = "no probe sees cpu";
   CellVerdict cell = judge(skipped, {});
   EXPECT_EQ(cell.verdict, Outcome::skipped);
   EXPECT_EQ(cell.reason, "no probe sees cpu");

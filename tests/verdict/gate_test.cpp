@@ -95,7 +95,7 @@ TEST(Gate, AdmitsWhatItDidNotJudge) {
   elsewhere.provenance.machine_class = "machine-b";
   Profile skipped;
   skipped.cell = reference().cell;
-  skipped.counts_skipped = "no probe sees cpu";
+  skipped.counts_skip_reason = "no probe sees cpu";
   Profile on_cpu = skipped;
   on_cpu.provenance = timed.provenance;
   add_time(on_cpu, "decode_tokens_per_second", around(100));
@@ -173,7 +173,7 @@ TEST(Gate, NamesInItsFirstLineNoMoreThanWhatItLeavesOpen) {
 
 TEST(Gate, ThatComparedNothingSaysWhyAndJudgesNothing) {
   const GateVerdict none = judge_gate({judge(reference(), {}), judge(reference(), {})}, {});
-  EXPECT_EQ(none.unjudged, "nothing was compared: no baseline is stored");
+  EXPECT_EQ(none.nothing_judged_reason, "nothing was compared: no baseline is stored");
   EXPECT_EQ(none.compared, 0);
   ASSERT_EQ(none.not_compared.size(), 1U);
   EXPECT_EQ(none.not_compared[0].cells, 2);
@@ -187,21 +187,21 @@ TEST(Gate, ThatComparedNothingSaysWhyAndJudgesNothing) {
   changed.provenance.fingerprint = "beef";
   const GateVerdict two =
       judge_gate({judge(reference(), {amd_baseline}), judge(changed, {stored(reference())})}, {});
-  EXPECT_THAT(*two.unjudged,
+  EXPECT_THAT(*two.nothing_judged_reason,
               HasSubstr("nothing was compared: 1 cell: the baselines are of another device class"));
-  EXPECT_THAT(*two.unjudged, HasSubstr("another fingerprint: prompt changed"));
+  EXPECT_THAT(*two.nothing_judged_reason, HasSubstr("another fingerprint: prompt changed"));
 
   const GateVerdict some =
       judge_gate({judge(reference(), {}), judge(reference(), {stored(reference())})}, {});
-  EXPECT_FALSE(some.unjudged);
+  EXPECT_FALSE(some.nothing_judged_reason);
   EXPECT_EQ(some.compared, 1);
   EXPECT_THAT(some.not_judged, ElementsAre("1 cell new"));
 
   LimitEntry off = entry({"*"});
   off.mode = Mode::off;
-  EXPECT_THAT(
-      judge_gate({judge(reference(), {stored(reference())}, {off})}, {}).unjudged.value_or(""),
-      HasSubstr("no limit holds"));
+  EXPECT_THAT(judge_gate({judge(reference(), {stored(reference())}, {off})}, {})
+                  .nothing_judged_reason.value_or(""),
+              HasSubstr("no limit holds"));
 }
 
 TEST(Gate, ThatComparedNothingIsAnErrorWhereABaselineIsRequired) {
@@ -214,7 +214,7 @@ TEST(Gate, ThatComparedNothingIsAnErrorWhereABaselineIsRequired) {
     const GateVerdict gate = judge_gate({judge(profile, {}, {}, required)}, required);
     EXPECT_EQ(gate.verdict, Outcome::error);
     EXPECT_EQ(gate.exit_code, ExitCode::unmeasured);
-    EXPECT_TRUE(gate.unjudged);
+    EXPECT_TRUE(gate.nothing_judged_reason);
   }
 }
 
@@ -271,7 +271,7 @@ GateVerdict full_gate() {
   after.stderr_tail = "tail";
   after.warnings = {"w"};
   after.profiling_cost = 0.013;
-  after.counts_skipped = "y";
+  after.counts_skip_reason = "y";
   LimitEntry odd = entry({"layers_fused", "barriers_per_token"});
   odd.max_increase = Amount{0.1, true};
   odd.max_decrease = Amount{3, false};
@@ -285,7 +285,7 @@ GateVerdict full_gate() {
   gate.options = {{"--baselines", "perf"}};
   gate.commit = "c";
   gate.base_commit = "b";
-  gate.base_source = "stored baselines in baselines";
+  gate.base_origin = "stored baselines in baselines";
   gate.notes = {"n"};
   gate.seconds = 41.5;
   gate.budget_seconds = 600;

@@ -91,7 +91,8 @@ CellVerdict judged_cell(double base, double candidate, double spread) {
   runs.metrics.push_back(metric);
   add_time(after, "voluntary_switches", samples);
   const auto stored_base = stored(with_calls(0, 0));
-  return judge_cell(after, {baseline::choose(after, {&stored_base, 1}), runs}, {}, Policy{});
+  return judge_cell(after, {baseline::choose_baseline(after, {&stored_base, 1}), runs}, {},
+                    Policy{});
 }
 Judgement judged(double base, double candidate, double spread) {
   return metric(judged_cell(base, candidate, spread), "voluntary_switches");

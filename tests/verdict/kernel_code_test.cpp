@@ -34,8 +34,8 @@ profile::Profile profile_with(Counts codes, Counts groups) {
   profile.code_groups = make_set(std::move(groups));
   return profile;
 }
-CellVerdict judged(Counts now, Counts groups_now, std::vector<LimitEntry> limits = {}) {
-  return judge(profile_with(std::move(now), std::move(groups_now)),
+CellVerdict judged(Counts now, Counts workgroups_now, std::vector<LimitEntry> limits = {}) {
+  return judge(profile_with(std::move(now), std::move(workgroups_now)),
                {stored(profile_with(calls(), groups()))}, std::move(limits));
 }
 std::vector<LimitEntry> exact() {
@@ -63,11 +63,11 @@ TEST(KernelCode, IsToldInTheFirstLineAndFailsNothingByDefault) {
   EXPECT_EQ(cell.verdict, Outcome::pass);
   EXPECT_EQ(cell.judgement_of("kernel_code").reason, "1 kernel has other code: flash_attn");
   ASSERT_THAT(cell.judgement_of("kernel_code").code, SizeIs(1));
-  EXPECT_EQ(cell.judgement_of("kernel_code").code[0].before,
+  EXPECT_EQ(cell.judgement_of("kernel_code").code[0].hashes_before,
             std::vector<std::string>{"00000000000000a1"});
-  EXPECT_EQ(cell.judgement_of("kernel_code").code[0].now,
+  EXPECT_EQ(cell.judgement_of("kernel_code").code[0].hashes_now,
             std::vector<std::string>{"00000000000000a2"});
-  EXPECT_FALSE(cell.judgement_of("kernel_code").code[0].groups_now);
+  EXPECT_FALSE(cell.judgement_of("kernel_code").code[0].workgroups_now);
   EXPECT_THAT(judge_gate({cell}, {}).not_judged, Contains("1 kernel has other code"));
 }
 
@@ -93,7 +93,7 @@ TEST(KernelCode, IsToldWithItsOptionsAndItsCosts) {
   const auto changed = [&] {
     return judge(now, {stored(base)}).judgement_of("kernel_code").code.at(0);
   };
-  EXPECT_THAT(changed().differences,
+  EXPECT_THAT(changed().metadata_differences,
               testing::ElementsAre("constant 2: 64 → 128", "constant 3: none → 1",
                                    "subgroup size: 64 → none", "other instructions"));
   EXPECT_EQ(changed().words(), "constant 2: 64 → 128, registers 84 → 108");
@@ -156,8 +156,9 @@ TEST(KernelCode, IsToldWithItsConstantsAndCosts) {
   };
   EXPECT_EQ(words(), "constant 2: 64 → 128, occupancy 18 → 6, registers 84 → 252");
   now.code_facts["00000000000000a2"].source = "s2";
-  EXPECT_EQ(judge(now, {stored(base)}).judgement_of("kernel_code").code.at(0).differences.back(),
-            "other instructions");
+  EXPECT_EQ(
+      judge(now, {stored(base)}).judgement_of("kernel_code").code.at(0).metadata_differences.back(),
+      "other instructions");
   now.compiler = "radv-navi31, Mesa 22.3.6";
   EXPECT_EQ(words(), "constant 2: 64 → 128");
 }

@@ -108,8 +108,8 @@ TEST(OverDepth, ACountThatGrowsFasterWithContextFailsAndOneThatGrowsLessIsImprov
 TEST(OverDepth, AnotherListOfDepthsIsAnotherCell) {
   const profile::Profile fewer = Depths{.dispatches = {65, 66}, .depths = {0, 256}}.fit();
   const auto stored_base = stored(Depths{}.fit());
-  const auto choice = baseline::choose(fewer, {&stored_base, 1});
-  EXPECT_EQ(choice.match, baseline::Choice::Match::fingerprint);
+  const auto choice = baseline::choose_baseline(fewer, {&stored_base, 1});
+  EXPECT_EQ(choice.match, baseline::BaselineChoice::Match::fingerprint);
   EXPECT_THAT(choice.reason, HasSubstr("depths"));
 }
 
@@ -248,7 +248,7 @@ TEST(OverDepthBesideABase, IsShownWithItsChangeAndItsInterval) {
   const auto stored_base = stored(fit);
   const Rounds rounds{.slope = 1.2};
   const CellVerdict cell =
-      judge_cell(fit, {baseline::choose(fit, {&stored_base, 1}), rounds.fit(1)}, {}, {});
+      judge_cell(fit, {baseline::choose_baseline(fit, {&stored_base, 1}), rounds.fit(1)}, {}, {});
   const Judgement& judgement = metric(cell, k_slope);
   EXPECT_EQ(judgement.verdict, Outcome::fail) << judgement.reason;
   EXPECT_NEAR(*judgement.change, 0.2, 0.05);

@@ -49,8 +49,8 @@ struct Scene {
     if (samples.empty()) samples = {100};
     add_time(profile, k_rate, samples);
     const auto stored_base = stored(reference());
-    return judge_cell(profile, {baseline::choose(profile, {&stored_base, 1}), runs}, {&limit, 1},
-                      policy);
+    return judge_cell(profile, {baseline::choose_baseline(profile, {&stored_base, 1}), runs},
+                      {&limit, 1}, policy);
   }
   [[nodiscard]] Judgement verdict() const { return metric(cell(runs()), k_rate); }
 };
@@ -113,7 +113,7 @@ TEST(PairedTimes, ACellOfWarmUpsAloneHidesNoThroughput) {
   // Warm-ups are no measurements: the profile has no time at all.
   const Scene scene{.pairs = 0};
   const auto stored_base = stored(reference());
-  Base base{baseline::choose(reference(), {&stored_base, 1}), scene.runs()};
+  Base base{baseline::choose_baseline(reference(), {&stored_base, 1}), scene.runs()};
   const CellVerdict cell = judge_cell(reference(), base, {&scene.limit, 1}, scene.policy);
   const Judgement judgement = metric(cell, k_rate);
   EXPECT_EQ(judgement.verdict, Outcome::inconclusive);
@@ -189,8 +189,8 @@ TEST(PairedTimes, OfServersAreOfStartsAndSayHowManyRequestsAPercentileNeeds) {
     LimitEntry limit = entry({name});
     limit.max_increase = Amount{0.1, true};
     const auto stored_base = stored(reference());
-    return judge_cell(profile, {baseline::choose(profile, {&stored_base, 1}), runs}, {&limit, 1},
-                      {});
+    return judge_cell(profile, {baseline::choose_baseline(profile, {&stored_base, 1}), runs},
+                      {&limit, 1}, {});
   };
   const std::pair<const char*, std::int64_t> few[] = {{"time_to_first_token_p99_seconds", 99},
                                                       {"end_to_end_latency_p90_seconds", 9}};

@@ -82,14 +82,14 @@ TEST(Proposals, ComeLooserFirstAndSoManyAtMost) {
   EXPECT_EQ(sorted[0].what, "c");  // applies already
   EXPECT_EQ(sorted[1].what, "b");
   EXPECT_EQ(sorted[2].what, "a");
-  const auto many = in_order(std::vector<Proposal>(k_most_proposals + 10, all[1]));
-  ASSERT_EQ(many.size(), k_most_proposals);
+  const auto many = in_order(std::vector<Proposal>(k_max_proposals + 10, all[1]));
+  ASSERT_EQ(many.size(), k_max_proposals);
   EXPECT_EQ(many.back().what, "11 more edits");
 }
 
 TEST(Proposals, AreTheSameWhenReadBack) {
   Proposal proposal{"max_drop of x", "5 %", "", Proposal::Effect::looser, true};
-  proposal.about(std::vector<std::string>(k_most_cells_named + 20, k_cell));
+  proposal.about(std::vector<std::string>(k_max_cells_listed + 20, k_cell));
   const auto back = read_fields<Proposal>(write_fields(proposal), "proposals");
   ASSERT_TRUE(back);
   EXPECT_EQ(*back, proposal);

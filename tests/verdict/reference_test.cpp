@@ -45,7 +45,7 @@ CellVerdict judge(const profile::Profile& now, const profile::Profile& then) {
   rise.max_increase = Amount{0.2, true};
   const LimitEntry limits[] = {limit, rise};
   const baseline::Baseline stored = baseline::accept(then, std::nullopt, {});
-  return judge_cell(now, {baseline::choose(now, {&stored, 1})}, limits, {});
+  return judge_cell(now, {baseline::choose_baseline(now, {&stored, 1})}, limits, {});
 }
 
 TEST(ReferenceWorkload, TellsASlowMachineFromASlowProgram) {

@@ -25,7 +25,7 @@ BaseCell base_cell(const std::string& edited = "") {
 CellVerdict hold(const profile::Profile& candidate, const BaseCell& as, bool fails = true,
                  const std::vector<LimitEntry>& limits = {}) {
   const std::vector<baseline::Baseline> baselines{test::stored(reference())};
-  const auto choice = baseline::choose(candidate, baselines);
+  const auto choice = baseline::choose_baseline(candidate, baselines);
   CellVerdict cell = judge_cell(candidate, {choice}, limits, {});
   check_removed(candidate, choice, limits, fails, cell);
   if (const auto edit = find_edit(candidate, choice, as)) mark_edited(*edit, cell);
@@ -37,7 +37,7 @@ profile::Profile uncounted(const std::string& why) {
   candidate.metrics.clear();
   candidate.kernels.reset();
   candidate.counted_runs = 0;
-  candidate.counts_skipped = why;
+  candidate.counts_skip_reason = why;
   test::add_time(candidate, "decode_tokens_per_second", test::around(100));
   return candidate;
 }
@@ -53,7 +53,7 @@ std::vector<std::string> failed(const CellVerdict& cell) {
 
 TEST(Removed, ACellThatIsGoneFailsAndItsLimitsAreNamed) {
   BaseCell gone = base_cell();
-  gone.now = "";
+  gone.current_name = "";
   gone.limits = {"weir.yaml of 1a2b3c4:9:5"};
   const CellVerdict cell = removed_cell(gone);
   EXPECT_EQ(cell.verdict, Outcome::fail);
@@ -107,7 +107,7 @@ TEST(Removed, WhereNoDeviceIsHereNothingIsMissed) {
 
 TEST(Removed, APassThatBrokeIsAnErrorAsBefore) {
   profile::Profile broken = uncounted("");
-  broken.counts_skipped.reset();
+  broken.counts_skip_reason.reset();
   broken.errors = {"counted: it crashed"};
   const CellVerdict cell = hold(broken, base_cell());
   EXPECT_THAT(failed(cell), IsEmpty());
@@ -132,14 +132,15 @@ TEST(Removed, FilesOfOtherContentAreAnEdit) {
   parts["model header"] = "other";
   baseline::Baseline stored = test::stored(reference());
   stored.fingerprint_parts["model header"] = "as stored";
-  const auto choice = baseline::choose(candidate, {&stored, 1});
+  const auto choice = baseline::choose_baseline(candidate, {&stored, 1});
   const auto edit = find_edit(candidate, choice, base_cell());
   ASSERT_TRUE(edit);
   EXPECT_EQ(edit->what, "model header");
   EXPECT_EQ(edit->hash, "beef");
   // A baseline that is older than the base's own keys says nothing about files.
   stored.fingerprint_parts["arguments"] = "older";
-  EXPECT_FALSE(find_edit(candidate, baseline::choose(candidate, {&stored, 1}), base_cell()));
+  EXPECT_FALSE(
+      find_edit(candidate, baseline::choose_baseline(candidate, {&stored, 1}), base_cell()));
 }
 
 }  // namespace removed_test

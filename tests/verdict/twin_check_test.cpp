@@ -19,8 +19,8 @@ constexpr const char* k_radv = "vulkan-1002-744c-3-5803006-00000000000000aa";
 profile::Profile on_the_card(const std::string& device_class = k_radv) {
   profile::Profile real = reference();
   real.provenance.device_class = device_class;
-  real.provenance.seen_class = device_class;
-  real.provenance.seen_name = "AMD Radeon RX 7900 XTX (RADV NAVI31)";
+  real.provenance.probed_device_class = device_class;
+  real.provenance.probed_device_name = "AMD Radeon RX 7900 XTX (RADV NAVI31)";
   return real;
 }
 
@@ -93,7 +93,7 @@ TEST(TwinCheck, ComparesOnlyWithTheDeviceThatIsDescribed) {
     std::string note;
   };
   profile::Profile lavapipe = on_the_card("vulkan-10005-0000-d-1-0a");
-  lavapipe.provenance.seen_name = "llvmpipe";
+  lavapipe.provenance.probed_device_name = "llvmpipe";
   profile::Profile named_alike = on_the_card("vulkan-1002-0000-3-1-0a");  // database without ids
   profile::Profile amdvlk = on_the_card("vulkan-1002-744c-2-5803006-00000000000000aa");
   profile::Profile other_prompt = on_the_card(), other_model = on_the_card(),

@@ -41,7 +41,7 @@ struct Product {
   const Tensor& weights;
   Slot out;
 };
-enum class Into { replace, add };
+enum class Output { overwrite, add };
 
 class Backend {
  public:
@@ -54,7 +54,7 @@ class Backend {
   // out = in / sqrt(mean(in²) + epsilon) * weights (Zhang and Sennrich 2019).
   virtual void rms_norm(Slot in, const Tensor& weights, Slot out) = 0;
   // Products of matrices with one vector, independent of each other: done at once.
-  virtual void multiply(Slot in, std::span<const Product> products, Into into) = 0;
+  virtual void multiply(Slot in, std::span<const Product> products, Output into) = 0;
   // Turns query and key by their position, and puts key and value into the cache.
   virtual void rotate_and_store(std::uint32_t layer, std::uint32_t position) = 0;
   // attended = softmax(query · keys / sqrt(head)) · values, over positions up to this one.
@@ -64,11 +64,11 @@ class Backend {
   // gate = silu(gate weights · in) * (up weights · in): two products and activate() in one kernel.
   virtual void gate_and_up(Slot in, const Tensor& gate, const Tensor& up) = 0;
   // Finds the largest of the logits, the first among equals. With `share`, its softmax, too.
-  virtual void choose(bool share) = 0;
+  virtual void select_token(bool share) = 0;
 
   // Waits for all ops: afterwards the values below are those of the last ops.
   [[nodiscard]] virtual Result<void> finish() = 0;
-  [[nodiscard]] virtual std::uint32_t chosen() const = 0;
+  [[nodiscard]] virtual std::uint32_t selected_token() const = 0;
   [[nodiscard]] virtual std::optional<float> chosen_share() const = 0;
 
   // The rest is no part of a forward pass but for tests, tools and faults (faults.hpp); it may be

@@ -85,7 +85,7 @@ class Counts {
   }
 
   // Sets the layer of the ops from here on.
-  void layer(std::int32_t index) { layer_ = index; }
+  void set_layer(std::int32_t index) { layer_ = index; }
   // Marks the end of an evaluation of `tokens` tokens.
   void evaluated(std::uint32_t tokens) { weir_token(tokens); }
 

@@ -12,7 +12,7 @@ namespace weir::engine {
 namespace {
 
 // A thread takes at least so many rows: fewer are done before a second thread would wake up.
-constexpr std::uint32_t k_least_rows = 32;
+constexpr std::uint32_t k_min_rows = 32;
 
 class CpuBackend final : public Backend {
  public:
@@ -46,13 +46,13 @@ class CpuBackend final : public Backend {
     for (std::size_t i = 0; i < x.size(); ++i) y[i] = x[i] * scale * norm_[i];
   }
 
-  void multiply(Slot in, std::span<const Product> products, Into into) override {
+  void multiply(Slot in, std::span<const Product> products, Output into) override {
     const Op op(counts_, "MUL_MAT");
     const Operand x = operand(in, products);
     std::uint32_t rows = 0;
     for (const Product& product : products) rows += product.weights.rows;
     // The rows of all products, one after the other, are cut into parts of the same length.
-    workers_.share(rows, k_least_rows, [&](std::uint32_t first, std::uint32_t last) {
+    workers_.share(rows, k_min_rows, [&](std::uint32_t first, std::uint32_t last) {
       std::uint32_t start = 0;
       for (const Product& product : products) {
         const std::uint32_t end = start + product.weights.rows;
@@ -90,23 +90,23 @@ class CpuBackend final : public Backend {
     const Op op(counts_, "GATE_UP_SWIGLU");
     const std::array products{Product{gate, Slot::gate}, Product{up, Slot::up}};
     const Operand x = operand(in, products);
-    workers_.share(gate.rows, k_least_rows, [&](std::uint32_t first, std::uint32_t last) {
+    workers_.share(gate.rows, k_min_rows, [&](std::uint32_t first, std::uint32_t last) {
       for (const Product& product : products) {
-        multiply_some_rows(product, first, last, x, Into::replace);
+        multiply_some_rows(product, first, last, x, Output::overwrite);
       }
       silu_times(slot(Slot::gate).subspan(first, last - first),
                  slot(Slot::up).subspan(first, last - first));
     });
   }
 
-  void choose(bool share) override {
+  void select_token(bool share) override {
     find_largest();
     share_.reset();
     if (share) share_ = softmax_of_chosen();
   }
 
   Result<void> finish() override { return {}; }
-  std::uint32_t chosen() const override { return chosen_; }
+  std::uint32_t selected_token() const override { return chosen_; }
   std::optional<float> chosen_share() const override { return share_; }
 
   void copy_out(Slot) override {}
@@ -155,10 +155,10 @@ class CpuBackend final : public Backend {
   }
 
   void multiply_some_rows(const Product& product, std::uint32_t first, std::uint32_t last,
-                          const Operand& x, Into into) {
+                          const Operand& x, Output into) {
     const Tensor& w = product.weights;
     multiply_rows(w.type, w.bytes.data() + first * w.row_bytes, w.row_bytes, w.columns,
-                  last - first, x, into == Into::add, slot(product.out).data() + first);
+                  last - first, x, into == Output::add, slot(product.out).data() + first);
   }
 
   // Rotates pairs of neighbours, as llama's own weights need it.

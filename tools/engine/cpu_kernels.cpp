@@ -200,11 +200,11 @@ void Quantize(const float* x, std::size_t n, std::int8_t* out, float* scales) {
   const hn::Rebind<std::int32_t, decltype(d)> d_int;
   const hn::Rebind<std::int8_t, decltype(d)> d_byte;
   for (std::size_t block = 0; block < n / 32; ++block, x += 32, out += 32) {
-    auto most = hn::Zero(d);
+    auto largest = hn::Zero(d);
     for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
-      most = hn::Max(most, hn::Abs(hn::LoadU(d, x + i)));
+      largest = hn::Max(largest, hn::Abs(hn::LoadU(d, x + i)));
     }
-    const float scale = hn::GetLane(hn::MaxOfLanes(d, most)) / 127;
+    const float scale = hn::GetLane(hn::MaxOfLanes(d, largest)) / 127;
     scales[block] = as_half(scale);  // as ggml keeps it: results differ less from llama.cpp's
     const auto inverse = hn::Set(d, scale > 0 ? 1 / scale : 0);
     for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {

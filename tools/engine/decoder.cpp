@@ -50,42 +50,42 @@ Result<std::uint32_t> Decoder::evaluate(std::span<const std::uint32_t> tokens) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     backend_.embed(tokens[i]);
     for (std::uint32_t index = 0; index < model_.sizes.layers; ++index) {
-      counts_.layer(static_cast<std::int32_t>(index));
-      layer(index);
+      counts_.set_layer(static_cast<std::int32_t>(index));
+      evaluate_layer(index);
     }
-    counts_.layer(WEIR_LAYER_UNKNOWN);
+    counts_.set_layer(WEIR_LAYER_UNKNOWN);
     ++position_;
     const bool last = i + 1 == tokens.size();
     if (!last && (i + 1) % k_tokens_at_once == 0) WEIR_CHECK(backend_.finish());
   }
   backend_.rms_norm(Slot::state, model_.output_norm, Slot::normed);
-  multiply(Slot::normed, {{model_.output, Slot::logits}}, Into::replace);
-  backend_.choose(switches_.shares);
+  multiply(Slot::normed, {{model_.output, Slot::logits}}, Output::overwrite);
+  backend_.select_token(switches_.reports_probability);
   WEIR_CHECK(backend_.finish());
   counts_.evaluated(static_cast<std::uint32_t>(tokens.size()));
-  return backend_.chosen();
+  return backend_.selected_token();
 }
 
-void Decoder::layer(std::uint32_t index) {
+void Decoder::evaluate_layer(std::uint32_t index) {
   const Layer& w = model_.layers[index];
   backend_.rms_norm(Slot::state, w.attention_norm, Slot::normed);
   multiply(Slot::normed, {{w.query, Slot::query}, {w.key, Slot::key}, {w.value, Slot::value}},
-           Into::replace);
+           Output::overwrite);
   backend_.rotate_and_store(index, position_);
   backend_.attend(index, position_);
-  multiply(Slot::attended, {{w.output, Slot::state}}, Into::add);
+  multiply(Slot::attended, {{w.output, Slot::state}}, Output::add);
 
   backend_.rms_norm(Slot::state, w.ffn_norm, Slot::normed);
   if (switches_.fused_ffn) {
     backend_.gate_and_up(Slot::normed, w.gate, w.up);
   } else {
-    multiply(Slot::normed, {{w.gate, Slot::gate}, {w.up, Slot::up}}, Into::replace);
+    multiply(Slot::normed, {{w.gate, Slot::gate}, {w.up, Slot::up}}, Output::overwrite);
     backend_.activate();
   }
-  multiply(Slot::gate, {{w.down, Slot::state}}, Into::add);
+  multiply(Slot::gate, {{w.down, Slot::state}}, Output::add);
 }
 
-void Decoder::multiply(Slot in, std::initializer_list<Product> products, Into into) {
+void Decoder::multiply(Slot in, std::initializer_list<Product> products, Output into) {
   if (switches_.batch) {
     backend_.multiply(in, {products.begin(), products.size()}, into);
     return;

@@ -10,9 +10,9 @@
 namespace weir::engine {
 
 struct Switches {
-  bool batch = true;       // independent products in one dispatch
-  bool fused_ffn = false;  // gate, up and activation in one dispatch
-  bool shares = false;     // the softmax of each chosen token
+  bool batch = true;                 // independent products in one dispatch
+  bool fused_ffn = false;            // gate, up and activation in one dispatch
+  bool reports_probability = false;  // the softmax of each chosen token
 };
 
 class Decoder {
@@ -29,8 +29,8 @@ class Decoder {
   [[nodiscard]] Result<std::uint32_t> evaluate(std::span<const std::uint32_t> tokens);
 
  private:
-  void layer(std::uint32_t index);
-  void multiply(Slot in, std::initializer_list<Product> products, Into into);
+  void evaluate_layer(std::uint32_t index);
+  void multiply(Slot in, std::initializer_list<Product> products, Output into);
 
   const Model& model_;
   Backend& backend_;

@@ -70,7 +70,7 @@ class FaultyBackend final : public Backend {
     below_->rms_norm(in, weights, out);
     op_ended();
   }
-  void multiply(Slot in, std::span<const Product> products, Into into) override {
+  void multiply(Slot in, std::span<const Product> products, Output into) override {
     if (has(Fault::unbatched_qkv) && products.front().out == Slot::query) {
       for (std::size_t i = 0; i < products.size(); ++i) {
         below_->multiply(in, products.subspan(i, 1), into);
@@ -96,17 +96,17 @@ class FaultyBackend final : public Backend {
   void gate_and_up(Slot in, const Tensor& gate, const Tensor& up) override {
     if (has(Fault::lost_fusion)) {
       const std::array products{Product{gate, Slot::gate}, Product{up, Slot::up}};
-      below_->multiply(in, products, Into::replace);
+      below_->multiply(in, products, Output::overwrite);
       activate_here_or_on_cpu();
     } else {
       below_->gate_and_up(in, gate, up);
     }
     op_ended();
   }
-  void choose(bool share) override {
+  void select_token(bool share) override {
     // Nobody reads the copy: the device finds the largest logit by itself.
     if (has(Fault::extra_copy)) below_->copy_out(Slot::logits);
-    below_->choose(share);
+    below_->select_token(share);
     op_ended();
   }
   // Returns the first error of the ops since the last call, as any backend does.
@@ -115,7 +115,7 @@ class FaultyBackend final : public Backend {
     Result<void> earlier = std::exchange(first_error_, {});
     return earlier ? finished : earlier;
   }
-  std::uint32_t chosen() const override { return below_->chosen(); }
+  std::uint32_t selected_token() const override { return below_->selected_token(); }
   std::optional<float> chosen_share() const override { return below_->chosen_share(); }
   void copy_out(Slot slot) override { below_->copy_out(slot); }
   Result<void> wait() override { return below_->wait(); }

@@ -20,7 +20,7 @@ namespace {
 using model::GgufHeader;
 using model::GgufTensor;
 
-constexpr std::uint64_t k_most = std::uint64_t{1} << 24;  // limit of each size
+constexpr std::uint64_t k_max_size = std::uint64_t{1} << 24;  // limit of each size
 constexpr const char* k_use_llama_cpp = "run it with llama.cpp";
 
 // Finds tensors by name, and checks their shape and that they lie within the file.
@@ -63,12 +63,12 @@ class Tensors {
   std::map<std::string, const GgufTensor*, std::less<>> by_name_;
 };
 
-// Reads the size under `key` of the model's own keys: 1 to k_most.
+// Reads the size under `key` of the model's own keys: 1 to k_max_size.
 Result<std::uint32_t> read_size(const GgufHeader& header, std::string_view key,
                                 std::optional<std::uint64_t> fallback = {}) {
   const auto* entry = header.find_own(key);
   const auto value = entry != nullptr ? entry->to_unsigned() : fallback;
-  if (!value || *value == 0 || *value > k_most) {
+  if (!value || *value == 0 || *value > k_max_size) {
     return fail(Code::data, "its {} is {}", key, value ? "beyond any model's" : "not said");
   }
   return static_cast<std::uint32_t>(*value);
@@ -238,7 +238,7 @@ Result<Model> read_model(MappedFile file, std::uint32_t context) {
 Result<Model> load_model(const std::string& path, std::uint32_t context) {
   WEIR_TRY(MappedFile file, MappedFile::open(path));
   return read_model(std::move(file), context).map_error([&](Error error) {
-    return with_context(path, std::move(error));
+    return add_prefix(path, std::move(error));
   });
 }
 

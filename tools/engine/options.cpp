@@ -8,7 +8,7 @@
 
 namespace weir::engine {
 
-constexpr int k_most_positions = 1 << 20;
+constexpr int k_max_positions = 1 << 20;
 
 Result<Options> parse_options(int argc, char** argv) {
   Options options;
@@ -27,24 +27,24 @@ Result<Options> parse_options(int argc, char** argv) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   app.add_option("--context", options.context, "Positions to make room for, at most")
-      ->check(CLI::Range(1, k_most_positions))
+      ->check(CLI::Range(1, k_max_positions))
       ->capture_default_str();
   auto* length =
       app.add_option("-p,--prompt-tokens", options.prompt_tokens, "Length of a made-up prompt")
-          ->check(CLI::Range(0, k_most_positions));
+          ->check(CLI::Range(0, k_max_positions));
   app.add_option("--tokens-in", work.prompt, "The prompt as token ids: 1,17,4")
       ->delimiter(',')
       ->excludes(length);
   app.add_option("-n,--tokens", work.tokens, "Tokens to generate; the prompt gives the first")
-      ->check(CLI::Range(0, k_most_positions));
+      ->check(CLI::Range(0, k_max_positions));
   app.add_option("-d,--depth", work.depth, "Positions to fill beforehand, untimed")
-      ->check(CLI::Range(0, k_most_positions));
+      ->check(CLI::Range(0, k_max_positions));
   app.add_option("-r,--repeats", work.repeats, "How often, from an empty cache each time")
-      ->check(CLI::Range(1, k_most_positions))
+      ->check(CLI::Range(1, k_max_positions))
       ->capture_default_str();
   app.add_flag("--no-batch", no_batch, "A dispatch for each product, where one would do");
   app.add_flag("--fused-ffn", options.switches.fused_ffn, "Gate, up and activation in one kernel");
-  app.add_flag("--shares", options.switches.shares, "Softmax of each chosen token");
+  app.add_flag("--shares", options.switches.reports_probability, "Softmax of each chosen token");
   app.add_option("--inject", faults,
                  "A regression to bring in, for trying a gate on; repeatable; \"list\" shows them")
       ->envname("WEIR_ENGINE_PLANT")

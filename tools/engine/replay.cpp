@@ -22,8 +22,8 @@ using profile::ReplayTensor;
 using replay::left_out_error;
 using replay::ReplayLimits;
 
-constexpr float k_value = 0.01F;                   // each element of a slot
-constexpr std::uint32_t k_most_values = 1U << 30;  // limit of one tensor
+constexpr float k_value = 0.01F;                  // each element of a slot
+constexpr std::uint32_t k_max_values = 1U << 30;  // limit of one tensor
 
 // A backend for one op, with a model that has the sizes of this op and nothing else.
 class OpWork final : public replay::Work {
@@ -143,7 +143,7 @@ OpResult make_multiply(const OpRequest& request) {
   sizes.vocabulary = request.size(1, 1);
   work->op = [from = work.get()](Backend& backend, std::size_t i) {
     const std::array products{Product{from->matrix(i), Slot::logits}};
-    backend.multiply(Slot::normed, products, Into::replace);
+    backend.multiply(Slot::normed, products, Output::overwrite);
   };
   return work;
 }
@@ -225,7 +225,7 @@ OpResult make_attend(const OpRequest& request) {
     return left_out_error("weir-engine attends for one token, without biases, caps and sinks");
   }
   const auto open = static_cast<std::int64_t>(
-      std::ceil(request.limits.mask_open * static_cast<double>(keys.ne[1])));
+      std::ceil(request.limits.visible_mask_share * static_cast<double>(keys.ne[1])));
   const std::int64_t each = request.float_bytes(2) + request.float_bytes(3);
   const std::int64_t shared =
       request.float_bytes(0) + request.float_bytes(1) + query.ne[2] * keys.ne[1] * 4;
@@ -264,7 +264,7 @@ Result<std::unique_ptr<replay::Work>> make(const ReplayNode& node, const ReplayL
     __int128 values = 1;
     for (const std::int64_t size : tensor.ne) {
       values *= size;
-      if (size < 1 || values > k_most_values) {
+      if (size < 1 || values > k_max_values) {
         return left_out_error("its tensors are too large or empty");
       }
     }
@@ -274,8 +274,8 @@ Result<std::unique_ptr<replay::Work>> make(const ReplayNode& node, const ReplayL
   return work;
 }
 
-Result<replay::Opened> open(const replay::ProgramOptions& options, const profile::Replay&) {
-  replay::Opened out;
+Result<replay::OpenedDevice> open(const replay::ProgramOptions& options, const profile::Replay&) {
+  replay::OpenedDevice out;
   out.identity = {{"engine", "weir-engine"},
                   {"version", k_version},
                   {"library", "its kernels for " + instruction_set()}};

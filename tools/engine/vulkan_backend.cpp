@@ -17,8 +17,8 @@ namespace weir::engine {
 namespace {
 
 constexpr std::uint64_t k_staging_bytes = std::uint64_t{16} << 20;
-constexpr std::uint32_t k_most_groups = 65535;  // every device takes so many
-constexpr std::size_t k_batch = 3;              // matrices of one multiply.comp
+constexpr std::uint32_t k_max_groups = 65535;  // every device takes so many
+constexpr std::size_t k_batch = 3;             // matrices of one multiply.comp
 
 struct Chosen {  // as in choose.comp
   std::uint32_t token;
@@ -80,7 +80,7 @@ class VulkanBackend final : public Backend {
         {sizes_.embedding, std::bit_cast<std::uint32_t>(sizes_.epsilon)}, 1);
   }
 
-  void multiply(Slot in, std::span<const Product> products, Into into) override {
+  void multiply(Slot in, std::span<const Product> products, Output into) override {
     const Op op(counts_, "MUL_MAT");
     const auto type = products.front().weights.type;
     const bool same_type =
@@ -121,17 +121,17 @@ class VulkanBackend final : public Backend {
   void gate_and_up(Slot in, const Tensor& gate, const Tensor& up) override {
     if (gate.type != up.type) {  // no kernel reads both: nothing to fuse
       const std::array products{Product{gate, Slot::gate}, Product{up, Slot::up}};
-      multiply(in, products, Into::replace);
+      multiply(in, products, Output::overwrite);
       activate();
       return;
     }
     const Op op(counts_, "GATE_UP_SWIGLU");
     run(kernels_.of(gate.type).gate_up,
         {slot(in), find_weights(gate), find_weights(up), slot(Slot::gate)},
-        {gate.columns, gate.rows}, std::min(gate.rows, k_most_groups));
+        {gate.columns, gate.rows}, std::min(gate.rows, k_max_groups));
   }
 
-  void choose(bool share) override {
+  void select_token(bool share) override {
     run_on_logits("ARGMAX", kernels_.choose);
     share_ = Share::none;
     if (share) share_ = sizes_.vocabulary < k_softmax_on_gpu_from ? Share::on_cpu : Share::on_gpu;
@@ -155,7 +155,7 @@ class VulkanBackend final : public Backend {
     return {};
   }
 
-  std::uint32_t chosen() const override { return token_; }
+  std::uint32_t selected_token() const override { return token_; }
   std::optional<float> chosen_share() const override { return share_of_token_; }
 
   void copy_out(Slot which) override {
@@ -187,7 +187,7 @@ class VulkanBackend final : public Backend {
   const Buffer& find_weights(const Tensor& tensor) const { return weights_.at(place(tensor)); }
 
   Result<Buffer> make_floats(std::uint64_t count, Memory where) {
-    if (count * sizeof(float) > device_->most_buffer_bytes()) {
+    if (count * sizeof(float) > device_->max_buffer_bytes()) {
       return missing_kernel("vulkan", fmt::format("buffer of {} MiB", count * 4 >> 20),
                             "use --backend cpu", "ask for a shorter context");
     }
@@ -208,11 +208,11 @@ class VulkanBackend final : public Backend {
     run(kernel, {slot(Slot::logits), chosen_}, {sizes_.vocabulary}, 1);
   }
 
-  void multiply_together(Slot in, std::span<const Product> products, Into into) {
+  void multiply_together(Slot in, std::span<const Product> products, Output into) {
     // multiply.comp takes three matrices: the first, with no rows, fills places that are left.
     std::array<VkBuffer, 1 + 2 * k_batch> buffers{slot(in).handle};
     std::array<std::uint32_t, 5> push{products[0].weights.columns, 0, 0, 0,
-                                      into == Into::add ? 1U : 0U};
+                                      into == Output::add ? 1U : 0U};
     std::uint32_t rows = 0;
     for (std::size_t i = 0; i < k_batch; ++i) {
       const Product& product = products[i < products.size() ? i : 0];
@@ -222,7 +222,7 @@ class VulkanBackend final : public Backend {
       rows += push[1 + i];
     }
     stream_.dispatch(kernels_.of(products[0].weights.type).multiply, buffers, push,
-                     std::min(rows, k_most_groups));
+                     std::min(rows, k_max_groups));
   }
 
   // The second and last kind of op that the CPU does here: see missing.hpp.
@@ -268,7 +268,7 @@ class VulkanBackend final : public Backend {
   }
 
   Result<void> upload_new(const Tensor& tensor, std::span<const std::byte> bytes) {
-    if (bytes.size() > device_->most_buffer_bytes()) {
+    if (bytes.size() > device_->max_buffer_bytes()) {
       return missing_kernel("vulkan", fmt::format("matrix of {} MiB", bytes.size() >> 20),
                             "use --backend cpu", "take a smaller model");
     }

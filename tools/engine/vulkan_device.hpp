@@ -47,7 +47,7 @@ class VulkanDevice {
 
   [[nodiscard]] std::string name() const { return properties_.deviceName; }
   [[nodiscard]] const char* type() const;  // in the words of weir_device_declare: "discrete"
-  [[nodiscard]] std::uint64_t most_buffer_bytes() const {
+  [[nodiscard]] std::uint64_t max_buffer_bytes() const {
     return properties_.limits.maxStorageBufferRange;
   }
   [[nodiscard]] VkDevice handle() const { return device_; }

@@ -8,7 +8,7 @@ namespace weir::engine {
 
 constexpr std::uint64_t k_update_bytes = 65536;  // vkCmdUpdateBuffer takes no more
 
-bool VulkanStream::begin() {
+bool VulkanStream::ensure_recording() {
   if (!first_error_) return false;
   if (recording_) return true;
   const VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
@@ -34,7 +34,7 @@ VkDescriptorSet VulkanStream::find_or_make_set(std::span<const VkBuffer> buffers
 
 void VulkanStream::dispatch(const Kernel& kernel, std::span<const VkBuffer> buffers,
                             std::span<const std::uint32_t> push, std::uint32_t groups) {
-  if (!begin()) return;
+  if (!ensure_recording()) return;
   const VkDescriptorSet set = find_or_make_set(buffers);
   if (!first_error_) return;
   const VkCommandBuffer commands = device_.command_buffer();
@@ -50,7 +50,7 @@ void VulkanStream::dispatch(const Kernel& kernel, std::span<const VkBuffer> buff
 }
 
 void VulkanStream::barrier() {
-  if (!begin()) return;
+  if (!ensure_recording()) return;
   constexpr VkAccessFlags k_written = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
   constexpr VkAccessFlags k_read =
       VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_HOST_READ_BIT;
@@ -64,7 +64,7 @@ void VulkanStream::barrier() {
 }
 
 void VulkanStream::update(const Buffer& to, std::span<const std::byte> bytes) {
-  if (!begin()) return;
+  if (!ensure_recording()) return;
   for (std::uint64_t at = 0; at < bytes.size(); at += k_update_bytes) {
     const std::uint64_t size = std::min<std::uint64_t>(k_update_bytes, bytes.size() - at);
     vkCmdUpdateBuffer(device_.command_buffer(), to.handle, at, size, bytes.data() + at);
@@ -74,7 +74,7 @@ void VulkanStream::update(const Buffer& to, std::span<const std::byte> bytes) {
 
 void VulkanStream::copy(const Buffer& from, const Buffer& to, Copy kind, std::uint64_t bytes,
                         std::uint64_t to_offset) {
-  if (!begin()) return;
+  if (!ensure_recording()) return;
   const VkBufferCopy region{0, to_offset, bytes};
   vkCmdCopyBuffer(device_.command_buffer(), from.handle, to.handle, 1, &region);
   counts_.copy(kind, bytes);

@@ -38,7 +38,7 @@ class VulkanStream {
   [[nodiscard]] Result<void> finish();
 
  private:
-  [[nodiscard]] bool begin();
+  [[nodiscard]] bool ensure_recording();
   [[nodiscard]] Result<void> submit_and_wait();
   [[nodiscard]] VkDescriptorSet find_or_make_set(std::span<const VkBuffer> buffers);
 

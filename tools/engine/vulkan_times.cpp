@@ -6,7 +6,7 @@
 namespace weir::engine {
 
 // Two of the command buffer and two of each dispatch; dispatches beyond have no times.
-constexpr std::uint32_t k_most_stamps = 65536;
+constexpr std::uint32_t k_max_timestamps = 65536;
 
 void VulkanTimes::begin(const char* label) {
   buffer_ = counts_.buffer_begins(label);
@@ -14,14 +14,14 @@ void VulkanTimes::begin(const char* label) {
   if (!timed_) return;
   if (!ready_) {
     ready_ = true;
-    pool_ = device_.make_stamps(k_most_stamps);
+    pool_ = device_.make_stamps(k_max_timestamps);
     if (pool_ == VK_NULL_HANDLE) weir_warn_once("this queue has no time stamps");
   }
   timed_ = pool_ != VK_NULL_HANDLE;
   each_dispatch_ = timed_ && weir_profile_is_enabled(WEIR_PROFILE_DISPATCH) != 0;
   if (!timed_) return;
   used_ = 0;
-  vkCmdResetQueryPool(device_.command_buffer(), pool_, 0, k_most_stamps);
+  vkCmdResetQueryPool(device_.command_buffer(), pool_, 0, k_max_timestamps);
   stamp();
 }
 
@@ -32,7 +32,7 @@ void VulkanTimes::stamp() {
 
 void VulkanTimes::before_dispatch() {
   // Room for this pair and for the buffer's end.
-  if (each_dispatch_ && used_ + 3 > k_most_stamps) {
+  if (each_dispatch_ && used_ + 3 > k_max_timestamps) {
     each_dispatch_ = false;
     weir_warn_once("a command buffer has more dispatches than time stamps: the rest have no times");
   }

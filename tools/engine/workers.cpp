@@ -34,8 +34,8 @@ Workers::~Workers() {
   for (std::thread& thread : started_) thread.join();
 }
 
-void Workers::share(std::uint32_t count, std::uint32_t least, const Part& part) {
-  parts_ = std::clamp(count / std::max(least, 1U), 1U, threads_);
+void Workers::share(std::uint32_t count, std::uint32_t min_rows, const Part& part) {
+  parts_ = std::clamp(count / std::max(min_rows, 1U), 1U, threads_);
   if (parts_ == 1) {
     part(0, count);
     return;

@@ -18,10 +18,10 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  // Calls part(first, last) for ranges that make up 0 … count, each at least `least` long where
+  // Calls part(first, last) for ranges that make up 0 … count, each at least `min_rows` long where
   // there is more than one; returns when all are done. Only from the thread that made this.
   using Part = std::function<void(std::uint32_t first, std::uint32_t last)>;
-  void share(std::uint32_t count, std::uint32_t least, const Part& part);
+  void share(std::uint32_t count, std::uint32_t min_rows, const Part& part);
 
  private:
   void work(unsigned index);

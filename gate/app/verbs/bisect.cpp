@@ -11,7 +11,7 @@ void add_bisect(const Verb& verb) {
   verb.add_group(OptionGroup::matrix);
   verb.option("good", options->good, "GOOD", "A good commit");
   verb.option_with_default("bad", options->bad, "BAD", "A bad commit");
-  verb.flag("--times", options->times,
+  verb.flag("--times", options->judges_by_times,
             "Judge times, in pairs with GOOD's program, instead of counts");
   verb.optional("--resume", options->resume, "[FOLDER]",
                 "Continue an interrupted bisection (default: the newest)");

@@ -10,7 +10,7 @@ void add_calibrate(const Verb& verb) {
   const auto options = verb.set_flow(flow::calibrate);
   verb.add_group(OptionGroup::cells);
   verb.option("--budget", options->budget, "DURATION", "Time for all pairs (default: gate.budget)");
-  verb.range("--pairs", options->pairs, verdict::k_fewest_replayed, std::int64_t{10'000},
+  verb.range("--pairs", options->pairs, verdict::k_min_replays, std::int64_t{10'000},
              "Fewest pairs per cell");
   verb.range("--replays", options->replays, 1, 1'000'000,
              "Gates to simulate from the measured pairs");

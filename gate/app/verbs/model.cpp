@@ -54,7 +54,7 @@ flow::Answer describe_model(const std::string& path, const ModelSummary& summary
 
 Result<model::GgufHeader> load_header(const flow::Job& job, const std::string& path) {
   const auto read = [&](std::uint64_t bytes) { return job.files().read_prefix(path, bytes); };
-  return model::load_gguf(read).map_error(in_context(path));
+  return model::load_gguf(read).map_error(with_prefix(path));
 }
 
 // Writes the header, and a hole in place of the weights. Warns if the file system keeps no holes.

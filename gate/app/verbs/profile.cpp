@@ -27,7 +27,7 @@ void add_profile(const Verb& verb) {
   verb.option("--html", options->page.file, "FILE",
               "Write a page for any browser: timeline, statistics, machine");
   verb->add_flag_callback(
-      "--show-private", [options] { options->page.privacy = report::Private::shown; },
+      "--show-private", [options] { options->page.privacy = report::PrivateWords::shown; },
       "Keep paths, prompts and host names in the page and in JSON");
   verb.range("--top", options->top, 1, 100'000, "Rows per table");
   verb.option_with_default(
@@ -47,7 +47,7 @@ void add_profile(const Verb& verb) {
               "Show each op as a share of the highest rates in FILE (weir replay --peak --json "
               "FILE, or test-backend-ops perf)");
   verb.seconds("--timeout", options->timeout, "10m", "Time until COMMAND is stopped");
-  verb.range("--events", options->events_mib, std::uint64_t{1}, probes::k_most_events_mib,
+  verb.range("--events", options->events_mib, std::uint64_t{1}, probes::k_max_events_mib,
              "MiB of events per process");
   verb.flag("--keep", options->keep, "Keep the probe files");
   verb->footer(

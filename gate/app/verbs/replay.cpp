@@ -48,7 +48,7 @@ void add_replay(const Verb& verb) {
   verb.option("--tokens", options->tokens, "",
               "For kernels: tokens that the recorded program generated, for times per token")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  verb.range("--mib", options->file_mib, std::uint64_t{1}, probes::k_most_kernels_mib,
+  verb.range("--mib", options->file_mib, std::uint64_t{1}, probes::k_max_kernels_mib,
              "For kernels: MiB to record per process (--record)");
   verb->footer(
       "weir replay judges nothing.\n\n"

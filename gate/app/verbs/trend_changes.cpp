@@ -62,7 +62,8 @@ void add_trend_notify(const Verb& trend) {
   verb.option("--site-url", options->site_url, "URL", "Home of the pages, to link to");
   verb.option_with_default("--label", options->issues.label, "NAME",
                            "Label of the issues, by which weir finds them");
-  verb.option_with_default("--most", options->issues.most_new, "N", "Most new issues per call");
+  verb.option_with_default("--most", options->issues.max_new_issues, "N",
+                           "Most new issues per call");
   add_github_options(verb, options->access);
   verb.option_with_default("--time-limit", options->access.time_limit, "DURATION",
                            "Time for all requests to the API");

@@ -73,23 +73,25 @@ List list_opencl() {
   if (get_platforms == nullptr || get_devices == nullptr) {
     return {std::move(out.devices), "libOpenCL.so.1 lacks functions"};
   }
-  constexpr cl_uint k_most = 64;
-  cl_platform_id platforms[k_most];
+  constexpr cl_uint k_max_devices = 64;
+  cl_platform_id platforms[k_max_devices];
   cl_uint platform_count = 0;
   // Without a driver the loader returns an error of an extension.
-  if (get_platforms(k_most, platforms, &platform_count) != CL_SUCCESS || platform_count == 0) {
+  if (get_platforms(k_max_devices, platforms, &platform_count) != CL_SUCCESS ||
+      platform_count == 0) {
     return {std::move(out.devices), "no OpenCL driver"};
   }
-  for (cl_uint i = 0; i < platform_count && i < k_most; ++i) {
-    cl_device_id devices[k_most];
+  for (cl_uint i = 0; i < platform_count && i < k_max_devices; ++i) {
+    cl_device_id devices[k_max_devices];
     cl_uint count = 0;
-    const cl_int status = get_devices(platforms[i], CL_DEVICE_TYPE_ALL, k_most, devices, &count);
+    const cl_int status =
+        get_devices(platforms[i], CL_DEVICE_TYPE_ALL, k_max_devices, devices, &count);
     if (status == CL_DEVICE_NOT_FOUND) continue;
     if (status != CL_SUCCESS) {
       out.error = "clGetDeviceIDs failed";
       continue;
     }
-    for (cl_uint j = 0; j < count && j < k_most; ++j) {
+    for (cl_uint j = 0; j < count && j < k_max_devices; ++j) {
       weir_probe_device device;
       const bool is_described = weir_probe::opencl::describe_device(functions, devices[j], &device);
       out.add(is_described, device);

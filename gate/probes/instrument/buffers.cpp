@@ -31,10 +31,10 @@ struct Buffer {
 
 namespace {
 
-constexpr uint32_t k_most_labels = 512;
-constexpr uint32_t k_most_entries = 4096;  // in the table of dispatches
-constexpr uint32_t k_most_buffers = 256;
-constexpr uint32_t k_most_in_buffer = 16384;
+constexpr uint32_t k_max_labels = 512;
+constexpr uint32_t k_max_entries = 4096;  // in the table of dispatches
+constexpr uint32_t k_max_buffers = 256;
+constexpr uint32_t k_max_stamps_in_buffer = 16384;
 
 // Times by evaluation: of several tokens (`prefill`), of one token (`timed`), and of evaluations
 // that are not over (`pending`).
@@ -53,9 +53,9 @@ struct Entry {
   Sum timed, prefill, pending;
 };
 // Under the lock, unless a comment says otherwise.
-Label g_labels[k_most_labels];
+Label g_labels[k_max_labels];
 uint32_t g_label_count;
-Entry g_entries[k_most_entries];
+Entry g_entries[k_max_entries];
 uint32_t g_entry_count;
 constinit Table g_entry_of;
 Buffer* g_buffers;
@@ -68,11 +68,11 @@ Label* find_label(const char* name) {
   for (uint32_t i = 0; i < g_label_count; ++i) {
     if (g_labels[i].hash == hash) return &g_labels[i];
   }
-  if (g_label_count == k_most_labels) return &g_labels[k_most_labels - 1];
+  if (g_label_count == k_max_labels) return &g_labels[k_max_labels - 1];
   Label* label = &g_labels[g_label_count];
   ++g_label_count;
   if (name == nullptr) name = "";
-  const bool is_last = g_label_count == k_most_labels;
+  const bool is_last = g_label_count == k_max_labels;
   copy_text(label->name, sizeof label->name, is_last ? "(other)" : name);
   snprintf(label->prefill_name, sizeof label->prefill_name, "%.52s, prefill", label->name);
   label->hash = hash;
@@ -82,7 +82,7 @@ Label* find_label(const char* name) {
 void add_times(Times* sum, const Times& more) {
   sum->calls += more.calls;
   sum->total += more.total;
-  if (more.most > sum->most) sum->most = more.most;
+  if (more.longest > sum->longest) sum->longest = more.longest;
 }
 
 void add_times(Sum* sum, const Sum& more) {
@@ -116,7 +116,7 @@ void time_entry(const Buffer& buffer, uint32_t position, uint32_t kernel, uint64
   const uint64_t key = mix(mix(label + 1, position), kernel);
   auto* entry = g_entry_of.get<Entry>(key);
   if (entry == nullptr) {
-    if (g_entry_count == k_most_entries) return;
+    if (g_entry_count == k_max_entries) return;
     entry = &g_entries[g_entry_count];
     *entry = {label, position, kernel, {}, {}, {}};
     if (!g_entry_of.insert(key, entry)) return;
@@ -150,7 +150,7 @@ void remove_oldest() {
 // Adds a buffer to the list; null without memory.
 Buffer* add_buffer(uint64_t serial, const char* label) {
   const KeepErrno keep;
-  if (g_buffer_count >= k_most_buffers) remove_oldest();
+  if (g_buffer_count >= k_max_buffers) remove_oldest();
   auto* buffer = static_cast<Buffer*>(calloc(1, sizeof(Buffer)));
   if (buffer == nullptr) return nullptr;
   const auto index = static_cast<uint32_t>(find_label(label) - g_labels);
@@ -228,7 +228,7 @@ void use_clock(uint32_t device) {
 
 // The thread's innermost op; its begin is 0 if none is open, or it is not timed.
 weir_event_in_op innermost_op(const Thread& thread) {
-  const uint32_t open = thread.depth < k_most_depth ? thread.depth : k_most_depth;
+  const uint32_t open = thread.depth < k_max_depth ? thread.depth : k_max_depth;
   if (open == 0) return {};
   return {thread.scopes[open - 1].begin, open - 1, 0};
 }
@@ -256,7 +256,7 @@ void record_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, ui
                 in.begin != 0 ? sizeof in : 0);
   }
   Buffer* buffer = thread->recorded_buffer;
-  if (buffer == nullptr || buffer->used == k_most_in_buffer) return;
+  if (buffer == nullptr || buffer->used == k_max_stamps_in_buffer) return;
   const uint32_t at = buffer->used % k_kernels_of_chunk;
   if (at == 0) {
     const KeepErrno keep;
@@ -351,7 +351,7 @@ void dump_entries(int descriptor, const Row& row) {
 // prefill get a row of their own if it has other times.
 void dump_buffers(int descriptor) {
   assign_all_pending(/*prefill=*/false);
-  static Row rows[2 * k_most_labels];  // under the lock
+  static Row rows[2 * k_max_labels];  // under the lock
   uint32_t count = 0;
   const auto add_row = [&](const char* name, const Times& times) {
     rows[count] = {name, times};

@@ -13,7 +13,7 @@ weir_probe_kernel* find_kernel_row(Thread* thread, uint32_t queue, const char* n
   const uint64_t hash = hash_text(name, k_kernel_salt);
   const uint64_t key = mix(hash, queue);
   if (auto* row = thread->rows.get<weir_probe_kernel>(key)) {
-    const Name* stored = queue < k_most_queues ? intern_name(thread, key, name) : nullptr;
+    const Name* stored = queue < k_max_queues ? intern_name(thread, key, name) : nullptr;
     if (stored != nullptr) {
       *cache_slot(thread, name, queue) = {name, queue, stored, row, queue_counters(thread, queue)};
     }
@@ -25,7 +25,7 @@ weir_probe_kernel* find_kernel_row(Thread* thread, uint32_t queue, const char* n
   const uint32_t device = g.queues[queue].device;
   uint32_t entry = kernel_index(&g.file, device, mix(hash, thread->slot), true, name, "");
   // If the table is full, use another thread's row.
-  for (uint32_t slot = 0; entry == 0 && slot < k_most_slots; ++slot) {
+  for (uint32_t slot = 0; entry == 0 && slot < k_max_slots; ++slot) {
     entry = kernel_index(&g.file, device, mix(hash, slot), true, name, "");
   }
   weir_probe_kernel* row = &g.file.kernels[entry];

@@ -64,13 +64,13 @@ Kind* make_kind(uint64_t hash, const Scope& scope, bool shaped) {
 Kind* find_kind(const Scope& scope) {
   const Locked locked(&g.lock);
   if (void* kind = g_ops.kinds.find(scope.hash)) return static_cast<Kind*>(kind);
-  if (g_ops.kind_count < k_most_kinds / 4 * 3) {
+  if (g_ops.kind_count < k_max_kinds / 4 * 3) {
     return make_kind(scope.hash, scope, /*shaped=*/true);
   }
   set_flag(&g.file, WEIR_PROBE_OPS_OVERFLOWED);
   const uint64_t hash = mix(scope.name->hash, k_shapeless_salt);
   if (void* kind = g_ops.kinds.find(hash)) return static_cast<Kind*>(kind);
-  if (g_ops.kind_count == k_most_kinds) return nullptr;
+  if (g_ops.kind_count == k_max_kinds) return nullptr;
   return make_kind(hash, scope, /*shaped=*/false);
 }
 
@@ -116,8 +116,8 @@ void raise(uint64_t* value, uint64_t amount) {
 // Adds a time, in units of stamps.
 void time_row(KindRow* row, uint64_t length) {
   raise(&row->total, length);
-  if (length > __atomic_load_n(&row->most, __ATOMIC_RELAXED))
-    __atomic_store_n(&row->most, length, __ATOMIC_RELAXED);
+  if (length > __atomic_load_n(&row->longest, __ATOMIC_RELAXED))
+    __atomic_store_n(&row->longest, length, __ATOMIC_RELAXED);
 }
 
 void write_op(const Scope& scope, uint32_t depth, uint64_t end) {
@@ -239,7 +239,7 @@ void close_graph(uint32_t rows) {
 }
 
 void exclude_wait_from_op(Thread* thread) {
-  const uint32_t open = thread->depth < k_most_depth ? thread->depth : k_most_depth;
+  const uint32_t open = thread->depth < k_max_depth ? thread->depth : k_max_depth;
   if (open == 0 || thread->wait_start == 0) return;
   Scope& scope = thread->scopes[open - 1];
   const uint64_t begin = scope.begin > thread->wait_start ? scope.begin : thread->wait_start;
@@ -255,7 +255,7 @@ void forget_ops_after_fork() {
 
 // Prints a table of ops by name, over all shapes and devices, and the number of evaluations.
 void dump_ops(int descriptor) {
-  auto* rows = static_cast<Row*>(calloc(k_most_kinds, sizeof(Row)));
+  auto* rows = static_cast<Row*>(calloc(k_max_kinds, sizeof(Row)));
   if (rows == nullptr) return;
   const double unit = nanoseconds_per_unit(g.stamps);
   const auto nanoseconds = [&](uint64_t length) {
@@ -266,10 +266,10 @@ void dump_ops(int descriptor) {
     const uint64_t calls = __atomic_load_n(&row->count, __ATOMIC_RELAXED) - row->base_count;
     if (calls == 0) return;
     Times& timed = find_table_row(rows, &used, row->kind->shape.op)->timed;
-    const uint64_t most = nanoseconds(__atomic_load_n(&row->most, __ATOMIC_RELAXED));
+    const uint64_t longest = nanoseconds(__atomic_load_n(&row->longest, __ATOMIC_RELAXED));
     timed.calls += calls;
     timed.total += nanoseconds(__atomic_load_n(&row->total, __ATOMIC_RELAXED) - row->base_total);
-    if (most > timed.most) timed.most = most;
+    if (longest > timed.longest) timed.longest = longest;
   });
   if (used != 0) {
     print_rows(descriptor, "ops", "CPU ms", rows, used);
@@ -287,7 +287,7 @@ void reset_op_times() {
   each_row([](KindRow* row) {
     row->base_count = __atomic_load_n(&row->count, __ATOMIC_RELAXED);
     row->base_total = __atomic_load_n(&row->total, __ATOMIC_RELAXED);
-    __atomic_store_n(&row->most, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&row->longest, 0, __ATOMIC_RELAXED);
   });
 }
 
@@ -301,7 +301,7 @@ WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t l
   if (is_fallback(thread)) return;
   drop_stale_scopes(thread);
   ++thread->depth;
-  if (thread->depth > k_most_depth) return;
+  if (thread->depth > k_max_depth) return;
   Scope& scope = thread->scopes[thread->depth - 1];
   scope.device = checked_device(device);
   scope.layer = layer < 0 ? WEIR_LAYER_UNKNOWN : layer;
@@ -319,9 +319,9 @@ WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t l
 
 WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
   const auto [thread] = Mark();
-  if (thread->depth == 0 || thread->depth > k_most_depth || ne == nullptr) return;
+  if (thread->depth == 0 || thread->depth > k_max_depth || ne == nullptr) return;
   Scope& scope = thread->scopes[thread->depth - 1];
-  if (scope.operands == k_most_operands) return;
+  if (scope.operands == k_max_operands) return;
   weir_probe_operand& operand = scope.operand[scope.operands];
   ++scope.operands;
   copy_text(operand.type, sizeof operand.type, type);
@@ -335,7 +335,7 @@ WEIR_EXPORTED void weir_op_end_on(void) {
   drop_stale_scopes(thread);
   if (thread->depth == 0) return;  // it began while ops were off
   --thread->depth;
-  if (thread->depth >= k_most_depth) {
+  if (thread->depth >= k_max_depth) {
     weir_warn_once("op scopes nest deeper than 32: the inner ones are not counted");
     return;
   }

@@ -5,7 +5,7 @@
 //
 // A thread's marks go to a record of its own in thread-local storage. The thread finds its counters
 // in a map that only it writes; only new names take the lock. Counters in the file are changed by
-// atomic additions. Threads have rows of their own there (up to k_most_slots), so that they do not
+// atomic additions. Threads have rows of their own there (up to k_max_slots), so that they do not
 // share a cache line.
 #pragma once
 
@@ -27,13 +27,13 @@
 
 namespace weir_probe {
 
-constexpr uint32_t k_most_devices = 16;
-constexpr uint32_t k_most_queues = 64;
-constexpr uint32_t k_most_slots = 4;  // k_most_queues * k_most_slots rows of queues
-constexpr uint32_t k_most_kinds = 4096;
-constexpr uint32_t k_most_graphs = 256;
-constexpr uint32_t k_most_depth = 32;
-constexpr uint32_t k_most_operands = WEIR_OP_SOURCES + 1;
+constexpr uint32_t k_max_devices = 16;
+constexpr uint32_t k_max_queues = 64;
+constexpr uint32_t k_max_slots = 4;  // k_max_queues * k_max_slots rows of queues
+constexpr uint32_t k_max_kinds = 4096;
+constexpr uint32_t k_max_graphs = 256;
+constexpr uint32_t k_max_depth = 32;
+constexpr uint32_t k_max_operands = WEIR_OP_SOURCES + 1;
 
 // --- Stamps: times at which op scopes begin and end. Reading a clock is most of a scope's cost. If
 // only lengths matter, the processor's counter is read, which takes a third of the time.
@@ -92,7 +92,7 @@ struct Kind {
 struct KindRow {
   Kind* kind;
   uint64_t count;              // atomic, as are the two below
-  uint64_t total, most;        // in units of stamps, where timed
+  uint64_t total, longest;     // in units of stamps, where timed
   uint64_t count_at_boundary;  // `count` at the last boundary; under the lock, as are the two below
   uint64_t base_count, base_total;  // `count` and `total` when the tables were reset
 };
@@ -131,7 +131,7 @@ struct Scope {
   int32_t layer;
   uint32_t operands;
   const Name* name;
-  weir_probe_operand operand[k_most_operands];
+  weir_probe_operand operand[k_max_operands];
 };
 
 struct Buffer;
@@ -146,10 +146,10 @@ struct Thread {
   Table rows;           // kernels, queues and kinds by salted hashes; used by the thread alone
   KindChunk first;
   KindChunk* last;
-  uint32_t depth;  // number of open scopes, including those beyond k_most_depth
+  uint32_t depth;  // number of open scopes, including those beyond k_max_depth
   uint32_t epoch;  // g.epoch when the scopes were opened
-  Scope scopes[k_most_depth];
-  Name temporary[k_most_depth];  // names of scopes that there is no room to store
+  Scope scopes[k_max_depth];
+  Name temporary[k_max_depth];  // names of scopes that there is no room to store
   CachedName cache[k_cache_size];
   uint64_t buffer;          // this thread's command buffer; 0: none
   uint32_t in_buffer;       // dispatches in it so far
@@ -160,8 +160,8 @@ struct Thread {
 struct Queue {
   uint32_t device;
   uint32_t index;
-  uint32_t submitted;                // atomic
-  uint32_t slot_rows[k_most_slots];  // 1 + index in the file; 0: none yet. Atomic
+  uint32_t submitted;               // atomic
+  uint32_t slot_rows[k_max_slots];  // 1 + index in the file; 0: none yet. Atomic
 };
 
 // Relates a device's ticks to the CPU's clock. Under the lock.
@@ -176,7 +176,7 @@ struct Clock {
 
 // Times of a row of a table; total and most in nanoseconds.
 struct Times {
-  uint64_t calls, total, most;
+  uint64_t calls, total, longest;
 };
 struct Row {
   const char* name;
@@ -189,9 +189,9 @@ struct Globals : OwnFile {    // its lock guards everything, unless a comment sa
   StampClock stamps = {};     // set before `ready`
   uint32_t generation = 0;    // atomic
   Thread* threads = nullptr;  // records of ended threads stay, for new ones
-  weir_probe_device devices[k_most_devices] = {};
-  Queue queues[k_most_queues] = {};
-  Clock clocks[k_most_devices] = {};
+  weir_probe_device devices[k_max_devices] = {};
+  Queue queues[k_max_queues] = {};
+  Clock clocks[k_max_devices] = {};
   uint32_t device_count = 0, queue_count = 0;  // atomic
   uint64_t tokens = 0;                         // boundaries so far; atomic
   uint64_t base_tokens = 0;                    // when the tables were reset; under the lock
@@ -234,8 +234,8 @@ bool is_fallback(const Thread* thread);
 // Stores `value` under a key of the thread's map. `shared`: any number of keys may lead to the
 // value, so they are limited; other keys always find room.
 inline void remember(Thread* thread, uint64_t key, void* value, bool shared = false) {
-  constexpr uint32_t k_most_shared = 1U << 14;
-  if (is_fallback(thread) || (shared && thread->rows.live() >= k_most_shared)) return;
+  constexpr uint32_t k_max_shared_rows = 1U << 14;
+  if (is_fallback(thread) || (shared && thread->rows.live() >= k_max_shared_rows)) return;
   const KeepErrno keep;
   (void)thread->rows.insert(key, value);
 }

@@ -15,8 +15,8 @@ namespace weir_probe {
 namespace {
 
 constexpr const char* k_variable = "WEIR_PROFILE";
-constexpr uint32_t k_most_warnings = 64;
-uint64_t g_warned[k_most_warnings];  // hashes of warnings that were printed
+constexpr uint32_t k_max_warnings = 64;
+uint64_t g_warned[k_max_warnings];  // hashes of warnings that were printed
 uint32_t g_warnings;
 uint32_t g_flags_at_start;
 pid_t g_first_pid;  // the process that loaded the library, not a forked child
@@ -213,7 +213,7 @@ void print_rows(int descriptor, const char* title, const char* clock, Row* rows,
     print_line(descriptor, "%-34.34s %8llu %10.3f %8.2f %8.2f %5.1f%%\n", rows[i].name,
                static_cast<unsigned long long>(timed.calls), total * 1e-6,
                timed.calls == 0 ? 0 : total * 1e-3 / static_cast<double>(timed.calls),
-               static_cast<double>(timed.most) * 1e-3,
+               static_cast<double>(timed.longest) * 1e-3,
                sum == 0 ? 0 : total * 100 / static_cast<double>(sum));
   }
 }
@@ -245,7 +245,7 @@ WEIR_EXPORTED void weir_warn_once(const char* text) {
   if (text == nullptr) return;
   const uint64_t hash = hash_text(text, 0);
   pthread_mutex_lock(&g.lock);
-  bool is_silent = g_warnings == k_most_warnings;
+  bool is_silent = g_warnings == k_max_warnings;
   for (uint32_t i = 0; i < g_warnings; ++i) is_silent = is_silent || g_warned[i] == hash;
   if (!is_silent) {
     g_warned[g_warnings] = hash;

@@ -13,7 +13,7 @@ __thread Thread* t_thread WEIR_INITIAL_EXEC = nullptr;
 namespace {
 
 constexpr uint64_t k_queue_salt = 1, k_name_salt = 6;
-constexpr uint32_t k_most_names = 1U << 13;  // in a thread
+constexpr uint32_t k_max_names = 1U << 13;  // in a thread
 constexpr const char* k_probe = "instrument";
 
 // The shared record of threads without memory for their own. Nothing is stored in it.
@@ -21,8 +21,8 @@ constinit Thread g_fallback = {};
 
 // 4096 kernels take 1 MiB, 4096 ops 2.4. All together stay below the size that file.cpp can always
 // provide.
-constexpr Capacity k_capacity{k_most_devices, k_most_queues* k_most_slots, 2048, 8, k_most_kinds,
-                              k_most_graphs};
+constexpr Capacity k_capacity{k_max_devices, k_max_queues* k_max_slots, 2048, 8, k_max_kinds,
+                              k_max_graphs};
 
 // Clears all that a forked child inherited.
 void reset_after_fork() {
@@ -58,7 +58,7 @@ Thread* acquire_thread() {
   }
   Thread* thread = static_cast<Thread*>(calloc(1, sizeof(Thread)));
   if (thread == nullptr) return nullptr;
-  thread->slot = count < k_most_slots ? count : k_most_slots - 1;
+  thread->slot = count < k_max_slots ? count : k_max_slots - 1;
   thread->last = &thread->first;
   thread->next = g.threads;
   __atomic_store_n(&g.threads, thread, __ATOMIC_RELEASE);
@@ -72,7 +72,7 @@ Thread* acquire_thread() {
 const Name* intern_name(Thread* thread, uint64_t hash, const char* text) {
   const uint64_t key = mix(k_name_salt, hash);
   if (const auto* stored = thread->rows.get<Name>(key)) return stored;
-  if (is_fallback(thread) || thread->rows.live() >= k_most_names) return nullptr;
+  if (is_fallback(thread) || thread->rows.live() >= k_max_names) return nullptr;
   const KeepErrno keep;
   auto* name = static_cast<Name*>(calloc(1, sizeof(Name)));
   if (name == nullptr) return nullptr;
@@ -212,8 +212,8 @@ WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, co
           strcmp(g.devices[index].device_class, device.device_class) != 0)) {
     ++index;
   }
-  if (index == k_most_devices) {
-    index = k_most_devices - 1;
+  if (index == k_max_devices) {
+    index = k_max_devices - 1;
     raise_flag(&g, WEIR_PROBE_DEVICES_OVERFLOWED);
   } else if (index == g.device_count) {
     g.devices[index] = device;
@@ -227,8 +227,8 @@ WEIR_EXPORTED uint32_t weir_queue_declare(uint32_t device) {
   device = checked_device(device);
   const Locked locked(&g.lock);
   uint32_t index = g.queue_count;
-  if (index == k_most_queues) {
-    index = k_most_queues - 1;
+  if (index == k_max_queues) {
+    index = k_max_queues - 1;
     raise_flag(&g, WEIR_PROBE_QUEUES_OVERFLOWED);
   } else {
     uint32_t device_queues = 0;  // declared before, of the same device

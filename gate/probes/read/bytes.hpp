@@ -24,11 +24,12 @@ template <std::size_t size>
 // Reads the header of a probe's file. Fails with Code::data on another kind or version, or on less
 // than `least` bytes. `what` names the kind in errors: "event file".
 template <class Header>
-[[nodiscard]] Result<Header> read_header(std::string_view bytes, std::size_t least,
+[[nodiscard]] Result<Header> read_header(std::string_view bytes, std::size_t min_bytes,
                                          std::string_view magic, std::uint32_t version,
                                          std::string_view what) {
   Header header;
-  if (bytes.size() < least) return fail(Code::data, "{}: {} bytes are too few", what, bytes.size());
+  if (bytes.size() < min_bytes)
+    return fail(Code::data, "{}: {} bytes are too few", what, bytes.size());
   std::memcpy(&header, bytes.data(), sizeof header);
   if (printable_text(header.magic) != magic) {
     return fail(Code::data, "{}: not one, or its process ended while it was made", what);

@@ -12,7 +12,7 @@ namespace weir::probes {
 namespace {
 
 constexpr std::uint64_t k_largest_library = std::uint64_t{4} << 30;
-constexpr std::size_t k_most_named = 8;
+constexpr std::size_t k_max_names_listed = 8;
 
 // Returns true for the driver's library and those of the CUDA toolkit.
 bool is_cuda_library(std::string_view name) {
@@ -39,7 +39,7 @@ Result<ProgramFile> read_cuda_functions(const std::string& path, const sys::File
 
 // Fails if a CUDA twin lacks a library or function of CUDA's that `library` needs. `twin`: the
 // twin's own library.
-Result<void> check_twin_has_all(const LoadedLibrary& library, const ProgramFile& twin,
+Result<void> check_twin_has_all(const LoadedLibrary& library, const ProgramFile& twin_library,
                                 const sys::Files& files) {
   std::vector<std::string> missing;
   for (const std::string& name : library.file.needed) {
@@ -53,10 +53,10 @@ Result<void> check_twin_has_all(const LoadedLibrary& library, const ProgramFile&
   }
   WEIR_TRY(const ProgramFile functions, read_cuda_functions(library.path, files));
   for (const std::string& name : functions.imported) {
-    if (is_cuda_function(name) && !twin.exports(name)) missing.push_back(name);
+    if (is_cuda_function(name) && !twin_library.exports(name)) missing.push_back(name);
   }
   if (missing.empty()) return {};
-  const std::size_t more = missing.size() - std::min(missing.size(), k_most_named);
+  const std::size_t more = missing.size() - std::min(missing.size(), k_max_names_listed);
   missing.resize(missing.size() - more);
   return fail(Code::unavailable, "{} calls {}{}, which CUDA twins do not have yet", library.name,
               text::join(missing), more == 0 ? "" : fmt::format(" and {} more", more));
@@ -72,7 +72,7 @@ Result<CudaCode> find_cuda_code(const std::string& program, const std::string& l
   auto facts = read_program_facts(program, files, environment);
   // We cannot read what a script opens: that is seen when it runs.
   if (!facts || facts->file.kind != FileKind::elf) return code;
-  WEIR_TRY(const ProgramFile twin,
+  WEIR_TRY(const ProgramFile twin_library,
            read_cuda_functions(sys::join_path(libraries, k_cuda_libraries.front()), files));
   std::vector<LoadedLibrary> candidates = std::move(facts->plug_ins);
   candidates.insert(candidates.end(), facts->libraries.begin(), facts->libraries.end());
@@ -80,7 +80,7 @@ Result<CudaCode> find_cuda_code(const std::string& program, const std::string& l
   for (const LoadedLibrary& library : candidates) {
     if (is_cuda_library(library.name)) continue;  // the twin's own library replaces it
     const bool uses_cuda = std::ranges::any_of(library.file.needed, is_cuda_library);
-    if (uses_cuda) WEIR_CHECK(check_twin_has_all(library, twin, files));
+    if (uses_cuda) WEIR_CHECK(check_twin_has_all(library, twin_library, files));
     const bool has_dynamic_runtime = std::ranges::any_of(
         library.file.needed,
         [](const std::string& name) { return name.starts_with("libcudart.so"); });

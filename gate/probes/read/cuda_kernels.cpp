@@ -34,7 +34,7 @@ enum Packed : std::uint64_t { k_lz4 = 0x2000, k_zstd = 0x8000 };
 // 0.
 std::optional<Image> take_image(Cursor& from) {
   enum : std::uint64_t { k_ptx = 1, k_machine_code = 2 };
-  constexpr std::size_t k_least = 64;
+  constexpr std::size_t k_min_header_bytes = 64;
   const std::string_view begin = from.rest;
   const std::uint64_t kind = from.number(2);
   from.bytes(2);
@@ -46,7 +46,8 @@ std::optional<Image> take_image(Cursor& from) {
   image.flags = from.number(8);
   from.bytes(8);
   image.unpacked_bytes = from.number(8);
-  if (from.bad || header < k_least || header > begin.size() || bytes > begin.size() - header) {
+  if (from.bad || header < k_min_header_bytes || header > begin.size() ||
+      bytes > begin.size() - header) {
     return std::nullopt;
   }
   if ((kind == k_ptx || kind == k_machine_code) && arch < 10000) {
@@ -114,7 +115,7 @@ void each_attribute(std::string_view section, Visit visit) {
 // symbol; sections whose names end in the kernel's name have the rest.
 void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
   // The most registers of a thread, and threads of a block, on any GPU.
-  constexpr std::uint64_t k_most_registers = 255, k_most_threads = 1024;
+  constexpr std::uint64_t k_max_registers = 255, k_max_threads_per_block = 1024;
   enum : std::uint64_t { k_max_threads = 0x05, k_frame = 0x11, k_registers = 0x2f };
   constexpr std::size_t k_symbol = 24;
   constexpr std::string_view k_code = ".text.";
@@ -140,7 +141,7 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
     const auto kernel = kernels.find(Cursor{names.substr(name)}.text());
     if (kernel == kernels.end()) return;
     if (attribute == k_registers) {
-      kernel->second.registers = static_cast<std::uint32_t>(std::min(number, k_most_registers));
+      kernel->second.registers = static_cast<std::uint32_t>(std::min(number, k_max_registers));
     }
     if (attribute == k_frame) kernel->second.local_bytes = static_cast<std::uint32_t>(number);
   });
@@ -151,15 +152,16 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
         std::min<std::uint64_t>(find_section(".nv.shared." + kernel_name).size, 1 << 20);
     const std::uint64_t reserved = arch >= 90 ? std::min<std::uint64_t>(shared, 1024) : 0;
     kernel.shared_bytes = static_cast<std::uint32_t>(shared - reserved);
-    each_attribute(
-        find_section(".nv.info." + kernel_name).bytes,
-        [&, &facts = kernel](std::uint64_t attribute, Cursor value) {
-          if (attribute != k_max_threads) return;
-          const std::uint64_t threads = value.number(4) * value.number(4) * value.number(4);
-          if (!value.bad) {
-            facts.max_threads = static_cast<std::uint32_t>(std::min(threads, k_most_threads));
-          }
-        });
+    each_attribute(find_section(".nv.info." + kernel_name).bytes,
+                   [&, &facts = kernel](std::uint64_t attribute, Cursor value) {
+                     if (attribute != k_max_threads) return;
+                     const std::uint64_t threads =
+                         value.number(4) * value.number(4) * value.number(4);
+                     if (!value.bad) {
+                       facts.max_threads =
+                           static_cast<std::uint32_t>(std::min(threads, k_max_threads_per_block));
+                     }
+                   });
     kernel.name = weir_probe::hash_bytes(weir_probe::k_hash_seed, name.data(), name.size());
     kernel.flags = guessed ? WEIR_CUDA_KERNEL_GUESSED : 0;
     out.try_emplace(kernel.name, kernel);

@@ -22,7 +22,7 @@ struct CudaTwin {
   int major = 0, minor = 0;
 };
 
-constexpr std::int64_t k_most_cuda_devices = 16;
+constexpr std::int64_t k_max_cuda_devices = 16;
 
 // A CUdevice_attribute of CUDA's driver: its number, and its name without CU_DEVICE_ATTRIBUTE_.
 struct CudaAttribute {
@@ -32,7 +32,7 @@ struct CudaAttribute {
 };
 [[nodiscard]] std::span<const CudaAttribute> cuda_attributes();
 
-// Compiles a twin with `devices` such GPUs, between 1 and k_most_cuda_devices. Fails with
+// Compiles a twin with `devices` such GPUs, between 1 and k_max_cuda_devices. Fails with
 // Code::data where the description has no CUDA part, or an invalid one.
 [[nodiscard]] Result<CudaTwin> compile_cuda_twin(const Twin& twin, std::int64_t devices);
 

@@ -23,11 +23,11 @@ constexpr std::size_t k_gave_up = k_hold + offsetof(weir_probe_hold, gave_up);
 
 // Opens the probe files in `folder`, at most 64, of those probes that support holding.
 Hold::Hold(const sys::Files& files, const std::string& folder) {
-  constexpr std::size_t k_most_processes = 64;
+  constexpr std::size_t k_max_processes = 64;
   const auto names = files.list(folder);
   if (!names) return;
   for (const std::string& name : *names) {
-    if (!name.ends_with(WEIR_PROBE_SUFFIX) || pages_.size() == k_most_processes) continue;
+    if (!name.ends_with(WEIR_PROBE_SUFFIX) || pages_.size() == k_max_processes) continue;
     auto page = sys::SharedPage::open(sys::join_path(folder, name));
     if (!page) continue;
     const auto header =

@@ -34,8 +34,8 @@ std::string_view count_name(const std::string& call) {
 profile::ProbeCounts system_call_counts(const sys::Calls& calls) {
   profile::ProbeCounts out;
   out.probe = "host";
-  out.counts = {{"threads_peak", calls.most_threads},
-                {"allowed_cpus", calls.least_cpus},
+  out.counts = {{"threads_peak", calls.max_threads},
+                {"allowed_cpus", calls.min_cpus},
                 {"opened_files", calls.files.opened},
                 {"read_bytes", calls.files.read_bytes},
                 {"mapped_file_bytes", calls.files.mapped_bytes},

@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::size_t k_longest_callgrind_line = std::size_t{1} << 20;
 constexpr std::size_t k_longest_function = 200;
-constexpr std::size_t k_most_functions = 1'000'000;
+constexpr std::size_t k_max_functions = 1'000'000;
 // Columns of positions and of events; valgrind has up to some twenty.
-constexpr std::size_t k_most_callgrind_columns = 64;
+constexpr std::size_t k_max_callgrind_columns = 64;
 
 // Removes the first word from `rest` and returns it; "" when there is none.
 std::string_view next_word(std::string_view& rest) {
@@ -120,14 +120,14 @@ class CallgrindReader {
     if (key == "positions") {
       positions_ = 0;
       while (!next_word(value).empty()) ++positions_;
-      if (positions_ == 0 || positions_ > k_most_callgrind_columns)
+      if (positions_ == 0 || positions_ > k_max_callgrind_columns)
         return invalid_line("no positions");
     } else if (key == "events") {
       instructions_.reset();
       std::size_t column = 0;
       for (auto word = next_word(value); !word.empty(); word = next_word(value)) {
         if (word == "Ir") instructions_ = column;
-        if (++column > k_most_callgrind_columns) return invalid_line("too many events");
+        if (++column > k_max_callgrind_columns) return invalid_line("too many events");
       }
       if (!instructions_) return invalid_line("instructions (Ir) are not among its events");
     } else if (key == "totals") {
@@ -178,7 +178,7 @@ class CallgrindReader {
   void record_executed() {
     is_recorded_ = true;
     const bool has_source = !file_.empty() && file_ != "???";
-    if (!object_.empty() && object_ != "???" && objects_with_source_.size() < k_most_functions) {
+    if (!object_.empty() && object_ != "???" && objects_with_source_.size() < k_max_functions) {
       objects_with_source_[object_] |= has_source;
     }
     if (!has_source) return;
@@ -237,7 +237,7 @@ class CallgrindReader {
     } else {
       name = cut_name(function);
     }
-    if (self_.size() >= k_most_functions && !self_.contains(name)) {
+    if (self_.size() >= k_max_functions && !self_.contains(name)) {
       return invalid_line("more than 1000000 functions");
     }
     function_cost_ = &self_[name];
@@ -266,9 +266,9 @@ class CallgrindReader {
 constexpr std::string_view k_callgrind_prefix = "callgrind.", k_log_prefix = "valgrind.";
 constexpr std::uint64_t k_largest_program = std::uint64_t{1} << 30;
 constexpr std::uint64_t k_largest_callgrind = std::uint64_t{256} << 20;
-constexpr std::size_t k_most_processes = 1024;
-constexpr std::size_t k_most_named_functions = 300;
-constexpr std::uint64_t k_least_share = 50'000;  // one in so many instructions
+constexpr std::size_t k_max_processes = 1024;
+constexpr std::size_t k_max_named_functions = 300;
+constexpr std::uint64_t k_min_share = 50'000;  // one in so many instructions
 constexpr const char* k_other_functions = "(other)";
 
 // Doubles each '%', which valgrind would replace in file names.
@@ -280,15 +280,15 @@ std::string escape_percent(const std::string& path) {
 Result<std::vector<std::string>> list_outputs(const sys::Files& files, const std::string& folder) {
   WEIR_TRY(std::vector<std::string> paths, list_files(files, folder, k_callgrind_prefix, ""));
   if (paths.empty()) return fail(Code::data, "valgrind wrote nothing");
-  if (paths.size() > k_most_processes) {
-    return fail(Code::data, "the engine started more than {} processes", k_most_processes);
+  if (paths.size() > k_max_processes) {
+    return fail(Code::data, "the engine started more than {} processes", k_max_processes);
   }
   return paths;
 }
 
 Result<Callgrind> read_output(const sys::Files& files, const std::string& path) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_callgrind));
-  return read_callgrind(text).map_error(in_context(sys::file_name_of(path)));
+  return read_callgrind(text).map_error(with_prefix(sys::file_name_of(path)));
 }
 
 // Copies the largest functions to `functions`; the others become "(other)".
@@ -296,10 +296,10 @@ void add_largest_functions(const std::map<std::string, std::uint64_t>& self, std
                            std::map<std::string, std::int64_t>& functions) {
   std::vector<std::pair<std::uint64_t, std::string_view>> sizes;
   for (const auto& [name, cost] : self) {
-    if (cost >= total / k_least_share && name != k_other_functions) sizes.emplace_back(cost, name);
+    if (cost >= total / k_min_share && name != k_other_functions) sizes.emplace_back(cost, name);
   }
   std::ranges::stable_sort(sizes, std::greater(), [](const auto& size) { return size.first; });
-  if (sizes.size() > k_most_named_functions) sizes.resize(k_most_named_functions);
+  if (sizes.size() > k_max_named_functions) sizes.resize(k_max_named_functions);
   std::uint64_t rest = total;
   for (const auto& [cost, name] : sizes) {
     functions[std::string(name)] = static_cast<std::int64_t>(cost);

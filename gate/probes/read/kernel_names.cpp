@@ -18,9 +18,9 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::size_t k_most_shaders = 4096;
+constexpr std::size_t k_max_shaders = 4096;
 constexpr int k_deepest = 16;
-constexpr std::uint64_t k_largest = std::uint64_t{16} << 20;
+constexpr std::uint64_t k_max_file_bytes = std::uint64_t{16} << 20;
 
 // Replaces "**/" by "*", which matches any path: "shaders/**/*.spv" also matches shaders/x.spv.
 std::string make_glob(std::string pattern) {
@@ -46,7 +46,7 @@ struct Search {
     WEIR_TRY(const std::vector<std::string> names, files.list(folder));
     for (const std::string& name : names) {
       ++visited;
-      if (visited > 16 * k_most_shaders || matches.size() > k_most_shaders) {
+      if (visited > 16 * k_max_shaders || matches.size() > k_max_shaders) {
         return fail(Code::config, "{}: more files than weir looks at", folder);
       }
       const std::string path = sys::join_path(folder, name);
@@ -151,7 +151,7 @@ Result<std::vector<ShaderFile>> find_shaders(const sys::Files& files, const std:
   if (search.matches.empty()) return fail(Code::config, "{}: no such file", pattern);
   std::vector<ShaderFile> shaders;
   for (const std::string& path : search.matches) {
-    WEIR_TRY(const std::string code, files.read(path, k_largest));
+    WEIR_TRY(const std::string code, files.read(path, k_max_file_bytes));
     std::string name = path.substr(std::min(path.size(), root.size() + 1));
     name = text::printable(name.substr(0, name.rfind('.')));
     shaders.push_back({std::move(name),

@@ -50,13 +50,13 @@ class Unit {
  private:
   // Joins a name with its folder. Sizes are limited: many small entries may refer to one long text.
   std::string below(std::string_view name, std::uint64_t folder) {
-    constexpr std::size_t k_longest = 4096, k_most = std::size_t{16} << 20;
+    constexpr std::size_t k_max_name_length = 4096, k_max_copied_bytes = std::size_t{16} << 20;
     const bool is_relative = !name.starts_with('/') && folder < folders_.size();
-    at_.bad |= name.size() > k_longest;
+    at_.bad |= name.size() > k_max_name_length;
     std::string path = (is_relative ? folders_[folder] + "/" : "");
-    path += name.substr(0, k_longest);
+    path += name.substr(0, k_max_name_length);
     copied_ += path.size();
-    at_.bad |= copied_ > k_most;
+    at_.bad |= copied_ > k_max_copied_bytes;
     return path;
   }
 

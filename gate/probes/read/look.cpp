@@ -14,9 +14,9 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::size_t k_most_libraries = 512;
-constexpr std::size_t k_most_plug_ins = 64;
-constexpr std::uint64_t k_most_searched = std::uint64_t{512} << 20;
+constexpr std::size_t k_max_libraries = 512;
+constexpr std::size_t k_max_plug_ins = 64;
+constexpr std::uint64_t k_max_searched_bytes = std::uint64_t{512} << 20;
 constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;
 // Prefixes of the functions that judge_fit() looks for.
 constexpr std::array<std::string_view, 1> k_prefixes{"ggml_backend_"};
@@ -41,7 +41,7 @@ std::set<std::string_view> find_words(const std::string& path,
   if (!reader || words.empty()) return matches;
   const std::size_t longest = std::ranges::max(words, {}, &std::string_view::size).size();
   // Chunks overlap, so that no word is cut in two.
-  for (std::uint64_t at = 0; at < k_most_searched; at += k_chunk - longest) {
+  for (std::uint64_t at = 0; at < k_max_searched_bytes; at += k_chunk - longest) {
     const auto bytes = reader->read_at(at, k_chunk);
     if (!bytes || bytes->empty()) break;
     for (const std::string_view word : words) {
@@ -87,7 +87,7 @@ class Loader {
   // Reads the program, its libraries and its plug-ins; see look_at_program().
   Result<ProgramFacts> read_program() {
     WEIR_TRY(const sys::FileReader reader, sys::FileReader::open(facts_.path));
-    WEIR_TRY(facts_.file, read_file(reader).map_error(in_context(facts_.path)));
+    WEIR_TRY(facts_.file, read_file(reader).map_error(with_prefix(facts_.path)));
     facts_.changes_rights = reader.changes_rights();
     if (facts_.file.kind == FileKind::mach_o) {
       const auto words = find_words(facts_.path, std::array{k_ggml, std::string_view(marker_)});
@@ -152,7 +152,7 @@ class Loader {
                    std::deque<Need>& queue) {
     const std::vector<std::string> folders = search_folders(file, origin);
     for (const std::string& needed : file.needed) {
-      if (queued_.size() == k_most_libraries) return;
+      if (queued_.size() == k_max_libraries) return;
       if (!queued_.insert(needed).second) continue;
       queue.push_back({needed, name, folders});
     }
@@ -212,7 +212,7 @@ class Loader {
   void load_plug_ins() {
     for (const std::string& name : files_.list(origin_).value_or(std::vector<std::string>())) {
       if (!name.starts_with("libggml-") || !name.ends_with(".so")) continue;
-      if (facts_.plug_ins.size() >= k_most_plug_ins) return;
+      if (facts_.plug_ins.size() >= k_max_plug_ins) return;
       if (!queued_.insert(name).second) continue;
       auto library = find({sys::join_path(origin_, name), "", {}});
       if (!library) continue;

@@ -22,8 +22,8 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::size_t k_most_shapes = 64;
-constexpr std::size_t k_most_ops = 8192;
+constexpr std::size_t k_max_shapes = 64;
+constexpr std::size_t k_max_ops = 8192;
 
 constexpr std::pair<const char*, weir_probe_graph_sum> k_sums[] = {
     {"tensor_copies", WEIR_GRAPH_TENSOR_COPIES}, {"tensor_sets", WEIR_GRAPH_TENSOR_SETS},
@@ -49,10 +49,10 @@ std::string operands_text(const ProbeOp& op, Describe describe) {
   return out;
 }
 
-constexpr std::uint64_t k_most_bytes = std::uint64_t{64} << 20;
-constexpr std::size_t k_most_files = 4096;
-constexpr std::uint64_t k_most_code_bytes = std::uint64_t{512} << 20;  // in one process
-constexpr std::string_view k_marks = "instrument";
+constexpr std::uint64_t k_max_bytes = std::uint64_t{64} << 20;
+constexpr std::size_t k_max_files = 4096;
+constexpr std::uint64_t k_max_code_bytes = std::uint64_t{512} << 20;  // in one process
+constexpr std::string_view k_engine_marks = "instrument";
 
 // Sums over processes of the work that engines computed: kinds of graphs, their ops, moved bytes.
 class Work {
@@ -91,7 +91,7 @@ class Work {
   }
 
   // Appends graphs, ops and transfers to `out`, sorted, so that equal work gives equal text. At
-  // most k_most_ops ops are listed; the rest becomes a warning.
+  // most k_max_ops ops are listed; the rest becomes a warning.
   void write_to(profile::ProbeCounts* out) const {
     std::map<GraphKey, std::int64_t> graph_index;
     for (const auto& [key, graph] : graphs_) {
@@ -107,7 +107,7 @@ class Work {
                           .on_cpu = key.on_cpu,
                           .graph = graph_index.at(key.graph)};
       for (const auto& [shape, count] : limit_shapes(shapes)) {
-        is_full = is_full || out->ops.size() == k_most_ops;
+        is_full = is_full || out->ops.size() == k_max_ops;
         if (is_full) break;
         op.shape = shape;
         op.count = count;
@@ -116,7 +116,7 @@ class Work {
     }
     if (is_full) {
       out->warnings.push_back(fmt::format(
-          "more than {} kinds of ops: the list ends there, the counts do not", k_most_ops));
+          "more than {} kinds of ops: the list ends there, the counts do not", k_max_ops));
     }
     for (const auto& [key, sums] : transfers_) {
       const auto& [kind, from, to] = key;
@@ -140,7 +140,7 @@ class Work {
   // Ops in very many shapes (such as a context that grows by one each time) become one, with the
   // shape "*".
   static Shapes limit_shapes(const Shapes& shapes) {
-    if (shapes.size() <= k_most_shapes) return shapes;
+    if (shapes.size() <= k_max_shapes) return shapes;
     std::int64_t sum = 0;
     for (const auto& [shape, count] : shapes) {
       add_count(&sum, static_cast<std::uint64_t>(count));
@@ -347,7 +347,7 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
     for (const char* name : {"ops", "cpu_ops", "splits"}) out.counts.erase(name);
   }
   // An engine that never marks a thing does not count it: leave the count out instead of 0.
-  if (probe == k_marks) {
+  if (probe == k_engine_marks) {
     for (const auto& counter : k_counters) {
       if (look_up(out.counts, counter.name, 0) == 0) out.counts.erase(counter.name);
     }
@@ -377,11 +377,11 @@ Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string&
   std::vector<ProbeFile> probe_files;
   std::vector<std::string> warnings;
   for (const std::string& path : paths) {
-    if (probe_files.size() == k_most_files) {
-      warnings.push_back(fmt::format("more than {} processes: the rest is left out", k_most_files));
+    if (probe_files.size() == k_max_files) {
+      warnings.push_back(fmt::format("more than {} processes: the rest is left out", k_max_files));
       break;
     }
-    const auto bytes = files.read(path, k_most_bytes);
+    const auto bytes = files.read(path, k_max_bytes);
     if (!bytes) {
       warnings.push_back(bytes.error().message);
       continue;
@@ -389,7 +389,7 @@ Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string&
     auto file = read_probe_file(*bytes);
     if (!file) {
       warnings.push_back(
-          with_context(text::printable(sys::file_name_of(path)), std::move(file).error()).message);
+          add_prefix(text::printable(sys::file_name_of(path)), std::move(file).error()).message);
       continue;
     }
     if ((file->flags & WEIR_PROBE_BLOCKED) != 0) {
@@ -404,8 +404,8 @@ Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string&
   WEIR_TRY(const auto recordings,
            list_files(files, folder, fmt::format("{}-", probe), WEIR_KERNELS_SUFFIX));
   for (const std::string& path :
-       std::span(recordings).first(std::min(recordings.size(), k_most_files))) {
-    const auto recording = read_recording(files, path, k_most_code_bytes);
+       std::span(recordings).first(std::min(recordings.size(), k_max_files))) {
+    const auto recording = read_recording(files, path, k_max_code_bytes);
     if (recording) {
       out.code_facts.merge(code_facts(*recording));
     } else {

@@ -13,15 +13,15 @@ namespace weir::probes {
 namespace {
 
 // Far above what real files have (a debug build of a large engine: 300 000 symbols).
-constexpr std::uint64_t k_most_segments = 1024;
-constexpr std::uint64_t k_most_sections = 65'536;
-constexpr std::uint64_t k_most_dynamic = 16'384;
-constexpr std::uint64_t k_most_symbols = 4'000'000;
-constexpr std::uint64_t k_most_text = std::uint64_t{256} << 20;
-constexpr std::size_t k_most_needed = 1024;
+constexpr std::uint64_t k_max_segments = 1024;
+constexpr std::uint64_t k_max_sections = 65'536;
+constexpr std::uint64_t k_max_dynamic_entries = 16'384;
+constexpr std::uint64_t k_max_symbols = 4'000'000;
+constexpr std::uint64_t k_max_text_bytes = std::uint64_t{256} << 20;
+constexpr std::size_t k_max_needed_libraries = 1024;
 constexpr std::size_t k_longest_name = 4096;
-constexpr std::uint64_t k_most_commands_size = std::uint64_t{1} << 20;
-constexpr std::uint64_t k_most_signature = std::uint64_t{4} << 20;
+constexpr std::uint64_t k_max_commands_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t k_max_signature_bytes = std::uint64_t{4} << 20;
 
 constexpr std::uint64_t k_symbol_size = 24, k_segment_size = 56, k_section_size = 64;
 
@@ -111,7 +111,7 @@ class Elf {
   Result<void> read_segments(std::string_view header) {
     const std::uint64_t offset = number(header, 32, 8), count = number(header, 56, 2);
     if (count == 0) return {};
-    if (number(header, 54, 2) != k_segment_size || count > k_most_segments) {
+    if (number(header, 54, 2) != k_segment_size || count > k_max_segments) {
       return fail(Code::data, "ELF: its table of segments is not one");
     }
     WEIR_TRY(const std::string table,
@@ -129,7 +129,7 @@ class Elf {
   // no error.
   void read_sections(std::string_view header) {
     const std::uint64_t offset = number(header, 40, 8), count = number(header, 60, 2);
-    if (count == 0 || number(header, 58, 2) != k_section_size || count > k_most_sections) return;
+    if (count == 0 || number(header, 58, 2) != k_section_size || count > k_max_sections) return;
     const auto table = read_exactly(offset, count * k_section_size, "table of sections");
     if (!table) return;
     for (std::size_t at = 0; at < table->size(); at += k_section_size) {
@@ -179,7 +179,7 @@ class Elf {
     constexpr std::uint64_t k_dynamic = 2, k_entry = 16, k_bind_symbolic = 2;
     const Segment* segment = find_by_type(segments_, k_dynamic);
     if (segment == nullptr) return {};
-    if (segment->size / k_entry > k_most_dynamic) {
+    if (segment->size / k_entry > k_max_dynamic_entries) {
       return fail(Code::data, "ELF: its dynamic section is larger than any");
     }
     WEIR_TRY(const std::string table,
@@ -190,16 +190,16 @@ class Elf {
       if (which == 0) break;
       if (which != k_needed) {
         tags_[which] = value;
-      } else if (needed.size() < k_most_needed) {
+      } else if (needed.size() < k_max_needed_libraries) {
         needed.push_back(value);
       } else {
-        return fail(Code::data, "ELF: it needs more than {} libraries", k_most_needed);
+        return fail(Code::data, "ELF: it needs more than {} libraries", k_max_needed_libraries);
       }
     }
     file_.symbolic = tag(k_symbolic) || (tag(k_flags).value_or(0) & k_bind_symbolic) != 0;
     if (!tag(k_names)) return {};
     const std::uint64_t size = tag(k_names_size).value_or(0);
-    if (size > k_most_text) return fail(Code::data, "ELF: its names take {} bytes", size);
+    if (size > k_max_text_bytes) return fail(Code::data, "ELF: its names take {} bytes", size);
     WEIR_TRY(const std::uint64_t offset, file_offset(*tag(k_names), "table of names"));
     WEIR_TRY(const std::string names, read_exactly(offset, size, "table of names"));
     const auto name = [&](std::uint64_t at) { return text::printable(text_at(names, at)); };
@@ -244,7 +244,7 @@ class Elf {
   Result<void> read_dynamic_symbols(std::string_view names) {
     if (!tag(k_symbols)) return {};
     const std::uint64_t count = count_symbols();
-    if (count > k_most_symbols) return fail(Code::data, "ELF: it says it has {} symbols", count);
+    if (count > k_max_symbols) return fail(Code::data, "ELF: it says it has {} symbols", count);
     WEIR_TRY(const std::uint64_t offset, file_offset(*tag(k_symbols), "table of symbols"));
     WEIR_TRY(const std::string symbols,
              read_exactly(offset, count * k_symbol_size, "table of symbols"));
@@ -273,7 +273,7 @@ class Elf {
     if (section == nullptr || section->link >= sections_.size()) return;
     const Section& names = sections_[static_cast<std::size_t>(section->link)];
     const std::uint64_t count = section->size / k_symbol_size;
-    if (count > k_most_symbols || names.size > k_most_text) return;
+    if (count > k_max_symbols || names.size > k_max_text_bytes) return;
     const auto symbols = read_exactly(section->offset, count * k_symbol_size, "symbols");
     const auto table = read_exactly(names.offset, names.size, "names");
     if (!symbols || !table) return;
@@ -335,7 +335,7 @@ void read_signature(std::string_view signature, MachO& out) {
 
 void read_library(std::string_view command, MachO& out) {
   const std::uint64_t at = number(command, 8, 4);
-  if (at >= command.size() || out.libraries.size() == k_most_needed) return;
+  if (at >= command.size() || out.libraries.size() == k_max_needed_libraries) return;
   out.libraries.push_back(text::printable(text_at(command, at)));
 }
 
@@ -364,7 +364,7 @@ Result<MachO> read_mach_o(const ReadBytes& read) {
     return fail(Code::data, "Mach-O: not a 64-bit program");
   }
   const std::uint64_t size = number(header, 20, 4);
-  if (size > k_most_commands_size) return fail(Code::data, "Mach-O: absurdly many load commands");
+  if (size > k_max_commands_bytes) return fail(Code::data, "Mach-O: absurdly many load commands");
   WEIR_TRY(const std::string commands, read(start + k_header, size));
   if (commands.size() != size) return fail(Code::data, "Mach-O: cut short in its load commands");
   MachO out;
@@ -381,7 +381,7 @@ Result<MachO> read_mach_o(const ReadBytes& read) {
     if (kind == k_segment && command.substr(8).starts_with("__RESTRICT")) out.restricted = true;
     if (holds(k_libraries, kind)) read_library(command, out);
     if (kind == k_signed) {
-      const std::uint64_t bytes = std::min(number(command, 12, 4), k_most_signature);
+      const std::uint64_t bytes = std::min(number(command, 12, 4), k_max_signature_bytes);
       WEIR_TRY(const std::string signature, read(start + number(command, 8, 4), bytes));
       read_signature(signature, out);
     }

@@ -13,14 +13,14 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::uint64_t k_most_entries = std::uint64_t{1} << 16;
+constexpr std::uint64_t k_max_entries = std::uint64_t{1} << 16;
 
 // No program can count this far; a higher value means a broken file.
-constexpr std::uint64_t k_most_count = std::uint64_t{1} << 62;
+constexpr std::uint64_t k_max_count = std::uint64_t{1} << 62;
 
 Result<void> check_counters(const std::uint64_t (&counters)[WEIR_COUNTERS]) {
   for (std::size_t i = 0; i < std::size(counters); ++i) {
-    if (counters[i] > k_most_count) {
+    if (counters[i] > k_max_count) {
       return fail(Code::data, "probe file: counter {} has the impossible value {}", i, counters[i]);
     }
   }
@@ -28,7 +28,7 @@ Result<void> check_counters(const std::uint64_t (&counters)[WEIR_COUNTERS]) {
 }
 
 Result<void> check_count(const char* owner, std::uint64_t count) {
-  if (count <= k_most_count) return {};
+  if (count <= k_max_count) return {};
   return fail(Code::data, "probe file: {} has the impossible count {}", owner, count);
 }
 
@@ -58,7 +58,7 @@ std::string read_device_class(const weir_probe_device& entry) {
 
 // The size of an entry's first version. An entry that has grown since may end there.
 template <class Entry>
-constexpr std::size_t least_size() {
+constexpr std::size_t min_entry_bytes() {
   return std::is_same_v<Entry, weir_probe_code> ? offsetof(weir_probe_code, costs) : sizeof(Entry);
 }
 
@@ -95,15 +95,15 @@ class ProbeFileReader {
   template <class Entry>
   Result<void> read_entries(const weir_probe_section& section) {
     const std::uint64_t used = section.used;
-    if (used > section.capacity || used > k_most_entries) {
+    if (used > section.capacity || used > k_max_entries) {
       return fail(Code::data, "probe file: section {} says that {} of {} entries are used",
                   section.kind, section.used, section.capacity);
     }
-    constexpr std::size_t k_least = least_size<Entry>();
-    if (section.entry_size < k_least) {
+    constexpr std::size_t k_min_entry_bytes = min_entry_bytes<Entry>();
+    if (section.entry_size < k_min_entry_bytes) {
       return fail(Code::data,
                   "probe file: entries of section {} have {} bytes, at least {} expected",
-                  section.kind, section.entry_size, k_least);
+                  section.kind, section.entry_size, k_min_entry_bytes);
     }
     const std::size_t copied = std::min<std::size_t>(section.entry_size, sizeof(Entry));
     const std::uint64_t size = used * section.entry_size;  // both 32 bits wide: no overflow
@@ -150,7 +150,7 @@ class ProbeFileReader {
         !name.empty() && name.front() >= 'a' && name.front() <= 'z' &&
         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
     if (!is_metric_name) return fail(Code::data, "probe file: a counter has a name that is none");
-    if (entry.value > k_most_count) {
+    if (entry.value > k_max_count) {
       return fail(Code::data, "probe file: {} has the impossible value {}", name, entry.value);
     }
     out.counters[name] = entry.value;
@@ -159,7 +159,7 @@ class ProbeFileReader {
 
   // Adds a kind of op, with its operands if the probe knew them.
   Result<void> add(const weir_probe_op& entry) {
-    if (entry.count > k_most_count || entry.sources > WEIR_OP_SOURCES) {
+    if (entry.count > k_max_count || entry.sources > WEIR_OP_SOURCES) {
       return fail(Code::data, "probe file: an op with {} sources was counted {} times",
                   entry.sources, entry.count);
     }
@@ -195,7 +195,7 @@ class ProbeFileReader {
   }
 
   Result<void> add(const weir_probe_launch& entry) {
-    if (entry.count > k_most_count || entry.dimensions > 3) {
+    if (entry.count > k_max_count || entry.dimensions > 3) {
       return fail(Code::data, "probe file: a launch in {} dimensions was counted {} times",
                   entry.dimensions, entry.count);
     }

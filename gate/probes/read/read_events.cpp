@@ -12,8 +12,8 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::uint32_t k_least_block = 64;
-constexpr std::uint32_t k_most_block = 1U << 26;
+constexpr std::uint32_t k_min_block_bytes = 64;
+constexpr std::uint32_t k_max_block_bytes = 1U << 26;
 
 // Adds the records of a block to their threads. A record with the thread's number comes first, and
 // again where another thread took the block over. `indices`: into out->threads, by that number.
@@ -73,7 +73,7 @@ Result<EventFile> read_event_file(std::string_view bytes) {
            read_header<weir_events_header>(bytes, WEIR_EVENTS_HEADER_SIZE, WEIR_EVENTS_MAGIC,
                                            WEIR_EVENTS_VERSION, "event file"));
   if (header.header_size < sizeof header || header.header_size > bytes.size() ||
-      header.block_size < k_least_block || header.block_size > k_most_block) {
+      header.block_size < k_min_block_bytes || header.block_size > k_max_block_bytes) {
     return fail(Code::data, "event file: a header of {} bytes, blocks of {}", header.header_size,
                 header.block_size);
   }

@@ -48,8 +48,8 @@ struct EventFile {
 };
 
 // The largest file that is read: the most MiB that WEIR_PROBE_EVENTS may set, and the header.
-constexpr std::uint64_t k_most_events_mib = 4096;
-constexpr std::uint64_t k_most_event_file = (k_most_events_mib << 20) + WEIR_EVENTS_HEADER_SIZE;
+constexpr std::uint64_t k_max_events_mib = 4096;
+constexpr std::uint64_t k_max_event_file_bytes = (k_max_events_mib << 20) + WEIR_EVENTS_HEADER_SIZE;
 
 // Fails with Code::data on another kind of file, another version, and records that do not lie
 // within their block. A block that a killed process left unfinished is read up to its end.

@@ -14,9 +14,9 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::uint64_t k_most_code = std::uint64_t{16} << 20;
-constexpr std::uint32_t k_most_bindings = 4096, k_most_constants = 16384;
-constexpr std::uint64_t k_most_values = 1U << 20;  // bytes of specialization, or features
+constexpr std::uint64_t k_max_code_bytes = std::uint64_t{16} << 20;
+constexpr std::uint32_t k_max_bindings = 4096, k_max_constants = 16384;
+constexpr std::uint64_t k_max_value_bytes = 1U << 20;  // bytes of specialization, or features
 
 // Reads one record after the other into `out`. `counts`: 8 bytes for each work, how often it ran.
 class KernelsReader {
@@ -72,7 +72,7 @@ class KernelsReader {
     weir_kernels_features head{};
     RecordedDevice* device = find_device(index);
     RecordedFeatures features;
-    if (device == nullptr || !body.take(&head) || head.bytes > k_most_values ||
+    if (device == nullptr || !body.take(&head) || head.bytes > k_max_value_bytes ||
         !body.take(&features.values, head.bytes)) {
       return invalid_record("features of device", index);
     }
@@ -88,7 +88,7 @@ class KernelsReader {
     weir_kernels_code head{};
     RecordedCode code;
     constexpr std::uint32_t k_magic = 0x07230203;
-    if (index != out.codes.size() || !body.take(&head) || head.bytes > k_most_code ||
+    if (index != out.codes.size() || !body.take(&head) || head.bytes > k_max_code_bytes ||
         head.bytes % 4 != 0 || !body.take(&code.words, head.bytes / 4) || code.words.size() < 5 ||
         code.words.front() != k_magic) {
       return invalid_record("code", index);
@@ -108,9 +108,9 @@ class KernelsReader {
     const auto& head = pipeline.head;
     const RecordedDevice* device = find_device(head.device);
     if (head.code >= out.codes.size() || device == nullptr ||
-        head.push_bytes > WEIR_KERNELS_PUSH_BYTES || head.sets > WEIR_KERNELS_SETS ||
-        head.bindings > k_most_bindings || head.constants > k_most_constants ||
-        head.data_bytes > k_most_values || !body.take(&pipeline.bindings, head.bindings) ||
+        head.push_bytes > WEIR_KERNELS_PUSH_BYTES || head.sets > WEIR_KERNELS_MAX_SETS ||
+        head.bindings > k_max_bindings || head.constants > k_max_constants ||
+        head.data_bytes > k_max_value_bytes || !body.take(&pipeline.bindings, head.bindings) ||
         !body.take(&pipeline.constants, head.constants) ||
         !body.take(&pipeline.data, head.data_bytes)) {
       return invalid_record("pipeline", index);
@@ -226,10 +226,10 @@ Result<RecordedKernels> read_recorded_kernels(std::string_view bytes) {
 }
 
 Result<RecordedKernels> read_recording(const sys::Files& files, const std::string& path,
-                                       std::uint64_t most_bytes) {
-  return files.read(path, most_bytes)
+                                       std::uint64_t max_bytes) {
+  return files.read(path, max_bytes)
       .and_then([](const std::string& bytes) { return read_recorded_kernels(bytes); })
-      .map_error(in_context(text::printable(sys::file_name_of(path))));
+      .map_error(with_prefix(text::printable(sys::file_name_of(path))));
 }
 
 // The reason why dispatches were left out, for weir_kernels_left.

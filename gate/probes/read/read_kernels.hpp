@@ -60,7 +60,7 @@ struct RecordedKernels {
 };
 
 // The largest file that is read: what WEIR_PROBE_KERNELS may ask for, in MiB.
-constexpr std::uint64_t k_most_kernels_mib = 4096;
+constexpr std::uint64_t k_max_kernels_mib = 4096;
 
 // Fails with Code::data on another kind of file, another version, or inconsistent records.
 [[nodiscard]] Result<RecordedKernels> read_recorded_kernels(std::string_view bytes);
@@ -71,8 +71,8 @@ constexpr int k_exit_slow = 4, k_exit_memory = 5;
 // Reads a file; errors start with its name.
 [[nodiscard]] Result<RecordedKernels> read_recording(const sys::Files& files,
                                                      const std::string& path,
-                                                     std::uint64_t most_bytes = k_most_kernels_mib
-                                                                                << 20);
+                                                     std::uint64_t max_bytes = k_max_kernels_mib
+                                                                               << 20);
 
 // The reason why a dispatch was left out: "its group counts lie in the device's memory".
 [[nodiscard]] std::string_view left_out_reason(std::size_t reason);

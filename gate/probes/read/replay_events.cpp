@@ -38,7 +38,7 @@ class ReplayBuilder {
     }
     for (auto& [index, step] : steps_) {
       const auto [open, all] = masks_[index];
-      if (all > 0) step.mask_open = std::min(open / all, 1.0);
+      if (all > 0) step.visible_mask_share = std::min(open / all, 1.0);
       if (step.seconds.size() > 1) step.seconds.erase(step.seconds.begin());
       replay_.steps.push_back(std::move(step));
     }

@@ -19,10 +19,10 @@ namespace {
 
 using observed::Command;
 
-constexpr std::uint64_t k_most_counts_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t k_max_counts_bytes = std::uint64_t{64} << 20;
 constexpr double k_nanosecond = 1e-9;
-constexpr std::uint32_t k_most_depth = 1024;      // nested scopes; probes record 32
-constexpr std::uint64_t k_most_nodes = 1U << 20;  // in all graphs of a file
+constexpr std::uint32_t k_max_depth = 1024;      // nested scopes; probes record 32
+constexpr std::uint64_t k_max_nodes = 1U << 20;  // in all graphs of a file
 
 // A mark's scope: its thread, its begin, how deep it is in others.
 using ScopeKey = std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>;
@@ -185,7 +185,7 @@ class Builder {
   // Adds the scope of an op that the engine's own marks report.
   void read_op(const ProbeEvent& event) {
     const auto body = event.as<weir_event_op>();
-    if (event.index >= record_.counts.devices.size() || body.depth > k_most_depth)
+    if (event.index >= record_.counts.devices.size() || body.depth > k_max_depth)
       return drop_record();
     scopes_[{thread_, body.begin, body.depth}] =
         static_cast<std::uint32_t>(process_->op_scopes.size());
@@ -215,7 +215,7 @@ class Builder {
         runs.back().graph != first_graph_ + body.graph || runs.back().thread != thread_) {
       return drop_record();
     }
-    runs.back().by_node = true;
+    runs.back().node_by_node = true;
     const observed::ObservedOp& kind = process_->op_kinds[first_kind_ + event.index];
     process_->op_scopes.push_back(
         {.op = kind.op,
@@ -324,18 +324,18 @@ class Builder {
   }
 
   // Sets one node of a graph, which grows to its position. All graphs of a file together may have
-  // k_most_nodes.
+  // k_max_nodes.
   void read_node(const ProbeEvent& event) {
     const auto body = event.as<weir_event_node>();
     if (event.index >= record_.counts.ops.size() || body.graph >= record_.counts.graphs.size() ||
-        body.position >= k_most_nodes)
+        body.position >= k_max_nodes)
       return drop_record();
     const ProbeOp& op = record_.counts.ops[event.index];
     const ProbeDevice& device = record_.counts.devices[op.device];
     std::vector<observed::Node>& nodes = process_->graphs[first_graph_ + body.graph].nodes;
     if (nodes.size() <= body.position) {
       const std::uint64_t more = body.position + 1 - nodes.size();
-      if (node_count_ + more > k_most_nodes) return drop_record();
+      if (node_count_ + more > k_max_nodes) return drop_record();
       node_count_ += more;
       nodes.resize(body.position + 1);
     }
@@ -593,9 +593,9 @@ observed::Timeline make_timeline(std::vector<ProbeRecord> records) {
     const std::size_t before = process.submissions.size();
     Builder(record, &process, &warnings).build();
     // A probe can serialize only work in command buffers.
-    timeline.serialized =
-        timeline.serialized || ((record.events.flags & WEIR_EVENTS_SERIALIZED) != 0 &&
-                                process.submissions.size() > before);
+    timeline.dispatches_serialized =
+        timeline.dispatches_serialized || ((record.events.flags & WEIR_EVENTS_SERIALIZED) != 0 &&
+                                           process.submissions.size() > before);
   }
   for (auto& [pid, process] : processes) timeline.processes.push_back(std::move(process));
   to_relative_seconds(timeline.processes);
@@ -611,8 +611,8 @@ Result<ProbeRecords> read_records(const sys::Files& files, const std::string& fo
   out.event_bytes.reserve(paths.size());  // records point into them: they must not move
   for (const std::string& path : paths) {
     const std::string stem = path.substr(0, path.size() - k_suffix.size());
-    const auto counts_bytes = files.read(stem + WEIR_PROBE_SUFFIX, k_most_counts_bytes);
-    auto events_bytes = files.read(path, k_most_event_file);
+    const auto counts_bytes = files.read(stem + WEIR_PROBE_SUFFIX, k_max_counts_bytes);
+    auto events_bytes = files.read(path, k_max_event_file_bytes);
     if (!counts_bytes || !events_bytes) {
       out.warnings.push_back((counts_bytes ? events_bytes : counts_bytes).error().message);
       continue;

@@ -122,11 +122,11 @@ class Facts {
   // Adds sizes of subgroups and workgroups.
   void add_groups() {
     const auto size = whole_number(value(k_properties_11, "subgroupSize"));
-    const auto least = whole_number(value(k_properties_13, "minSubgroupSize"));
-    const auto most = whole_number(value(k_properties_13, "maxSubgroupSize"));
+    const auto min_size = whole_number(value(k_properties_13, "minSubgroupSize"));
+    const auto max_size = whole_number(value(k_properties_13, "maxSubgroupSize"));
     std::string text = size ? fmt::format("{}", *size) : "not described";
-    if (least && most && *least != *most)
-      text += fmt::format(", from {} to {} on request", *least, *most);
+    if (min_size && max_size && *min_size != *max_size)
+      text += fmt::format(", from {} to {} on request", *min_size, *max_size);
     add("subgroup size", text);
     add("subgroup ops",
         flags_text(value(k_properties_11, "subgroupSupportedOperations"), "VK_SUBGROUP_FEATURE_"));

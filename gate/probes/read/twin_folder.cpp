@@ -11,7 +11,7 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::uint64_t k_most_bytes = std::uint64_t{8} << 20;
+constexpr std::uint64_t k_max_bytes = std::uint64_t{8} << 20;
 constexpr std::string_view k_suffix = ".json";
 
 bool is_json_file(std::string_view name) {
@@ -26,8 +26,8 @@ std::string file_stem(const std::string& path) {
 }
 
 Result<Twin> load_file(const sys::Files& files, const std::string& path) {
-  WEIR_TRY(const std::string text, files.read(path, k_most_bytes));
-  WEIR_TRY(Twin twin, read_twin(text).map_error(in_context(path)));
+  WEIR_TRY(const std::string text, files.read(path, k_max_bytes));
+  WEIR_TRY(Twin twin, read_twin(text).map_error(with_prefix(path)));
   if (const std::string name = file_stem(path); is_twin_name(name)) twin.name = name;
   return twin;
 }

@@ -14,7 +14,7 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::size_t k_most_warnings = 100;
+constexpr std::size_t k_max_warnings = 100;
 
 // Fields whose names in a version's struct differ from those in the single struct (Vulkan
 // specification, VkPhysicalDeviceVulkan11Properties).
@@ -121,9 +121,9 @@ bool is_identity_field(std::string_view name) {
 }
 
 void Warnings::add(std::string text) {
-  if (out_.size() < k_most_warnings) {
+  if (out_.size() < k_max_warnings) {
     out_.push_back(std::move(text));
-  } else if (out_.size() == k_most_warnings) {
+  } else if (out_.size() == k_max_warnings) {
     out_.emplace_back("and more of the kind");
   }
 }
@@ -172,7 +172,7 @@ std::optional<std::uint64_t> number_from_text(std::string_view text) {
 }
 
 // Reads an unsigned integer of at most `most`: a number without a fraction, or a text.
-std::optional<std::uint64_t> to_unsigned(const Json& value, std::uint64_t most) {
+std::optional<std::uint64_t> to_unsigned(const Json& value, std::uint64_t max_value) {
   std::optional<std::uint64_t> out;
   if (value.is_number_integer()) {
     out = whole_number(value);
@@ -183,7 +183,7 @@ std::optional<std::uint64_t> to_unsigned(const Json& value, std::uint64_t most) 
   } else if (value.is_string()) {
     out = number_from_text(value.get_ref<const std::string&>());
   }
-  if (out && *out > most) return std::nullopt;
+  if (out && *out > max_value) return std::nullopt;
   return out;
 }
 
@@ -295,13 +295,13 @@ class Filler {
 
   // Combines a flag, or a list of them; each is a name or a number.
   std::uint64_t read_flags(const weir_field& field, const Json& value, const std::string& path) {
-    const std::uint64_t most = largest_value(field);
+    const std::uint64_t max_value = largest_value(field);
     std::uint64_t bits = 0;
     const auto add = [&](const Json& flag) {
-      auto number = to_unsigned(flag, most);
+      auto number = to_unsigned(flag, max_value);
       if (flag.is_string()) {
         const auto named = find_enum_value(field.of, flag.get_ref<const std::string&>());
-        if (named) number = static_cast<std::uint64_t>(*named) & most;
+        if (named) number = static_cast<std::uint64_t>(*named) & max_value;
       }
       if (!number) warn_unreadable(path, flag);
       bits |= number.value_or(0);

@@ -10,7 +10,7 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::size_t k_most_heaps = 16, k_most_types = 32;
+constexpr std::size_t k_max_heaps = 16, k_max_types = 32;
 constexpr std::uint64_t k_gibibyte = std::uint64_t{1} << 30;
 
 // Copies a list of objects, with their keys renamed; other keys are dropped. An entry that is no
@@ -55,7 +55,7 @@ void set_default_memory(Json& heaps, Json& types) {
 
 // The least limits that Vulkan requires (specification, "Required Limits"): those fields of
 // VkPhysicalDeviceLimits that compute programs read.
-Json least_limits() {
+Json minimum_limits() {
   const Json samples = {"VK_SAMPLE_COUNT_1_BIT", "VK_SAMPLE_COUNT_4_BIT"};
   return {
       {"maxImageDimension1D", 4096},
@@ -132,10 +132,10 @@ Json read_memory(const Json& weir_memory, const Json& vulkan_memory, Warnings& w
   Json types = rename_keys(list_in(from, is_weirs ? "types" : "memoryTypes"),
                            {{is_weirs ? "heap" : "heapIndex", "heapIndex"},
                             {is_weirs ? "flags" : "propertyFlags", "propertyFlags"}});
-  if (heaps.size() > k_most_heaps || types.size() > k_most_types) {
+  if (heaps.size() > k_max_heaps || types.size() > k_max_types) {
     warnings.add("memory: more than 16 heaps or 32 types");
-    while (heaps.size() > k_most_heaps) heaps.erase(heaps.size() - 1);
-    while (types.size() > k_most_types) types.erase(types.size() - 1);
+    while (heaps.size() > k_max_heaps) heaps.erase(heaps.size() - 1);
+    while (types.size() > k_max_types) types.erase(types.size() - 1);
   }
   if (!is_consistent(heaps, types)) {
     warnings.add("memory: not described; 8 GiB of the device's and 16 GiB of the host's stand in");
@@ -148,7 +148,7 @@ Json read_memory(const Json& weir_memory, const Json& vulkan_memory, Warnings& w
 }
 
 constexpr JsonLimits k_limits{std::size_t{8} << 20, 32};
-constexpr std::size_t k_most_families = 32;
+constexpr std::size_t k_max_families = 32;
 
 // A printable text of one line and at most 1000 bytes; "" where `key` holds no text.
 std::string read_text(const Json& json, const char* key) {
@@ -315,7 +315,7 @@ class Reader {
     if (name.rfind("VK_", 0) != 0 || name.size() > 255 || text::printable(name) != name) {
       return warnings_.add(shown + ": no name of an extension");
     }
-    if (twin_.extensions.size() >= k_most_twin_entries) return warnings_.add(shown + ": too many");
+    if (twin_.extensions.size() >= k_max_twin_entries) return warnings_.add(shown + ": too many");
     const bool is_number =
         revision.is_number_unsigned() && revision.get<std::uint64_t>() <= 0xffffffff;
     if (!is_number) warnings_.add(shown + ": its revision is no number");
@@ -325,7 +325,7 @@ class Reader {
   // Adds a format's features: from VkFormatProperties, else those of the 64-bit
   // VkFormatProperties3 that have a 32-bit flag.
   void add_format(const std::string& name, const Json& format) {
-    if (twin_.formats.size() >= k_most_twin_entries)
+    if (twin_.formats.size() >= k_max_twin_entries)
       return warnings_.add("formats." + text::printable(name) + ": too many");
     if (const Json& plain = member_or_null(format, "VkFormatProperties"); !plain.is_null()) {
       twin_.formats[name] = plain;
@@ -350,7 +350,7 @@ class Reader {
   }
 
   void add_family(const Json& family) {
-    if (!family.is_object() || twin_.queue_families.size() >= k_most_families)
+    if (!family.is_object() || twin_.queue_families.size() >= k_max_families)
       return warnings_.add("queueFamiliesProperties: left out what is no family, or one too many");
     twin_.queue_families.push_back(family);
   }
@@ -397,7 +397,7 @@ class Reader {
     if (list.is_null()) return;
     if (!list.is_array()) return warnings_.add(fmt::format("weir.{}: no list", key));
     for (const Json& entry : list) {
-      if (out.size() >= k_most_twin_entries)
+      if (out.size() >= k_max_twin_entries)
         return warnings_.add(fmt::format("weir.{}: too many", key));
       out.push_back(entry);
     }
@@ -413,7 +413,7 @@ class Reader {
     if (member_or_null(device, "deviceType").is_null())
       device["deviceType"] = "VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU";
     if (member_or_null(device, "apiVersion").is_null()) device["apiVersion"] = version_number();
-    Json limits = least_limits();
+    Json limits = minimum_limits();
     if (const Json& described = member_or_null(device, "limits"); described.is_object()) {
       limits.update(described);
     } else {

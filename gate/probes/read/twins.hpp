@@ -57,6 +57,6 @@ struct Twin {
 [[nodiscard]] std::string compile_twin(Twin& twin);
 
 // The most entries that a list of a description may have; more are left out with a warning.
-constexpr std::size_t k_most_twin_entries = 4096;
+constexpr std::size_t k_max_twin_entries = 4096;
 
 }  // namespace weir::probes

@@ -157,7 +157,7 @@ bool find_struct(const Twin& twin, VkStructureType type, StructValues* out) {
     const auto* bytes = static_cast<const uint8_t*>(twin.bytes);
     out->bytes = entry.offset == 0 ? nullptr : bytes + entry.offset;
     out->size = entry.size;
-    out->used = entry.used < entry.size ? entry.used : entry.size;
+    out->byte_count = entry.used < entry.size ? entry.used : entry.size;
     return true;
   }
   return false;

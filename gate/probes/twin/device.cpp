@@ -6,7 +6,7 @@ namespace {
 
 // Returns true if each feature in `requested` is in `available`: structs of VkBool32, from byte
 // `from` to `size`. `size` excludes the padding of the program's struct, which may hold anything.
-bool are_available(const void* requested, const uint8_t* available, size_t from, size_t size) {
+bool are_all_available(const void* requested, const uint8_t* available, size_t from, size_t size) {
   const auto* bytes = static_cast<const uint8_t*>(requested);
   for (size_t at = from; at + sizeof(VkBool32) <= size; at += sizeof(VkBool32)) {
     VkBool32 is_requested = 0, is_available = 0;
@@ -21,16 +21,21 @@ bool are_available(const void* requested, const uint8_t* available, size_t from,
 bool are_features_available(const Twin& twin, const VkDeviceCreateInfo* info) {
   const auto* features = reinterpret_cast<const uint8_t*>(&twin.features);
   if (info->pEnabledFeatures != nullptr &&
-      !are_available(info->pEnabledFeatures, features, 0, sizeof twin.features)) {
+      !are_all_available(info->pEnabledFeatures, features, 0, sizeof twin.features)) {
     return false;
   }
-  for (auto* at = static_cast<const VkBaseInStructure*>(info->pNext); at != nullptr;
-       at = at->pNext) {
-    StructValues described{};
-    if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2) {
-      if (!are_available(at + 1, features, 0, sizeof twin.features)) return false;
-    } else if (find_struct(twin, at->sType, &described) &&
-               !are_available(at, described.bytes, sizeof *at, described.used)) {
+  for (auto* extension = static_cast<const VkBaseInStructure*>(info->pNext); extension != nullptr;
+       extension = extension->pNext) {
+    if (extension->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2) {
+      const auto* features2 = reinterpret_cast<const VkPhysicalDeviceFeatures2*>(extension);
+      if (!are_all_available(&features2->features, features, 0, sizeof twin.features)) return false;
+      continue;
+    }
+    // Other structs have their features after the common header.
+    StructValues recorded_struct{};
+    if (!find_struct(twin, extension->sType, &recorded_struct)) continue;
+    if (!are_all_available(extension, recorded_struct.bytes, sizeof *extension,
+                           recorded_struct.byte_count)) {
       return false;
     }
   }

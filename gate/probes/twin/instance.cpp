@@ -20,11 +20,11 @@ const VkExtensionProperties k_instance_extensions[] = {
 constexpr uint32_t k_instance_extension_count =
     sizeof k_instance_extensions / sizeof k_instance_extensions[0];
 
-constexpr uint32_t k_most_twins = 64;
+constexpr uint32_t k_max_twins = 64;
 
 // Opens the twins in a list of paths separated by ':'. Those that cannot be opened are skipped.
 void open_twins(Instance* instance, const char* paths) {
-  while (instance->count < k_most_twins) {
+  while (instance->count < k_max_twins) {
     const char* end = strchrnul(paths, ':');
     Physical* physical = &instance->physical[instance->count];
     if (end != paths && open_twin(paths, static_cast<size_t>(end - paths), &physical->twin)) {
@@ -87,7 +87,7 @@ VkResult vkCreateInstance(const VkInstanceCreateInfo* info, const VkAllocationCa
     }
     if (!is_available) return VK_ERROR_EXTENSION_NOT_PRESENT;
   }
-  auto* instance = make_object<Instance>(out, k_most_twins * sizeof(Physical));
+  auto* instance = make_object<Instance>(out, k_max_twins * sizeof(Physical));
   if (instance == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   set_loader_magic_value(instance);
   const char* paths = weir_probe::environment(WEIR_TWIN_VARIABLE);

@@ -5,7 +5,7 @@ namespace weir_twin {
 namespace {
 
 struct DescriptorPool {
-  uint32_t most, used;
+  uint32_t max_sets, used;
 };
 
 using Slot = weir_probe::Table;
@@ -74,7 +74,7 @@ VkResult vkCreateGraphicsPipelines(VkDevice device, VkPipelineCache cache, uint3
 
 VkResult vkCreateDescriptorPool(VkDevice, const VkDescriptorPoolCreateInfo* info,
                                 const VkAllocationCallbacks*, VkDescriptorPool* out) {
-  return create<DescriptorPool>(out, [&](DescriptorPool* pool) { pool->most = info->maxSets; });
+  return create<DescriptorPool>(out, [&](DescriptorPool* pool) { pool->max_sets = info->maxSets; });
 }
 
 VkResult vkResetDescriptorPool(VkDevice, VkDescriptorPool pool, VkDescriptorPoolResetFlags) {
@@ -85,7 +85,7 @@ VkResult vkResetDescriptorPool(VkDevice, VkDescriptorPool pool, VkDescriptorPool
 VkResult vkAllocateDescriptorSets(VkDevice, const VkDescriptorSetAllocateInfo* info,
                                   VkDescriptorSet* out) {
   auto* pool = object<DescriptorPool>(info->descriptorPool);
-  const bool has_room = info->descriptorSetCount <= pool->most - pool->used;
+  const bool has_room = info->descriptorSetCount <= pool->max_sets - pool->used;
   if (has_room) pool->used += info->descriptorSetCount;
   for (uint32_t i = 0; i < info->descriptorSetCount; ++i) {
     out[i] = has_room ? reinterpret_cast<VkDescriptorSet>(make_handle()) : VK_NULL_HANDLE;

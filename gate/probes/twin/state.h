@@ -45,7 +45,7 @@ bool read_queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties
 struct StructValues {
   const uint8_t* bytes;
   uint32_t size;
-  uint32_t used;  // without padding at its end
+  uint32_t byte_count;  // without padding at its end
 };
 // False for an unknown struct.
 bool find_struct(const Twin& twin, VkStructureType type, StructValues* out);
@@ -79,7 +79,7 @@ struct Device {
   VK_LOADER_DATA loader;
   Physical* physical;
   pthread_mutex_t lock;
-  uint32_t changes;  // calls of advance(); threads wait on it by futex
+  uint32_t changes;  // calls of run_ready_batches(); threads wait on it by futex
   Queue* queues;
   uint32_t queue_count;
   bool* enabled;  // by the extension's index in the description
@@ -233,7 +233,7 @@ uint64_t query_size(const QueryPool& pool, VkQueryResultFlags flags);
 
 // Runs the batches of all queues as far as possible, and wakes waiting threads. Needs the device's
 // lock.
-void advance(Device* device);
+void run_ready_batches(Device* device);
 // Frees batches that still wait.
 void drop_pending(Device* device);
 // Sleeps until ready(data), or for `timeout` nanoseconds. Returns true if it became ready.

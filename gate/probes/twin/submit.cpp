@@ -197,6 +197,8 @@ Batch* allocate_batch(uint32_t waits, uint32_t buffers, uint32_t signals) {
   batch->signal_count = signals;
   return batch;
 }
+// Allocates a batch that only signals its fence.
+Batch* allocate_empty_batch() { return allocate_batch(/*waits=*/0, /*buffers=*/0, /*signals=*/0); }
 
 // Makes a batch of a submission; values of timeline semaphores may be chained to it.
 Batch* make_batch(const VkSubmitInfo& info) {
@@ -286,7 +288,7 @@ VkResult submit_all(VkQueue handle, uint32_t count, const Info* infos, VkFence f
   for (uint32_t i = 0; i < count && has_memory; ++i) {
     has_memory = batches.append(make_batch(infos[i]));
   }
-  if (count == 0 && fence != VK_NULL_HANDLE) has_memory = batches.append(allocate_batch(0, 0, 0));
+  if (count == 0 && fence != VK_NULL_HANDLE) has_memory = batches.append(allocate_empty_batch());
   if (!has_memory) {
     batches.free_all();
     return VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -301,7 +303,7 @@ VkResult submit_all(VkQueue handle, uint32_t count, const Info* infos, VkFence f
     queue->last->next = batches.first;
   }
   queue->last = batches.last;
-  advance(device);
+  run_ready_batches(device);
   return VK_SUCCESS;
 }
 
@@ -317,7 +319,7 @@ void drop_pending(Device* device) {
 }
 
 // Runs the batches of all queues as far as possible, and wakes waiting threads.
-void advance(Device* device) {
+void run_ready_batches(Device* device) {
   // A finished batch may signal what another queue waits for: repeat until nothing finishes.
   bool has_finished = true;
   while (has_finished) {

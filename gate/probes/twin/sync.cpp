@@ -102,7 +102,7 @@ VkResult vkGetSemaphoreCounterValue(VkDevice device, VkSemaphore semaphore, uint
 VkResult vkSignalSemaphore(VkDevice device, const VkSemaphoreSignalInfo* info) {
   const weir_probe::Locked locked(&object<Device>(device)->lock);
   object<Semaphore>(info->semaphore)->value = info->value;
-  advance(object<Device>(device));
+  run_ready_batches(object<Device>(device));
   return VK_SUCCESS;
 }
 
@@ -131,7 +131,7 @@ VkResult vkGetEventStatus(VkDevice device, VkEvent event) {
 VkResult vkSetEvent(VkDevice device, VkEvent event) {
   const weir_probe::Locked locked(&object<Device>(device)->lock);
   object<Event>(event)->set = true;
-  advance(object<Device>(device));
+  run_ready_batches(object<Device>(device));
   return VK_SUCCESS;
 }
 

@@ -31,7 +31,7 @@ Upload upload(const std::string& run, std::optional<std::string> key = {}, doubl
   Upload result;
   result.batch.runs = {run_at(run, 5, {count_point("a/m/b/p", 65), time_point("a/m/b/p", 7)})};
   if (key) result.key = UploadKey{"default", *key, digest};
-  result.at = at;
+  result.acknowledged_at = at;
   result.answer = points_text;
   return result;
 }
@@ -259,7 +259,7 @@ TEST_P(ServiceStoreTest, PagesThroughVerdictsTheNewestFirst) {
   batch.verdicts.back().project = "another";
   value_of(store->history().add(batch));
   VerdictQuery wanted{.project = "default", .branch = {}, .since = {}, .until = {}, .behind = {}};
-  wanted.most = 2;
+  wanted.max_verdicts = 2;
   wanted.branch = "main";
   std::vector<std::string> runs;
   for (;;) {
@@ -268,7 +268,7 @@ TEST_P(ServiceStoreTest, PagesThroughVerdictsTheNewestFirst) {
       runs.push_back(verdict.run);
       EXPECT_EQ(verdict.text, "");
     }
-    if (page.size() < wanted.most) break;
+    if (page.size() < wanted.max_verdicts) break;
     const StoredVerdict& last = page.back();
     wanted.behind = VerdictPlace{last.time, last.kept_at, last.id, last.run};
   }

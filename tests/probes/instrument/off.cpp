@@ -7,7 +7,7 @@
 namespace weir::probes {
 namespace {
 
-constexpr long k_marks = 100;  // marks of each kind (off.c)
+constexpr long k_engine_marks = 100;  // marks of each kind (off.c)
 
 // Function -> instructions in it and in what it calls.
 std::map<std::string, long> instructions(const char* program) {
@@ -40,9 +40,9 @@ void expect_costs(const char* program, const std::vector<Cost>& costs) {
   for (const Cost& cost : costs) {
     ASSERT_TRUE(counts.contains(cost.mark)) << cost.mark;
     const long taken = counts.at(cost.mark) - counts.at("nothing");
-    EXPECT_GE(taken, k_marks) << cost.mark << " was not measured";
+    EXPECT_GE(taken, k_engine_marks) << cost.mark << " was not measured";
     // The part that the hundred share (the function's frame) is less than one instruction for each.
-    EXPECT_LE(taken / k_marks, cost.most) << cost.mark;
+    EXPECT_LE(taken / k_engine_marks, cost.most) << cost.mark;
   }
 }
 

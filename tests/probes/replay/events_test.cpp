@@ -79,7 +79,7 @@ TEST(ReplayEvents, NodesThatDifferInTheirWeightsAloneAreOneWithACount) {
   ASSERT_EQ(replay.steps.size(), 1U);
   const profile::ReplayStep& step = replay.steps[0];
   EXPECT_EQ(step.rows, 1);
-  EXPECT_EQ(step.mask_open, 0.25);
+  EXPECT_EQ(step.visible_mask_share, 0.25);
   EXPECT_EQ(step.views, 2);  // of 5 nodes 3 work
   EXPECT_THAT(step.seconds, ElementsAre(testing::DoubleEq(0.003), testing::DoubleEq(0.004)));
   ASSERT_EQ(step.nodes.size(), 2U);

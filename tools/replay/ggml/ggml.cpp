@@ -89,7 +89,7 @@ struct Kernels {
 // target.
 Result<Kernels> best_kernels(const std::string& folder) {
   Kernels best;
-  int most = -1;
+  int best_score = -1;
   std::string last = "there is none";
   for (const std::string& name : libraries_in(folder, "libggml-cpu")) {
     void* library = dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -99,8 +99,8 @@ Result<Kernels> best_kernels(const std::string& folder) {
     }
     auto* get_score = find<int()>(library, "ggml_backend_score");
     const int score = get_score == nullptr ? 0 : get_score();
-    if ((get_score == nullptr || score > 0) && score > most) {
-      most = score;
+    if ((get_score == nullptr || score > 0) && score > best_score) {
+      best_score = score;
       best = {library, name};
     }
   }
@@ -202,7 +202,7 @@ Result<Engine> open_engine(const std::string& folder, const std::string& on, int
   return engine;
 }
 
-Result<Opened> open(const ProgramOptions& options, const profile::Replay& recording) {
+Result<OpenedDevice> open(const ProgramOptions& options, const profile::Replay& recording) {
   if (options.engine.empty() || options.on.empty()) {
     return fail(Code::usage, "weir-replay-ggml is started by weir replay");
   }
@@ -214,7 +214,7 @@ Result<Opened> open(const ProgramOptions& options, const profile::Replay& record
         recording.version, options.engine,
         engine.version.empty() ? "one that does not say its version" : engine.version);
   }
-  Opened out;
+  OpenedDevice out;
   out.identity = {{"version", text::printable(engine.version)},
                   {"commit", text::printable(engine.commit)},
                   {"library", text::printable(engine.library)},

@@ -141,7 +141,7 @@ std::string places_problem(const ReplayNode& node, const ReplayTensor& tensor) {
 class NodeGraph final : public Work {
  public:
   NodeGraph(const Engine& engine, const ReplayNode& node, const ReplayLimits& limits)
-      : engine_(&engine), node_(&node), mask_open_(limits.mask_open) {}
+      : engine_(&engine), node_(&node), mask_open_(limits.visible_mask_share) {}
 
   ~NodeGraph() override {
     if (backend_ != nullptr) engine_->backend_free(backend_);

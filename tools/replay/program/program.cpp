@@ -17,33 +17,34 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t k_least_runs = 5;
-constexpr std::size_t k_most_runs = 1000;
+constexpr std::size_t k_min_runs = 5;
+constexpr std::size_t k_max_runs = 1000;
 constexpr double k_slow_factor = 20;  // times the requested time, for a node whose graph is slow
-constexpr std::int64_t k_most_copies = 256;
-constexpr std::int64_t k_least_without_weights = 8;
+constexpr std::int64_t k_max_copies = 256;
+constexpr std::int64_t k_min_without_weights = 8;
 
 // Reads the size of the last-level cache from Linux ("32768K"). The C library reports that of the
 // whole processor, of which a virtual machine has a part.
 std::int64_t last_cache_bytes() {
-  std::int64_t most = 0;
+  std::int64_t largest_bytes = 0;
   for (int level = 0; level < 8; ++level) {
     std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", level));
     long long kib = 0;
     if (file >> kib && kib > 0 && kib < (1 << 24)) {
-      most = std::max<std::int64_t>(most, static_cast<std::int64_t>(kib) << 10);
+      largest_bytes = std::max<std::int64_t>(largest_bytes, static_cast<std::int64_t>(kib) << 10);
     }
   }
-  return most > 0 ? most : std::int64_t{32} << 20;
+  return largest_bytes > 0 ? largest_bytes : std::int64_t{32} << 20;
 }
 
 Result<ProgramOptions> parse_options(int argc, char** argv) {
   ProgramOptions options;
   std::map<std::string, std::string> words;
   for (int i = 1; i + 1 < argc; i += 2) words[argv[i]] = argv[i + 1];
-  const auto number = [&](const char* name, long long least, long long most, long long fallback) {
+  const auto number = [&](const char* name, long long min_value, long long max_value,
+                          long long fallback) {
     const auto value = text::to_int(words[name]);
-    return value ? std::clamp(*value, least, most) : fallback;
+    return value ? std::clamp(*value, min_value, max_value) : fallback;
   };
   options.file = words["--replay"];
   options.engine = words["--engine"];
@@ -51,7 +52,7 @@ Result<ProgramOptions> parse_options(int argc, char** argv) {
   options.threads = static_cast<int>(number("--threads", 1, 1024, 1));
   options.from = static_cast<std::size_t>(number("--from", 0, 1 << 20, 0));
   options.seconds = static_cast<double>(number("--milliseconds", 1, 600'000, 200)) / 1000;
-  options.limits.most_bytes = number("--memory", 1, 1 << 20, 2048) << 20;
+  options.limits.max_bytes = number("--memory", 1, 1 << 20, 2048) << 20;
   options.limits.constant_bytes = number("--constant-bytes", 0, 1LL << 50, 0);
   options.limits.any_shape = words["--any-op"] == "1";
   options.any_version = words["--any-version"] == "1";
@@ -67,10 +68,10 @@ double seconds_since(Clock::time_point begin) {
 // Makes the work of a node. A device is submitted to and waited for once for a whole step: in a
 // graph of a few short nodes that time would count as theirs. So a short graph is made again with
 // more copies, up to as many as a small step has.
-Result<std::unique_ptr<Work>> make_work(const Opened& opened, const profile::ReplayNode& node,
+Result<std::unique_ptr<Work>> make_work(const OpenedDevice& opened, const profile::ReplayNode& node,
                                         ReplayLimits limits) {
   constexpr double k_graph_seconds = 0.02;
-  constexpr double k_most = 64;
+  constexpr double k_max_repeats = 64;
   {
     auto work = opened.make(node, limits);
     if (!work || !opened.waits_for_device || !(*work)->compute()) return work;
@@ -79,9 +80,9 @@ Result<std::unique_ptr<Work>> make_work(const Opened& opened, const profile::Rep
     const double seconds = seconds_since(begin);
     const auto copies = static_cast<double>((*work)->copies());
     const double wanted =
-        std::min(k_most, std::ceil(copies * k_graph_seconds / std::max(seconds, 1e-6)));
+        std::min(k_max_repeats, std::ceil(copies * k_graph_seconds / std::max(seconds, 1e-6)));
     if (wanted <= copies) return work;
-    limits.least_copies = static_cast<std::int64_t>(wanted);
+    limits.min_copies = static_cast<std::int64_t>(wanted);
   }
   return opened.make(node, limits);
 }
@@ -93,8 +94,8 @@ Json measure(const ProgramOptions& options, Work& work) {
   std::vector<double> times;
   double sum = 0;
   const auto enough = [&] {
-    if (times.size() >= k_most_runs) return true;
-    if (times.size() >= k_least_runs) return sum >= options.seconds;
+    if (times.size() >= k_max_runs) return true;
+    if (times.size() >= k_min_runs) return sum >= options.seconds;
     return !times.empty() && sum >= options.seconds * k_slow_factor;
   };
   while (!enough()) {
@@ -112,17 +113,17 @@ Json measure(const ProgramOptions& options, Work& work) {
           {"copies", work.copies()}};
 }
 
-Result<void> replay_all(const ProgramOptions& options, const Open& open) {
+Result<void> replay_all(const ProgramOptions& options, const OpenDevice& open) {
   std::ifstream file(options.file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file) return fail(Code::io, "{}: cannot be read", options.file);
   WEIR_TRY(const Json json, parse_json(text));
   WEIR_TRY(const profile::Replay recording, profile::replay_from_json(json));
-  WEIR_TRY(const Opened opened, open(options, recording));
+  WEIR_TRY(const OpenedDevice opened, open(options, recording));
   print(opened.identity);
   if (recording.steps.empty()) return {};
   ReplayLimits limits = options.limits;
-  limits.mask_open = recording.steps.front().mask_open.value_or(1);
+  limits.visible_mask_share = recording.steps.front().visible_mask_share.value_or(1);
   const auto& nodes = recording.steps.front().nodes;
   for (std::size_t i = options.from; i < nodes.size(); ++i) {
     print({{"begins", i}});
@@ -142,7 +143,7 @@ void print(const Json& line) {
   std::fflush(stdout);
 }
 
-int run_program(int argc, char** argv, const Open& open) {
+int run_program(int argc, char** argv, const OpenDevice& open) {
   const auto options = parse_options(argc, argv);
   const auto result =
       options ? replay_all(*options, open) : Result<void>(tl::unexpected(options.error()));
@@ -153,16 +154,16 @@ int run_program(int argc, char** argv, const Open& open) {
 
 Result<std::int64_t> copies_needed(std::int64_t count, std::int64_t each, std::int64_t shared,
                                    const ReplayLimits& limits) {
-  if (each + shared > limits.most_bytes) {
+  if (each + shared > limits.max_bytes) {
     return left_out_error("it needs {} MiB, more than the {} MiB it may take (--memory)",
-                          (each + shared) >> 20, limits.most_bytes >> 20);
+                          (each + shared) >> 20, limits.max_bytes >> 20);
   }
-  std::int64_t copies = std::min(std::max(count, limits.least_copies), k_most_copies);
-  if (each == 0) return std::max(copies, k_least_without_weights);
+  std::int64_t copies = std::min(std::max(count, limits.min_copies), k_max_copies);
+  if (each == 0) return std::max(copies, k_min_without_weights);
   // In a step that the cache cannot hold each weight is read from memory.
   const std::int64_t flushing = std::min(limits.constant_bytes, 2 * limits.cache_bytes);
-  copies = std::max(copies, std::min(flushing / each + 1, k_most_copies));
-  return std::max<std::int64_t>(1, std::min(copies, (limits.most_bytes - shared) / each));
+  copies = std::max(copies, std::min(flushing / each + 1, k_max_copies));
+  return std::max<std::int64_t>(1, std::min(copies, (limits.max_bytes - shared) / each));
 }
 
 std::int64_t spread_index(std::int64_t number, std::int64_t places) {

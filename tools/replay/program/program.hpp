@@ -20,9 +20,9 @@ namespace weir::replay {
 struct ReplayLimits {
   std::int64_t cache_bytes = 0;     // the last-level cache
   std::int64_t constant_bytes = 0;  // weights and caches of the whole step together
-  std::int64_t most_bytes = 0;      // for one node's graph
-  double mask_open = 1;             // share of a mask's places that an op reads, 0 to 1
-  std::int64_t least_copies = 1;    // copies of the node in one graph, memory permitting
+  std::int64_t max_bytes = 0;       // for one node's graph
+  double visible_mask_share = 1;    // share of a mask's places that an op reads, 0 to 1
+  std::int64_t min_copies = 1;      // copies of the node in one graph, memory permitting
   bool any_shape = false;           // computes ops without a rule for their shapes, too
 };
 
@@ -51,25 +51,26 @@ class Work {
   [[nodiscard]] virtual bool compute() = 0;
 };
 
-struct Opened {
+struct OpenedDevice {
   Json identity;                  // "library", "version", …, for the first line
   bool waits_for_device = false;  // each graph is submitted to a device and waited for
   // Makes the work of a node; Code::unavailable with the reason if it cannot be computed.
   std::function<Result<std::unique_ptr<Work>>(const profile::ReplayNode&, const ReplayLimits&)>
       make;
 };
-using Open = std::function<Result<Opened>(const ProgramOptions&, const profile::Replay&)>;
+using OpenDevice =
+    std::function<Result<OpenedDevice>(const ProgramOptions&, const profile::Replay&)>;
 
 // Prints a line on standard output, unbuffered.
 void print(const Json& line);
 
 // Does all of main(). Returns 0, or 1 after the reason as the last line.
-[[nodiscard]] int run_program(int argc, char** argv, const Open& open);
+[[nodiscard]] int run_program(int argc, char** argv, const OpenDevice& open);
 
 // Returns how many copies of a node one graph computes. A step has the node `count` times; a copy
 // has `each` bytes of its own (0: no weights), all have `shared` bytes together. More copies are
 // needed if the weights would stay in a cache that the whole step does not fit into.
-// Code::unavailable if it does not fit into limits.most_bytes.
+// Code::unavailable if it does not fit into limits.max_bytes.
 [[nodiscard]] Result<std::int64_t> copies_needed(std::int64_t count, std::int64_t each,
                                                  std::int64_t shared, const ReplayLimits& limits);
 

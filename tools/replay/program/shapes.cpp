@@ -28,9 +28,10 @@ struct Operands {
   }
   [[nodiscard]] const ReplayTensor* at(std::size_t slot) const { return slots[slot]; }
   // Returns true if all slots up to `needed` are there, and none after `most`.
-  [[nodiscard]] bool has(std::size_t needed, std::size_t most) const {
+  [[nodiscard]] bool has(std::size_t needed, std::size_t allowed) const {
     for (std::size_t i = 0; i <= static_cast<std::size_t>(profile::k_replay_sources); ++i) {
-      if ((i <= needed && slots[i] == nullptr) || (i > most && slots[i] != nullptr)) return false;
+      if ((i <= needed && slots[i] == nullptr) || (i > allowed && slots[i] != nullptr))
+        return false;
     }
     return true;
   }
@@ -172,7 +173,7 @@ std::optional<std::int64_t> end_of(const ReplayTensor& tensor, const TypeSize& t
     return std::nullopt;
   }
   // Strides of 0 make a few bytes many: what computes must not go on for ever.
-  constexpr std::int64_t k_most_times = 16;
+  constexpr std::int64_t k_max_tensor_reads = 16;
   // Numbers of a recording are below 2^43: products of two fit, and sums of those.
   __int128 bytes = static_cast<__int128>(tensor.ne[0] / type.elements) * type.bytes;
   __int128 end = static_cast<__int128>(tensor.offset) + type.bytes +
@@ -183,9 +184,9 @@ std::optional<std::int64_t> end_of(const ReplayTensor& tensor, const TypeSize& t
     if (bytes > INT64_MAX / 2) return std::nullopt;
     bytes *= tensor.ne[i];
   }
-  if (bytes > (end - tensor.offset) * k_most_times) return std::nullopt;
-  constexpr std::int64_t k_most = std::int64_t{1} << 43;
-  return end <= k_most ? std::optional(static_cast<std::int64_t>(end)) : std::nullopt;
+  if (bytes > (end - tensor.offset) * k_max_tensor_reads) return std::nullopt;
+  constexpr std::int64_t k_max_bytes = std::int64_t{1} << 43;
+  return end <= k_max_bytes ? std::optional(static_cast<std::int64_t>(end)) : std::nullopt;
 }
 
 std::string layout_problem(const std::string& op, const ReplayTensor& tensor,
@@ -195,12 +196,12 @@ std::string layout_problem(const std::string& op, const ReplayTensor& tensor,
   }
   if (tensor.slot != 0 || op == "CPY") return "";  // CPY goes by all strides
   if (tensor.nb[0] != type.bytes) return "the numbers of its result do not lie side by side";
-  __int128 least = static_cast<__int128>(tensor.ne[0] / type.elements) * type.bytes;
+  __int128 min_stride = static_cast<__int128>(tensor.ne[0] / type.elements) * type.bytes;
   for (std::size_t i = 1; i < 4; ++i) {
     const bool free = tensor.ne[i] == 1 || (op == "SET_ROWS" && i > 1);  // rows go by strides there
-    if (!free && tensor.nb[i] < least) return "rows of its result lie on top of each other";
-    least = tensor.ne[i] == 1 ? least * tensor.ne[i]
-                              : static_cast<__int128>(tensor.nb[i]) * tensor.ne[i];
+    if (!free && tensor.nb[i] < min_stride) return "rows of its result lie on top of each other";
+    min_stride = tensor.ne[i] == 1 ? min_stride * tensor.ne[i]
+                                   : static_cast<__int128>(tensor.nb[i]) * tensor.ne[i];
   }
   return "";
 }

@@ -47,9 +47,9 @@ struct CompileArguments {
 class Watchdog {
  public:
   Watchdog(double seconds, std::uint64_t memory)
-      : limit_(seconds), most_bytes_(data_bytes() + memory) {
+      : limit_(seconds), max_bytes_(data_bytes() + memory) {
     // The thread may look too late.
-    const rlimit hard{most_bytes_ + 4 * memory, most_bytes_ + 4 * memory};
+    const rlimit hard{max_bytes_ + 4 * memory, max_bytes_ + 4 * memory};
     setrlimit(RLIMIT_DATA, &hard);
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
@@ -73,12 +73,12 @@ class Watchdog {
     for (;;) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       if (Clock::now() - begun_.load() > limit_) std::_Exit(probes::k_exit_slow);
-      if (data_bytes() > most_bytes_) std::_Exit(probes::k_exit_memory);
+      if (data_bytes() > max_bytes_) std::_Exit(probes::k_exit_memory);
     }
   }
 
   const std::chrono::duration<double> limit_;
-  const std::uint64_t most_bytes_;
+  const std::uint64_t max_bytes_;
   std::atomic<Clock::time_point> begun_{Clock::now()};
 };
 

@@ -32,8 +32,8 @@ Result<void> pick(const std::vector<VkPhysicalDevice>& all, const std::string& w
     device.name = names.back();
     device.driver_info = text::printable(driver.driverInfo);
     device.driver = text::printable(fmt::format("{} {}", driver.driverName, driver.driverInfo));
-    device.least_subgroup = subgroups.minSubgroupSize;
-    device.most_subgroup = subgroups.maxSubgroupSize;
+    device.min_subgroup = subgroups.minSubgroupSize;
+    device.max_subgroup = subgroups.maxSubgroupSize;
     return {};
   }
   if (names.empty()) return left_out_error("no Vulkan device");
@@ -144,12 +144,11 @@ bool is_for_windows(const std::string& extension) {
 Result<std::vector<std::string>> choose_extensions(const probes::RecordedDevice& recorded,
                                                    Device& device) {
   std::uint32_t count = 0;
-  std::vector<VkExtensionProperties> properties;
-  for (int round = 0; round < 2; ++round) {  // how many, then which
-    properties.resize(count);
-    WEIR_CHECK(WEIR_REPLAY_CALL(device.call, EnumerateDeviceExtensionProperties, device.physical,
-                                nullptr, &count, round == 0 ? nullptr : properties.data()));
-  }
+  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, EnumerateDeviceExtensionProperties, device.physical,
+                              nullptr, &count, nullptr));
+  std::vector<VkExtensionProperties> properties(count);
+  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, EnumerateDeviceExtensionProperties, device.physical,
+                              nullptr, &count, properties.data()));
   for (const auto& extension : properties) device.extensions.emplace_back(extension.extensionName);
   std::vector<std::string> names, missing;
   for (const std::string& name : recorded.extensions) {

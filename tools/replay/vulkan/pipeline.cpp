@@ -21,9 +21,9 @@ Result<void> PipelineObjects::fits() const {
                           pipeline_.head.sets, push_bytes());
   }
   const std::uint32_t subgroup = pipeline_.head.subgroup_size;
-  if (subgroup != 0 && (subgroup < device_.least_subgroup || subgroup > device_.most_subgroup)) {
+  if (subgroup != 0 && (subgroup < device_.min_subgroup || subgroup > device_.max_subgroup)) {
     return left_out_error("it asks for subgroups of {}, this device has {} to {}", subgroup,
-                          device_.least_subgroup, device_.most_subgroup);
+                          device_.min_subgroup, device_.max_subgroup);
   }
   return {};
 }

@@ -61,7 +61,7 @@ bool read_option(std::string_view name, const std::string& value, Arguments& out
   if (name == "--from") out.from = value_64;
   if (name == "--memory") out.limits.memory = value_64 << 20;
   if (name == "--runs") {
-    out.limits.runs = static_cast<std::uint32_t>(std::min<std::uint64_t>(value_64, k_most_runs));
+    out.limits.runs = static_cast<std::uint32_t>(std::min<std::uint64_t>(value_64, k_max_runs));
   }
   return name == "--from" || name == "--memory" || name == "--runs";
 }

@@ -40,8 +40,8 @@ requires(sizeof...(Members) > 0) typename T::NativeType of_type(Members... membe
 #define WEIR_REPLAY_MAKE(device, name, info, out) \
   WEIR_REPLAY_CALL((device).call, name, (device).handle, info, nullptr, out)
 
-constexpr std::uint32_t k_most_runs = 200;  // limit for one kernel
-constexpr std::uint32_t k_queries = 2 * k_most_runs;
+constexpr std::uint32_t k_max_runs = 200;  // limit for one kernel
+constexpr std::uint32_t k_queries = 2 * k_max_runs;
 
 struct Device {
   Functions call;
@@ -53,8 +53,8 @@ struct Device {
   VkFence fence = VK_NULL_HANDLE;
   VkPhysicalDeviceLimits limits{};
   VkPhysicalDeviceMemoryProperties memory{};
-  std::uint32_t least_subgroup = 0, most_subgroup = 0;  // 0: cannot be asked for
-  std::uint32_t family = 0;                             // the queue's
+  std::uint32_t min_subgroup = 0, max_subgroup = 0;  // 0: cannot be asked for
+  std::uint32_t family = 0;                          // the queue's
   std::uint32_t stamp_bits = 0;
   std::string name, driver, driver_info;
   std::vector<std::string> extensions;  // all that it has
@@ -122,7 +122,7 @@ std::uint32_t size_of(const List& list) {
 // --- one recorded work on a device: made, run, timed, destroyed (work.cpp)
 
 struct RunLimits {
-  std::uint32_t runs = 30;            // timed ones, at most k_most_runs
+  std::uint32_t runs = 30;            // timed ones, at most k_max_runs
   double seconds = 1;                 // for the runs of one work; fewer runs where it takes longer
   std::uint64_t memory = 2ULL << 30;  // bytes that one work may take
 };

@@ -31,11 +31,11 @@ class KernelObjects {
   }
 
   // Returns an error with the first thing that this device cannot do.
-  [[nodiscard]] Result<void> fits(std::uint64_t most_memory) const {
+  [[nodiscard]] Result<void> fits(std::uint64_t max_memory) const {
     std::uint64_t bytes = 0;
     for (const auto& buffer : work_.buffers) {
-      if (buffer.span > most_memory - bytes) {
-        return left_out_error("it needs more than {} MiB of memory", most_memory >> 20);
+      if (buffer.span > max_memory - bytes) {
+        return left_out_error("it needs more than {} MiB of memory", max_memory >> 20);
       }
       bytes += buffer.span;
     }
@@ -54,9 +54,9 @@ class KernelObjects {
       if (alignment != 0 && descriptor.offset % alignment != 0) {
         return left_out_error("this device has no buffers at offset {}", descriptor.offset);
       }
-      const std::uint64_t most_range =
+      const std::uint64_t max_range =
           uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange;
-      if (descriptor.range > most_range) {
+      if (descriptor.range > max_range) {
         return left_out_error("this device binds no {} bytes", descriptor.range);
       }
     }
@@ -229,8 +229,8 @@ Outcome replay(const Device& device, const probes::RecordedKernels& recorded,
   auto warm = run(device, objects, 1, /*fill=*/true);
   if (!warm) return refuse(warm.error(), /*lost=*/true);
   const double run_seconds = std::max(warm->front(), 1e-9);
-  const double most = std::clamp(run_limits.seconds / run_seconds, 3.0, double{k_most_runs});
-  const std::uint32_t runs = std::clamp(run_limits.runs, 1U, static_cast<std::uint32_t>(most));
+  const double max_runs = std::clamp(run_limits.seconds / run_seconds, 3.0, double{k_max_runs});
+  const std::uint32_t runs = std::clamp(run_limits.runs, 1U, static_cast<std::uint32_t>(max_runs));
   // Drivers reset a device that one submission holds for seconds.
   constexpr double k_submission_seconds = 0.5;
   const auto step =

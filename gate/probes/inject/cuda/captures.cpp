@@ -124,10 +124,10 @@ void count_executable_launch(void* stream, void* exec) {
   uint64_t programmatic_launches = 0;
   uint64_t cublas_calls = 0;
   for (size_t i = 0; executable != nullptr && i < executable->count; ++i) {
-    programmatic_launches += executable->nodes[i].is_programmatic;
+    programmatic_launches += executable->nodes[i].uses_dependent_launch;
     cublas_calls += executable->nodes[i].is_cublas;
   }
-  count(k_programmatic, programmatic_launches);
+  count(k_dependent_launches, programmatic_launches);
   count(k_cublas_calls, cublas_calls);
 }
 
@@ -140,14 +140,14 @@ void forget_executable(void* exec) {
 // Counts a call and returns true; while its stream is captured, adds it to the capture and returns
 // false.
 bool count_or_capture(void* stream, const Node& node) {
-  add_counters();
+  add_counters_once();
   if (const uint64_t capture = find_capture(stream)) {
     add_to_capture(capture, [&node](CapturedGraph* graph) { append(graph, node); });
     return false;
   }
   if (node.kind != streams::k_kernel_node) return true;
   streams::count_launch(stream, node.launch);
-  if (node.is_programmatic) count(k_programmatic);
+  if (node.uses_dependent_launch) count(k_dependent_launches);
   if (node.is_cublas) count(k_cublas_calls);
   return true;
 }

@@ -9,7 +9,7 @@ Once g_counters_once;
 
 }  // namespace
 
-void add_counters() {
+void add_counters_once() {
   g_counters_once.run([] {
     constexpr const char* k_names[k_counters] = {"cublas_calls",         "graph_launches",
                                                  "graph_instantiations", "programmatic_launches",
@@ -20,7 +20,7 @@ void add_counters() {
   });
 }
 void count(Counter what, uint64_t amount) {
-  add_counters();
+  add_counters_once();
   add(g_counters[what], amount);
 }
 

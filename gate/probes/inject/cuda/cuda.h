@@ -33,7 +33,7 @@ const CudaFunctions& cuda_functions();
 struct Node {
   int kind;  // a streams::NodeType
   streams::Launch launch;
-  bool is_programmatic = false;  // may start before the kernel ahead of it has ended
+  bool uses_dependent_launch = false;  // may start before the kernel ahead of it has ended
   bool is_cublas = false;
 };
 // Notes that `stream` is captured, into `graph` if that is not null. From then on each stream is
@@ -64,13 +64,13 @@ enum Counter {
   k_cublas_calls,
   k_graph_launches,
   k_graph_instantiations,
-  k_programmatic,
+  k_dependent_launches,
   k_device_memory_bytes,  // equals device_memory_peak_bytes, for its growth over lengths
   k_memory_refused,       // allocations that failed for lack of memory
   k_counters
 };
 void count(Counter what, uint64_t amount = 1);
 // Adds the counters to the file, so that those that stay 0 are reported as well.
-void add_counters();
+void add_counters_once();
 
 }  // namespace weir_probe::cuda

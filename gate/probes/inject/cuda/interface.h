@@ -82,13 +82,13 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 struct LaunchAttributes {
-  uint64_t is_programmatic;  // 1: its kernel may start before the one ahead of it has ended
-  Size3 cluster;             // in groups; all 0 where they run one by one
+  uint64_t uses_dependent_launch;  // 1: its kernel may start before the one ahead of it has ended
+  Size3 cluster;                   // in groups; all 0 where they run one by one
   uint32_t reserved;
 
   // A hash of the attributes; 0: none is set.
   [[nodiscard]] uint64_t hash() const {
-    const bool any = is_programmatic != 0 || cluster.x != 0;
+    const bool any = uses_dependent_launch != 0 || cluster.x != 0;
     return any ? hash_bytes(k_hash_seed, this, sizeof *this) : 0;
   }
 };
@@ -97,7 +97,8 @@ inline LaunchAttributes read_attributes(const LaunchConfig& config) {
   LaunchAttributes attributes{};
   for (unsigned i = 0; i < config.attribute_count; ++i) {
     const auto& [id, pad, value] = config.attributes[i];
-    if (id == k_programmatic_serialization) attributes.is_programmatic = value.number != 0 ? 1 : 0;
+    if (id == k_programmatic_serialization)
+      attributes.uses_dependent_launch = value.number != 0 ? 1 : 0;
     const bool has_clusters = uint64_t{value.size.x} * value.size.y * value.size.z > 1;
     if (id == k_cluster_dimension && has_clusters) attributes.cluster = value.size;
   }

@@ -44,7 +44,7 @@ void count_launch(void* stream, const void* function, Size3 grid, Size3 block, s
   count_or_capture(stream,
                    {k_kernel_node,
                     {function, nullptr, launch_sizes(grid, block, shared), attributes.hash()},
-                    attributes.is_programmatic != 0});
+                    attributes.uses_dependent_launch != 0});
 }
 void count_launch(void* stream, const void* function, const LaunchConfig& config) {
   count_launch(stream, function, config.grid, config.block, config.shared, read_attributes(config));
@@ -77,14 +77,14 @@ void record_allocation(int result, uint64_t at, uint64_t bytes, int device) {
 }
 void count_allocation(int result, void* const* at, uint64_t bytes) {
   record_allocation(result, result == k_ok ? key_of(*at) : 0,
-                    up_to_unit(bytes, k_small_memory_unit), current_device());
+                    round_up_to(bytes, k_allocation_granularity), current_device());
 }
 void count_created_memory(int result, const uint64_t* handle, uint64_t bytes,
                           const void* properties) {
   const auto* allocation = static_cast<const AllocationProperties*>(properties);
   if (allocation->location_type != k_on_device) return;
-  record_allocation(result, result == k_ok ? *handle : 0, up_to_unit(bytes, k_memory_unit),
-                    allocation->location);
+  record_allocation(result, result == k_ok ? *handle : 0,
+                    round_up_to(bytes, k_reservation_granularity), allocation->location);
 }
 
 }  // namespace api

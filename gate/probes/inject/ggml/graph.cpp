@@ -314,7 +314,7 @@ template <class FindBackend>
 void record_graph(Library* library, Graph* graph, uint64_t splits, uint64_t begin,
                   const NodeTiming* timing, FindBackend find_backend) {
   const Interval interval = {begin, begin == 0 ? 0 : now_nanoseconds()};
-  const RecordingCost recording_cost;
+  const OwnTimeScope own_time_scope;
   const Locked locked(&g.lock);
   count(k_graphs);
   count(k_splits, splits);

@@ -130,8 +130,8 @@ class TransferTimer {
 
 // Returns true if the current wait is caused by the probe and not by the program.
 bool is_own_wait(Counter counter) {
-  if (counter != k_backend_syncs || t_own_waits == OwnWaits::none) return false;
-  if (t_own_waits == OwnWaits::next) t_own_waits = OwnWaits::none;
+  if (counter != k_backend_syncs || t_waits_of_probe == ProbeWaits::none) return false;
+  if (t_waits_of_probe == ProbeWaits::next) t_waits_of_probe = ProbeWaits::none;
   return true;
 }
 

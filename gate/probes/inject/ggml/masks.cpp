@@ -8,8 +8,11 @@
 namespace weir_probe {
 namespace {
 
-constexpr int32_t k_flag_input = 1;        // GGML_TENSOR_FLAG_INPUT
-constexpr int64_t k_max_places = 1 << 22;  // in a mask
+constexpr int32_t k_flag_input = 1;  // GGML_TENSOR_FLAG_INPUT
+constexpr int64_t k_max_mask_elements = 1 << 22;
+// Bits of a place that is not attended.
+constexpr uint32_t k_minus_infinity_f32 = 0xFF800000U;
+constexpr uint16_t k_minus_infinity_f16 = 0xFC00U;
 
 // Gives the name of the original if the tensor is a scheduler's copy for another backend:
 // "Vulkan0#inp_pos#0" is a copy of "inp_pos". False if it is not a copy.
@@ -47,30 +50,33 @@ struct MaskSummary {
   uint64_t attended, places, independent_rows;
 };
 
-// Counts places and rows in the values of a mask; places only if `counts_places`.
+// Counts places and rows in the values of a mask; places only if `wants_position_counts`.
 template <class Value>
-MaskSummary read_values(const Tensor* mask, const void* data, Value closed, bool counts_places) {
+MaskSummary read_values(const Tensor* mask, const void* data, Value closed,
+                        bool wants_position_counts) {
   const int64_t* ne = TensorView(mask).ne();
   const MaskValues<Value> values{static_cast<const Value*>(data), closed, ne[0], ne[1],
                                  ne[2] * ne[3]};
   const auto places = static_cast<uint64_t>(ne[0] * ne[1] * ne[2] * ne[3]);
-  return {mask, counts_places ? values.attended_places() : 0, counts_places ? places : 0,
-          values.independent_rows()};
+  return {mask, wants_position_counts ? values.attended_places() : 0,
+          wants_position_counts ? places : 0, values.independent_rows()};
 }
 
 // Returns the counts of a mask of 32-bit or 16-bit floats in the host's memory; zeros for any
 // other.
-MaskSummary read_mask(const Functions& ggml, const Tensor* mask, bool counts_places) {
-  const MaskSummary unknown{mask, 0, 0, 0};
+MaskSummary read_mask(const Functions& ggml, const Tensor* mask, bool wants_position_counts) {
+  const MaskSummary unknown{.tensor = mask, .attended = 0, .places = 0, .independent_rows = 0};
   const int64_t count = ggml.nelements(mask);
   const uint64_t bytes = call_if_present(ggml.nbytes, mask);
   const void* data = ggml.get_data(mask);
-  if (data == nullptr || count <= 0 || count > k_max_places) return unknown;
+  if (data == nullptr || count <= 0 || count > k_max_mask_elements) return unknown;
   BufferType* memory = memory_type(ggml, mask);
   if (memory == nullptr || !call_if_present(ggml.backend_buft_is_host, memory)) return unknown;
   const auto size = static_cast<uint64_t>(count);
-  if (bytes == size * 4) return read_values<uint32_t>(mask, data, 0xFF800000U, counts_places);
-  if (bytes == size * 2) return read_values<uint16_t>(mask, data, 0xFC00U, counts_places);
+  if (bytes == size * 4)
+    return read_values<uint32_t>(mask, data, k_minus_infinity_f32, wants_position_counts);
+  if (bytes == size * 2)
+    return read_values<uint16_t>(mask, data, k_minus_infinity_f16, wants_position_counts);
   return unknown;
 }
 
@@ -86,12 +92,12 @@ bool is_input(const Functions& ggml, const Tensor* tensor) {
 // Sums up the masks of the graph's attention nodes into t_masks.
 void read_masks(Library* library, Graph* graph) {
   if (!is_recording_events()) return;
-  const RecordingCost recording_cost;
+  const OwnTimeScope own_time_scope;
   t_masks = {};
   const Functions& ggml = library->ggml;
   if (!lists_nodes(ggml)) return;
   const int nodes = ggml.graph_n_nodes(graph);
-  const bool counts_places = records_replay();
+  const bool wants_position_counts = records_replay();
   MaskSummary mask_summary{};
   for (int i = 0; i < nodes; ++i) {
     const Tensor* node = ggml.graph_node(graph, i);
@@ -104,7 +110,7 @@ void read_masks(Library* library, Graph* graph) {
         find_input(ggml, graph, TensorView(node).source(is_flash_attention ? 3 : 1));
     if (mask == nullptr || !is_readable(library, mask)) continue;
     const bool is_first = mask_summary.tensor == nullptr;
-    if (mask != mask_summary.tensor) mask_summary = read_mask(ggml, mask, counts_places);
+    if (mask != mask_summary.tensor) mask_summary = read_mask(ggml, mask, wants_position_counts);
     t_masks.attended += mask_summary.attended;
     t_masks.places += mask_summary.places;
     t_masks.independent_rows = is_first || t_masks.independent_rows == mask_summary.independent_rows

@@ -22,8 +22,8 @@ const char* g_timed_backends;  // beginnings of names of backends, separated by 
 bool g_enabled;
 NodeTiming g_timings[k_max_concurrent];
 uint8_t g_turns[k_kinds];
-Table g_callbacks;     // a scheduler -> the program's own callback
-bool g_lost_callback;  // memory was out for a program's callback: then none is replaced
+Table g_callbacks;           // a scheduler -> the program's own callback
+bool g_has_missed_callback;  // memory was out for a program's callback: then none is replaced
 
 struct Callback {
   EvalCallback call;
@@ -59,7 +59,7 @@ bool on_scheduler_node(Tensor* node, bool is_query, void* data) {
         does_work(ggml, node) &&
         !is_timed_elsewhere(call_if_present(
             ggml.backend_name, ggml.backend_sched_get_tensor_backend(timing->sched, node)));
-    t_own_waits = OwnWaits::next;  // the scheduler's wait for the callback
+    t_waits_of_probe = ProbeWaits::next;  // the scheduler's wait for the callback
     timing->begin = now_nanoseconds();
     return timing->is_timed || timing->program_waits;
   }
@@ -89,7 +89,7 @@ bool acquire(NodeTiming* timing) {
 
 }  // namespace
 
-__thread OwnWaits t_own_waits __attribute__((tls_model("initial-exec")));
+__thread ProbeWaits t_waits_of_probe __attribute__((tls_model("initial-exec")));
 
 bool times_ops() { return g_enabled; }
 
@@ -127,7 +127,7 @@ void note_callback(Sched* sched, EvalCallback call, void* data) {
   if (record != nullptr) {
     *record = {call, data};
   } else if (call != nullptr) {
-    __atomic_store_n(&g_lost_callback, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&g_has_missed_callback, true, __ATOMIC_RELAXED);
   }
 }
 
@@ -142,7 +142,7 @@ int compute_node_by_node(NodeTiming* timing, Sched* sched, Graph* graph, Compute
   const Functions& ggml = timing->library->ggml;
   if (ggml.backend_sched_set_eval_callback == nullptr ||
       ggml.backend_sched_get_tensor_backend == nullptr ||
-      __atomic_load_n(&g_lost_callback, __ATOMIC_RELAXED)) {
+      __atomic_load_n(&g_has_missed_callback, __ATOMIC_RELAXED)) {
     return compute(sched, graph);
   }
   const auto* callback = g_callbacks.get<Callback>(reinterpret_cast<uint64_t>(sched));
@@ -151,7 +151,7 @@ int compute_node_by_node(NodeTiming* timing, Sched* sched, Graph* graph, Compute
   timing->callback_data = callback == nullptr ? nullptr : callback->data;
   ggml.backend_sched_set_eval_callback(sched, on_scheduler_node, timing);
   const int status = compute(sched, graph);
-  t_own_waits = OwnWaits::none;
+  t_waits_of_probe = ProbeWaits::none;
   ggml.backend_sched_set_eval_callback(sched, timing->callback, timing->callback_data);
   return status;
 }
@@ -177,12 +177,12 @@ int compute_node_by_node(NodeTiming* timing, Backend* backend, Graph* graph, Com
     GraphView view = ggml.graph_view(graph, first, i + 1);
     first = i + 1;
     // The wait for the last node stands for the program's own.
-    t_own_waits = is_last && waits ? OwnWaits::none : OwnWaits::next;
+    t_waits_of_probe = is_last && waits ? ProbeWaits::none : ProbeWaits::next;
     timing->begin = now_nanoseconds();
     status = ggml.backend_graph_compute(backend, reinterpret_cast<Graph*>(&view));
     if (works) add_time(timing, node, now_nanoseconds());
   }
-  t_own_waits = OwnWaits::none;
+  t_waits_of_probe = ProbeWaits::none;
   return status;
 }
 

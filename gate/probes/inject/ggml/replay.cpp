@@ -125,9 +125,9 @@ void* intercept_set_threads(const char* name, void* function) {
 template <class On>
 static void wait_uncounted(void (*wait)(On*), On* on) {
   if (!g_enabled && !times_ops()) return;
-  t_own_waits = OwnWaits::all;
+  t_waits_of_probe = ProbeWaits::all;
   call_if_present(wait, on);
-  t_own_waits = OwnWaits::none;
+  t_waits_of_probe = ProbeWaits::none;
 }
 
 void wait_for_steps(Library* library, Sched* sched) {

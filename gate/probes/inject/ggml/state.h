@@ -292,8 +292,8 @@ using ComputeBackend = int (*)(Backend*, Graph*);
 
 // The waits of this thread for a backend that are caused by the probe: neither counted nor
 // recorded.
-enum class OwnWaits : int { none, next, all };
-extern __thread OwnWaits t_own_waits __attribute__((tls_model("initial-exec")));
+enum class ProbeWaits : int { none, next, all };
+extern __thread ProbeWaits t_waits_of_probe __attribute__((tls_model("initial-exec")));
 
 void make_ops_ready();
 void reset_ops_after_fork();

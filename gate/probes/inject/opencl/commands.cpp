@@ -19,7 +19,7 @@ uint64_t volume(const size_t* region) {
 // Returns the bytes of a region of an image; 0 if the driver does not answer.
 uint64_t image_bytes(cl_mem image, const size_t* region) {
   size_t element = 0;
-  const auto get_info = g.next.clGetImageInfo;
+  const auto get_info = g.driver.clGetImageInfo;
   if (get_info == nullptr ||
       get_info(image, CL_IMAGE_ELEMENT_SIZE, sizeof element, &element, nullptr) != CL_SUCCESS) {
     return 0;
@@ -86,7 +86,7 @@ struct Command;
 template <auto member, CommandKind what, class... Rest>
 struct Command<member, what, cl_int (*)(cl_command_queue, Rest...)> {
   static cl_int call(cl_command_queue queue, Rest... rest) {
-    const cl_int result = (g.next.*member)(queue, rest...);
+    const cl_int result = (g.driver.*member)(queue, rest...);
     if (result == CL_SUCCESS) count_command(find_or_add_queue(queue), what);
     return result;
   }
@@ -108,7 +108,7 @@ template <auto member, CopyCall copy_call, class... Rest>
 struct Copy<member, copy_call, cl_int (*)(cl_command_queue, Rest...)> {
   static cl_int call(cl_command_queue queue, Rest... rest) {
     CommandTimer timer(queue, &first_argument<cl_event*>(rest...));
-    const cl_int result = (g.next.*member)(queue, rest...);
+    const cl_int result = (g.driver.*member)(queue, rest...);
     if (result == CL_SUCCESS) count_copy(queue, copy_info<copy_call>(rest...), timer);
     return result;
   }
@@ -122,7 +122,7 @@ struct Copy<member, copy_call, void* (*)(cl_command_queue, Rest...)> {
     cl_int*& error = first_argument<cl_int*>(rest...);
     cl_int* const wanted = error;
     error = &mine;
-    void* mapped = (g.next.*member)(queue, rest...);
+    void* mapped = (g.driver.*member)(queue, rest...);
     if (wanted != nullptr) *wanted = mine;
     if (mine == CL_SUCCESS) count_copy(queue, copy_info<copy_call>(rest...), timer);
     return mapped;
@@ -163,8 +163,8 @@ cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensio
                       const size_t* offset, const size_t* global, const size_t* local,
                       cl_uint waits, const cl_event* wait_list, cl_event* event) {
   CommandTimer timer(queue, &event);
-  const cl_int result = g.next.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
-                                                      local, waits, wait_list, event);
+  const cl_int result = g.driver.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
+                                                        local, waits, wait_list, event);
   if (result == CL_SUCCESS) count_dispatch(queue, kernel, dimensions, global, local, timer);
   return result;
 }
@@ -172,7 +172,7 @@ cl_int enqueue_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensio
 cl_int enqueue_task(cl_command_queue queue, cl_kernel kernel, cl_uint waits,
                     const cl_event* wait_list, cl_event* event) {
   CommandTimer timer(queue, &event);
-  const cl_int result = g.next.clEnqueueTask(queue, kernel, waits, wait_list, event);
+  const cl_int result = g.driver.clEnqueueTask(queue, kernel, waits, wait_list, event);
   constexpr size_t k_one = 1;
   if (result == CL_SUCCESS) count_dispatch(queue, kernel, 1, &k_one, &k_one, timer);
   return result;

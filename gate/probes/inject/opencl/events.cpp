@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t k_max_misses = 256;
 
 bool read_time(cl_event event, cl_profiling_info what, cl_ulong* out) {
-  const auto get_info = g.next.clGetEventProfilingInfo;
+  const auto get_info = g.driver.clGetEventProfilingInfo;
   return get_info != nullptr && get_info(event, what, sizeof *out, out, nullptr) == CL_SUCCESS &&
          *out != 0;
 }
@@ -20,8 +20,8 @@ bool read_time(cl_event event, cl_profiling_info what, cl_ulong* out) {
 bool read_if_done(const PendingCommand& command, weir_event_command* body) {
   // Read the status first, and once: the command may be done a moment later.
   cl_int status = CL_COMPLETE;
-  g.next.clGetEventInfo(command.event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
-                        nullptr);
+  g.driver.clGetEventInfo(command.event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
+                          nullptr);
   if (status > CL_COMPLETE) return false;
   if (status < CL_COMPLETE) {
     set_events_flag(WEIR_EVENTS_UNTIMED);  // it failed
@@ -64,7 +64,7 @@ uint32_t write_completed(Queue* queue, uint32_t count) {
       continue;
     }
     write_event(WEIR_EVENT_COMMAND, command.kernel, &body, sizeof body);
-    g.next.clReleaseEvent(command.event);
+    g.driver.clReleaseEvent(command.event);
   }
   for (uint32_t i = misses; i-- > 0;)
     pending_commands.at(checked - misses + i) = pending_commands.at(missed[i]);
@@ -92,7 +92,7 @@ void write_oldest_untimed(Queue* queue, uint32_t max_count) {
   set_events_flag(WEIR_EVENTS_UNTIMED);
   for (uint32_t i = 0; i < count; ++i) {
     write_untimed(queue, pending_commands.at(i));
-    g.next.clReleaseEvent(pending_commands.at(i).event);
+    g.driver.clReleaseEvent(pending_commands.at(i).event);
   }
   const Locked locked(&pending_commands.lock);
   drop_oldest(pending_commands, count);
@@ -127,7 +127,7 @@ void add_pending(Queue* queue, const PendingCommand& command) {
   if (append(queue->pending_commands, command)) return;
   set_events_flag(WEIR_EVENTS_UNTIMED);
   write_untimed(queue, command);
-  g.next.clReleaseEvent(command.event);
+  g.driver.clReleaseEvent(command.event);
 }
 
 // --- the device's clock, if OpenCL 2.1 or later can relate it to the CPU's
@@ -142,11 +142,11 @@ constexpr uint64_t k_same_clock = 2000000;
 bool has_host_timer(cl_device_id device) {
   cl_platform_id platform = nullptr;
   cl_ulong resolution = 0;
-  return g.next.clGetDeviceAndHostTimer != nullptr &&
-         g.next.clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, nullptr) ==
-             CL_SUCCESS &&
-         g.next.clGetPlatformInfo(platform, CL_PLATFORM_HOST_TIMER_RESOLUTION, sizeof resolution,
-                                  &resolution, nullptr) == CL_SUCCESS &&
+  return g.driver.clGetDeviceAndHostTimer != nullptr &&
+         g.driver.clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform,
+                                  nullptr) == CL_SUCCESS &&
+         g.driver.clGetPlatformInfo(platform, CL_PLATFORM_HOST_TIMER_RESOLUTION, sizeof resolution,
+                                    &resolution, nullptr) == CL_SUCCESS &&
          resolution != 0;
 }
 
@@ -154,7 +154,7 @@ bool has_host_timer(cl_device_id device) {
 bool read_clocks(cl_device_id device, weir_event_clock* clock) {
   cl_ulong ticks = 0, host = 0;
   const uint64_t before = now_nanoseconds();
-  if (g.next.clGetDeviceAndHostTimer(device, &ticks, &host) != CL_SUCCESS) return false;
+  if (g.driver.clGetDeviceAndHostTimer(device, &ticks, &host) != CL_SUCCESS) return false;
   const uint64_t after = now_nanoseconds();
   if (host + k_same_clock < before || host > after + k_same_clock || ticks == 0) return false;
   clock->ticks = ticks;
@@ -177,7 +177,7 @@ void CommandTimer::prepare(cl_command_queue handle, cl_event** event) {
 void CommandTimer::write(Queue* queue, uint32_t kernel, uint32_t copy, uint64_t bytes) const {
   cl_event event = event_ == nullptr ? nullptr : *event_;
   // The program may release its own event at any time.
-  if (event != nullptr && event_ != &own_event_ && g.next.clRetainEvent(event) != CL_SUCCESS) {
+  if (event != nullptr && event_ != &own_event_ && g.driver.clRetainEvent(event) != CL_SUCCESS) {
     event = nullptr;
   }
   const PendingCommand command = {event, begin_, bytes, kernel, copy};

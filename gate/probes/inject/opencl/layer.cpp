@@ -41,7 +41,7 @@ void ensure_initialized() {
 Device* find_or_add_device(cl_device_id handle) {
   if (void* record = g.devices.find(handle_key(handle))) return static_cast<Device*>(record);
   weir_probe_device entry;
-  (void)describe_device({g.next.clGetDeviceInfo, g.next.clGetPlatformInfo}, handle, &entry);
+  (void)describe_device({g.driver.clGetDeviceInfo, g.driver.clGetPlatformInfo}, handle, &entry);
   const Locked locked(&g.lock);
   ensure_initialized();
   auto* device = find_or_add_record<Device>(&g.devices, handle_key(handle));
@@ -60,7 +60,7 @@ namespace {
 Kernel* record_kernel(cl_kernel handle, cl_program program, const Kernel* original) {
   size_t size = 0;
   char* name = nullptr;
-  const auto get_info = g.next.clGetKernelInfo;
+  const auto get_info = g.driver.clGetKernelInfo;
   if (get_info != nullptr &&
       get_info(handle, CL_KERNEL_FUNCTION_NAME, 0, nullptr, &size) == CL_SUCCESS &&
       size < size_t{1} << 20) {
@@ -82,14 +82,14 @@ Kernel* record_kernel(cl_kernel handle, cl_program program, const Kernel* origin
 }
 
 cl_kernel create_kernel(cl_program program, const char* name, cl_int* error) {
-  cl_kernel kernel = g.next.clCreateKernel(program, name, error);
+  cl_kernel kernel = g.driver.clCreateKernel(program, name, error);
   if (kernel != nullptr) record_kernel(kernel, program, nullptr);
   return kernel;
 }
 
 cl_int create_kernels(cl_program program, cl_uint room, cl_kernel* kernels, cl_uint* count) {
   cl_uint available = 0;
-  const cl_int result = g.next.clCreateKernelsInProgram(program, room, kernels, &available);
+  const cl_int result = g.driver.clCreateKernelsInProgram(program, room, kernels, &available);
   if (count != nullptr) *count = available;
   if (result != CL_SUCCESS || kernels == nullptr) return result;
   for (cl_uint i = 0; i < available && i < room; ++i) record_kernel(kernels[i], program, nullptr);
@@ -97,7 +97,7 @@ cl_int create_kernels(cl_program program, cl_uint room, cl_kernel* kernels, cl_u
 }
 
 cl_kernel clone_kernel(cl_kernel original, cl_int* error) {
-  cl_kernel kernel = g.next.clCloneKernel(original, error);
+  cl_kernel kernel = g.driver.clCloneKernel(original, error);
   if (kernel != nullptr)
     record_kernel(kernel, nullptr, g.kernels.get<Kernel>(handle_key(original)));
   return kernel;
@@ -146,11 +146,11 @@ void* warn_of_extension(const char* name, void* function) {
 }
 
 void* get_extension_function(const char* name) {
-  return warn_of_extension(name, g.next.clGetExtensionFunctionAddress(name));
+  return warn_of_extension(name, g.driver.clGetExtensionFunctionAddress(name));
 }
 
 void* get_extension_function_for_platform(cl_platform_id platform, const char* name) {
-  return warn_of_extension(name, g.next.clGetExtensionFunctionAddressForPlatform(platform, name));
+  return warn_of_extension(name, g.driver.clGetExtensionFunctionAddressForPlatform(platform, name));
 }
 
 }  // namespace
@@ -181,9 +181,9 @@ WEIR_EXPORTED cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* below,
   constexpr cl_uint k_entries = sizeof(cl_icd_dispatch) / sizeof(void*);
   if (below == nullptr || entries_out == nullptr || out == nullptr) return CL_INVALID_VALUE;
   // An older loader has fewer functions; the rest stays null and is not intercepted.
-  memcpy(static_cast<void*>(&g.next), below,
+  memcpy(static_cast<void*>(&g.driver), below,
          (entries < k_entries ? entries : k_entries) * sizeof(void*));
-  g_table = g.next;
+  g_table = g.driver;
   g.events_requested = secure_getenv(WEIR_PROBE_EVENTS_VARIABLE) != nullptr;
   intercept_queues(&g_table);
   intercept_programs(&g_table);

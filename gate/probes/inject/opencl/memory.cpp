@@ -27,7 +27,7 @@ void CL_CALLBACK on_object_destroyed(cl_mem, void* bytes) {
 // Counts a new memory object and has the driver report its end, which comes after the last kernel
 // that uses it and after its parts. Returns `memory`.
 cl_mem track_object(cl_mem memory, cl_mem_flags flags, size_t bytes) {
-  const auto set_callback = g.next.clSetMemObjectDestructorCallback;
+  const auto set_callback = g.driver.clSetMemObjectDestructorCallback;
   if (memory == nullptr || set_callback == nullptr || (flags & CL_MEM_USE_HOST_PTR) != 0)
     return memory;
   count_allocation(bytes);
@@ -36,7 +36,7 @@ cl_mem track_object(cl_mem memory, cl_mem_flags flags, size_t bytes) {
 }
 cl_mem track_image(cl_mem image, cl_mem_flags flags) {
   size_t bytes = 0;
-  const auto get_info = g.next.clGetMemObjectInfo;
+  const auto get_info = g.driver.clGetMemObjectInfo;
   if (image == nullptr || get_info == nullptr ||
       get_info(image, CL_MEM_SIZE, sizeof bytes, &bytes, nullptr) != CL_SUCCESS) {
     return image;
@@ -46,30 +46,30 @@ cl_mem track_image(cl_mem image, cl_mem_flags flags) {
 
 cl_mem create_buffer(cl_context context, cl_mem_flags flags, size_t bytes, void* host,
                      cl_int* error) {
-  return track_object(g.next.clCreateBuffer(context, flags, bytes, host, error), flags, bytes);
+  return track_object(g.driver.clCreateBuffer(context, flags, bytes, host, error), flags, bytes);
 }
 cl_mem create_buffer_with(cl_context context, const cl_mem_properties* properties,
                           cl_mem_flags flags, size_t bytes, void* host, cl_int* error) {
   return track_object(
-      g.next.clCreateBufferWithProperties(context, properties, flags, bytes, host, error), flags,
+      g.driver.clCreateBufferWithProperties(context, properties, flags, bytes, host, error), flags,
       bytes);
 }
 // Creates an image. One that is made of a buffer takes no memory of its own.
 cl_mem create_image(cl_context context, cl_mem_flags flags, const cl_image_format* format,
                     const cl_image_desc* desc, void* host, cl_int* error) {
-  cl_mem image = g.next.clCreateImage(context, flags, format, desc, host, error);
+  cl_mem image = g.driver.clCreateImage(context, flags, format, desc, host, error);
   return desc != nullptr && desc->mem_object != nullptr ? image : track_image(image, flags);
 }
 
 void* shared_alloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint alignment) {
-  void* at = g.next.clSVMAlloc(context, flags, bytes, alignment);
+  void* at = g.driver.clSVMAlloc(context, flags, bytes, alignment);
   if (at != nullptr && g_shared.insert(handle_key(at), reinterpret_cast<void*>(bytes)))
     count_allocation(bytes);
   return at;
 }
 void shared_free(cl_context context, void* at) {
   count_free(reinterpret_cast<size_t>(g_shared.remove(handle_key(at))));
-  g.next.clSVMFree(context, at);
+  g.driver.clSVMFree(context, at);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 
 // Records a new program with the hash of its source (0: unknown) and returns it. Overwrites the
 // record of an earlier program with the same handle.
-cl_program set_source(cl_program program, uint64_t source) {
+cl_program set_source_hash(cl_program program, uint64_t source) {
   auto* record =
       program == nullptr ? nullptr : get_or_create<Program>(&g.programs, handle_key(program));
   if (record != nullptr) *record = {source, source};
@@ -48,25 +48,27 @@ uint64_t hash_programs(cl_uint count, const cl_program* programs) {
 // strings.
 cl_program create_with_source(cl_context context, cl_uint count, const char** strings,
                               const size_t* lengths, cl_int* error) {
-  cl_program program = g.next.clCreateProgramWithSource(context, count, strings, lengths, error);
+  cl_program program = g.driver.clCreateProgramWithSource(context, count, strings, lengths, error);
   if (program == nullptr) return program;
   const auto length_of = [&](cl_uint i) {
     return lengths != nullptr && lengths[i] != 0 ? lengths[i] : strlen(strings[i]);
   };
-  size_t size = 0, at = 0;
+  size_t size = 0;
   for (cl_uint i = 0; i < count; ++i) size += length_of(i);
   auto* source = static_cast<char*>(malloc(size + 1));
-  for (cl_uint i = 0; source != nullptr && i < count; at += length_of(i++)) {
-    memcpy(source + at, strings[i], length_of(i));
+  size_t copied = 0;
+  for (cl_uint i = 0; source != nullptr && i < count; ++i) {
+    memcpy(source + copied, strings[i], length_of(i));
+    copied += length_of(i);
   }
-  set_source(program, source == nullptr ? 0 : hash_bytes(k_hash_seed, source, size));
+  set_source_hash(program, source == nullptr ? 0 : hash_bytes(k_hash_seed, source, size));
   free(source);
   return program;
 }
 
 cl_program create_with_il(cl_context context, const void* il, size_t size, cl_int* error) {
-  cl_program program = g.next.clCreateProgramWithIL(context, il, size, error);
-  return set_source(program, program == nullptr ? 0 : hash_bytes(k_hash_seed, il, size));
+  cl_program program = g.driver.clCreateProgramWithIL(context, il, size, error);
+  return set_source_hash(program, program == nullptr ? 0 : hash_bytes(k_hash_seed, il, size));
 }
 
 // Creates a program from a binary for each device. A kernel's code is all of them.
@@ -74,24 +76,24 @@ cl_program create_with_binary(cl_context context, cl_uint count, const cl_device
                               const size_t* sizes, const unsigned char** binaries, cl_int* status,
                               cl_int* error) {
   cl_program program =
-      g.next.clCreateProgramWithBinary(context, count, devices, sizes, binaries, status, error);
+      g.driver.clCreateProgramWithBinary(context, count, devices, sizes, binaries, status, error);
   uint64_t hash = k_hash_seed;
   for (cl_uint i = 0; program != nullptr && i < count; ++i) {
     hash = hash_bytes(hash, binaries[i], sizes[i]);
   }
-  return set_source(program, hash);
+  return set_source_hash(program, hash);
 }
 
 // Creates a program of the device's built-in kernels, whose code is unknown.
 cl_program create_with_built_in(cl_context context, cl_uint count, const cl_device_id* devices,
                                 const char* names, cl_int* error) {
-  return set_source(g.next.clCreateProgramWithBuiltInKernels(context, count, devices, names, error),
-                    0);
+  return set_source_hash(
+      g.driver.clCreateProgramWithBuiltInKernels(context, count, devices, names, error), 0);
 }
 
 // Sets a specialization constant, which becomes part of the source's hash.
 cl_int specialize(cl_program program, cl_uint id, size_t size, const void* value) {
-  const cl_int result = g.next.clSetProgramSpecializationConstant(program, id, size, value);
+  const cl_int result = g.driver.clSetProgramSpecializationConstant(program, id, size, value);
   auto* record = g.programs.get<Program>(handle_key(program));
   if (result == CL_SUCCESS && record != nullptr && record->source != 0) {
     record->source = hash_bytes(hash_with(record->source, id), value, size);
@@ -104,7 +106,7 @@ using BuildCallback = void(CL_CALLBACK*)(cl_program, void*);
 cl_int build(cl_program program, cl_uint count, const cl_device_id* devices, const char* options,
              BuildCallback notify, void* data) {
   note_build(program, options);
-  return g.next.clBuildProgram(program, count, devices, options, notify, data);
+  return g.driver.clBuildProgram(program, count, devices, options, notify, data);
 }
 
 cl_int compile(cl_program program, cl_uint count, const cl_device_id* devices, const char* options,
@@ -115,17 +117,18 @@ cl_int compile(cl_program program, cl_uint count, const cl_device_id* devices, c
     hash = names[i] == nullptr ? 0 : hash_with(hash, hash_text(names[i]));
   }
   note_build(program, options, hash);
-  return g.next.clCompileProgram(program, count, devices, options, header_count, headers, names,
-                                 notify, data);
+  return g.driver.clCompileProgram(program, count, devices, options, header_count, headers, names,
+                                   notify, data);
 }
 
 cl_program link(cl_context context, cl_uint count, const cl_device_id* devices, const char* options,
                 cl_uint input_count, const cl_program* inputs, BuildCallback notify, void* data,
                 cl_int* error) {
   const uint64_t source = hash_programs(input_count, inputs);
-  cl_program program = set_source(g.next.clLinkProgram(context, count, devices, options,
-                                                       input_count, inputs, notify, data, error),
-                                  source);
+  cl_program program =
+      set_source_hash(g.driver.clLinkProgram(context, count, devices, options, input_count, inputs,
+                                             notify, data, error),
+                      source);
   if (program != nullptr) note_build(program, options);
   return program;
 }

@@ -16,7 +16,7 @@ bool wants_times() { return is_recording_events() && timing_wanted() != Timing::
 Queue* record_queue(cl_command_queue handle, Origin origin, cl_command_queue_properties added = 0) {
   cl_device_id device_handle = nullptr;
   cl_command_queue_properties properties = 0;
-  const auto get_info = g.next.clGetCommandQueueInfo;
+  const auto get_info = g.driver.clGetCommandQueueInfo;
   if (get_info == nullptr || get_info(handle, CL_QUEUE_DEVICE, sizeof device_handle, &device_handle,
                                       nullptr) != CL_SUCCESS) {
     return nullptr;
@@ -79,8 +79,8 @@ cl_command_queue create_queue(cl_context context, cl_device_id device,
                               cl_command_queue_properties properties, cl_int* error) {
   return create_queue_with_profiling((properties & CL_QUEUE_PROFILING_ENABLE) != 0, error,
                                      [&](cl_command_queue_properties added, cl_int* out) {
-                                       return g.next.clCreateCommandQueue(context, device,
-                                                                          properties | added, out);
+                                       return g.driver.clCreateCommandQueue(
+                                           context, device, properties | added, out);
                                      });
 }
 
@@ -129,13 +129,13 @@ cl_command_queue create_queue_with_properties(cl_context context, cl_device_id d
       leave_unchanged, error, [&](cl_command_queue_properties added, cl_int* out) {
         Properties extended = requested;
         if (added != 0) extended.add(added);
-        return g.next.clCreateCommandQueueWithProperties(
+        return g.driver.clCreateCommandQueueWithProperties(
             context, device, added != 0 ? extended.pair : properties, out);
       });
 }
 
 cl_int retain_queue(cl_command_queue handle) {
-  const cl_int result = g.next.clRetainCommandQueue(handle);
+  const cl_int result = g.driver.clRetainCommandQueue(handle);
   auto* queue = g.queues.get<Queue>(handle_key(handle));
   if (result == CL_SUCCESS && queue != nullptr) {
     __atomic_fetch_add(&queue->references, 1, __ATOMIC_ACQ_REL);
@@ -151,7 +151,7 @@ cl_int release_queue(cl_command_queue handle) {
       __atomic_sub_fetch(&queue->references, 1, __ATOMIC_ACQ_REL) == 0) {
     collect_times(queue);
   }
-  return g.next.clReleaseCommandQueue(handle);
+  return g.driver.clReleaseCommandQueue(handle);
 }
 
 // Writes the commands that nobody waited for, when the library is unloaded; does not ask the
@@ -173,7 +173,7 @@ void count_flush(Queue* queue) {
 // Returns the queue of an event; null for the program's user events.
 Queue* find_event_queue(cl_event event) {
   cl_command_queue queue = nullptr;
-  if (g.next.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, nullptr) !=
+  if (g.driver.clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, nullptr) !=
           CL_SUCCESS ||
       queue == nullptr) {
     return nullptr;
@@ -182,7 +182,7 @@ Queue* find_event_queue(cl_event event) {
 }
 
 cl_int flush(cl_command_queue handle) {
-  const cl_int result = g.next.clFlush(handle);
+  const cl_int result = g.driver.clFlush(handle);
   Queue* queue = result == CL_SUCCESS ? find_or_add_queue(handle) : nullptr;
   if (queue != nullptr) count_flush(queue);
   return result;
@@ -190,7 +190,7 @@ cl_int flush(cl_command_queue handle) {
 
 cl_int finish(cl_command_queue handle) {
   const uint64_t begin = call_begin();
-  const cl_int result = g.next.clFinish(handle);
+  const cl_int result = g.driver.clFinish(handle);
   Queue* queue = result == CL_SUCCESS ? find_or_add_queue(handle) : nullptr;
   if (queue != nullptr) count_wait(queue, WEIR_WAIT_QUEUE, begin);
   return result;
@@ -199,7 +199,7 @@ cl_int finish(cl_command_queue handle) {
 // Waits for events, and counts a wait at each of their queues; at a device only once.
 cl_int wait_for_events(cl_uint count, const cl_event* events) {
   const uint64_t begin = call_begin();
-  const cl_int result = g.next.clWaitForEvents(count, events);
+  const cl_int result = g.driver.clWaitForEvents(count, events);
   if (result != CL_SUCCESS) return result;
   constexpr uint32_t k_max_queues = 32;
   Queue* queues[k_max_queues];
@@ -220,7 +220,7 @@ cl_int wait_for_events(cl_uint count, const cl_event* events) {
 cl_int get_event_info(cl_event event, cl_event_info what, size_t size, void* value,
                       size_t* size_out) {
   const uint64_t begin = call_begin();
-  const cl_int result = g.next.clGetEventInfo(event, what, size, value, size_out);
+  const cl_int result = g.driver.clGetEventInfo(event, what, size, value, size_out);
   if (result != CL_SUCCESS || what != CL_EVENT_COMMAND_EXECUTION_STATUS || value == nullptr) {
     return result;
   }

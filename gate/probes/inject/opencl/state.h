@@ -81,7 +81,7 @@ struct Kernel {
 
 // Everything process-wide. Lives as long as the process: the library is never unloaded.
 struct Globals : OwnFile {  // its lock is that of the records, too
-  cl_icd_dispatch next;     // the layer below, or the driver's side of the loader
+  cl_icd_dispatch driver;   // the layer below, or the driver's side of the loader
   uint64_t* markers;        // counters by name
   uint64_t* copied_bytes;
   bool events_requested;  // by the environment; whether they can be written is another matter

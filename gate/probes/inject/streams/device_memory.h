@@ -10,20 +10,22 @@
 
 namespace weir_probe {
 
-constexpr int k_most_memories = 16;            // devices
-constexpr uint64_t k_memory_unit = 2 << 20;    // granularity of cuMemCreate and of addresses
-constexpr uint64_t k_small_memory_unit = 512;  // granularity of cudaMalloc
+constexpr int k_max_memory_devices = 16;  // devices
+constexpr uint64_t k_reservation_granularity =
+    2 << 20;                                        // granularity of cuMemCreate and of addresses
+constexpr uint64_t k_allocation_granularity = 512;  // granularity of cudaMalloc
 
-// Rounds up to a multiple of `unit`; down where that would overflow.
-inline uint64_t up_to_unit(uint64_t bytes, uint64_t unit) {
-  return (bytes > UINT64_MAX - unit ? UINT64_MAX - unit : bytes + unit - 1) / unit * unit;
+// Rounds up to a multiple of `granularity`; down where that would overflow.
+inline uint64_t round_up_to(uint64_t bytes, uint64_t granularity) {
+  return (bytes > UINT64_MAX - granularity ? UINT64_MAX - granularity : bytes + granularity - 1) /
+         granularity * granularity;
 }
 
 class DeviceMemory {
  public:
   struct Block {
-    uint64_t at, bytes;  // an address or a handle, and the bytes that it spans
-    uint64_t counted;    // bytes of the device's memory; 0: an address alone
+    uint64_t at, bytes;     // an address or a handle, and the bytes that it spans
+    uint64_t device_bytes;  // bytes of the device's memory; 0: an address alone
     int device;
     uint64_t mapped_at;  // address of memory that has a handle; 0: not mapped
     bool released;       // its handle was released
@@ -31,20 +33,20 @@ class DeviceMemory {
   };
 
   // Inserts a block before `*link`, which comes from first() or Block::next. False: memory is out.
-  bool take(Block** link, uint64_t at, uint64_t bytes, uint64_t counted, int device) {
+  bool insert_block(Block** link, uint64_t at, uint64_t bytes, uint64_t device_bytes, int device) {
     auto* block = static_cast<Block*>(malloc(sizeof(Block)));
     if (block == nullptr) return false;
-    *block = {at, bytes, counted, device, 0, false, *link};
+    *block = {at, bytes, device_bytes, device, 0, false, *link};
     *link = block;
-    used_[device] += counted;
-    if (used_[device] > most_[device]) most_[device] = used_[device];
+    used_[device] += device_bytes;
+    if (used_[device] > peak_[device]) peak_[device] = used_[device];
     return true;
   }
   // Does the same at the place that the address has among the others.
-  bool take(uint64_t at, uint64_t counted, int device) {
+  bool insert_block(uint64_t at, uint64_t device_bytes, int device) {
     Block** link = &first_;
     while (*link != nullptr && (*link)->at < at) link = &(*link)->next;
-    return take(link, at, counted, counted, device);
+    return insert_block(link, at, device_bytes, device_bytes, device);
   }
   // Removes the block at `at`; false if there is none.
   bool give_back(uint64_t at) {
@@ -78,9 +80,9 @@ class DeviceMemory {
   Block** first() { return &first_; }
   [[nodiscard]] uint64_t used(int device) const { return used_[device]; }
   // The sum of the devices' maxima.
-  [[nodiscard]] uint64_t most() const {
+  [[nodiscard]] uint64_t peak() const {
     uint64_t sum = 0;
-    for (const uint64_t bytes : most_) sum += bytes;
+    for (const uint64_t bytes : peak_) sum += bytes;
     return sum;
   }
 
@@ -96,7 +98,7 @@ class DeviceMemory {
         continue;
       }
       *link = block->next;
-      used_[block->device] -= block->counted;
+      used_[block->device] -= block->device_bytes;
       free(block);
       removed_any = true;
     }
@@ -104,7 +106,7 @@ class DeviceMemory {
   }
 
   Block* first_ = nullptr;
-  uint64_t used_[k_most_memories] = {}, most_[k_most_memories] = {};
+  uint64_t used_[k_max_memory_devices] = {}, peak_[k_max_memory_devices] = {};
 };
 
 }  // namespace weir_probe

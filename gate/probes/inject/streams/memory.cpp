@@ -16,7 +16,7 @@ class LockedMemory {
   LockedMemory() { pthread_mutex_lock(&g_lock); }
   ~LockedMemory() {
     uint64_t used = 0;
-    for (int device = 0; device < k_most_memories; ++device) used += g_memory.used(device);
+    for (int device = 0; device < k_max_memory_devices; ++device) used += g_memory.used(device);
     __atomic_store_n(&g.memory_used, used, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&g_lock);
   }
@@ -37,14 +37,14 @@ void add_memory_counters() {
 }
 
 uint64_t add_memory(uint64_t at, uint64_t bytes, int device) {
-  if (at == 0 || device < 0 || device >= k_most_memories) return 0;
+  if (at == 0 || device < 0 || device >= k_max_memory_devices) return 0;
   add_memory_counters();
   add(g_allocations, 1);
   const LockedMemory locked_memory;
-  const uint64_t before = g_memory.most();
-  g_memory.take(at, bytes, device);
-  add(g_peak, g_memory.most() - before);
-  return g_memory.most() - before;
+  const uint64_t before = g_memory.peak();
+  g_memory.insert_block(at, bytes, device);
+  add(g_peak, g_memory.peak() - before);
+  return g_memory.peak() - before;
 }
 void free_memory(const void* at) {
   const LockedMemory locked_memory;

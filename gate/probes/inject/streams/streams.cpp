@@ -11,7 +11,7 @@ Globals g = {};
 
 namespace {
 
-constexpr Capacity k_capacity{k_most_devices, 128, 4096, 16, 0, 0, 16, 4096, 4096};
+constexpr Capacity k_capacity{k_max_devices, 128, 4096, 16, 0, 0, 16, 4096, 4096};
 
 // Under g.lock. Makes the file before the first count, also in a child.
 void ensure_initialized() {
@@ -24,7 +24,7 @@ void ensure_initialized() {
 // Returns the current device; devices beyond the limit share the last index.
 int current_device_index() {
   const int device = current_device();
-  return device < 0 || device >= k_most_devices ? k_most_devices - 1 : device;
+  return device < 0 || device >= k_max_devices ? k_max_devices - 1 : device;
 }
 
 // Returns the key of a stream: its handle, or device and kind for a default stream. Per-thread
@@ -88,7 +88,7 @@ void update_costs(const Launch& launch, weir_probe_code* entry) {
 }
 
 // Counts one dispatch of a kernel on a stream, with its sizes and its code if that is known.
-void dispatch(void* handle, Stream* stream, const Launch& launch) {
+void count_dispatch(void* handle, Stream* stream, const Launch& launch) {
   weir_probe_kernel* kernel = find_or_add_kernel(launch, handle, *stream);
   weir_probe_launch sizes = launch.sizes;
   sizes.kernel = static_cast<uint32_t>(kernel - g.file.kernels);
@@ -104,7 +104,7 @@ void dispatch(void* handle, Stream* stream, const Launch& launch) {
 }
 
 // Counts a submit: in these APIs each call that gives work to a stream is one.
-void count_submit(Stream* stream) {
+void count_submission(Stream* stream) {
   add(&stream->entry->counters[WEIR_COUNT_SUBMITS], 1);
   add(&stream->entry->counters[WEIR_COUNT_SUBMISSIONS], 1);
   __atomic_store_n(&stream->pending, 1, __ATOMIC_RELEASE);
@@ -120,7 +120,7 @@ void count_queue_wait(Stream* stream) {
 
 // Returns the stream's record; null, so that nothing is counted, while it is being captured or when
 // memory is out.
-Stream* find_counted_stream(void* handle) {
+Stream* find_tracked_stream(void* handle) {
   const bool check = __atomic_load_n(&g.capturing, __ATOMIC_ACQUIRE);
   return check && is_captured(handle) ? nullptr : find_stream(handle);
 }
@@ -128,10 +128,10 @@ Stream* find_counted_stream(void* handle) {
 // Counts a copy or fill with its ends and bytes, and a wait if the call `waits`.
 void count_transfer(void* handle, uint32_t kind, const char* from, const char* to, uint64_t bytes,
                     bool waits) {
-  Stream* stream = find_counted_stream(handle);
+  Stream* stream = find_tracked_stream(handle);
   if (stream == nullptr) return;
   add(&stream->entry->counters[WEIR_COUNT_COPIES], 1);
-  count_submit(stream);
+  count_submission(stream);
   weir_probe_transfer ends{};
   ends.kind = kind;
   copy_text(ends.from, sizeof ends.from, from);
@@ -255,7 +255,7 @@ weir_probe_launch launch_sizes(Size3 grid, Size3 block, size_t shared) {
 }
 
 void forget_function(const void* function) {
-  for (int device = 1; device <= k_most_devices; ++device) {
+  for (int device = 1; device <= k_max_devices; ++device) {
     g.kernels.remove(kernel_key(function, device));
   }
 }
@@ -268,27 +268,28 @@ void name_function(const void* function, const char* name) {
 }
 
 void count_launch(void* handle, const Launch& launch) {
-  Stream* stream = find_counted_stream(handle);
+  Stream* stream = find_tracked_stream(handle);
   if (stream == nullptr) return;
-  dispatch(handle, stream, launch);
-  count_submit(stream);
+  count_dispatch(handle, stream, launch);
+  count_submission(stream);
 }
 
 // Counts the launch of an executable graph with the work that was recorded for it. For an unknown
 // graph it sets a flag in the file.
 void count_graph_launch(void* handle, void* exec) {
-  Stream* stream = find_counted_stream(handle);
+  Stream* stream = find_tracked_stream(handle);
   if (stream == nullptr) return;
   auto* graph = g.graphs.get<Graph>(key_of(exec));
   if (graph == nullptr) {
     // Instantiated out of the probe's sight, or too large.
     set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
   } else {
-    for (size_t i = 0; i < graph->launch_count; ++i) dispatch(handle, stream, graph->launches[i]);
+    for (size_t i = 0; i < graph->launch_count; ++i)
+      count_dispatch(handle, stream, graph->launches[i]);
     add(&stream->entry->counters[WEIR_COUNT_COPIES], graph->copies);
   }
   add(&stream->entry->counters[WEIR_COUNT_COMMAND_BUFFERS], 1);
-  count_submit(stream);
+  count_submission(stream);
 }
 
 // Counts a copy with the ends that `direction` means.
@@ -311,14 +312,14 @@ void count_fill(void* stream, uint64_t bytes) {
 }
 
 void note_event_record(void* event, void* handle) {
-  Stream* stream = find_counted_stream(handle);
+  Stream* stream = find_tracked_stream(handle);
   if (stream == nullptr) return;
   add(g.markers, 1);
   g.events.insert(key_of(event), stream);
 }
 
 void count_barrier(void* handle) {
-  Stream* stream = find_counted_stream(handle);
+  Stream* stream = find_tracked_stream(handle);
   if (stream != nullptr) add(&stream->entry->counters[WEIR_COUNT_BARRIERS], 1);
 }
 

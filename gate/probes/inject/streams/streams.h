@@ -12,7 +12,7 @@
 
 namespace weir_probe::streams {
 
-constexpr int k_most_devices = 16;
+constexpr int k_max_devices = 16;
 
 // Streams that are not handles; others are pointers. The APIs agree on these numbers, on the
 // directions of copies and on the kinds of nodes.
@@ -59,15 +59,15 @@ struct Graph {
   uint64_t copies;
 };
 
-struct Globals : OwnFile {                // its lock is that of the records, too
-  bool capturing;                         // atomic: some stream has been captured
-  uint64_t* markers;                      // a counter by name
-  uint32_t device_index[k_most_devices];  // index of the entry, +1; 0: none yet
-  Table streams;                          // key -> Stream
-  Table events;                           // event -> Stream, of its latest record
-  Table graphs;                           // executable graph -> Graph
-  Table kernels;                          // function and device -> weir_probe_kernel
-  Table names;                            // function -> char*, for the probe to fill
+struct Globals : OwnFile {               // its lock is that of the records, too
+  bool capturing;                        // atomic: some stream has been captured
+  uint64_t* markers;                     // a counter by name
+  uint32_t device_index[k_max_devices];  // index of the entry, +1; 0: none yet
+  Table streams;                         // key -> Stream
+  Table events;                          // event -> Stream, of its latest record
+  Table graphs;                          // executable graph -> Graph
+  Table kernels;                         // function and device -> weir_probe_kernel
+  Table names;                           // function -> char*, for the probe to fill
   Launches launches;
   Codes codes;
   uint64_t memory_used;     // atomic; of all devices

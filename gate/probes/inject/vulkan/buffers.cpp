@@ -60,7 +60,7 @@ void add_command_buffer(Device* device, CommandPool* pool, VkCommandBuffer handl
   buffer->device = device;
   buffer->pool = pool;
   buffer->handle = handle;
-  buffer->generation = pool->generation;
+  buffer->reset_count = pool->reset_count;
   buffer->secondary = secondary;
   link_record(&pool->first, buffer);
 }
@@ -87,7 +87,7 @@ VkResult reset_command_pool(VkDevice handle, VkCommandPool pool, VkCommandPoolRe
     if (buffer->recording != nullptr) retire_stamps(buffer);
   }
   const VkResult result = device->next.ResetCommandPool(handle, pool, flags);
-  if (record != nullptr && result == VK_SUCCESS) ++record->generation;
+  if (record != nullptr && result == VK_SUCCESS) ++record->reset_count;
   return result;
 }
 
@@ -123,11 +123,11 @@ VkResult begin_command_buffer(VkCommandBuffer handle, const VkCommandBufferBegin
   CommandBuffer* buffer = command_buffer(handle);
   if (buffer != nullptr) {
     clear(buffer);
-    buffer->generation = buffer->pool->generation;
+    buffer->reset_count = buffer->pool->reset_count;
   }
   const VkResult result = find_device(handle)->next.BeginCommandBuffer(handle, info);
   if (buffer != nullptr && buffer->recording != nullptr && result == VK_SUCCESS) {
-    begin_stamps(buffer);
+    write_first_timestamp(buffer);
   }
   return result;
 }

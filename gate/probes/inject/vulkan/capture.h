@@ -50,15 +50,15 @@ struct SetLayout {
   SetLayout* next;
   uint64_t hash;
   uint32_t bindings, slots;
-  bool untracked;     // it has other descriptors than buffers, or too many
-  Binding binding[];  // rising
+  bool has_untracked_descriptors;  // it has other descriptors than buffers, or too many
+  Binding binding[];               // rising
 };
 
 struct PipelineLayout {
   uint32_t sets;
   uint32_t push_bytes;
-  bool untracked;
-  const SetLayout* set[WEIR_KERNELS_SETS];  // null: none there
+  bool has_untracked_descriptors;
+  const SetLayout* set[WEIR_KERNELS_MAX_SETS];  // null: none there
 };
 
 struct PipelineCapture {
@@ -133,10 +133,10 @@ struct CapturedDispatch {
 struct CommandCapture {
   static constexpr uint32_t k_dynamic = 16;
   struct Bound {
-    uint64_t set;           // 0: none, or pushed
-    DescriptorSet* pushed;  // push descriptors; reused by the next
+    uint64_t set;               // 0: none, or pushed
+    DescriptorSet* pushed_set;  // push descriptors; reused by the next
     bool is_pushed;
-    uint32_t dynamic_count;
+    uint32_t dynamic_offset_count;
     uint32_t dynamic[k_dynamic];
   };
   CapturedDispatch* dispatches;
@@ -144,7 +144,7 @@ struct CommandCapture {
   uint64_t no_room;  // dispatches beyond memory
   uint32_t push_bytes;
   char push[WEIR_KERNELS_PUSH_BYTES];
-  Bound bound[WEIR_KERNELS_SETS];
+  Bound bound[WEIR_KERNELS_MAX_SETS];
 };
 
 // Puts the pieces of a record one behind the other.

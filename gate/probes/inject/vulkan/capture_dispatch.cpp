@@ -71,8 +71,9 @@ uint32_t add_descriptor(const DeviceCapture& capture, const Descriptor& slot, ui
 // of undeclared bindings included.
 uint32_t add_set(const Device* device, const ShaderCode& code, const SetLayout& layout,
                  const CommandCapture::Bound& bound, uint32_t index, WorkBuilder* builder) {
-  const DescriptorSet* set =
-      bound.is_pushed ? bound.pushed : device->capture->sets.get<const DescriptorSet>(bound.set);
+  const DescriptorSet* set = bound.is_pushed
+                                 ? bound.pushed_set
+                                 : device->capture->sets.get<const DescriptorSet>(bound.set);
   uint32_t next_dynamic = 0;
   for (uint32_t i = 0; i < layout.bindings; ++i) {
     const SetLayout::Binding& binding = layout.binding[i];
@@ -85,7 +86,7 @@ uint32_t add_set(const Device* device, const ShaderCode& code, const SetLayout& 
     for (uint32_t element = 0; element < binding.count; ++element) {
       uint64_t offset = 0;
       if (is_dynamic) {
-        if (next_dynamic >= bound.dynamic_count) return WEIR_LEFT_UNBOUND;
+        if (next_dynamic >= bound.dynamic_offset_count) return WEIR_LEFT_UNBOUND;
         offset = bound.dynamic[next_dynamic++];
       }
       const uint32_t reason =
@@ -247,25 +248,26 @@ CapturedDispatch* append_dispatch(CommandCapture* commands) {
 // Notes the sets and dynamic offsets that a command binds. Offsets follow each other for all sets,
 // so those behind an unknown set cannot be assigned.
 void bind_sets(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayout, uint32_t first,
-               uint32_t count, const VkDescriptorSet* sets, uint32_t dynamic_count,
+               uint32_t count, const VkDescriptorSet* sets, uint32_t dynamic_offset_count,
                const uint32_t* dynamic) {
   if (buffer->capture == nullptr || point != VK_PIPELINE_BIND_POINT_COMPUTE) return;
   uint32_t used = 0;
-  for (uint32_t i = 0; i < count && i < WEIR_KERNELS_SETS && first < WEIR_KERNELS_SETS - i; ++i) {
+  for (uint32_t i = 0; i < count && i < WEIR_KERNELS_MAX_SETS && first < WEIR_KERNELS_MAX_SETS - i;
+       ++i) {
     CommandCapture::Bound& bound = buffer->capture->bound[first + i];
     bound.set = handle_key(sets[i]);
     bound.is_pushed = false;
-    bound.dynamic_count = 0;
+    bound.dynamic_offset_count = 0;
     const auto* set = buffer->device->capture->sets.get<const DescriptorSet>(bound.set);
     if (set == nullptr) {
-      used = dynamic_count;  // the remaining offsets cannot be assigned to sets
+      used = dynamic_offset_count;  // the remaining offsets cannot be assigned to sets
       continue;
     }
     for (uint32_t j = 0; j < set->layout->bindings; ++j) {
       if (!weir_kernels_is_dynamic(set->layout->binding[j].type)) continue;
-      for (uint32_t k = 0; k < set->layout->binding[j].count && used < dynamic_count; ++k) {
-        if (bound.dynamic_count < CommandCapture::k_dynamic) {
-          bound.dynamic[bound.dynamic_count++] = dynamic[used];
+      for (uint32_t k = 0; k < set->layout->binding[j].count && used < dynamic_offset_count; ++k) {
+        if (bound.dynamic_offset_count < CommandCapture::k_dynamic) {
+          bound.dynamic[bound.dynamic_offset_count++] = dynamic[used];
         } else {
           bound.set = 0;  // too many offsets: take the set as unknown
         }
@@ -324,7 +326,7 @@ void begin_capture(CommandBuffer* buffer) {
   for (CommandCapture::Bound& bound : commands->bound) {
     bound.set = 0;
     bound.is_pushed = false;
-    bound.dynamic_count = 0;
+    bound.dynamic_offset_count = 0;
   }
 }
 
@@ -340,7 +342,7 @@ void append_capture(CommandBuffer* buffer, const CommandBuffer* secondary) {
 
 void free_capture(CommandBuffer* buffer) {
   if (buffer->capture == nullptr) return;
-  for (CommandCapture::Bound& bound : buffer->capture->bound) free(bound.pushed);
+  for (CommandCapture::Bound& bound : buffer->capture->bound) free(bound.pushed_set);
   free(buffer->capture->dispatches);
   free(buffer->capture);
   buffer->capture = nullptr;

@@ -83,7 +83,7 @@ void open_capture(const File& file) {
     mode = CaptureMode::code;
     g_file.max_bytes = read_mebibytes(WEIR_PROBE_CODE_VARIABLE, 1U << 12);
   }
-  if (g_file.max_bytes == 0 || !file.is_backed) return;
+  if (g_file.max_bytes == 0 || !file.has_disk_file) return;
   g_file.memory = g_file.max_bytes;
   g_file.full = false;
   if (make_file(file)) {

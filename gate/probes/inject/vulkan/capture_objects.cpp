@@ -23,7 +23,7 @@ void add_set_record(DeviceCapture* capture, VkDescriptorPool pool, VkDescriptorS
   const auto* layout = capture->layouts.get<const SetLayout>(handle_key(layout_handle));
   auto* pool_record = get_or_create<DescriptorPool>(&capture->pools, handle_key(pool));
   if (DescriptorSet* old = find_set(capture, handle)) forget_set(capture, old);
-  if (pool_record == nullptr || layout == nullptr || layout->untracked) return;
+  if (pool_record == nullptr || layout == nullptr || layout->has_untracked_descriptors) return;
   auto* set = replace_record<DescriptorSet>(&capture->sets, handle_key(handle),
                                             layout->slots * sizeof(Descriptor));
   if (set == nullptr) return;
@@ -87,27 +87,29 @@ void write_from_template(DescriptorSet* set, const UpdateTemplate& update_templa
 // be tracked. Its descriptors are cleared, unless it continues a pushed set of the same layout.
 DescriptorSet* prepare_pushed_set(CommandBuffer* buffer, VkPipelineLayout layout_handle,
                                   uint32_t index) {
-  if (buffer->capture == nullptr || index >= WEIR_KERNELS_SETS) return nullptr;
+  if (buffer->capture == nullptr || index >= WEIR_KERNELS_MAX_SETS) return nullptr;
   CommandCapture::Bound& bound = buffer->capture->bound[index];
-  const auto* layouts = buffer->device->capture->pipeline_layouts.get<const PipelineLayout>(
+  const auto* pipeline_layout = buffer->device->capture->pipeline_layouts.get<const PipelineLayout>(
       handle_key(layout_handle));
-  const SetLayout* layout =
-      layouts == nullptr || index >= layouts->sets ? nullptr : layouts->set[index];
-  bound.set = 0;
-  bound.dynamic_count = 0;
+  const bool has_set = pipeline_layout != nullptr && index < pipeline_layout->sets;
+  const SetLayout* set_layout = has_set ? pipeline_layout->set[index] : nullptr;
   const bool was_pushed = bound.is_pushed;
-  bound.is_pushed = layout != nullptr && !layout->untracked;
-  if (!bound.is_pushed) return nullptr;
-  if (bound.pushed == nullptr || bound.pushed->layout != layout) {
-    free(bound.pushed);
-    bound.pushed = static_cast<DescriptorSet*>(
-        calloc(1, sizeof(DescriptorSet) + layout->slots * sizeof(Descriptor)));
-    bound.is_pushed = bound.pushed != nullptr;
-    if (bound.pushed != nullptr) bound.pushed->layout = layout;
-  } else if (!was_pushed) {
-    memset(bound.pushed->slot, 0, layout->slots * sizeof(Descriptor));
+  bound.set = 0;
+  bound.dynamic_offset_count = 0;
+  bound.is_pushed = false;
+  if (set_layout == nullptr || set_layout->has_untracked_descriptors) return nullptr;
+  const size_t descriptor_bytes = set_layout->slots * sizeof(Descriptor);
+  if (bound.pushed_set != nullptr && bound.pushed_set->layout == set_layout) {
+    if (!was_pushed) memset(bound.pushed_set->slot, 0, descriptor_bytes);
+  } else {
+    free(bound.pushed_set);
+    bound.pushed_set =
+        static_cast<DescriptorSet*>(calloc(1, sizeof(DescriptorSet) + descriptor_bytes));
+    if (bound.pushed_set == nullptr) return nullptr;
+    bound.pushed_set->layout = set_layout;
   }
-  return bound.pushed;
+  bound.is_pushed = true;
+  return bound.pushed_set;
 }
 
 // Records size and usage of a new buffer. Runs after vkCreateBuffer.

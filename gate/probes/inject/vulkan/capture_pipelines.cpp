@@ -94,14 +94,14 @@ const SetLayout* capture_layout(const VkDescriptorSetLayoutCreateInfo& info) {
   SetLayout* layout = static_cast<SetLayout*>(
       calloc(1, sizeof(SetLayout) + info.bindingCount * sizeof(SetLayout::Binding)));
   if (layout == nullptr) return nullptr;
-  layout->untracked = cannot_be_tracked(info);
+  layout->has_untracked_descriptors = cannot_be_tracked(info);
   for (uint32_t i = 0; i < info.bindingCount; ++i) {
     const VkDescriptorSetLayoutBinding& source = info.pBindings[i];
     if (source.descriptorCount == 0) continue;
-    layout->untracked = layout->untracked || !weir_kernels_is_buffer(source.descriptorType) ||
-                        source.descriptorCount > WEIR_KERNELS_DESCRIPTORS ||
-                        layout->slots > (1U << 16);
-    if (layout->untracked) continue;
+    layout->has_untracked_descriptors =
+        layout->has_untracked_descriptors || !weir_kernels_is_buffer(source.descriptorType) ||
+        source.descriptorCount > WEIR_KERNELS_DESCRIPTORS || layout->slots > (1U << 16);
+    if (layout->has_untracked_descriptors) continue;
     uint32_t at = layout->bindings++;  // bindings are in rising order
     for (; at > 0 && layout->binding[at - 1].binding > source.binding; --at) {
       layout->binding[at] = layout->binding[at - 1];
@@ -116,9 +116,11 @@ const SetLayout* capture_layout(const VkDescriptorSetLayoutCreateInfo& info) {
     next_slot += layout->binding[i].count;
   }
   const size_t bytes = layout->bindings * sizeof(SetLayout::Binding);
-  layout->hash = hash_bytes(k_hash_seed + (layout->untracked ? 1 : 0), layout->binding, bytes);
+  layout->hash =
+      hash_bytes(k_hash_seed + (layout->has_untracked_descriptors ? 1 : 0), layout->binding, bytes);
   return find_or_add(&g_layouts, layout, bytes, [&](const SetLayout& stored) {
-    return stored.bindings == layout->bindings && stored.untracked == layout->untracked &&
+    return stored.bindings == layout->bindings &&
+           stored.has_untracked_descriptors == layout->has_untracked_descriptors &&
            memcmp(stored.binding, layout->binding, bytes) == 0;
   });
 }
@@ -188,12 +190,14 @@ void note_pipeline_layout(DeviceCapture* capture, const VkPipelineLayoutCreateIn
                           const VkAllocationCallbacks*, VkPipelineLayout* out) {
   auto* layout = replace_record<PipelineLayout>(&capture->pipeline_layouts, handle_key(*out));
   if (layout == nullptr) return;
-  layout->untracked = info->setLayoutCount > WEIR_KERNELS_SETS;
-  layout->sets = layout->untracked ? 0 : info->setLayoutCount;
+  layout->has_untracked_descriptors = info->setLayoutCount > WEIR_KERNELS_MAX_SETS;
+  layout->sets = layout->has_untracked_descriptors ? 0 : info->setLayoutCount;
   for (uint32_t i = 0; i < layout->sets; ++i) {
     if (info->pSetLayouts[i] == VK_NULL_HANDLE) continue;
     layout->set[i] = capture->layouts.get<const SetLayout>(handle_key(info->pSetLayouts[i]));
-    layout->untracked = layout->untracked || layout->set[i] == nullptr || layout->set[i]->untracked;
+    layout->has_untracked_descriptors = layout->has_untracked_descriptors ||
+                                        layout->set[i] == nullptr ||
+                                        layout->set[i]->has_untracked_descriptors;
   }
   for (uint32_t i = 0; i < info->pushConstantRangeCount; ++i) {
     const VkPushConstantRange& range = info->pPushConstantRanges[i];
@@ -201,7 +205,8 @@ void note_pipeline_layout(DeviceCapture* capture, const VkPipelineLayoutCreateIn
     const uint32_t end = range.offset + range.size;
     if (end > layout->push_bytes) layout->push_bytes = end;
   }
-  layout->untracked = layout->untracked || layout->push_bytes > WEIR_KERNELS_PUSH_BYTES;
+  layout->has_untracked_descriptors =
+      layout->has_untracked_descriptors || layout->push_bytes > WEIR_KERNELS_PUSH_BYTES;
 }
 
 const Hook k_hooks[] = {WEIR_PIPELINE_HOOKS(WEIR_ROW)};
@@ -230,7 +235,7 @@ uint64_t hash_layout(const Device* device, VkPipelineLayout handle) {
   const auto* layout =
       device->capture->pipeline_layouts.get<const PipelineLayout>(handle_key(handle));
   if (layout == nullptr) return 0;
-  uint64_t parts[WEIR_KERNELS_SETS + 1] = {layout->push_bytes};
+  uint64_t parts[WEIR_KERNELS_MAX_SETS + 1] = {layout->push_bytes};
   for (uint32_t i = 0; i < layout->sets; ++i) {
     parts[i + 1] = layout->set[i] == nullptr ? 0 : layout->set[i]->hash;
   }
@@ -265,7 +270,7 @@ PipelineCapture* capture_pipeline(Device* device, const VkComputePipelineCreateI
   pipeline->layout = *layout;
   pipeline->code = code;
   pipeline->left_out_reason =
-      layout->untracked ? uint32_t{WEIR_LEFT_OBJECTS} : code->left_out_reason;
+      layout->has_untracked_descriptors ? uint32_t{WEIR_LEFT_OBJECTS} : code->left_out_reason;
   pipeline->written = k_not_written;
   pipeline->body_bytes = static_cast<uint32_t>(bytes);
   write_body(pipeline, device, info, bindings, identity);
@@ -305,9 +310,10 @@ bool write_pipeline(PipelineCapture* pipeline) {
 
 void write_dispatched_pipeline(PipelineCapture* pipeline) {
   if (pipeline == nullptr || captures_dispatches()) return;  // then written with its dispatches
-  constexpr uint64_t k_most_code = 16U << 20;                // readers refuse more
+  constexpr uint64_t k_max_code_bytes = 16U << 20;           // readers refuse more
   if (pipeline->layout.push_bytes > WEIR_KERNELS_PUSH_BYTES ||
-      pipeline->code->bytes > k_most_code || pipeline->code->left_out_reason == WEIR_LEFT_UNKNOWN) {
+      pipeline->code->bytes > k_max_code_bytes ||
+      pipeline->code->left_out_reason == WEIR_LEFT_UNKNOWN) {
     return;
   }
   if (__atomic_load_n(&pipeline->written, __ATOMIC_RELAXED) != k_not_written) return;

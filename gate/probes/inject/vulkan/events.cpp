@@ -42,7 +42,7 @@ void append(Recording* recording, uint16_t kind, const Body& body, const void* t
 
 // Returns the end of the longest piece from `from` on that holds whole records in at most
 // `max_bytes` bytes.
-uint32_t piece_end(const Recording* recording, uint32_t from, uint32_t max_bytes) {
+uint32_t end_of_whole_records(const Recording* recording, uint32_t from, uint32_t max_bytes) {
   if (recording->used - from <= max_bytes) return recording->used;
   uint32_t end = from;
   while (end < recording->used) {
@@ -56,7 +56,7 @@ uint32_t piece_end(const Recording* recording, uint32_t from, uint32_t max_bytes
 }  // namespace
 
 void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags) {
-  const SampledRecordingCost recording_cost;
+  const SampledOwnTimeScope own_time_scope;
   Recording* recording = buffer->recording;
   const weir_event_dispatch body = {x, y, z, flags, enter_group(buffer), recording->push_bytes};
   const uint32_t at = recording->used;
@@ -68,7 +68,7 @@ void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uin
 }
 
 void log_barrier(CommandBuffer* buffer, const weir_event_barrier& barrier) {
-  const SampledRecordingCost recording_cost;
+  const SampledOwnTimeScope own_time_scope;
   close_group(buffer);
   append(buffer->recording, WEIR_EVENT_BARRIER, barrier);
 }
@@ -83,7 +83,7 @@ void log_push(CommandBuffer* buffer, uint32_t offset, uint32_t size, const void*
 }
 
 void log_copy(CommandBuffer* buffer, uint32_t kind, uint64_t bytes) {
-  const SampledRecordingCost recording_cost;
+  const SampledOwnTimeScope own_time_scope;
   const weir_event_copy body = {bytes, kind, enter_group(buffer)};
   append(buffer->recording, WEIR_EVENT_COPY, body);
 }
@@ -117,7 +117,7 @@ void log_secondary(CommandBuffer* buffer, const CommandBuffer* secondary) {
   if (source->used != 0) memcpy(destination, source->bytes, source->used);
   for (uint32_t i = 0; i < source->dispatch_count; ++i) {
     UnresolvedDispatch dispatch = source->dispatches[i];
-    dispatch.at += start;
+    dispatch.offset += start;
     recording->dispatches[recording->dispatch_count++] = dispatch;
   }
   const uint32_t group = enter_group(buffer);
@@ -152,27 +152,26 @@ uint64_t next_serial() {
 
 // Writes the recording in pieces of whole records, and puts the kernels into its dispatches, which
 // are known by now.
-void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order) {
+void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t index_in_submit) {
   const Recording* recording = buffer->recording;
   if (recording == nullptr) return;
-  const RecordingCost recording_cost;
-  const weir_event_buffer body = {serial, order, recording->commands};
+  const OwnTimeScope own_time_scope;
+  const weir_event_buffer body = {serial, index_in_submit, recording->commands};
   if (!write_event(WEIR_EVENT_BUFFER, 0, &body, sizeof body)) return;
-  uint32_t next_dispatch = 0;
+  uint32_t dispatch_index = 0;
   for (uint32_t from = 0; from < recording->used;) {
-    const uint32_t end = piece_end(recording, from, k_most_event);
-    char* at = begin_records(end - from);
-    if (at == nullptr) return;
-    memcpy(at, recording->bytes + from, end - from);
-    for (;
-         next_dispatch < recording->dispatch_count && recording->dispatches[next_dispatch].at < end;
-         ++next_dispatch) {
-      const UnresolvedDispatch& dispatch = recording->dispatches[next_dispatch];
+    const uint32_t end = end_of_whole_records(recording, from, k_max_event_bytes);
+    char* copy = reserve_event_bytes(end - from);
+    if (copy == nullptr) return;
+    memcpy(copy, recording->bytes + from, end - from);
+    for (; dispatch_index < recording->dispatch_count; ++dispatch_index) {
+      const UnresolvedDispatch& dispatch = recording->dispatches[dispatch_index];
+      if (dispatch.offset >= end) break;
       if (dispatch.pipeline == nullptr) continue;
       const uint32_t kernel = resolve_kernel(buffer->device, dispatch.pipeline, dispatch.label);
-      memcpy(at + (dispatch.at - from) + offsetof(weir_event, index), &kernel, sizeof kernel);
+      memcpy(copy + (dispatch.offset - from) + offsetof(weir_event, index), &kernel, sizeof kernel);
     }
-    end_records(end - from);
+    commit_event_bytes(end - from);
     from = end;
   }
 }

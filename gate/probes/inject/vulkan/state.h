@@ -116,7 +116,7 @@ struct CommandPool;
 struct UnresolvedDispatch {
   Pipeline* pipeline;  // null: nothing known was bound
   Label* label;
-  uint32_t at;  // offset of its record in the recording
+  uint32_t offset;  // of its record in the recording
 };
 
 // The commands of a command buffer, one by one; only with events.
@@ -146,7 +146,7 @@ struct CommandBuffer {
   DispatchTally* tallies;        // open addressing, tally_capacity slots (a power of two)
   uint32_t tally_capacity;
   uint32_t tally_used;
-  uint32_t generation;  // its pool.s when last begun: a pool reset empties all its buffers
+  uint32_t reset_count;  // its pool.s when last begun: a pool reset empties all its buffers
   CommandPool* pool;
   CommandBuffer* next;
   CommandBuffer* previous;
@@ -161,7 +161,7 @@ struct CommandBuffer {
 
 struct CommandPool {
   CommandBuffer* first;
-  uint32_t generation;
+  uint32_t reset_count;
   uint32_t family;
   Device* device;
 };
@@ -424,7 +424,7 @@ void stop_timer(Device* device);
 
 // Begin and end the timestamps of a recording, and of a group within it. enter_group returns the
 // group of the next command, or WEIR_NO_GROUP.
-void begin_stamps(CommandBuffer* buffer);
+void write_first_timestamp(CommandBuffer* buffer);
 uint32_t enter_group(CommandBuffer* buffer);
 void close_group(CommandBuffer* buffer);
 void end_stamps(CommandBuffer* buffer);

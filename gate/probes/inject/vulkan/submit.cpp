@@ -72,7 +72,7 @@ uint32_t each_buffer(const Submit* submits, uint32_t submit_count, Visit visit) 
   for (uint32_t i = 0; i < submit_count; ++i) {
     for (uint32_t j = 0; VkCommandBuffer handle = command_buffer_at(submits[i], j); ++j, ++order) {
       CommandBuffer* buffer = command_buffer(handle);
-      const bool is_valid = buffer != nullptr && buffer->generation == buffer->pool->generation;
+      const bool is_valid = buffer != nullptr && buffer->reset_count == buffer->pool->reset_count;
       visit(is_valid ? buffer : nullptr, order);
     }
   }

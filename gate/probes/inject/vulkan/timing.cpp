@@ -227,7 +227,7 @@ void stop_timer(Device* device) {
 }
 
 // Writes the first timestamp of a recording, if its queue family has timestamps.
-void begin_stamps(CommandBuffer* buffer) {
+void write_first_timestamp(CommandBuffer* buffer) {
   Stamps& stamps = buffer->recording->stamps;
   const Timer& timer = buffer->device->timer;
   stamps.queries = 0;

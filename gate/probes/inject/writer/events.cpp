@@ -78,7 +78,7 @@ char* add_block() {
     return stop("the limit on file sizes is reached", 0);
   }
   // Allocate the disk's blocks first: otherwise a full disk shows as SIGBUS inside the engine.
-  const int error = reserve(descriptor, offset, WEIR_EVENTS_BLOCK_SIZE);
+  const int error = reserve_disk_space(descriptor, offset, WEIR_EVENTS_BLOCK_SIZE);
   void* memory = MAP_FAILED;
   if (error == 0) {
     memory = mmap(nullptr, WEIR_EVENTS_BLOCK_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | k_populate,
@@ -173,9 +173,9 @@ Writer* writer_for(uint32_t bytes) {
     return writer;
   }
   bool has_room = false;
-  if (bytes <= k_most_event) {
+  if (bytes <= k_max_event_bytes) {
     const KeepErrno keep_errno;
-    const RecordingCost recording_cost;
+    const OwnTimeScope own_time_scope;
     const Locked locked(&g_log.lock);
     if (writer == nullptr || !belongs_to_this_process(writer)) {
       writer = acquire_writer();
@@ -231,7 +231,7 @@ void open_events(const File& file) {
   if (g_log.header != nullptr) return;
   g_log.header = &g_nowhere;
   g_log.max_blocks = read_mebibytes(WEIR_PROBE_EVENTS_VARIABLE, 1U << 20) / WEIR_EVENTS_BLOCK_SIZE;
-  if (g_log.max_blocks == 0 || !file.is_backed) return;
+  if (g_log.max_blocks == 0 || !file.has_disk_file) return;
   copy_text(g_log.probe, sizeof g_log.probe, file.header->probe);
   start_log(file);
 }
@@ -265,11 +265,11 @@ void report_untimed(const char* what, const char* why) {
 
 bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
                  const void* tail, uint32_t tail_bytes) {
-  if (tail_bytes > k_most_event || head_bytes > k_most_event) return false;
+  if (tail_bytes > k_max_event_bytes || head_bytes > k_max_event_bytes) return false;
   Writer* writer =
       writer_for(static_cast<uint32_t>(sizeof(weir_event)) + padded(head_bytes + tail_bytes));
   if (writer == nullptr) return false;
-  const SampledRecordingCost recording_cost;
+  const SampledOwnTimeScope own_time_scope;
   append(writer, kind, index, head, head_bytes, tail, tail_bytes);
   return true;
 }
@@ -286,7 +286,7 @@ void note_recording(uint64_t nanoseconds) {
 void write_times(uint32_t queue, uint64_t serial, uint32_t order, uint64_t begin, uint64_t end,
                  const uint64_t* pairs, uint32_t groups) {
   constexpr uint32_t k_pair = 2 * sizeof(uint64_t);
-  constexpr uint32_t k_max_groups = (k_most_event - 64) / k_pair;
+  constexpr uint32_t k_max_groups = (k_max_event_bytes - 64) / k_pair;
   uint32_t first = 0;
   do {
     const uint32_t count = groups - first < k_max_groups ? groups - first : k_max_groups;
@@ -303,11 +303,11 @@ void write_wait(uint32_t queue, uint32_t kind, uint64_t begin, bool sync) {
   write_event(WEIR_EVENT_WAIT, queue, &wait, sizeof wait);
 }
 
-char* begin_records(uint32_t bytes) {
+char* reserve_event_bytes(uint32_t bytes) {
   Writer* writer = writer_for(bytes);
   return writer == nullptr ? nullptr : write_position(writer);
 }
 
-void end_records(uint32_t bytes) { publish(t_writer, bytes); }
+void commit_event_bytes(uint32_t bytes) { publish(t_writer, bytes); }
 
 }  // namespace weir_probe

@@ -26,8 +26,8 @@ inline bool is_recording_events() { return __builtin_expect(g_events_on, 0); }
 [[nodiscard]] Timing timing_wanted();
 
 // Appends one record: `head` and, when it has any, `tail` directly behind it, padded to 8 bytes.
-// At most k_most_event bytes together. False when there was no room.
-constexpr uint32_t k_most_event = 64 * 1024;
+// At most k_max_event_bytes bytes together. False when there was no room.
+constexpr uint32_t k_max_event_bytes = 64 * 1024;
 bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
                  const void* tail = nullptr, uint32_t tail_bytes = 0);
 // Writes when the device ran a command buffer, in as many records as its groups take. `pairs`:
@@ -36,25 +36,25 @@ void write_times(uint32_t queue, uint64_t serial, uint32_t order, uint64_t begin
                  const uint64_t* pairs, uint32_t groups);
 // Writes a wait that ends now. `begin`: CPU nanoseconds, 0 if unknown. `queue` may be UINT32_MAX.
 void write_wait(uint32_t queue, uint32_t kind, uint64_t begin, bool sync);
-// Returns room for `bytes` (a multiple of 8, at most k_most_event) of whole records, which the
-// caller fills and then publishes with end_records. Null when there is no room.
-char* begin_records(uint32_t bytes);
-void end_records(uint32_t bytes);
+// Returns room for `bytes` (a multiple of 8, at most k_max_event_bytes) of whole records, which the
+// caller fills and then publishes with commit_event_bytes. Null when there is no room.
+char* reserve_event_bytes(uint32_t bytes);
+void commit_event_bytes(uint32_t bytes);
 
 // Adds to the processor time that recording cost the program, a field of the file's header.
 void note_recording(uint64_t nanoseconds);
 extern __thread uint32_t t_recording_depth __attribute__((tls_model("initial-exec")));
 // Adds the processor time of its scope to the cost of recording. Nested scopes count once.
-class RecordingCost {
+class OwnTimeScope {
  public:
-  RecordingCost()
+  OwnTimeScope()
       : begin_(t_recording_depth++ == 0 && is_recording_events() ? thread_nanoseconds() : 0) {}
-  ~RecordingCost() {
+  ~OwnTimeScope() {
     --t_recording_depth;
     if (begin_ != 0) note_recording(thread_nanoseconds() - begin_);
   }
-  RecordingCost(const RecordingCost&) = delete;
-  RecordingCost& operator=(const RecordingCost&) = delete;
+  OwnTimeScope(const OwnTimeScope&) = delete;
+  OwnTimeScope& operator=(const OwnTimeScope&) = delete;
 
  private:
   uint64_t begin_;
@@ -63,19 +63,19 @@ class RecordingCost {
 // by a cheaper clock, and counts k_every times. A scope longer than k_long nanoseconds was
 // interrupted and is left out.
 extern __thread uint32_t t_sample_count __attribute__((tls_model("initial-exec")));
-class SampledRecordingCost {
+class SampledOwnTimeScope {
  public:
-  SampledRecordingCost()
+  SampledOwnTimeScope()
       : begin_(t_recording_depth == 0 && ++t_sample_count % k_every == k_every / 2
                    ? now_nanoseconds()
                    : 0) {}
-  ~SampledRecordingCost() {
+  ~SampledOwnTimeScope() {
     if (begin_ == 0) return;
     const uint64_t each = now_nanoseconds() - begin_;
     if (each < k_long) note_recording(k_every * each);
   }
-  SampledRecordingCost(const SampledRecordingCost&) = delete;
-  SampledRecordingCost& operator=(const SampledRecordingCost&) = delete;
+  SampledOwnTimeScope(const SampledOwnTimeScope&) = delete;
+  SampledOwnTimeScope& operator=(const SampledOwnTimeScope&) = delete;
 
  private:
   static constexpr uint32_t k_every = 64;

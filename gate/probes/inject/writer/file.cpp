@@ -65,7 +65,7 @@ int create_file(const char* probe, size_t size, File* file) {
       if (errno == EEXIST) continue;
       return fail(probe, "cannot create", path, errno);
     }
-    const int error = reserve(descriptor, 0, size);
+    const int error = reserve_disk_space(descriptor, 0, size);
     if (error == 0) return descriptor;
     unlink(path);
     close(descriptor);
@@ -75,25 +75,28 @@ int create_file(const char* probe, size_t size, File* file) {
 }
 
 // Calls visit(kind, its capacity, its entries, a function that clears an entry's counts) for each
-// kind of section.
+// kind of section of the file. Launches are kernels with their group sizes, codes the machine code
+// of kernels.
 template <class Visit>
 void for_each_section(Visit visit) {
-  const auto no_counters = [](auto* entry) { memset(entry->counters, 0, sizeof entry->counters); };
-  const auto no_count = [](auto* entry) { entry->count = 0; };
-  visit(WEIR_SECTION_DEVICES, &Capacity::devices, &File::devices, no_counters);
-  visit(WEIR_SECTION_QUEUES, &Capacity::queues, &File::queues, no_counters);
+  const auto clear_counters = [](auto* entry) {
+    memset(entry->counters, 0, sizeof entry->counters);
+  };
+  const auto clear_count = [](auto* entry) { entry->count = 0; };
+  visit(WEIR_SECTION_DEVICES, &Capacity::devices, &File::devices, clear_counters);
+  visit(WEIR_SECTION_QUEUES, &Capacity::queues, &File::queues, clear_counters);
   visit(WEIR_SECTION_KERNELS, &Capacity::kernels, &File::kernels,
         [](weir_probe_kernel* entry) { entry->dispatches = 0; });
   visit(WEIR_SECTION_COUNTERS, &Capacity::counters, &File::counters,
         [](weir_probe_named_counter* entry) { entry->value = 0; });
-  visit(WEIR_SECTION_OPS, &Capacity::ops, &File::ops, no_count);
+  visit(WEIR_SECTION_OPS, &Capacity::ops, &File::ops, clear_count);
   visit(WEIR_SECTION_GRAPHS, &Capacity::graphs, &File::graphs, [](weir_probe_graph* entry) {
     entry->computed = 0;
     memset(entry->sums, 0, sizeof entry->sums);
   });
   visit(WEIR_SECTION_TRANSFERS, &Capacity::transfers, &File::transfers,
         [](weir_probe_transfer* entry) { entry->calls = entry->bytes = 0; });
-  visit(WEIR_SECTION_LAUNCHES, &Capacity::launches, &File::launches, no_count);
+  visit(WEIR_SECTION_LAUNCHES, &Capacity::launches, &File::launches, clear_count);
   visit(WEIR_SECTION_CODES, &Capacity::codes, &File::codes,
         [](weir_probe_code* entry) { entry->dispatches = entry->groups = 0; });
   visit(WEIR_SECTION_STEPS, &Capacity::steps, &File::steps, [](weir_probe_step*) {});
@@ -150,8 +153,8 @@ alignas(k_page) char g_static_memory[k_max_bytes];
 // Lays the file out in `memory`; if that is MAP_FAILED, in anonymous or static memory.
 void attach_memory(File* file, const char* probe, const weir_probe_header& plan, void* memory) {
   const size_t size = plan.file_size;
-  file->is_backed = memory != MAP_FAILED;
-  if (!file->is_backed) {
+  file->has_disk_file = memory != MAP_FAILED;
+  if (!file->has_disk_file) {
     memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) memory = g_static_memory;
   }
@@ -178,7 +181,7 @@ void (*g_in_child)();
 // with all counts at 0.
 void detach_after_fork(File* file) {
   if (file->header == nullptr) return;
-  if (!file->is_backed) {
+  if (!file->has_disk_file) {
     // Its memory is private already, perhaps that of a child that has not made its file yet.
     file->header->parent_pid = file->header->pid;
     file->header->pid = static_cast<uint32_t>(getpid());
@@ -197,12 +200,13 @@ void detach_after_fork(File* file) {
   copy_without_counts(*file, own_file);
   // Handles in the parent's memory point into the mapping: the copy takes its very place.
   move_mapping(copy, file->header, size);
-  file->is_backed = false;
+  file->has_disk_file = false;
 }
 
-// Creates the file of a forked process and moves its counts there. Does nothing in others.
+// Creates the file of a forked process and moves its counts there. Does nothing in others. The flag
+// WEIR_PROBE_FORKED asks for the file until it is made, and then tells readers whose file it is.
 void make_forked_file(File* file) {
-  if (file->is_backed || (file->header->flags & WEIR_PROBE_FORKED) == 0) return;
+  if (file->has_disk_file || (file->header->flags & WEIR_PROBE_FORKED) == 0) return;
   file->header->flags &= ~WEIR_PROBE_FORKED;  // a single attempt, even if it fails
   char probe[sizeof file->header->probe];
   copy_text(probe, sizeof probe, file->header->probe);
@@ -213,7 +217,7 @@ void make_forked_file(File* file) {
   if (write_all(descriptor, file->header, size, 0) &&
       mmap(file->header, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) !=
           MAP_FAILED) {
-    file->is_backed = true;
+    file->has_disk_file = true;
     set_flag(file, WEIR_PROBE_FORKED);
   } else {
     complain(probe, "cannot fill its file in", WEIR_PROBE_DIR_VARIABLE, errno);
@@ -315,14 +319,14 @@ bool raise_flag(OwnFile* own, uint32_t flag) {
 void* create_side_file(const File& file, const char* suffix, size_t bytes, SideFile* out) {
   errno = 0;
   const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
-  if (folder == nullptr || !file.is_backed) return nullptr;
+  if (folder == nullptr || !file.has_disk_file) return nullptr;
   const int length = snprintf(out->path, sizeof out->path, "%s/%s%s", folder, file.stem, suffix);
   if (length <= 0 || static_cast<size_t>(length) >= sizeof out->path) return nullptr;
   const int descriptor = open(out->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (descriptor < 0) return nullptr;
   void* memory = MAP_FAILED;
   out->inode = read_inode(descriptor);
-  int error = out->inode == 0 ? errno : reserve(descriptor, 0, bytes);
+  int error = out->inode == 0 ? errno : reserve_disk_space(descriptor, 0, bytes);
   if (out->inode != 0 && error == 0) {
     memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     error = errno;

@@ -45,8 +45,8 @@ struct File {
   struct weir_probe_launch* launches;
   struct weir_probe_code* codes;
   struct weir_probe_step* steps;
-  bool is_backed;  // mapped from a file; else the counts end with the process
-  char stem[64];   // the file's name without its ending; "" when there is none
+  bool has_disk_file;  // mapped from a file; else the counts end with the process
+  char stem[64];       // the file's name without its ending; "" when there is none
 };
 
 // Makes the file of this process for `probe`, in the folder named by WEIR_PROBE_DIR.
@@ -60,14 +60,14 @@ void clear_counts(File* file);
 // The amount of something in use now, and its maximum so far. Its owner holds a lock; only `now` is
 // read without.
 struct Level {
-  uint64_t now, most;
+  uint64_t now, peak;
 
   // Adds `bytes` and returns by how much that raised the maximum.
   uint64_t rise(uint64_t bytes) {
-    const uint64_t before = most;
+    const uint64_t before = peak;
     __atomic_store_n(&now, now + bytes, __ATOMIC_RELAXED);
-    if (now > most) most = now;
-    return most - before;
+    if (now > peak) peak = now;
+    return peak - before;
   }
   void fall(uint64_t bytes) {
     __atomic_store_n(&now, now - (bytes < now ? bytes : now), __ATOMIC_RELAXED);

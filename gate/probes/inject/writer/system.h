@@ -100,7 +100,7 @@ inline bool random_number(uint64_t* out) {
   return getrandom(out, sizeof *out, GRND_NONBLOCK) == sizeof *out;
 }
 // Extends a file that ends at `end` by `size` bytes and allocates their blocks. 0, or an errno.
-inline int reserve(int descriptor, off_t end, size_t size) {
+inline int reserve_disk_space(int descriptor, off_t end, size_t size) {
   return posix_fallocate(descriptor, end, static_cast<off_t>(size));
 }
 // Returns the inode number of an open file; 0 if it cannot be read.
@@ -124,7 +124,7 @@ inline uint32_t thread_number() {
 }
 inline bool thread_is_gone(uint32_t) { return false; }
 inline bool random_number(uint64_t* out) { return getentropy(out, sizeof *out) == 0; }
-inline int reserve(int descriptor, off_t end, size_t size) {
+inline int reserve_disk_space(int descriptor, off_t end, size_t size) {
   fstore_t store{};
   store.fst_flags = F_ALLOCATEALL;
   store.fst_posmode = F_PEOFPOSMODE;

@@ -82,7 +82,7 @@ bool is_exact(const weir_cuda_kernel* facts) {
 }
 
 // The most threads that a block of the function may have.
-int most_threads(const Function& function) {
+int max_block_threads(const Function& function) {
   const int device_limit = attribute(k_max_threads_per_block);
   const weir_cuda_kernel* facts = function.facts;
   if (!is_exact(facts) || facts->max_threads == 0) return device_limit;
@@ -108,10 +108,10 @@ int report_no_image() {
 int check_launch(const Function& function, Size3 grid, Size3 block, size_t shared) {
   if (function.arch == 0) return report_no_image();
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
-  const uint64_t most_blocks[3] = {static_cast<uint64_t>(attribute(k_max_grid_x)), 65535, 65535};
+  const uint64_t max_blocks[3] = {static_cast<uint64_t>(attribute(k_max_grid_x)), 65535, 65535};
   if (threads == 0 || threads > static_cast<uint64_t>(attribute(k_max_threads_per_block)) ||
-      grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > most_blocks[0] ||
-      grid.y > most_blocks[1] || grid.z > most_blocks[2]) {
+      grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > max_blocks[0] ||
+      grid.y > max_blocks[1] || grid.z > max_blocks[2]) {
     return k_invalid_configuration;
   }
   const weir_cuda_kernel* facts = function.facts;
@@ -159,7 +159,7 @@ int resident_blocks(const Function& function, int threads, size_t dynamic_shared
   const int registers = facts == nullptr ? k_guess : static_cast<int>(facts->registers);
   const int warps = round_up(threads, k_warp) / k_warp;
   const int64_t static_shared = facts == nullptr ? 0 : facts->shared_bytes;
-  if (warps <= 0 || threads > most_threads(function) ||
+  if (warps <= 0 || threads > max_block_threads(function) ||
       dynamic_shared > static_cast<size_t>(attribute(k_shared_per_block_optin)) ||
       (is_exact(facts) && static_cast<int64_t>(dynamic_shared) + static_shared >
                               attribute(k_shared_per_block_optin))) {
@@ -262,7 +262,7 @@ WEIR_RUNTIME(cudaFuncGetAttributes, (FunctionAttributes * out, const void* kerne
   out->shared_bytes = facts == nullptr ? 0 : facts->shared_bytes;
   out->local_bytes = facts == nullptr ? 0 : facts->local_bytes;
   out->registers = facts == nullptr ? k_guess : static_cast<int>(facts->registers);
-  out->max_threads = most_threads(*function);
+  out->max_threads = max_block_threads(*function);
   out->ptx_version = function->arch;
   out->binary_version =
       function->machine_code ? function->arch : 10 * attribute(k_major) + attribute(k_minor);

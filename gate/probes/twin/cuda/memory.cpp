@@ -15,7 +15,7 @@ namespace {
 
 // The device's addresses: a range that cannot be read, and the blocks taken from it.
 struct Arena {
-  uint64_t at, end;
+  uint64_t begin, end;
   DeviceMemory memory;
 };
 Arena g_arena;
@@ -29,7 +29,7 @@ void reserve() {
   for (uint64_t bytes = uint64_t{8} << 40; bytes >= uint64_t{1} << 36; bytes /= 2) {
     void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) continue;
-    g_arena.at = up_to_unit(reinterpret_cast<uint64_t>(at), k_memory_unit);
+    g_arena.begin = round_up_to(reinterpret_cast<uint64_t>(at), k_reservation_granularity);
     g_arena.end = reinterpret_cast<uint64_t>(at) + bytes;
     break;
   }
@@ -38,7 +38,7 @@ void reserve() {
 }
 bool is_device_address(const void* at) {
   const auto number = reinterpret_cast<uint64_t>(at);
-  return number >= g_arena.at && number < g_arena.end;
+  return number >= g_arena.begin && number < g_arena.end;
 }
 
 // The free memory of a device, in bytes.
@@ -58,25 +58,26 @@ void report_shortage(uint64_t requested, int index) {
              requested / k_mib, free_bytes_on(index) / k_mib, twin()->total_bytes / k_mib);
 }
 
-// Takes `bytes` of addresses in the first gap that is large enough, and `counted` bytes of memory
+// Takes `bytes` of addresses in the first gap that is large enough, and `device_bytes` of memory
 // of device `index`. Returns the address, or 0 if either runs out.
-uint64_t take(uint64_t bytes, uint64_t counted, int index) {
+uint64_t allocate_addresses(uint64_t bytes, uint64_t device_bytes, int index) {
   g_once.run(reserve);
   const Locked locked(&g_lock);
-  if (counted > free_bytes_on(index)) {
-    report_shortage(counted, index);
+  if (device_bytes > free_bytes_on(index)) {
+    report_shortage(device_bytes, index);
     return 0;
   }
-  const uint64_t unit = counted == 0 ? k_memory_unit : k_small_memory_unit;
-  const uint64_t size = up_to_unit(bytes, unit);
-  uint64_t at = g_arena.at;
+  const uint64_t granularity =
+      device_bytes == 0 ? k_reservation_granularity : k_allocation_granularity;
+  const uint64_t size = round_up_to(bytes, granularity);
+  uint64_t at = g_arena.begin;
   DeviceMemory::Block** link = g_arena.memory.first();
   while (*link != nullptr && (*link)->at - at < size) {
-    at = up_to_unit((*link)->at + (*link)->bytes, unit);
+    at = round_up_to((*link)->at + (*link)->bytes, granularity);
     link = &(*link)->next;
   }
   if (size > g_arena.end - at) return 0;
-  return g_arena.memory.take(link, at, size, counted, index) ? at : 0;
+  return g_arena.memory.insert_block(link, at, size, device_bytes, index) ? at : 0;
 }
 bool free_block(uint64_t at) {
   const Locked locked(&g_lock);
@@ -87,13 +88,14 @@ int allocate_device(void** out, size_t bytes) {
   if (twin() == nullptr) return fail(k_no_device);
   *out = nullptr;
   if (bytes == 0) return k_ok;
-  *out = reinterpret_cast<void*>(take(bytes, up_to_unit(bytes, k_small_memory_unit), device()));
+  *out = reinterpret_cast<void*>(
+      allocate_addresses(bytes, round_up_to(bytes, k_allocation_granularity), device()));
   return success_if(*out != nullptr, k_out_of_memory);
 }
 
 int allocate_host(void** out, size_t bytes) {
   if (twin() == nullptr) return fail(k_no_device);
-  *out = aligned_alloc(4096, up_to_unit(bytes == 0 ? 1 : bytes, 4096));
+  *out = aligned_alloc(4096, round_up_to(bytes == 0 ? 1 : bytes, 4096));
   return success_if(*out != nullptr, k_out_of_memory);
 }
 
@@ -227,13 +229,13 @@ WEIR_RUNTIME(cudaMemsetAsync, (void* to, int value, size_t bytes, void* stream))
 
 // --- Virtual memory: addresses and memory are allocated separately. A handle is a block of memory.
 WEIR_EXPORTED int cuMemGetAllocationGranularity(size_t* out, const void*, int) {
-  *out = k_memory_unit;
+  *out = k_reservation_granularity;
   return k_ok;
 }
 WEIR_EXPORTED int cuMemAddressReserve(uint64_t* out, size_t bytes, size_t, uint64_t,
                                       unsigned long long) {
   if (twin() == nullptr) return k_no_device;
-  *out = take(bytes, 0, device());
+  *out = allocate_addresses(bytes, 0, device());
   return *out == 0 ? int{k_out_of_memory} : int{k_ok};
 }
 WEIR_EXPORTED int cuMemAddressFree(uint64_t at, size_t) {
@@ -244,7 +246,7 @@ WEIR_EXPORTED int cuMemCreate(uint64_t* out, size_t bytes, const AllocationPrope
   if (twin() == nullptr) return k_no_device;
   const int index = properties->location;
   if (index < 0 || index >= static_cast<int>(twin()->devices)) return k_invalid_device;
-  *out = take(bytes, up_to_unit(bytes, k_memory_unit), index);
+  *out = allocate_addresses(bytes, round_up_to(bytes, k_reservation_granularity), index);
   return *out == 0 ? int{k_out_of_memory} : int{k_ok};
 }
 WEIR_EXPORTED int cuMemRelease(uint64_t handle) {
