@@ -17,7 +17,7 @@ std::string list_formats() {
   return list;
 }
 
-// Returns true for what a shell prints about a program that a signal ended: "run.sh: line 3: 1234
+// Returns true for what a shell prints about a program that a signal ended: "bench: line 3: 1234
 // Killed  ./engine | cat".
 bool is_of_shell(std::string_view line) {
   return line.find(": line ") != line.npos &&

@@ -275,7 +275,7 @@ bool join_bars(const std::vector<std::string>& names, std::vector<std::string>& 
 }
 
 // Reads a test's name into fields: "pp16+tg8 @ d32" -> n_prompt 16, n_gen 8, n_depth 32. Builds of
-// 2023 write "pp 16". "tg8@pp32" of ik_llama.cpp generates after a prompt of 32: at that depth.
+// 2023 write "pp 16". "tg8@pp32" of ik_llama generates after a prompt of 32: at that depth.
 bool read_test_name(std::string_view name, BenchFields& fields) {
   Scan scan(name);
   fields["n_prompt"] = "0";

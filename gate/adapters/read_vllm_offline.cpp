@@ -76,7 +76,9 @@ void add_run(std::optional<double> requests, std::optional<double> tokens,
                                             unit::Unit::tokens_per_second, unit::Better::higher);
     find_or_add_timing(run.timings, metric).mean = tokens;
   }
-  if (run.timings.empty()) return count_unread(observed, "runs", "a run has no rate above 0");
+  const bool has_rate = std::ranges::any_of(
+      run.timings, [](const ObservedTiming& rate) { return rate.mean.value_or(0) > 0; });
+  if (!has_rate) return count_unread(observed, "runs", "a run has no rate above 0");
   count_read(observed, "runs");
   append_row_within_limit(observed.cases, std::move(run), observed);
 }

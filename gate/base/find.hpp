@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace weir {
@@ -48,5 +51,18 @@ template <class Item, class List, class Part>
   for (const auto& element : list) items.emplace_back(std::invoke(part, element));
   return items;
 }
+
+// Groups items by key, in the order in which keys first come. Finds a key in logarithmic time.
+template <class First, class Rest>
+struct Grouped {
+  std::vector<std::pair<First, Rest>> all;
+  std::map<std::string, std::size_t> places;
+
+  Rest& of(const std::string& key, const First& first) {
+    const auto [place, fresh] = places.try_emplace(key, all.size());
+    if (fresh) all.emplace_back(first, Rest());
+    return all[place->second].second;
+  }
+};
 
 }  // namespace weir

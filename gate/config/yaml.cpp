@@ -12,8 +12,7 @@ namespace weir::config {
 namespace {
 
 // Thrown by the handler below through yaml-cpp's parser and caught in parse_yaml. Nesting and
-// expansion thus stop at their limit, before the parser recurses further. (The scanner itself is
-// linear even on a megabyte of open brackets.)
+// expansion thus stop at their limit, before the parser recurses further.
 struct ParseError {
   TextPosition position;
   std::string message;
@@ -209,6 +208,22 @@ std::size_t first_bad_byte(std::string_view text) {
   return std::string_view::npos;
 }
 
+// Returns the position of a bracket that so many others are open around that no quoted text
+// explains it; npos if there is none. The scanner takes 300 bytes for each, before a level is
+// counted.
+std::size_t find_deep_bracket(std::string_view text) {
+  constexpr std::size_t k_max_open = 10'000;
+  std::size_t open = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '[' || text[at] == '{') {
+      if (++open > k_max_open) return at;
+    } else if ((text[at] == ']' || text[at] == '}') && open > 0) {
+      --open;
+    }
+  }
+  return std::string_view::npos;
+}
+
 TextPosition byte_place(std::string_view text, std::size_t at) {
   const std::string_view before = text.substr(0, at);
   const std::size_t line_begins = before.rfind('\n') + 1;  // npos + 1 is 0
@@ -239,6 +254,10 @@ Result<Node> parse_yaml(std::string_view text, std::string_view file, const Yaml
   if (const std::size_t bad = first_bad_byte(text); bad != std::string_view::npos) {
     return fail_at(file, byte_place(text, bad),
                    "not UTF-8 text (a control character or an invalid byte)");
+  }
+  if (const std::size_t deep = find_deep_bracket(text); deep != std::string_view::npos) {
+    return fail_at(file, byte_place(text, deep),
+                   fmt::format("nested deeper than {} levels", limits.depth));
   }
   try {
     MemoryBuffer memory(text);

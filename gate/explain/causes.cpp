@@ -227,9 +227,10 @@ std::size_t metric_rank(const std::string& base) {
 std::vector<Carried> find_carriers(const Group& group) {
   std::map<std::string, Carried> metrics;
   for (const Member& member : group.members) {
+    const std::set<std::string_view> claims(member.claims.begin(), member.claims.end());
     for (const Judgement& judgement : member.cell->metrics()) {
       const std::string& name = judgement.metric.name;
-      if (!holds(member.claims, name)) continue;
+      if (!claims.contains(name)) continue;
       Carried& carried = metrics[name];
       verdict::Carrier& carrier = carried.carrier;
       carrier.metric = name;
@@ -326,24 +327,25 @@ std::set<std::string> add_findings(const CellVerdict& cell, std::vector<Group>& 
 // cells.
 struct Unexplained {
   struct Entry {
-    verdict::Unexplained metric;
+    std::vector<std::string> cells{};
     std::size_t failed_at = SIZE_MAX;  // how many failures came before its first
   };
-  std::vector<Entry> all;
+  Grouped<std::string, Entry> metrics;
   std::size_t failures = 0;
 
   void add(const UnpassedJudgement& judgement, const std::string& cell) {
-    Entry* entry =
-        find_first(all, [&](const Entry& other) { return other.metric.what == judgement.metric; });
-    if (entry == nullptr) entry = &all.emplace_back(Entry{{judgement.metric, {}}});
-    entry->metric.cells.push_back(cell);
+    Entry& entry = metrics.of(judgement.metric, judgement.metric);
+    entry.cells.push_back(cell);
     if (!judgement.failed) return;
-    entry->failed_at = std::min(entry->failed_at, failures);
+    entry.failed_at = std::min(entry.failed_at, failures);
     ++failures;
   }
   [[nodiscard]] std::vector<verdict::Unexplained> in_order() && {
-    std::ranges::stable_sort(all, {}, &Entry::failed_at);
-    return collect<verdict::Unexplained>(all, &Entry::metric);
+    std::ranges::stable_sort(metrics.all, {},
+                             [](const auto& metric) { return metric.second.failed_at; });
+    return collect<verdict::Unexplained>(metrics.all, [](auto& metric) {
+      return verdict::Unexplained{metric.first, metric.second.cells};
+    });
   }
 };
 

@@ -4,6 +4,7 @@
 #include "gate/adapters/format.hpp"
 #include "gate/adapters/serving.hpp"
 #include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
 #include "gate/config/presets.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/profile/assemble.hpp"
@@ -98,8 +99,8 @@ Result<LoadedConfig> load_config(const Job& job) {
 
 Result<Answer> show_config(const Job& job) {
   WEIR_TRY(const LoadedConfig loaded, load_config(job));
-  WEIR_TRY(std::string text, config::expanded_yaml(loaded.text, job.selection.config));
-  return Answer{std::move(text)};
+  WEIR_TRY(const std::string text, config::expanded_yaml(loaded.text, job.selection.config));
+  return Answer{text::printable(text)};
 }
 
 std::set<std::string> cell_names(const std::vector<config::Cell>& cells) {

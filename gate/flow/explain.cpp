@@ -339,12 +339,14 @@ Result<Answer> compare_runs(const Job& job, const CompareOptions& options) {
   if (options.top_is_set) return fail(Code::usage, "--top is for profiles: these are runs");
   WEIR_TRY(const MeasuredRun base, read_measured(job, options.base));
   WEIR_TRY(MeasuredRun candidate, read_measured(job, options.candidate));
-  verdict::GateVerdict verdict = judge_against(
-      candidate, base, gate_policy(candidate, /*require_baseline=*/false), job.files());
+  WEIR_TRY(verdict::GateVerdict verdict,
+           judge_against(candidate, base, gate_policy(candidate, /*require_baseline=*/false),
+                         job.files()));
   verdict.run.reset();  // a comparison is not the run's own verdict
   verdict.runs = {options.base, options.candidate};
   // A name that is private in either run stays hidden.
-  return publish_verdict(job, options.files, redacted(verdict, base.configuration.redactor),
+  return publish_verdict(job, options.files,
+                         redacted(std::move(verdict), base.configuration.redactor),
                          candidate.configuration.redactor);
 }
 

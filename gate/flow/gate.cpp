@@ -373,7 +373,9 @@ Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
   if (!measured.claimed && !job.selection.config_text)
     add_calibration_notes(measured, Calibrations(job.files()), verdict);
   verdict.options = changed_options(job, options);
-  return publish_verdict(job, options.files, verdict, measured.configuration.redactor);
+  measured.profiles = {};  // reports are made of the verdict alone
+  measured.base_runs.reset();
+  return publish_verdict(job, options.files, std::move(verdict), measured.configuration.redactor);
 }
 
 namespace {
@@ -399,6 +401,7 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
     for (const std::string& word : command.spec.argv) {
       words.push_back(text::shell_word(redactor.text(word)));
     }
+    for (std::string& word : words) word = text::printable(word);
     planned.push_back({{"cell", command.cell},
                        {"pass", profile::to_string(command.pass)},
                        {"argv", command.spec.argv},

@@ -45,7 +45,8 @@ bool is_edited(const verdict::CellVerdict& cell) {
 // Folds judged cells into the gate's verdict. Adds allowances, explanations and notes, and checks
 // device twins against their devices.
 verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdict::Policy& policy,
-                            const MeasuredRun& measured, const sys::Files& files,
+                            const MeasuredRun& measured, const verdict::LimitTable& limits,
+                            const sys::Files& files,
                             const std::vector<const verdict::BaseCell*>& removed = {}) {
   std::vector<std::string> twin_notes = verdict::check_twins(measured.profiles, cells);
   for (const verdict::BaseCell* required_cell : removed) {
@@ -78,7 +79,6 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   // If only some cells were measured, a limit may apply to the others.
   std::vector<std::string> unused_limits, unmeasured_limits;
   if (!measured.is_selection) {
-    const verdict::LimitTable limits(measured.configuration.settings->limits);
     unused_limits = verdict::limits_on_nothing(cells, limits, policy);
     unmeasured_limits = verdict::unmeasured_bounds(cells, limits, policy);
   }
@@ -199,32 +199,59 @@ class HeldProfile {
   const verdict::BaseCell* edited_depth_ = nullptr;  // of a line over depths
 };
 
-// The judged cells of a gate. Limits that name kernels multiply with cells, so their judgements are
-// bounded: a record is small, and its verdict must be so too.
-struct JudgedCells {
-  static constexpr std::size_t k_max_judgements = 100'000;
+// The judged cells of a gate. Lengths, pairs and limits that name kernels multiply with cells, so
+// judgements are bounded: a record is small, and its verdict must be so too.
+class JudgedCells {
+ public:
+  // `bytes`: of the records that are judged; 0 if they were measured now. `limits` judge them.
+  JudgedCells(std::uint64_t bytes, const verdict::LimitTable& limits)
+      : limits_(limits),
+        most_(bytes == 0 ? k_most : std::clamp<std::uint64_t>(bytes / k_bytes, k_fewest, k_most)) {}
 
+  // Fails if what a cell has alone makes too many judgements. Call it before it is judged.
+  [[nodiscard]] Result<void> check_room(const profile::Profile& candidate,
+                                        const baseline::BaselineChoice& base) const {
+    std::size_t more = candidate.metrics.size();
+    if (base.baseline) more = std::max(more, base.baseline->counts.size());
+    return check(judgements_ + more);
+  }
   [[nodiscard]] Result<void> add(verdict::CellVerdict cell) {
-    judgements_ += cell.judgements.size();
-    if (judgements_ > k_max_judgements) {
-      return fail(Code::data, "more than {} judgements: gate fewer cells at once, with --cell",
-                  k_max_judgements);
+    if (limits_.has_given_up()) {
+      return fail(Code::data,
+                  "limits: {} different names and patterns of metrics would be matched with more "
+                  "names than {} times in all: gate fewer cells at once, with --cell, or write "
+                  "fewer patterns",
+                  limits_.patterns().size(), verdict::LimitTable::k_most_compared);
     }
+    judgements_ += cell.judgements.size();
+    WEIR_CHECK(check(judgements_));
     list.push_back(std::move(cell));
     return {};
   }
   std::vector<verdict::CellVerdict> list;
 
  private:
-  std::size_t judgements_ = 0;
+  static constexpr std::uint64_t k_most = 100'000, k_fewest = 20'000;
+  static constexpr std::uint64_t k_bytes = 32;  // of records, for each judgement
+
+  [[nodiscard]] Result<void> check(std::size_t judgements) const {
+    if (judgements <= most_) return {};
+    return fail(Code::data,
+                "more than {} judgements{}: gate fewer cells at once, with --cell, or let fewer "
+                "limits name single kernels and ops",
+                most_, most_ < k_most ? ", too many for records of this size" : "");
+  }
+
+  const verdict::LimitTable& limits_;
+  std::uint64_t most_, judgements_ = 0;
 };
 
 // Returns one policy for each cell of `measured.base_runs`. false_alarm is divided among shards,
 // and within each among the metrics that were measured in pairs.
 std::vector<verdict::Policy> policies_per_cell(const MeasuredRun& measured,
+                                               const verdict::LimitTable& limits,
                                                const verdict::Policy& policy) {
   const BaseRuns& base_runs = *measured.base_runs;
-  const verdict::LimitTable limits(measured.configuration.settings->limits);
   std::map<std::string, std::size_t> shard_by_cell;
   if (measured.shard) {
     for (std::size_t shard = 1; shard <= measured.shard->shards.size(); ++shard) {
@@ -276,13 +303,13 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
                                                 const verdict::Policy& policy,
                                                 const sys::Files& files) {
   const BaseRuns& base_runs = *measured.base_runs;
-  const std::vector<verdict::Policy> policies = policies_per_cell(measured, policy);
+  const verdict::LimitTable limits(measured.configuration.settings->limits);
+  const std::vector<verdict::Policy> policies = policies_per_cell(measured, limits, policy);
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < base_runs.cells.size(); ++i)
     places[base_runs.cells[i].cell.str()] = i;
   const HeldCells held(measured);
-  const verdict::LimitTable limits(measured.configuration.settings->limits);
-  JudgedCells cells;
+  JudgedCells cells(measured.bytes, limits);
   std::size_t judged_by_stored = 0;  // cells whose counts a stored baseline judges
   bool is_judged_by_base = false;
   for (const profile::Profile& profile : measured.profiles) {
@@ -311,10 +338,11 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
     is_judged_by_base |=
         (!is_stored && base.choice.match >= baseline::BaselineChoice::Match::nearest) ||
         (base.pairs && !base.pairs->error && !base.pairs->metrics.empty());
+    WEIR_CHECK(cells.check_room(profile, base.choice));
     WEIR_CHECK(cells.add(held_profile.judge(base, limits, policies[i], stored_choice)));
   }
   verdict::GateVerdict verdict =
-      finish(std::move(cells.list), policy, measured, files, find_removed_cells(measured));
+      finish(std::move(cells.list), policy, measured, limits, files, find_removed_cells(measured));
   verdict.against = base_runs.facts.against;
   if (judged_by_stored > 0 && !is_judged_by_base) {
     verdict.base_origin = stored.words();
@@ -368,17 +396,18 @@ Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
                                           const MeasuredRun* pairs) {
   const HeldCells held(measured);
   const verdict::LimitTable limits(measured.configuration.settings->limits);
-  JudgedCells cells;
+  JudgedCells cells(measured.bytes, limits);
   for (const profile::Profile& profile : measured.profiles) {
     const HeldProfile held_profile(profile, measured, held);
     WEIR_TRY(const baseline::BaselineChoice choice, held_profile.stored(stored));
+    WEIR_CHECK(cells.check_room(profile, choice));
     WEIR_CHECK(cells.add(held_profile.judge({choice}, limits, policy, choice)));
   }
   std::vector<std::string> pair_notes;
   if (pairs != nullptr)
     WEIR_SET(pair_notes, merge_paired_verdicts(*pairs, stored, policy, files, cells.list));
   verdict::GateVerdict verdict =
-      finish(std::move(cells.list), policy, measured, files, find_removed_cells(measured));
+      finish(std::move(cells.list), policy, measured, limits, files, find_removed_cells(measured));
   verdict.base_origin = stored.words();
   verdict.commit = measured.commit;
   append(verdict.notes, pair_notes);
@@ -388,12 +417,12 @@ Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
 }
 
 // Judges each cell against the cell of the same name in another run.
-verdict::GateVerdict judge_against(const MeasuredRun& measured, const MeasuredRun& base,
-                                   const verdict::Policy& policy, const sys::Files& files) {
+Result<verdict::GateVerdict> judge_against(const MeasuredRun& measured, const MeasuredRun& base,
+                                           const verdict::Policy& policy, const sys::Files& files) {
   std::map<std::string, const profile::Profile*> by_name;
   for (const profile::Profile& profile : base.profiles) by_name[profile.cell.str()] = &profile;
   const verdict::LimitTable limits(measured.configuration.settings->limits);
-  std::vector<verdict::CellVerdict> cells;
+  JudgedCells cells(std::max(measured.bytes, base.bytes), limits);
   for (const profile::Profile& profile : measured.profiles) {
     const std::string name = profile.cell.str();
     baseline::BaselineChoice choice;
@@ -401,9 +430,10 @@ verdict::GateVerdict judge_against(const MeasuredRun& measured, const MeasuredRu
     if (const auto* base_profile = look_up(by_name, name))
       choice = baseline::choose_run(profile, **base_profile);
     by_name.erase(name);
-    cells.push_back(verdict::judge_cell(profile, {choice}, limits, policy));
+    WEIR_CHECK(cells.check_room(profile, choice));
+    WEIR_CHECK(cells.add(verdict::judge_cell(profile, {choice}, limits, policy)));
   }
-  verdict::GateVerdict verdict = finish(std::move(cells), policy, measured, files);
+  verdict::GateVerdict verdict = finish(std::move(cells.list), policy, measured, limits, files);
   verdict.base_origin = fmt::format("run {}", base.folder);
   for (const auto& [name, profile] : by_name) {
     verdict.notes.push_back(fmt::format("{} is only in {}", name, base.folder));

@@ -23,10 +23,10 @@ namespace weir::flow {
                                                               const verdict::Policy& policy,
                                                               const sys::Files& files);
 // Judges against another run: each cell with the cell of the same name.
-[[nodiscard]] verdict::GateVerdict judge_against(const MeasuredRun& measured,
-                                                 const MeasuredRun& base,
-                                                 const verdict::Policy& policy,
-                                                 const sys::Files& files);
+[[nodiscard]] Result<verdict::GateVerdict> judge_against(const MeasuredRun& measured,
+                                                         const MeasuredRun& base,
+                                                         const verdict::Policy& policy,
+                                                         const sys::Files& files);
 [[nodiscard]] verdict::Policy gate_policy(const MeasuredRun& measured, bool require_baseline);
 
 // Returns the verdict's file that `place` names: the file itself, or that of a run's folder.

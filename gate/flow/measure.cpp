@@ -566,6 +566,7 @@ Result<MeasuredRun> read_measured(const Job& job, const std::string& run) {
   measured.claimed = judges_claims(job);
   if (measured.claimed) WEIR_CHECK(check_run_folder(measured.folder, job.files()));
   WEIR_TRY(run::RunFile file, run::read_run(job.files(), measured.folder));
+  measured.bytes = file.whole_bytes;
   const run::RunHeader& header = file.header;
   WEIR_TRY(measured.shard, run::shard_facts(header.extra));
   WEIR_CHECK(read_run_configuration(job, file.header, measured));

@@ -50,6 +50,7 @@ struct MeasuredRun {
   // The run may be by somebody untrusted, and a commit's rules judge it. Everything in it about its
   // base, its rules and itself is a claim.
   bool claimed = false;
+  std::uint64_t bytes = 0;  // of the records of a run that was read; 0 if it was measured now
   // HEAD of the configuration's repository, if nothing differed from it. For a run with a base,
   // base_runs->facts has the commit.
   std::optional<std::string> commit{};

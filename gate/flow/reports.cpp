@@ -85,27 +85,26 @@ std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
 // Hides private names in a verdict, then writes it to the run, the terminal, --json, the report
 // files and GitHub.
 Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
-                               const verdict::GateVerdict& judged,
-                               const config::Redactor& redactor) {
-  verdict::GateVerdict full_verdict = judged;
+                               verdict::GateVerdict judged, const config::Redactor& redactor) {
   std::string page_template;
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     if (!wanted.files[i] || !report::report_formats()[i].is_page) continue;
-    add_machine_code(full_verdict, job);
+    add_machine_code(judged, job);
     // Without the installed pages the report has words and tables alone.
     page_template =
         site::read_page(job.files(), sys::own_program_path(), "report.html").value_or("");
   }
-  const verdict::GateVerdict verdict = redacted(std::move(full_verdict), redactor);
+  verdict::GateVerdict verdict = redacted(std::move(judged), redactor);
   // Without a configuration file the other commands would not find this run again.
   const report::Verbs hints = job.selection.config_text ? report::Verbs{"explain"} : report_hints();
-  const std::string json = json_document(write_fields(verdict));
+  std::string json = verdict::to_text(verdict);
   if (verdict.run && job.files().kind(*verdict.run) == sys::Kind::folder) {
     WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, run::k_verdict_name), json));
   }
   job.answer(
       verdict_text(job, job.selection.config_text ? shorten_for_ab(verdict) : verdict, hints));
   WEIR_CHECK(write_json(job, json));
+  json = {};  // as large as all that follows
   const report::ReportContext context{hints, run_url(job), page_template};
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     if (!wanted.files[i]) continue;

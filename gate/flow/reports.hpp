@@ -31,7 +31,7 @@ struct ReportFiles {
 // verdict.json, and on GitHub to annotations and the job summary. The answer has the exit code
 // alone.
 [[nodiscard]] Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
-                                             const verdict::GateVerdict& judged,
+                                             verdict::GateVerdict judged,
                                              const config::Redactor& redactor);
 // Returns the terminal's text of a verdict, which may suggest the commands `verbs`.
 [[nodiscard]] std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,

@@ -14,8 +14,19 @@
 namespace weir::profile {
 namespace {
 
+// Lines of one cell: each new one is compared with all of them, and nobody reads more.
+constexpr std::size_t k_max_lines = 200;
+constexpr const char* k_more_lines = "more lines like these are left out";
+
+// Returns true if a line may be added; notes once that some are left out.
+bool has_room(std::vector<std::string>& lines) {
+  if (lines.size() < k_max_lines) return true;
+  if (lines.size() == k_max_lines) lines.emplace_back(k_more_lines);
+  return false;
+}
+
 struct Passes {
-  Records timed_runs, counted_runs, instruction_runs, host_runs, cost_runs;
+  Records timed, counted, instructions, host, cost;
 };
 
 // Sorts a cell's records of one side into passes. Warm-ups and failed processes of pairs measure
@@ -28,15 +39,15 @@ Passes split_passes(std::string_view cell, Side side, std::span<const RunRecord>
         record->probed || !record->pair || (*record->pair > 0 && !find_error(*record));
     if (!measures) continue;
     if (record->probed) {
-      passes.cost_runs.push_back(record);
+      passes.cost.push_back(record);
     } else if (record->pass == Pass::timed) {
-      passes.timed_runs.push_back(record);
+      passes.timed.push_back(record);
     } else if (record->instructions) {
-      passes.instruction_runs.push_back(record);
+      passes.instructions.push_back(record);
     } else if (record->host) {
-      passes.host_runs.push_back(record);
+      passes.host.push_back(record);
     } else {
-      passes.counted_runs.push_back(record);
+      passes.counted.push_back(record);
     }
   }
   return passes;
@@ -61,10 +72,10 @@ bool may_be_caused_by_twin(const CellFacts& facts, const RunRecord& record) {
 bool add_errors(const CellFacts& facts, const Records& records, std::string_view pass,
                 Profile& profile) {
   struct Failure {
-    std::string error, stderr_tail;
+    std::string stderr_tail;
     std::size_t times = 0;
   };
-  std::vector<Failure> failures;
+  Grouped<std::string, Failure> failures;  // by their error
   for (const RunRecord* record : records) {
     auto error = find_error(*record);
     if (!error) continue;
@@ -75,13 +86,13 @@ bool add_errors(const CellFacts& facts, const Records& records, std::string_view
     }
     profile.engine_ended |= record->ended == Ended::signaled ||
                             (record->ended == Ended::exited && record->exit_code != 0);
-    auto* match =
-        find_first(failures, [&](const Failure& failure) { return failure.error == *error; });
-    if (match == nullptr) match = &failures.emplace_back(Failure{*error, {}});
-    if (match->stderr_tail.empty()) match->stderr_tail = record->stderr_tail;
-    ++match->times;
+    Failure& failure = failures.of(*error, *error);
+    if (failure.stderr_tail.empty()) failure.stderr_tail = record->stderr_tail;
+    ++failure.times;
   }
-  for (auto& [error, stderr_tail, times] : failures) {
+  for (auto& [error, failure] : failures.all) {
+    if (!has_room(profile.errors)) break;
+    const auto& [stderr_tail, times] = failure;
     if (profile.errors.empty()) {
       profile.stderr_tail = stderr_tail;
     } else if (const auto last_lines = text::lines(stderr_tail); !last_lines.empty()) {
@@ -92,7 +103,7 @@ bool add_errors(const CellFacts& facts, const Records& records, std::string_view
     if (records.size() == 1) runs.clear();
     profile.errors.push_back(fmt::format("{}: {}{}", pass, runs, error));
   }
-  return !failures.empty();
+  return !failures.all.empty();
 }
 
 // Parses the part that add_errors() puts between the pass and the error: "all" of the runs or
@@ -107,15 +118,15 @@ std::string parse_share_of_runs(std::string_view text) {
 
 // Adds the metric "fits" with 0 if the model does not fit into a twin's memory: every process was
 // refused memory and ended for it, not by a time-out or a crash.
-void add_memory_verdict(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
-  const bool all_refused = std::ranges::all_of(counted_runs, [&](const RunRecord* record) {
+void add_memory_verdict(const CellFacts& facts, const Records& counted, Profile& profile) {
+  const bool all_refused = std::ranges::all_of(counted, [&](const RunRecord* record) {
     const ProbeCounts* probe = find_probe(*record, facts.device);
     const bool ended_itself = record->ended == Ended::exited ||
                               (record->ended == Ended::signaled && record->signal == k_abort);
     return ended_itself && find_error(*record) && probe != nullptr &&
            count_of(*probe, "out_of_memory") > 0;
   });
-  if (!facts.twin || counted_runs.empty() || !all_refused) return;
+  if (!facts.twin || counted.empty() || !all_refused) return;
   profile.metrics[std::string(unit::k_fits)] =
       exact_measurement(*unit::find_metric(unit::k_fits), facts.device, 0);
 }
@@ -141,14 +152,14 @@ std::optional<T> agree_on(const Records& records, std::string_view label,
 
 // Returns the longest runs of the counted pass. Their output depends on the length alone, so it is
 // the same with or without a timed pass.
-Records longest_runs(Records counted_runs) {
+Records longest_runs(Records counted) {
   const auto size = [](const RunRecord* record) {
     return std::pair(record->parameters.tokens, record->parameters.repeats);
   };
-  if (counted_runs.empty()) return counted_runs;
-  const auto largest = size(*std::ranges::max_element(counted_runs, {}, size));
-  std::erase_if(counted_runs, [&](const RunRecord* run) { return size(run) != largest; });
-  return counted_runs;
+  if (counted.empty()) return counted;
+  const auto largest = size(*std::ranges::max_element(counted, {}, size));
+  std::erase_if(counted, [&](const RunRecord* run) { return size(run) != largest; });
+  return counted;
 }
 
 // Returns the median of a number that runs report; adds an error if one is far from it.
@@ -330,17 +341,6 @@ std::string without_run_numbers(std::string_view errors) {
   return text::join(lines, "\n");
 }
 
-// Lines of one cell: each new one is compared with all of them, and nobody reads more.
-constexpr std::size_t k_max_lines = 200;
-constexpr const char* k_more_lines = "more lines like these are left out";
-
-// Returns true if a line may be added; notes once that some are left out.
-static bool has_room(std::vector<std::string>& lines) {
-  if (lines.size() < k_max_lines) return true;
-  if (lines.size() == k_max_lines) lines.emplace_back(k_more_lines);
-  return false;
-}
-
 void add_once(std::vector<std::string>& lines, const std::string& line) {
   if (!holds(lines, line) && has_room(lines)) lines.push_back(line);
 }
@@ -369,13 +369,12 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   profile.host_skip_reason = facts.host_skip_reason;
 
   Passes passes = split_passes(facts.cell.str(), side, records);
-  if (passes.timed_runs.empty() && passes.counted_runs.empty() && passes.instruction_runs.empty() &&
-      passes.host_runs.empty()) {
+  if (passes.timed.empty() && passes.counted.empty() && passes.instructions.empty() &&
+      passes.host.empty()) {
     if (!facts.counts_skip_reason) profile.errors.emplace_back(k_no_record);
     return profile;
   }
-  for (const Records* pass :
-       {&passes.counted_runs, &passes.instruction_runs, &passes.host_runs, &passes.timed_runs}) {
+  for (const Records* pass : {&passes.counted, &passes.instructions, &passes.host, &passes.timed}) {
     for (const RunRecord* record : *pass) {
       for (const std::string& warning : record->warnings) add_once(profile.warnings, warning);
       if (!record->report) continue;
@@ -384,26 +383,25 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
       }
     }
   }
-  add_memory_verdict(facts, passes.counted_runs, profile);
-  const bool counted_well = !add_errors(facts, passes.counted_runs, "counted", profile) &&
-                            !passes.counted_runs.empty() &&
-                            check_twin_counts(facts, passes.counted_runs, profile);
-  const bool instructions_well =
-      !add_errors(facts, passes.instruction_runs, "instructions", profile) &&
-      !passes.instruction_runs.empty();
+  add_memory_verdict(facts, passes.counted, profile);
+  const bool counted_well = !add_errors(facts, passes.counted, "counted", profile) &&
+                            !passes.counted.empty() &&
+                            check_twin_counts(facts, passes.counted, profile);
+  const bool instructions_well = !add_errors(facts, passes.instructions, "instructions", profile) &&
+                                 !passes.instructions.empty();
   const bool host_well =
-      !add_errors(facts, passes.host_runs, "system calls", profile) && !passes.host_runs.empty();
+      !add_errors(facts, passes.host, "system calls", profile) && !passes.host.empty();
   const bool timed_well =
-      !add_errors(facts, passes.timed_runs, "timed", profile) && !passes.timed_runs.empty();
+      !add_errors(facts, passes.timed, "timed", profile) && !passes.timed.empty();
   // Valgrind reports other CPU features than the machine has, and an engine may choose code by
   // them. So these processes describe the engine only if no others do.
-  const bool instructions_alone = instructions_well && passes.counted_runs.empty();
-  const bool host_alone = host_well && passes.counted_runs.empty() && !instructions_alone;
+  const bool instructions_alone = instructions_well && passes.counted.empty();
+  const bool host_alone = host_well && passes.counted.empty() && !instructions_alone;
   Records good_records;
-  for (const auto& [well, pass] : {std::pair(counted_well, &passes.counted_runs),
-                                   {instructions_alone, &passes.instruction_runs},
-                                   {host_alone, &passes.host_runs},
-                                   {timed_well, &passes.timed_runs}}) {
+  for (const auto& [well, pass] : {std::pair(counted_well, &passes.counted),
+                                   {instructions_alone, &passes.instructions},
+                                   {host_alone, &passes.host},
+                                   {timed_well, &passes.timed}}) {
     if (well) good_records.insert(good_records.end(), pass->begin(), pass->end());
   }
   const RunRecord* const* refuted =
@@ -412,21 +410,21 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
       });
   if (refuted != nullptr) reject_placement(profile, *(*refuted)->report->device_refuted);
   if (timed_well) {
-    profile.timed_runs = static_cast<std::int64_t>(passes.timed_runs.size());
-    if (const auto& last = passes.timed_runs.back()->report) {
+    profile.timed_runs = static_cast<std::int64_t>(passes.timed.size());
+    if (const auto& last = passes.timed.back()->report) {
       profile.requests = last->requests;
       profile.server = last->server;
       profile.latencies = last->latencies;
     }
-    add_timed(facts, passes.timed_runs, profile);
+    add_timed(facts, passes.timed, profile);
   }
   if (counted_well) {
-    profile.counted_runs = static_cast<std::int64_t>(passes.counted_runs.size());
-    add_counted(facts, passes.counted_runs, profile);
+    profile.counted_runs = static_cast<std::int64_t>(passes.counted.size());
+    add_counted(facts, passes.counted, profile);
     if (requests_share_batches(facts.sweep))
-      profile.batches = collect_batches(*passes.counted_runs.back());
+      profile.batches = collect_batches(*passes.counted.back());
     std::set<std::int64_t> lengths;
-    for (const RunRecord* record : passes.counted_runs) {
+    for (const RunRecord* record : passes.counted) {
       lengths.insert(facts.sweep == Sweep::repeats ? record->parameters.repeats
                                                    : record->parameters.tokens);
     }
@@ -435,29 +433,29 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   if (instructions_well) {
     // Otherwise counted_runs already holds the runs of the other counts.
     if (instructions_alone) {
-      profile.counted_runs = static_cast<std::int64_t>(passes.instruction_runs.size());
+      profile.counted_runs = static_cast<std::int64_t>(passes.instructions.size());
     }
-    add_instructions(facts, passes.instruction_runs, profile);
+    add_instructions(facts, passes.instructions, profile);
   }
   if (host_well) {
-    if (host_alone) profile.counted_runs = static_cast<std::int64_t>(passes.host_runs.size());
-    add_host(facts, passes.host_runs, profile);
+    if (host_alone) profile.counted_runs = static_cast<std::int64_t>(passes.host.size());
+    add_host(facts, passes.host, profile);
   }
   Records work_records;
   if (counted_well) {
-    work_records = longest_runs(passes.counted_runs);
+    work_records = longest_runs(passes.counted);
   } else if (instructions_alone) {
-    work_records = longest_runs(passes.instruction_runs);
+    work_records = longest_runs(passes.instructions);
   } else if (host_alone) {
-    work_records = longest_runs(passes.host_runs);
+    work_records = longest_runs(passes.host);
   } else if (timed_well) {
-    work_records = passes.timed_runs;
+    work_records = passes.timed;
   }
   set_work(work_records, profile);
   drop_twin_results(facts, profile);
   for (const std::string& doubt : cross_checks(profile)) add_once(profile.warnings, doubt);
   set_origin(facts, good_records, profile);
-  set_profiling_cost(passes.cost_runs, profile);
+  set_profiling_cost(passes.cost, profile);
   return profile;
 }
 
@@ -466,15 +464,15 @@ std::vector<std::string> cross_checks(const Profile& profile, const std::string&
   if (!profile.kernels || profile.kernels->runs_disagree || profile.device == "cpu") return {};
   const unit::Metric metric =
       unit::count_metric("dispatches", profile.kernels->scope, profile.kernels->length);
-  const Measurement* dispatches = look_up(profile.metrics, metric.name);
-  if (dispatches == nullptr || !dispatches->exact) return {};
+  const Measurement* counted = look_up(profile.metrics, metric.name);
+  if (counted == nullptr || !counted->exact) return {};
   // If the engine counts dispatches itself, kernels are ops of its graph, and several may be one
   // dispatch.
-  if (!dispatches->source.empty() && dispatches->source != profile.device) return {};
+  if (!counted->source.empty() && counted->source != profile.device) return {};
   const auto sum = profile.kernels->sum();
-  if (!sum || *sum == *dispatches->exact || profile.kernels->counts.empty()) return {};
+  if (!sum || *sum == *counted->exact || profile.kernels->counts.empty()) return {};
   return {fmt::format("{}kernels by name add up to {}, dispatches were counted {}",
-                      side.empty() ? "" : side + ": ", sum->str(), dispatches->exact->str())};
+                      side.empty() ? "" : side + ": ", sum->str(), counted->exact->str())};
 }
 
 // Assembles every cell; a cell that is unavailable gets that reason as its only error.
@@ -530,7 +528,9 @@ void set_reference_rates(std::span<Profile> profiles, std::string_view reference
 
 // Without the parts that only a run can add.
 static void provenance_fields(Fields& io, Provenance& provenance) {
+  constexpr std::size_t k_most_parts = 256;
   io("fingerprint", provenance.fingerprint);
+  io.limit_items("fingerprint_parts", k_most_parts, "has a fingerprint of too many parts");
   io("fingerprint_parts", provenance.fingerprint_parts);
   io.optional("preset", provenance.preset);
   io("device_class", provenance.device_class);

@@ -141,18 +141,14 @@ void add_probe_counts(const CellFacts& facts, const std::string& probe, const Re
   }
 }
 
-// Returns the count in each run for every name in one of the probe's tables; 0 if a run lacks it.
+// Returns the counts of every name in one of the probe's tables.
 KernelSeries collect_series(const CellFacts& facts, const std::string& probe,
                             const Records& counted_runs,
                             std::map<std::string, std::int64_t> ProbeCounts::*table) {
-  KernelSeries series;
-  for (const RunRecord* record : counted_runs) {
-    for (const auto& [name, count] : find_probe(*record, probe)->*table) series[name];
-  }
-  for (auto& [name, points] : series) {
-    for (const RunRecord* record : counted_runs) {
-      const auto& counts = find_probe(*record, probe)->*table;
-      points.push_back({run_length(*record, facts.sweep), look_up(counts, name, 0)});
+  KernelSeries series{run_lengths(counted_runs, facts.sweep), {}};
+  for (std::size_t run = 0; run < counted_runs.size(); ++run) {
+    for (const auto& [name, count] : find_probe(*counted_runs[run], probe)->*table) {
+      add_count(series.counts[name], run, count);
     }
   }
   return series;
@@ -164,7 +160,7 @@ void add_kernels(const CellFacts& facts, const std::string& probe, const Records
   // With overlapping requests the kernels depend on how requests happened to meet in a batch.
   if (actual_sweep(facts, counted_runs) == Sweep::overlapping) return;
   const KernelSeries series = collect_series(facts, probe, counted_runs, &ProbeCounts::kernels);
-  if (series.empty() || profile.kernels) return;
+  if (series.counts.empty() || profile.kernels) return;
   const bool all_named = std::ranges::all_of(counted_runs, [&](const RunRecord* record) {
     const ProbeCounts& counts = *find_probe(*record, probe);
     return counts.kernels.empty() || counts.kernels_named;
@@ -182,7 +178,7 @@ void add_codes(const CellFacts& facts, const std::string& probe, const Records& 
   if (!profile.kernels || !profile.kernels->has_names) return;
   const auto fit_table = [&](auto table) -> std::optional<KernelSet> {
     const KernelSeries series = collect_series(facts, probe, counted_runs, table);
-    if (series.empty()) return std::nullopt;
+    if (series.counts.empty()) return std::nullopt;
     KernelSet set = fit_kernels(series, facts.sweep).set;
     set.has_names = true;
     return set;
@@ -370,13 +366,12 @@ std::int64_t count_of(const ProbeCounts& probe, const std::string& base) {
 // Returns the devices that a probe saw, each class once, sorted.
 std::vector<ProbedDevice> find_devices(std::string_view probe, const Records& counted_runs) {
   std::vector<ProbedDevice> devices;
+  std::set<std::string_view> classes;
   for (const RunRecord* record : counted_runs) {
     const ProbeCounts* counts = find_probe(*record, probe);
     if (counts == nullptr) continue;
     for (const ProbedDevice& device : counts->devices) {
-      const bool is_listed =
-          std::ranges::count(devices, device.device_class, &ProbedDevice::device_class) > 0;
-      if (!is_listed) devices.push_back(device);
+      if (classes.insert(device.device_class).second) devices.push_back(device);
     }
   }
   std::ranges::sort(devices, {}, &ProbedDevice::device_class);
@@ -407,6 +402,11 @@ std::int64_t run_length(const RunRecord& record, Sweep sweep) {
   if (by_tokens) length = generated.value_or(tokens);
   if (requests_share_batches(sweep)) length = generated.value_or(tokens) * repeats;
   return std::max<std::int64_t>(1, length);
+}
+
+RunLengths run_lengths(const Records& counted_runs, Sweep sweep) {
+  return RunLengths(collect<std::int64_t>(
+      counted_runs, [&](const RunRecord* record) { return run_length(*record, sweep); }));
 }
 
 Sweep actual_sweep(const CellFacts& facts, const Records& counted_runs) {
@@ -511,7 +511,7 @@ void add_instructions(const CellFacts& facts, const Records& counted_runs, Profi
   if (facts.sweep == Sweep::none || collect_lengths(counted_runs, facts.sweep).size() < 2) return;
   const KernelSeries functions =
       collect_series(facts, source, counted_runs, &ProbeCounts::functions);
-  if (!functions.empty()) profile.functions = fit_functions(functions, facts.sweep);
+  if (!functions.counts.empty()) profile.functions = fit_functions(functions, facts.sweep);
 }
 
 // Adds system calls, threads and other counts of the host. They come from processes of their own.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "gate/base/add_capped.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
@@ -39,10 +40,11 @@ double relative_spread(const std::vector<double>& values, double middle) {
 }
 
 // CPU instructions differ by a few in every run. So we fit a line for each repetition of the sweep,
-// and the spread of the slopes is the repeatability.
+// and the spread of the slopes is the relative_spread.
 bool is_nearly_exact(const std::string& base) { return base == "instructions"; }
 
-// Adds each length as a metric: exact if its runs agree, else nearly exact with its repeatability.
+// Adds each length as a metric: exact if its runs agree, else nearly exact with its
+// relative_spread.
 void add_at_lengths(const CountSeries& series, const ByLength& groups, Sweep sweep, Fit& fit) {
   for (const auto& [length, counts] : groups) {
     const auto metric = unit::count_metric(series.base, unit::Scope::at_length, length);
@@ -81,12 +83,6 @@ FittedLine least_squares(const std::vector<std::pair<double, double>>& points) {
   }
   const double slope = x_squares > 0 ? xy_products / x_squares : 0;
   return {slope, y_sum / count - slope * x_sum / count};
-}
-
-std::vector<std::pair<double, double>> to_points(const std::vector<LengthCount>& points) {
-  return collect<std::pair<double, double>>(points, [](const LengthCount& point) {
-    return std::pair(static_cast<double>(point.length), static_cast<double>(point.count));
-  });
 }
 
 // Fits one line for each repetition, and adds slope and intercept with their spread.
@@ -149,7 +145,7 @@ Measurement measure_overlapping(const CountSeries& series) {
   return measurement;
 }
 
-// Measures a burst that was held back: batches and their number are the same in each run.
+// Measures a burst that was burst back: batches and their number are the same in each run.
 Measurement measure_held(const CountSeries& series, const ByLength& groups) {
   const auto& [tokens, counts] = *groups.begin();
   const auto share = Rational::make(counts.front(), std::max<std::int64_t>(1, tokens));
@@ -170,19 +166,52 @@ void mark_unsteady(const std::set<std::string>& unsteady, KernelFit& fit) {
       unsteady.size(), text::printable(*unsteady.begin())));
 }
 
+// Runs of one length: a name's count, and how many list it.
+struct LengthRuns {
+  std::int64_t count = 0;  // of the first run that lists the name
+  std::size_t listed = 0;  // runs that list it
+  bool agree = true;       // these have one count
+};
+using ListedLengths = std::map<std::int64_t, LengthRuns>;
+
+// Groups the runs that list a name by their lengths.
+ListedLengths group_listed(const RunLengths& runs, const RunCounts& counts) {
+  ListedLengths groups;
+  for (const auto& [run, count] : counts) {
+    LengthRuns& group = groups[runs.of_run(run)];
+    if (group.listed == 0) group.count = count;
+    group.agree = group.agree && group.count == count;
+    ++group.listed;
+  }
+  return groups;
+}
+
+// Returns true if all runs of a length counted the same, those that do not list the name 0.
+bool runs_agree(const RunLengths& runs, const ListedLengths::value_type& group) {
+  const auto& [length, listed] = group;
+  return listed.agree && (listed.count == 0 || listed.listed == runs.runs_of_length().at(length));
+}
+bool runs_agree(const RunLengths& runs, const ListedLengths& groups) {
+  return std::ranges::all_of(groups, [&](const auto& group) { return runs_agree(runs, group); });
+}
+
 // Returns all that requests ran, prompts included: in all for a request alone, per token for a
 // burst.
 KernelFit fit_requests(const KernelSeries& series, Sweep sweep) {
   const bool is_single = sweep == Sweep::request;
+  const RunLengths& runs = series.runs;
   KernelFit fit;
   fit.set.scope = is_single ? unit::Scope::per_request : unit::Scope::per_token;
   std::set<std::string> unsteady;
-  for (const auto& [name, points] : series) {
-    const ByLength groups = group_by_length(points);
-    const auto& [length, counts] = *groups.rbegin();
-    const auto share = Rational::make(counts.front(), is_single ? 1 : length);
+  for (const auto& [name, counts] : series.counts) {
+    const std::int64_t longest = runs.runs_of_length().rbegin()->first;
+    const auto share =
+        Rational::make(count_of_run(counts, runs.first_longest()), is_single ? 1 : longest);
     if (share && *share != Rational(0)) fit.set.counts[name] = *share;
-    if (!all_equal(counts) || (!is_single && groups.size() > 1)) unsteady.insert(name);
+    const ListedLengths groups = group_listed(runs, counts);
+    const auto group = groups.find(longest);
+    const bool agree = group == groups.end() || runs_agree(runs, *group);
+    if (!agree || (!is_single && runs.runs_of_length().size() > 1)) unsteady.insert(name);
   }
   mark_unsteady(unsteady, fit);
   return fit;
@@ -231,6 +260,70 @@ std::optional<Line> exact_line(std::span<const LengthCount> points) {
   return line_through(collect<ExactPoint>(groups, [](const auto& group) {
     return ExactPoint{group.first, group.second.front()};
   }));
+}
+
+RunLengths::RunLengths(std::vector<std::int64_t> lengths) : lengths_(std::move(lengths)) {
+  double sum = 0;
+  for (const std::int64_t length : lengths_) {
+    ++runs_of_length_[length];
+    sum += static_cast<double>(length);
+  }
+  mean_ = lengths_.empty() ? 0 : sum / static_cast<double>(lengths_.size());
+  for (const std::int64_t length : lengths_) {
+    const double deviation = static_cast<double>(length) - mean_;
+    squares_ += deviation * deviation;
+  }
+}
+
+double RunLengths::slope(std::span<const RunCount> counts) const {
+  double products = 0;
+  for (const auto& [run, count] : counts) {
+    products += (static_cast<double>(lengths_[run]) - mean_) * static_cast<double>(count);
+  }
+  return squares_ > 0 ? products / squares_ : 0;
+}
+
+std::size_t RunLengths::first_shortest() const {
+  return static_cast<std::size_t>(std::ranges::min_element(lengths_) - lengths_.begin());
+}
+std::size_t RunLengths::first_longest() const {
+  return static_cast<std::size_t>(std::ranges::max_element(lengths_) - lengths_.begin());
+}
+std::size_t RunLengths::last_longest() const {
+  const auto last = std::max_element(lengths_.rbegin(), lengths_.rend());
+  return static_cast<std::size_t>(lengths_.rend() - last) - 1;
+}
+
+void add_count(RunCounts& counts, std::size_t run, std::int64_t more) {
+  if (counts.empty() || counts.back().run != run) counts.push_back({run, 0});
+  add_capped(counts.back().count, more);
+}
+
+std::int64_t count_of_run(const RunCounts& counts, std::size_t run) {
+  const auto entry = std::ranges::lower_bound(counts, run, {}, &RunCount::run);
+  return entry == counts.end() || entry->run != run ? 0 : entry->count;
+}
+
+std::optional<Line> exact_line(const RunLengths& runs, const RunCounts& counts) {
+  const std::size_t lengths = runs.runs_of_length().size();
+  const ListedLengths groups = group_listed(runs, counts);
+  if (lengths < 2 || !runs_agree(runs, groups)) return std::nullopt;
+  auto points = collect<ExactPoint>(groups, [](const auto& group) {
+    return ExactPoint{group.first, group.second.count};
+  });
+  const bool all_zero = std::ranges::all_of(
+      points, [](const ExactPoint& point) { return point.value == Rational(0); });
+  // Through two lengths without the name goes no other line than that of 0.
+  const std::size_t unlisted = lengths - points.size();
+  if (all_zero) return Line{};
+  if (unlisted > 1) return std::nullopt;
+  if (unlisted == 1) {
+    const auto place = std::ranges::mismatch(
+        runs.runs_of_length(), points, {}, [](const auto& entry) { return entry.first; },
+        &ExactPoint::length);
+    points.insert(place.in2, ExactPoint{place.in1->first, Rational(0)});
+  }
+  return line_through(points);
 }
 
 std::vector<std::int64_t> decode_lengths(std::int64_t tokens) {
@@ -295,14 +388,14 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
 
 // Fits instructions of each function and keeps the largest ones.
 KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
-  constexpr std::size_t k_max_rates = 40;
+  constexpr std::size_t k_most = 40;
   constexpr double k_min_share = 0.001;  // share of the total that is worth a line
   KernelSet set;
   set.scope = slope_scope(sweep);
   std::vector<std::pair<double, std::string>> rates;
   double total = 0;
-  for (const auto& [name, points] : series) {
-    rates.emplace_back(std::round(least_squares(to_points(points)).slope), name);
+  for (const auto& [name, counts] : series.counts) {
+    rates.emplace_back(std::round(series.runs.slope(counts)), name);
     total += rates.back().first;
   }
   std::ranges::sort(rates, [](const auto& a, const auto& b) {
@@ -310,7 +403,7 @@ KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
                                                     : a.second < b.second;
   });
   for (const auto& [rate, name] : rates) {
-    if (set.counts.size() == k_max_rates || std::fabs(rate) < k_min_share * std::fabs(total)) break;
+    if (set.counts.size() == k_most || std::fabs(rate) < k_min_share * std::fabs(total)) break;
     if (std::fabs(rate) < 1e15 && rate != 0) {
       set.counts[name] = Rational(static_cast<std::int64_t>(rate));
     }
@@ -342,16 +435,16 @@ Fit fit_sampled(const CountSeries& series, Sweep sweep) {
 
 // Fits system calls by name: the exact line, else least squares to a tenth.
 KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
-  constexpr double k_tenths = 10, k_max_slope = 1e15;
+  constexpr double k_tenths = 10, k_most = 1e15;
   KernelSet set;
   set.scope = slope_scope(sweep);
-  for (const auto& [name, points] : series) {
+  for (const auto& [name, counts] : series.counts) {
     auto rate = Rational(0);
-    if (const auto line = exact_line(points)) {
+    if (const auto line = exact_line(series.runs, counts)) {
       rate = line->slope;
     } else {
-      const double slope = std::round(k_tenths * least_squares(to_points(points)).slope);
-      const auto tenths = std::fabs(slope) < k_max_slope
+      const double slope = std::round(k_tenths * series.runs.slope(counts));
+      const auto tenths = std::fabs(slope) < k_most
                               ? Rational::make(static_cast<std::int64_t>(slope), 10)
                               : std::nullopt;
       rate = tenths.value_or(rate);
@@ -368,8 +461,9 @@ KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
   KernelFit fit;
   fit.set.scope = slope_scope(sweep);
   const std::string* first_off_line = nullptr;
-  for (const auto& [name, points] : series) {
-    const auto line = sweep == Sweep::none ? std::nullopt : exact_line(points);
+  const RunLengths& runs = series.runs;
+  for (const auto& [name, counts] : series.counts) {
+    const auto line = sweep == Sweep::none ? std::nullopt : exact_line(runs, counts);
     if (!line && first_off_line == nullptr) first_off_line = &name;
     // A slope of 0 means that the kernel ran only at the start.
     if (line && line->slope != Rational(0)) fit.set.counts[name] = line->slope;
@@ -378,13 +472,13 @@ KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
 
   fit.set.counts.clear();
   fit.set.scope = unit::Scope::at_length;
+  fit.set.length = runs.runs_of_length().rbegin()->first;
+  const std::size_t longest = runs.first_longest();
   std::set<std::string> unsteady;  // at any length, because one that varies is no line
-  for (const auto& [name, points] : series) {
-    const ByLength groups = group_by_length(points);
-    const auto& [length, counts] = *groups.rbegin();
-    fit.set.length = length;
-    if (counts.front() != 0) fit.set.counts[name] = counts.front();
-    if (!runs_agree(groups)) unsteady.insert(name);
+  for (const auto& [name, counts] : series.counts) {
+    const std::int64_t count = count_of_run(counts, longest);
+    if (count != 0) fit.set.counts[name] = count;
+    if (!runs_agree(runs, group_listed(runs, counts))) unsteady.insert(name);
   }
   if (sweep != Sweep::none && unsteady.empty()) {
     fit.notes.push_back(fmt::format(

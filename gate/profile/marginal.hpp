@@ -32,8 +32,51 @@ struct Fit {
 
 [[nodiscard]] Fit fit_counts(const CountSeries& series, Sweep sweep);
 
-// Kernel name -> what it did at each length; a kernel missing from a run must be given as 0 there.
-using KernelSeries = std::map<std::string, std::vector<LengthCount>>;
+// A run, by its place in the pass, and what it counted of a name.
+struct RunCount {
+  std::size_t run = 0;
+  std::int64_t count = 0;
+};
+
+// The lengths of the runs of a counted pass, in the order of the runs.
+class RunLengths {
+ public:
+  RunLengths() = default;
+  explicit RunLengths(std::vector<std::int64_t> lengths);
+
+  [[nodiscard]] std::int64_t of_run(std::size_t run) const { return lengths_[run]; }
+  // Different lengths, and how many runs have each.
+  [[nodiscard]] const std::map<std::int64_t, std::size_t>& runs_of_length() const {
+    return runs_of_length_;
+  }
+  // The slope of the line by least squares through the counts of all runs; those that `counts` has
+  // not are 0.
+  [[nodiscard]] double slope(std::span<const RunCount> counts) const;
+  // Places of the first run of the shortest length, and of the first and last of the longest.
+  [[nodiscard]] std::size_t first_shortest() const;
+  [[nodiscard]] std::size_t first_longest() const;
+  [[nodiscard]] std::size_t last_longest() const;
+
+ private:
+  std::vector<std::int64_t> lengths_;
+  std::map<std::int64_t, std::size_t> runs_of_length_;
+  double mean_ = 0, squares_ = 0;
+};
+
+// The counts of one name in the runs that list it, by rising places. A run that does not list it
+// counted 0: what is stored grows with what runs list, not with runs x names.
+using RunCounts = std::vector<RunCount>;
+// Adds to the count of a run, the last one that was added to or a later one.
+void add_count(RunCounts& counts, std::size_t run, std::int64_t more);
+[[nodiscard]] std::int64_t count_of_run(const RunCounts& counts, std::size_t run);
+// exact_line() of a name's counts.
+[[nodiscard]] std::optional<Line> exact_line(const RunLengths& runs, const RunCounts& counts);
+
+// Counts of each kernel in each run of a pass.
+struct KernelSeries {
+  RunLengths runs;
+  std::map<std::string, RunCounts> counts;
+};
 
 struct KernelFit {
   KernelSet set;

@@ -11,7 +11,11 @@ namespace {
 // marked.
 constexpr std::array<std::string_view, 2> k_probes{"ggml", k_engine_marks};
 
-using Series = std::map<OpKey, std::vector<LengthCount>>;  // a point for every run
+// Counts of each kind of op in each run of a pass.
+struct Series {
+  RunLengths runs;
+  std::map<OpKey, RunCounts> counts;
+};
 
 // Returns the op probe's counts of every run; empty if a run has none.
 std::vector<const ProbeCounts*> find_op_counts(const Records& counted_runs) {
@@ -26,19 +30,14 @@ std::vector<const ProbeCounts*> find_op_counts(const Records& counted_runs) {
   return {};
 }
 
-// Returns a point per run for each kind of op; 0 if the run did not have it.
+// Returns the counts of each kind of op.
 Series collect_op_series(const CellFacts& facts, const Records& counted_runs) {
-  Series series;
+  Series series{run_lengths(counted_runs, facts.sweep), {}};
   const auto probes = find_op_counts(counted_runs);
-  for (const ProbeCounts* probe : probes) {
-    for (const OpCount& op : probe->ops) series[key_of(op)];
-  }
-  for (auto& [key, points] : series) {
-    for (const RunRecord* record : counted_runs)
-      points.push_back({run_length(*record, facts.sweep), 0});
-  }
-  for (std::size_t i = 0; i < probes.size(); ++i) {
-    for (const OpCount& op : probes[i]->ops) add_capped(series[key_of(op)][i].count, op.count);
+  for (std::size_t run = 0; run < probes.size(); ++run) {
+    for (const OpCount& op : probes[run]->ops) {
+      add_count(series.counts[key_of(op)], run, op.count);
+    }
   }
   return series;
 }
@@ -73,12 +72,13 @@ std::vector<OpRate> ops_per_graph(const ProbeCounts& probe) {
 // Returns how often an op runs per length: by the exact line, else between the shortest and the
 // longest run. An op whose shape grows with the length (attention) follows no line, but is work as
 // well.
-Rational ops_per_length(const std::vector<LengthCount>& points) {
-  if (const auto line = exact_line(points)) return line->slope;
-  const auto [low, high] = std::ranges::minmax_element(points, {}, &LengthCount::length);
-  const auto increase = Rational(high->count).minus(low->count);
+Rational ops_per_length(const RunLengths& runs, const RunCounts& counts) {
+  if (const auto line = exact_line(runs, counts)) return line->slope;
+  const std::size_t low = runs.first_shortest(), high = runs.last_longest();
+  const auto increase = Rational(count_of_run(counts, high)).minus(count_of_run(counts, low));
   const auto rate =
-      increase ? Rational::make(increase->numerator(), high->length - low->length) : std::nullopt;
+      increase ? Rational::make(increase->numerator(), runs.of_run(high) - runs.of_run(low))
+               : std::nullopt;
   return rate.value_or(Rational(0));
 }
 
@@ -92,22 +92,17 @@ bool saw_all_ops(const std::vector<const ProbeCounts*>& probes) {
   });
 }
 
-// Returns rows of ops that could be one kernel, a point per run; nothing if a graph's order is
-// unknown.
+// Returns rows of ops that could be one kernel; nothing if a graph's order is unknown.
 std::optional<KernelSeries> fusible_series(const CellFacts& facts, const Records& counted_runs) {
-  KernelSeries series;
+  KernelSeries series{run_lengths(counted_runs, facts.sweep), {}};
   const auto probes = find_op_counts(counted_runs);
-  for (std::size_t i = 0; i < probes.size(); ++i) {
-    for (const GraphCount& graph : probes[i]->graphs) {
+  for (std::size_t run = 0; run < probes.size(); ++run) {
+    for (const GraphCount& graph : probes[run]->graphs) {
       if (!graph.fusible) return std::nullopt;
       for (const auto& [ops, times] : *graph.fusible) {
-        auto& points = series[ops];
-        for (std::size_t j = points.size(); j < counted_runs.size(); ++j) {
-          points.push_back({run_length(*counted_runs[j], facts.sweep), 0});
-        }
         std::int64_t total = 0;
         const bool fits = !__builtin_mul_overflow(times, graph.computed, &total);
-        add_capped(points[i].count, fits ? total : INT64_MAX);
+        add_count(series.counts[ops], run, fits ? total : INT64_MAX);
       }
     }
   }
@@ -124,22 +119,23 @@ std::string name_with_shape(const OpKey& key) {
 
 // Fits ops as if they were kernels, with those that get one name added up.
 KernelFit fit_ops(const Series& series, Sweep sweep, std::string (*make_name)(const OpKey&)) {
-  KernelSeries by_name;
-  for (const auto& [key, points] : series) {
-    auto& sums = by_name[make_name(key)];
-    if (sums.empty()) {
-      sums = points;
-      continue;
-    }
-    for (std::size_t i = 0; i < points.size(); ++i) add_capped(sums[i].count, points[i].count);
+  KernelSeries by_name{series.runs, {}};
+  for (const auto& [key, counts] : series.counts) {
+    RunCounts& all = by_name.counts[make_name(key)];
+    all.insert(all.end(), counts.begin(), counts.end());
+  }
+  for (auto& [name, counts] : by_name.counts) {
+    std::ranges::stable_sort(counts, {}, &RunCount::run);
+    RunCounts sums;
+    for (const RunCount& one : counts) add_count(sums, one.run, one.count);
+    counts = std::move(sums);
   }
   return fit_kernels(by_name, sweep);
 }
 
 }  // namespace
 
-// Returns the ops per token, prefill, request or graph. Those per token or prefill are the slope of
-// the line of counts over the lengths of the sweep.
+// Returns the ops per token, prefill, request or graph.
 OpWork find_op_work(const CellFacts& facts, const Records& counted_runs) {
   OpWork work;
   const auto probes = find_op_counts(counted_runs);
@@ -151,19 +147,17 @@ OpWork find_op_work(const CellFacts& facts, const Records& counted_runs) {
     work.ops = ops_per_graph(*probes.front());
     return work;
   }
-  const Series series = collect_op_series(facts, counted_runs);
-  const auto add_op = [&](const OpKey& key, const Rational& ops) {
-    if (ops > Rational(0)) work.ops.push_back({key, ops});
-  };
-  if (facts.sweep == Sweep::request) {
-    work.unit = "a request";  // the longest one
-    for (const auto& [key, points] : series) {
-      add_op(key, std::ranges::max_element(points, {}, &LengthCount::length)->count);
-    }
-    return work;
-  }
+  const bool per_request = facts.sweep == Sweep::request;
   work.unit = facts.sweep == Sweep::repeats ? "a prefill" : "a token";
-  for (const auto& [key, points] : series) add_op(key, ops_per_length(points));
+  if (per_request) work.unit = "a request";
+  const Series series = collect_op_series(facts, counted_runs);
+  const std::size_t longest = series.runs.first_longest();
+  for (const auto& [key, counts] : series.counts) {
+    const Rational each =
+        per_request ? Rational(count_of_run(counts, longest)) : ops_per_length(series.runs, counts);
+    if (each <= Rational(0)) continue;
+    work.ops.push_back({key, each});
+  }
   return work;
 }
 
@@ -172,7 +166,7 @@ void add_op_kernels(const CellFacts& facts, const Records& counted_runs, Profile
   const Sweep sweep = actual_sweep(facts, counted_runs);
   if (sweep == Sweep::overlapping) return;  // as in add_kernels
   const Series series = collect_op_series(facts, counted_runs);
-  if (series.empty() || profile.kernels) return;
+  if (series.counts.empty() || profile.kernels) return;
   // Shapes may grow with the context while the ops are the same for every token.
   const bool shapes_grow =
       sweep != Sweep::none &&
@@ -195,7 +189,7 @@ void add_graph_ops(const CellFacts& facts, const Records& counted_runs, Profile&
   const bool same_batches = sweep != Sweep::none && sweep != Sweep::overlapping;
   if (facts.device == "cpu" || !same_batches || !saw_all_ops(find_op_counts(counted_runs))) return;
   Series on_devices = collect_op_series(facts, counted_runs);
-  std::erase_if(on_devices, [](const auto& entry) { return entry.first.on_cpu; });
+  std::erase_if(on_devices.counts, [](const auto& entry) { return entry.first.on_cpu; });
   KernelFit fit = fit_ops(on_devices, sweep, [](const OpKey& key) { return key.op; });
   if (fit.set.runs_disagree || fit.set.scope == unit::Scope::at_length) return;
   fit.set.has_names = true;
@@ -203,7 +197,7 @@ void add_graph_ops(const CellFacts& facts, const Records& counted_runs, Profile&
   if (const auto rows = fusible_series(facts, counted_runs)) {
     KernelSet fusible;
     fusible.scope = fit.set.scope;
-    if (!rows->empty()) fusible = fit_kernels(*rows, sweep).set;
+    if (!rows->counts.empty()) fusible = fit_kernels(*rows, sweep).set;
     if (!fusible.runs_disagree && fusible.scope == fit.set.scope)
       profile.fusible = std::move(fusible);
   }

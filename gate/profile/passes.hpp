@@ -1,7 +1,7 @@
 // The parts of assemble() and of paired_runs(). Used by this module alone.
 #pragma once
 
-#include "gate/profile/assemble.hpp"
+#include "gate/profile/marginal.hpp"
 
 namespace weir::profile {
 using Records = std::vector<const RunRecord*>;
@@ -50,6 +50,7 @@ void add_host(const CellFacts& facts, const Records& counted_runs, Profile& prof
 
 // Length of a record in the counted pass: tokens reported generated (else asked for), or repeats.
 [[nodiscard]] std::int64_t run_length(const RunRecord& record, Sweep sweep);
+[[nodiscard]] RunLengths run_lengths(const Records& counted, Sweep sweep);
 
 // The cell's sweep; of a server that nothing could hold back, requests overlap as it happens.
 [[nodiscard]] Sweep actual_sweep(const CellFacts& facts, const Records& counted_runs);

@@ -92,14 +92,16 @@ struct OpGroup {
 std::vector<OpGroup> group_ops(std::vector<OpRate> ops) {
   std::ranges::stable_sort(ops, [](const OpRate& a, const OpRate& b) { return a.each > b.each; });
   std::vector<OpGroup> groups;
+  std::map<std::pair<std::string, std::string>, std::size_t> places;  // by op and backend
+  std::set<std::pair<std::size_t, std::string>> seen;                 // shapes of groups
   for (const OpRate& rate : ops) {
-    OpGroup* match = find_first(groups, [&](const OpGroup& group) {
-      return group.op == rate.op && group.backend == rate.backend;
-    });
-    if (match == nullptr) match = &groups.emplace_back(OpGroup{rate.op, rate.backend, 0, {}});
-    match->each += rate.each.value();
+    const auto [place, is_new] = places.try_emplace({rate.op, rate.backend}, groups.size());
+    if (is_new) groups.push_back({rate.op, rate.backend, 0, {}});
+    OpGroup& group = groups[place->second];
+    group.each += rate.each.value();
     // Shapes are empty if the probe could not read them; one shape may come with several types.
-    if (!rate.shape.empty()) add_once(match->shapes, rate.shape);
+    const bool is_listed = rate.shape.empty() || !seen.insert({place->second, rate.shape}).second;
+    if (!is_listed) group.shapes.push_back(rate.shape);
   }
   std::ranges::stable_sort(groups,
                            [](const OpGroup& a, const OpGroup& b) { return a.each > b.each; });
@@ -166,9 +168,10 @@ bool is_allowed_on_cpu(const CellFacts& facts, const OpRate& rate) {
 // Returns " (SOFT_MAX: only where ne0 < 128)" for ops that are allowed, but not with these shapes.
 std::string conditions_text(const CellFacts& facts, const std::vector<OpRate>& strays) {
   std::vector<std::string> texts;
+  std::set<std::string> ops;
   for (const OpRate& rate : strays) {
     const auto* conditions = look_up(facts.cpu_ops_when, rate.op);
-    if (conditions != nullptr) {
+    if (conditions != nullptr && ops.insert(rate.op).second) {
       add_once(texts, fmt::format("{}: only where {}", rate.op, text::join(*conditions, " or ")));
     }
   }
@@ -294,12 +297,21 @@ bool check_twin_counts(const CellFacts& facts, Records& counted_runs, Profile& p
                             [](const RunRecord* record) { return record->twin_fill == 0; });
   const Records filled(first_filled, counted_runs.end());
   counted_runs.erase(first_filled, counted_runs.end());
+  const auto request_of = [](const RunRecord& record) {
+    const RunParameters& parameters = record.parameters;
+    return std::tuple(parameters.prompt_tokens, parameters.tokens, parameters.repeats,
+                      parameters.depth);
+  };
+  // The first process that was asked for the same, and its counts.
+  std::map<decltype(request_of(*counted_runs.front())), std::map<std::string, std::int64_t>> partners;
+  for (const RunRecord* record : counted_runs) {
+    const auto [partner, is_first] = partners.try_emplace(request_of(*record));
+    if (is_first) partner->second = gated_counts(*record, facts.device);
+  }
   for (const RunRecord* record : filled) {
-    const auto* partner = find_first(counted_runs, [&](const RunRecord* candidate) {
-      return candidate->parameters == record->parameters;
-    });
+    const auto* partner = look_up(partners, request_of(*record));
     if (partner == nullptr) continue;
-    const auto counts = gated_counts(**partner, facts.device);
+    const auto& counts = *partner;
     const auto filled_counts = gated_counts(*record, facts.device);
     if (counts == filled_counts) continue;
     for (const auto& [name, count] : counts) {

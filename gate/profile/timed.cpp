@@ -50,7 +50,7 @@ std::vector<ProcessNumber> process_numbers(const RunRecord& record,
 
 // Adds the numbers of all timed processes as samples.
 void add_timed(const CellFacts& facts, const Records& timed, Profile& profile) {
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const RunRecord* record : timed) {
     for (const ProcessNumber& number : process_numbers(*record, facts.engine_source)) {
       Measurement& measurement = profile.metrics[number.metric.name];
@@ -59,7 +59,7 @@ void add_timed(const CellFacts& facts, const Records& timed, Profile& profile) {
           number.metric.kind == unit::Kind::count ? Nature::nearly_exact : Nature::sampled;
       measurement.source = number.source;
       measurement.samples.push_back(number.value);
-      if (number.metric.name != k_memory) add_once(names, number.metric.name);
+      if (number.metric.name != k_memory) names.insert(number.metric.name);
     }
   }
   for (const std::string& name : names) {

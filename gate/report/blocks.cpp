@@ -62,10 +62,11 @@ std::vector<ChangedIn> shared_changes(const Cells& cells,
     }
   }
   std::vector<ChangedIn> out;
+  std::map<Cells, std::size_t> places;
   for (auto& [change, with_change] : cells_by_change.all) {
-    auto same_cells = std::ranges::find(out, with_change, &ChangedIn::cells);
-    if (same_cells == out.end()) same_cells = out.insert(out.end(), {{}, std::move(with_change)});
-    same_cells->changes.push_back(std::move(change));
+    const auto [place, is_new] = places.try_emplace(with_change, out.size());
+    if (is_new) out.push_back({{}, std::move(with_change)});
+    out[place->second].changes.push_back(std::move(change));
   }
   std::ranges::stable_sort(out, std::greater<>{},
                            [](const ChangedIn& changed_in) { return changed_in.cells.size(); });
@@ -80,8 +81,7 @@ bool shows_same_numbers(const MetricRow& one, const MetricRow& other) {
 
 // Returns the row of `cell` with the label of `row`, or null.
 const MetricRow* find_same_row(const CellDocument& cell, const MetricRow& row) {
-  return find_first(cell.rows,
-                    [&](const MetricRow& other) { return other.number.label == row.number.label; });
+  return look_up(cell.by_label, row.number.label, nullptr);
 }
 
 // Returns the value of a row over all cells: "68", or "68 … 82" if they differ.
@@ -118,14 +118,16 @@ std::vector<MetricRow> shared_rows(const Cells& cells) {
 
 }  // namespace
 
-void add_shared(std::vector<Shared>& list, std::string text, const CellDocument& cell) {
+void SharedTexts::add(const std::string& text, const CellDocument& cell) {
   if (text.empty()) return;
-  const auto entry = std::ranges::find(list, text, &Shared::text);
-  if (entry == list.end()) {
-    list.push_back({std::move(text), {&cell}});
-  } else if (entry->cells.back() != &cell) {
-    entry->cells.push_back(&cell);
-  }
+  std::vector<const CellDocument*>& cells = texts_.of(text, text);
+  if (cells.empty() || cells.back() != &cell) cells.push_back(&cell);
+}
+
+std::vector<Shared> SharedTexts::take() && {
+  std::vector<Shared> list;
+  for (auto& [text, cells] : texts_.all) list.push_back({std::move(text), std::move(cells)});
+  return list;
 }
 
 std::string list_names(std::vector<std::string> names, std::size_t max_names) {
@@ -158,10 +160,12 @@ Block::Block(Cells members, const std::vector<profile::CellKey>& all)
   kernels = shared_changes(cells, &CellDocument::kernels);
   functions = shared_changes(cells, &CellDocument::functions);
   ops = shared_changes(cells, &CellDocument::ops);
+  SharedTexts headlines;
   for (const CellDocument* cell : cells) {
     if (cell->cell_verdict->findings.empty()) continue;
-    add_shared(why, one_line(cell->cell_verdict->findings.front().headline, 400), *cell);
+    headlines.add(one_line(cell->cell_verdict->findings.front().headline, 400), *cell);
   }
+  why = std::move(headlines).take();
   const auto keys =
       collect<profile::CellKey>(cells, [](auto* cell) { return cell->cell_verdict->cell; });
   GroupNames group = name_group(keys, all);

@@ -6,22 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "gate/base/find.hpp"
 #include "gate/report/words.hpp"
 
 namespace weir::report {
-
-// Groups items by key, in the order in which keys first come.
-template <class First, class Rest>
-struct Grouped {
-  std::vector<std::pair<First, Rest>> all;
-  std::map<std::string, std::size_t> places;
-
-  Rest& of(const std::string& key, const First& first) {
-    const auto [place, fresh] = places.try_emplace(key, all.size());
-    if (fresh) all.emplace_back(first, Rest());
-    return all[place->second].second;
-  }
-};
 
 // "a, b and 3 more".
 [[nodiscard]] std::string list_names(std::vector<std::string> names, std::size_t max_names);
@@ -39,8 +27,16 @@ struct Shared {
   std::string text;
   std::vector<const CellDocument*> cells;  // in plan order
 };
-// Adds the cell to the entry with `text`, which is made if it isn't there; no text adds nothing.
-void add_shared(std::vector<Shared>& list, std::string text, const CellDocument& cell);
+// Texts in the order in which they first come, each with the cells that share it.
+class SharedTexts {
+ public:
+  // Adds the cell to the entry with `text`, which is made if it isn't there; no text adds nothing.
+  void add(const std::string& text, const CellDocument& cell);
+  [[nodiscard]] std::vector<Shared> take() &&;
+
+ private:
+  Grouped<std::string, std::vector<const CellDocument*>> texts_;
+};
 
 // One judgement of a cell, and its texts.
 struct MetricRow {
@@ -65,6 +61,8 @@ struct CellDocument {
   std::vector<const MetricRow*> worst_first;  // in reading order
   std::vector<NamedChange> kernels, functions, ops;
   std::size_t passed = 0;  // metrics that were judged and are fine
+  // The first row of each metric and of each label.
+  std::map<std::string_view, const MetricRow*> by_metric, by_label;
 };
 
 // Kernels, functions or ops that changed alike in these cells.

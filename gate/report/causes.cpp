@@ -20,10 +20,11 @@ using Values = std::array<std::vector<std::string>, 4>;  // by engine, model, ba
 // Collects the distinct values of each dimension of these cells.
 Values dimension_values(const std::vector<CellKey>& cells) {
   Values values;
+  std::array<std::set<std::string>, 4> seen;
   for (const CellKey& cell : cells) {
     const auto parts = cell_parts(cell);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (!holds(values[i], parts[i])) values[i].push_back(parts[i]);
+      if (seen[i].insert(parts[i]).second) values[i].push_back(parts[i]);
     }
   }
   return values;
@@ -49,11 +50,6 @@ std::string product_text(const Values& values, const Values& all) {
   return text::join(parts, " \u00d7 ");
 }
 
-const MetricRow* find_row(const CellDocument& cell, std::string_view metric) {
-  return find_first(cell.rows,
-                    [&](const MetricRow& row) { return row.judgement->metric.name == metric; });
-}
-
 // Returns a row with a metric's values and changes over the cells that have it, as ranges. A rule
 // that is no metric gets its reason, if that is the same in all cells.
 Number metric_numbers(const std::string& metric, const Cells& cells) {
@@ -61,7 +57,7 @@ Number metric_numbers(const std::string& metric, const Cells& cells) {
   std::vector<ShownValue> base, candidate, change;
   std::set<std::string> reasons;
   for (const CellDocument* cell : cells) {
-    const MetricRow* row = find_row(*cell, metric);
+    const MetricRow* row = look_up(cell->by_metric, metric, nullptr);
     if (row == nullptr) continue;
     const Judgement& judgement = *row->judgement;
     number.label = row->number.label;
@@ -89,15 +85,27 @@ Number metric_numbers(const std::string& metric, const Cells& cells) {
   return number;
 }
 
-// Describes which of the document's cells these are; "" for no cells.
-std::string place_text(const Cells& cells, const Document& document) {
-  if (cells.empty()) return "";
-  const auto key = [](const CellDocument* cell) { return cell->cell_verdict->cell; };
-  return describe_cells(collect<CellKey>(cells, key),
-                        collect<CellKey>(document.cells, [](const CellDocument& cell) {
-                          return cell.cell_verdict->cell;
-                        }));
-}
+// Describes which of the document's cells some are. Each set of cells is described once.
+class Places {
+ public:
+  explicit Places(const Document& document)
+      : all_(collect<CellKey>(document.cells,
+                              [](const CellDocument& cell) { return cell.cell_verdict->cell; })) {}
+
+  // "" for no cells.
+  const std::string& text(const Cells& cells) {
+    const auto [text, is_new] = texts_.try_emplace(cells);
+    if (is_new && !cells.empty()) {
+      const auto key = [](const CellDocument* cell) { return cell->cell_verdict->cell; };
+      text->second = describe_cells(collect<CellKey>(cells, key), all_);
+    }
+    return text->second;
+  }
+
+ private:
+  std::vector<CellKey> all_;
+  std::map<Cells, std::string> texts_;
+};
 
 // Returns the row of a metric that carries a cause: its values, change, and in how many cells.
 Number carrier_row(const verdict::Carrier& carrier, const Cells& cells) {
@@ -131,12 +139,12 @@ std::string consequences_text(const verdict::Cause& cause) {
 }
 
 // Returns the section of a cause: cells, numbers, consequences, typical cause and place to look at.
-Part cause_part(const verdict::Cause& cause, const Cells& cells, const Document& document) {
+Part cause_part(const verdict::Cause& cause, const Cells& cells, Places& places) {
   const std::string headline = one_line(cause.headline, 400);
   const auto add_if_text = [](Parts& parts, Part part) {
     if (!plain_text(part.words).empty()) parts.push_back(std::move(part));
   };
-  const std::string place = place_text(cells, document);
+  const std::string& place = places.text(cells);
   const std::string consequences = consequences_text(cause);
   Part part = section(plain(headline));
   part.cell_count = cause.cells.size();
@@ -175,7 +183,8 @@ std::string describe_cells(const std::vector<CellKey>& cells, const std::vector<
   const bool few_missing = all.size() <= cells.size() + k_by_name;
   if (cells.size() <= k_by_name || !few_missing) return fmt::format("{}: {}", head, titles(cells));
   std::vector<CellKey> missing = all;
-  std::erase_if(missing, [&](const CellKey& cell) { return holds(cells, cell); });
+  const std::set<CellKey> described(cells.begin(), cells.end());
+  std::erase_if(missing, [&](const CellKey& cell) { return described.contains(cell); });
   return fmt::format("{}: all but {}", head, titles(missing));
 }
 
@@ -183,6 +192,7 @@ std::string describe_cells(const std::vector<CellKey>& cells, const std::vector<
 void Document::find_causes() {
   std::map<std::string, const CellDocument*> by_name;
   for (const CellDocument& cell : cells) by_name.emplace(cell.cell_verdict->cell.str(), &cell);
+  Places places(*this);
   std::set<const CellDocument*> reported;
   const auto report_cells = [&](const std::vector<std::string>& names) {
     Cells matches;
@@ -195,7 +205,7 @@ void Document::find_causes() {
     return matches;
   };
   for (const verdict::Cause& cause : gate.causes) {
-    causes.push_back(cause_part(cause, report_cells(cause.cells), *this));
+    causes.push_back(cause_part(cause, report_cells(cause.cells), places));
   }
   std::set<std::string> unexplained_cells;
   std::vector<Number> numbers;
@@ -203,7 +213,7 @@ void Document::find_causes() {
     const Cells with_change = report_cells(change.cells);
     unexplained_cells.insert(change.cells.begin(), change.cells.end());
     numbers.push_back(metric_numbers(change.what, with_change));
-    numbers.back().where = place_text(with_change, *this);
+    numbers.back().where = places.text(with_change);
   }
   if (!numbers.empty()) {
     unexplained = section(plain("Not explained"),

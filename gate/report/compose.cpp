@@ -167,9 +167,10 @@ void add_explanations(Parts& parts, const Block& block) {
 // Joins the values that `get` returns for the cells with "; ", each value once.
 std::string distinct(const auto& cells, auto get) {
   std::vector<std::string> values;
+  std::set<std::string> seen;
   for (const auto& cell : cells) {
     const std::string value = one_line(std::invoke(get, cell), 300);
-    if (!value.empty() && !holds(values, value)) values.push_back(value);
+    if (!value.empty() && seen.insert(value).second) values.push_back(value);
   }
   return text::join(values, "; ");
 }

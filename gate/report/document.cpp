@@ -30,7 +30,7 @@ bool follows_count(const Judgement& judgement, const CellVerdict& cell) {
 
 // Makes the rows and changes of a cell, the worst rows first. `to_keep`: as for number rows.
 CellDocument make_cell_document(const CellVerdict& cell, bool to_keep) {
-  CellDocument document{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}};
+  CellDocument document{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}, 0, {}, {}};
   document.kernels = named_changes(cell.judgement_of(verdict::k_kernels).changed);
   document.functions = named_function_changes(cell.functions);
   document.ops = named_changes(cell.judgement_of(verdict::k_placement).changed);
@@ -44,7 +44,11 @@ CellDocument make_cell_document(const CellVerdict& cell, bool to_keep) {
     }
   }
   document.passed = count_outcome(cell.metrics(), Outcome::pass);
-  for (const MetricRow& row : document.rows) document.worst_first.push_back(&row);
+  for (const MetricRow& row : document.rows) {
+    document.worst_first.push_back(&row);
+    document.by_metric.try_emplace(row.judgement->metric.name, &row);
+    document.by_label.try_emplace(row.number.label, &row);
+  }
   // Outcome is declared in order of precedence. Fine rows keep their order after the others.
   // Placement comes first within a verdict, because counts change with where the work ran.
   const auto rank = [](const MetricRow* row) {
@@ -100,49 +104,49 @@ std::size_t Document::cells_with(Outcome outcome) const {
 
 std::vector<Shared> Document::warnings(
     const std::function<bool(const verdict::CellVerdict&)>& filter) const {
-  std::vector<Shared> out;
+  SharedTexts out;
   for (const CellDocument& cell : cells) {
     if (filter && !filter(*cell.cell_verdict)) continue;
-    for (const std::string& warning : cell.cell_verdict->warnings)
-      add_shared(out, one_line(warning), cell);
+    for (const std::string& warning : cell.cell_verdict->warnings) out.add(one_line(warning), cell);
     for (const MetricRow& row : cell.rows) {
       for (const std::string& warning : row.judgement->warnings) {
-        add_shared(out, fmt::format("{}: {}", row.number.label, one_line(warning)), cell);
+        out.add(fmt::format("{}: {}", row.number.label, one_line(warning)), cell);
       }
     }
   }
-  return out;
+  return std::move(out).take();
 }
 
 std::vector<Shared> Document::notes() const {
-  std::vector<Shared> out;
+  SharedTexts out;
   for (const CellDocument& cell : cells) {
-    for (const std::string& note : cell.cell_verdict->notes) add_shared(out, one_line(note), cell);
-    add_shared(out, judged_by(*cell.cell_verdict), cell);
+    for (const std::string& note : cell.cell_verdict->notes) out.add(one_line(note), cell);
+    out.add(judged_by(*cell.cell_verdict), cell);
   }
-  for (const std::string& note : gate.notes) out.push_back({one_line(note), {}});
-  return out;
+  std::vector<Shared> notes = std::move(out).take();
+  for (const std::string& note : gate.notes) notes.push_back({one_line(note), {}});
+  return notes;
 }
 
 std::vector<Shared> Document::shared_kernel_changes() const {
-  std::vector<Shared> out;
+  SharedTexts out;
   for (const CellDocument& cell : cells) {
     for (const verdict::KernelChange& kernel :
          cell.cell_verdict->judgement_of(verdict::k_kernel_code).code) {
-      add_shared(out, one_line(fmt::format("{}: {}", kernel.kernel, kernel.words())), cell);
+      out.add(one_line(fmt::format("{}: {}", kernel.kernel, kernel.words())), cell);
     }
   }
-  return out;
+  return std::move(out).take();
 }
 
 std::vector<Shared> Document::by_reason(Outcome outcome) const {
-  std::vector<Shared> out;
+  SharedTexts out;
   for (const CellDocument& cell : cells) {
     if (cell.cell_verdict->verdict != outcome) continue;
     const std::string reason = one_line(cell.reason);
-    add_shared(out, reason.empty() ? "no reason given" : reason, cell);
+    out.add(reason.empty() ? "no reason given" : reason, cell);
   }
-  return out;
+  return std::move(out).take();
 }
 
 std::string judged_by(const CellVerdict& cell) {

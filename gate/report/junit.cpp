@@ -32,7 +32,7 @@ class Junit {
     for (const CellDocument& cell : document_.cells) add_cell(cell);
     Suite total;
     std::string body;
-    for (const Suite& suite : suites_) {
+    for (const auto& [name, suite] : suites_.all) {
       total.tests += suite.tests;
       total.failures += suite.failures;
       total.errors += suite.errors;
@@ -54,12 +54,19 @@ class Junit {
                        suite.skipped);
   }
 
+  // Returns the suite of this name; makes it if it isn't there.
+  Suite& find_suite(const std::string& name) {
+    Suite& suite = suites_.of(name, name);
+    suite.name = name;
+    return suite;
+  }
+
   // Adds a skipped test for each edit to the rules: it was not judged, and readers see skipped
   // tests.
   void add_proposals() {
     const ProposalText all = proposal_text(gate_, verdict::k_max_proposals);
     if (all.head.empty()) return;
-    Suite& suite = suites_.emplace_back(Suite{.name = "rules: " + all.head, .cases = {}});
+    Suite& suite = find_suite("rules: " + all.head);
     for (const std::string& line : all.lines) {
       ++suite.tests;
       ++suite.skipped;
@@ -77,9 +84,7 @@ class Junit {
     const CellVerdict& cell = *document.cell_verdict;
     const std::string name =
         fmt::format("{}/{}/{}", cell.cell.engine_part(), cell.cell.model, cell.cell.backend);
-    Suite* existing = find_named(suites_, name);
-    Suite& suite =
-        existing != nullptr ? *existing : suites_.emplace_back(Suite{.name = name, .cases = {}});
+    Suite& suite = find_suite(name);
     const std::string prompt = cell.cell.prompt_part();
     const bool has_own_test = cell.verdict == Outcome::error || cell.verdict == Outcome::skipped ||
                               cell.metrics().empty();
@@ -141,7 +146,7 @@ class Junit {
 
   const Document& document_;
   const GateVerdict& gate_;
-  std::vector<Suite> suites_;  // in plan order
+  Grouped<std::string, Suite> suites_;  // in plan order
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <span>
 
 #include <fmt/format.h>
@@ -330,12 +331,13 @@ class Writer {
 std::vector<std::string> device_names(const GateVerdict& gate) {
   constexpr std::size_t k_max_devices_listed = 3;
   std::vector<std::string> devices;
+  std::set<std::string> seen;
   for (const CellVerdict& cell : gate.cells) {
     std::string device = markdown_text(cell.device_name, 100);
     if (!cell.device_class.empty() && cell.device_class != cell.device_name) {
       device += (device.empty() ? "" : " ") + markdown_code(cell.device_class, 100);
     }
-    if (!device.empty() && !holds(devices, device)) devices.push_back(std::move(device));
+    if (!device.empty() && seen.insert(device).second) devices.push_back(std::move(device));
   }
   return shortened(std::move(devices), k_max_devices_listed);
 }

@@ -75,13 +75,14 @@ class Families {
  public:
   // Returns the family of this name; makes it if it isn't there.
   Family& family(const std::string& name, const std::string& help) {
-    Family* existing = find_named(all_, name);
-    return existing != nullptr ? *existing : all_.emplace_back(Family{name, help, {}, {}});
+    Family& family = families_.of(name, name);
+    if (family.name.empty()) family = {name, help, {}, {}};
+    return family;
   }
 
   [[nodiscard]] std::string str() const {
     std::string out;
-    for (const Family& family : all_) {
+    for (const auto& [name, family] : families_.all) {
       out += fmt::format("# HELP {} {}\n# TYPE {} gauge\n{}", family.name,
                          quoted(family.help, 1000), family.name, family.samples);
     }
@@ -89,7 +90,7 @@ class Families {
   }
 
  private:
-  std::vector<Family> all_;
+  Grouped<std::string, Family> families_;
 };
 
 }  // namespace

@@ -73,23 +73,25 @@ double mean_variance(const Posterior& posterior) {
                             posterior.weight.begin(), 0.0);
 }
 
+// The chance that runs differ by more than r.
+double chance_beyond(const BetweenRuns& spread, const Posterior& s, double r) {
+  double chance = 0;
+  for (std::size_t i = 0; i < s.variance.size(); ++i) {
+    const double variance = s.variance[i] * (1 + 1 / spread.runs) + spread.excess;
+    if (variance > 0) chance += s.weight[i] * std::erfc(r / std::sqrt(2 * variance));
+  }
+  return chance;
+}
+
 // Half the width of the interval: the smallest r that is exceeded with chance `level`.
 double half_width(const BetweenRuns& spread) {
   const Posterior s = posterior(spread);
-  const auto beyond = [&](double r) {
-    double chance = 0;
-    for (std::size_t i = 0; i < s.variance.size(); ++i) {
-      const double variance = s.variance[i] * (1 + 1 / spread.runs) + spread.excess;
-      if (variance > 0) chance += s.weight[i] * std::erfc(r / std::sqrt(2 * variance));
-    }
-    return chance;
-  };
   double low = 0, high = 1e-6;
-  while (beyond(high) > spread.level) high *= 2;
+  while (chance_beyond(spread, s, high) > spread.level) high *= 2;
   constexpr int k_halvings = 60;
   for (int i = 0; i < k_halvings; ++i) {
     const double middle = (low + high) / 2;
-    if (beyond(middle) > spread.level) {
+    if (chance_beyond(spread, s, middle) > spread.level) {
       low = middle;
     } else {
       high = middle;
@@ -192,7 +194,8 @@ std::optional<std::size_t> more_stored_runs(const StoredInterval& interval, doub
     more.runs = static_cast<double>(runs);
     more.sum_of_squares =
         interval.spread.sum_of_squares + (more.runs - interval.spread.runs) * std::exp(middle);
-    if (half_width(more) < away) return runs - interval.sessions;
+    // The interval is narrower than `away` where that is exceeded by less than its level.
+    if (chance_beyond(more, posterior(more), away) <= more.level) return runs - interval.sessions;
   }
   return std::nullopt;
 }

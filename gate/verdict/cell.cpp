@@ -115,9 +115,13 @@ Judgement merge_paired_verdict(const Judgement& stored, Judgement paired, const 
 // Takes the verdicts of `paired`, the same cell judged by paired runs, into `cell`.
 void confirm_cell(CellVerdict& cell, const CellVerdict& paired, const std::string& base,
                   Confirmed& result) {
+  std::map<std::string_view, const Judgement*> by_metric;
+  for (const Judgement& judgement : paired.judgements) {
+    by_metric.try_emplace(judgement.metric.name, &judgement);
+  }
   for (Judgement& metric : cell.metrics()) {
     const bool suspect = is_suspected(metric);
-    const Judgement* match = find_by_metric(paired.judgements, metric.metric.name);
+    const Judgement* match = look_up(by_metric, metric.metric.name, nullptr);
     if (match == nullptr || !has_answer(*match, paired)) {
       if (!suspect) continue;
       std::string why = paired.reason;
@@ -146,6 +150,16 @@ bool is_accepted_misfit(const Comparison& comparison, const CellVerdict& cell) {
 
 }  // namespace
 
+static std::map<std::string_view, const profile::PairedMetric*> metrics_by_name(
+    const profile::PairedRuns* pairs) {
+  std::map<std::string_view, const profile::PairedMetric*> metrics;
+  if (pairs == nullptr) return metrics;
+  for (const profile::PairedMetric& metric : pairs->metrics) {
+    metrics.try_emplace(metric.metric.name, &metric);
+  }
+  return metrics;
+}
+
 Comparison::Comparison(const Profile& profile, const Base& compared, const LimitTable& table,
                        const Policy& rules)
     : candidate(profile),
@@ -154,6 +168,7 @@ Comparison::Comparison(const Profile& profile, const Base& compared, const Limit
       fitting_limits(table.fitting(profile.cell)),
       policy(rules),
       pairs(compared.pairs ? &*compared.pairs : nullptr),
+      paired_metrics(metrics_by_name(pairs)),
       base(baseline_choice.match >= baseline::BaselineChoice::Match::nearest &&
                    baseline_choice.baseline
                ? &*baseline_choice.baseline
@@ -336,9 +351,10 @@ std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells) {
 Confirmed confirm(std::vector<CellVerdict>& cells, std::span<const CellVerdict> paired,
                   const std::string& base) {
   Confirmed result;
+  std::map<profile::CellKey, const CellVerdict*> by_cell;
+  for (const CellVerdict& other : paired) by_cell.try_emplace(other.cell, &other);
   for (CellVerdict& cell : cells) {
-    const CellVerdict* match = find_first(
-        paired, [&](const CellVerdict& other) { return other.cell.str() == cell.cell.str(); });
+    const CellVerdict* match = look_up(by_cell, cell.cell, nullptr);
     if (match != nullptr) confirm_cell(cell, *match, base, result);
   }
   return result;

@@ -39,12 +39,8 @@ ExitCode exit_code(const Cells& cells, const Policy& policy) {
 
 // Why cells were skipped or not compared, in order of first sight: "no probe sees cpu" with the
 // number of its cells.
-using Reasons = std::vector<NotCompared>;
-void add_reason(Reasons& reasons, const std::string& reason) {
-  auto* entry = find_first(reasons, [&](const NotCompared& item) { return item.reason == reason; });
-  if (entry == nullptr) entry = &reasons.emplace_back(NotCompared{reason});
-  ++entry->cells;
-}
+using Reasons = Grouped<std::string, std::int64_t>;
+void add_reason(Reasons& reasons, const std::string& reason) { ++reasons.of(reason, reason); }
 
 // "2 kernels have other code", over all cells, where no rule judges that; empty if there is none.
 std::vector<std::string> describe_changed_kernels(const Cells& cells) {
@@ -106,34 +102,23 @@ std::set<std::string_view> find_split_groups(const Cells& cells, const MetricTes
 void append_metric_count_line(const Cells& cells, std::string_view what, const MetricTest& test,
                               std::vector<std::string>& lines) {
   const std::set<std::string_view> split = find_split_groups(cells, test);
-  struct Name {
-    std::string name;
-    std::set<std::size_t> cells{};
-  };
-  std::vector<Name> names;
+  Grouped<std::string, std::set<std::size_t>> names;  // with the places of their cells
   for (std::size_t i = 0; i < cells.size(); ++i) {
     for (const Judgement& metric : cells[i].metrics()) {
       if (!test(cells[i], metric)) continue;
       const std::string_view group = metric_group(metric.metric);
       const std::string name =
           split.contains(group) ? unit::label(metric.metric) : std::string(group);
-      Name* entry = find_named(names, name);
-      if (entry == nullptr) entry = &names.emplace_back(Name{name});
-      entry->cells.insert(i);
+      names.of(name, name).insert(i);
     }
   }
-  while (!names.empty()) {
-    const std::set<std::size_t> in_cells = names.front().cells;
-    const auto is_in_cells = [&](const Name& name) { return name.cells == in_cells; };
-    std::vector<std::string> together;
-    for (const Name& name : names) {
-      if (is_in_cells(name)) together.push_back(name.name);
-    }
-    std::erase_if(names, is_in_cells);
-    const std::string subject =
-        together.size() == 2 ? text::join(together, " and ") : list_some(together);
-    lines.push_back(
-        fmt::format("{} {} {}", subject, what, cells_text(in_cells.size(), cells.size())));
+  Grouped<std::size_t, std::vector<std::string>> together;  // with the number of their cells
+  for (const auto& [name, in_cells] : names.all) {
+    together.of(fmt::format("{}", fmt::join(in_cells, " ")), in_cells.size()).push_back(name);
+  }
+  for (const auto& [number, group] : together.all) {
+    const std::string subject = group.size() == 2 ? text::join(group, " and ") : list_some(group);
+    lines.push_back(fmt::format("{} {} {}", subject, what, cells_text(number, cells.size())));
   }
 }
 
@@ -172,10 +157,10 @@ std::vector<std::string> list_not_judged(const Cells& cells, const Policy& polic
       add_reason(uncounted, text::first_line(*cell.counts_skip_reason));
     }
   }
-  for (const auto& [reason, times] : skipped) {
+  for (const auto& [reason, times] : skipped.all) {
     lines.push_back(fmt::format("{} skipped{}{}", times, reason.empty() ? "" : ": ", reason));
   }
-  for (const auto& [reason, times] : uncounted) {
+  for (const auto& [reason, times] : uncounted.all) {
     lines.push_back(fmt::format("counts not taken {}: {}",
                                 cells_text(static_cast<std::size_t>(times), cells.size()), reason));
   }
@@ -278,11 +263,13 @@ std::optional<double> median_profiling_cost(const Cells& cells) {
 }
 
 std::vector<NotCompared> reasons_not_compared(const Cells& cells) {
-  std::vector<NotCompared> all;
+  Reasons reasons;
   for (const CellVerdict& cell : cells) {
-    if (cell.not_compared) add_reason(all, text::first_line(*cell.not_compared));
+    if (cell.not_compared) add_reason(reasons, text::first_line(*cell.not_compared));
   }
-  return all;
+  return collect<NotCompared>(reasons.all, [](const auto& item) {
+    return NotCompared{item.first, item.second};
+  });
 }
 
 // "nothing was compared: no baseline is stored".

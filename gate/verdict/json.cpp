@@ -353,6 +353,54 @@ void fields(Fields& io, GateVerdict& gate) {
   io.always("run", gate.run);
 }
 
+namespace {
+
+constexpr int k_indent = 1;
+
+// Writes an object whose list under `key` is empty with the items in it, each of which `item`
+// returns as it stands alone.
+template <class Items, class Item>
+std::string write_with_list(const Json& object, std::string_view key, Items& items,
+                            const Item& item) {
+  // A line break within a string is escaped, so this is the list's place.
+  const std::string list = fmt::format("\n \"{}\": [", key);
+  const std::string text = dump_json(object, k_indent);
+  const std::size_t place = text.find(list + "]");
+  if (items.empty() || place == std::string::npos) return text;
+  std::string all = text.substr(0, place) + list;
+  const char* before = "\n";
+  for (auto& one : items) {
+    all += before;
+    const std::string lines = item(one);
+    std::string_view rest = lines;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+      all.append(2, ' ').append(rest.substr(0, end));
+      rest.remove_prefix(end);
+    }
+    before = ",\n";
+  }
+  return all + "\n ]" + text.substr(place + list.size() + 1);
+}
+
+}  // namespace
+
+std::string to_text(GateVerdict& gate) {
+  std::vector<CellVerdict> cells = std::exchange(gate.cells, {});
+  const Json without_cells = write_fields(gate);
+  gate.cells = std::move(cells);
+  const auto judgement_text = [](const Judgement& judgement) {
+    return dump_json(write_fields(judgement), k_indent);
+  };
+  const auto cell_text = [&](CellVerdict& cell) {
+    std::vector<Judgement> judgements = std::exchange(cell.judgements, {});
+    const Json without_judgements = write_fields(cell);
+    cell.judgements = std::move(judgements);
+    return write_with_list(without_judgements, "judgements", cell.judgements, judgement_text);
+  };
+  return write_with_list(without_cells, "cells", gate.cells, cell_text) + "\n";
+}
+
 std::string_view to_string(Outcome outcome) { return name_of(k_outcomes, outcome); }
 std::optional<Outcome> parse_outcome(std::string_view text) { return value_of(k_outcomes, text); }
 std::string_view to_string(Mode mode) { return name_of(k_modes, mode); }

@@ -42,6 +42,7 @@ struct Comparison {
   const EntrySet fitting_limits;  // of this cell
   const Policy& policy;
   const profile::PairedRuns* pairs;  // beside a base program; may be null
+  const std::map<std::string_view, const profile::PairedMetric*> paired_metrics;
   const Baseline* base;  // the baseline that may judge (same or nearest class); else null
   const CountKinds base_kinds;
 
@@ -152,9 +153,14 @@ template <class List>
 // The number, exact where it is: "133/2", "0.25"; "nothing" if there is none.
 [[nodiscard]] std::string value_text(const Measurement& measured);
 
-// The patterns in the limits of the cell that begin with one of `prefixes`.
-[[nodiscard]] std::vector<std::string> patterns_starting_with(
-    const Comparison& comparison, std::span<const std::string> prefixes);
+// The patterns in the limits of the cell that begin with one of `prefixes`, by their places in the
+// table, in the order of the entries.
+struct WantedPatterns {
+  std::vector<std::size_t> places;
+  PatternSet set;
+};
+[[nodiscard]] WantedPatterns patterns_starting_with(const Comparison& comparison,
+                                                    std::span<const std::string> prefixes);
 
 // True if placement is shown on both sides and no op moved to the CPU. Only then a lower count is
 // an improvement.

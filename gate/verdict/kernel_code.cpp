@@ -238,11 +238,12 @@ std::map<std::string, std::string> find_renamed_kernels(const Comparison& compar
       return base_facts == nullptr || candidate_facts == nullptr || *base_facts == *candidate_facts;
     });
   };
-  std::multimap<std::map<std::string, Rational>, std::string> removed;  // by code and calls
+  // By code, calls and groups.
+  std::multimap<std::pair<std::map<std::string, Rational>, Rational>, std::string> removed;
   for (const Changed& kernel : kernels) {
     const KernelUse* use = look_up(base_kernels, kernel.name);
     if (kernel.current || use == nullptr || kernel.baseline != use->calls) continue;
-    removed.emplace(use->codes, kernel.name);
+    removed.emplace(std::pair(use->codes, use->groups), kernel.name);
   }
   // Each new kernel takes the name of a removed one with the same code, calls and groups.
   for (const Changed& kernel : kernels) {
@@ -250,13 +251,10 @@ std::map<std::string, std::string> find_renamed_kernels(const Comparison& compar
     if (kernel.baseline || use == nullptr || kernel.current != use->calls || !same_facts(*use)) {
       continue;
     }
-    const auto [first, last] = removed.equal_range(use->codes);
-    for (auto at = first; at != last; ++at) {
-      if (base_kernels.at(at->second).groups != use->groups) continue;
-      renamed[at->second] = kernel.name;
-      removed.erase(at);
-      break;
-    }
+    const auto match = removed.find(std::pair(use->codes, use->groups));
+    if (match == removed.end()) continue;
+    renamed[match->second] = kernel.name;
+    removed.erase(match);
   }
   return renamed;
 }

@@ -62,8 +62,9 @@ Costs worst_costs(const std::optional<profile::KernelSet>& codes,
 // `not_judged`.
 std::vector<Judgement> judge_kernel_costs(const Comparison& comparison,
                                           std::vector<std::string>& not_judged) {
-  const std::vector<std::string> patterns = patterns_starting_with(comparison, cost_prefixes());
-  if (patterns.empty()) return {};
+  const LimitTable& limits = comparison.limits;
+  const WantedPatterns wanted = patterns_starting_with(comparison, cost_prefixes());
+  if (wanted.places.empty()) return {};
   const Profile& candidate = comparison.candidate;
   const Costs now = worst_costs(candidate.codes, candidate.code_facts, candidate.compiler);
   const Costs before = comparison.base == nullptr
@@ -71,16 +72,12 @@ std::vector<Judgement> judge_kernel_costs(const Comparison& comparison,
                            : worst_costs(comparison.base->codes, comparison.base->code_facts,
                                          comparison.base->compiler);
   std::vector<Judgement> judgements;
-  std::set<std::string> matched;
+  PatternSet matched = limits.no_patterns();
   // Returns true if a pattern matches, and marks all that do.
   const auto is_limited = [&](const std::string& name) {
-    bool any = false;
-    for (const std::string& pattern : patterns) {
-      if (!text::glob_match(pattern, name)) continue;
-      matched.insert(pattern);
-      any = true;
-    }
-    return any;
+    const PatternSet& matching = limits.matching(name);
+    insert_all(matched, matching);
+    return intersects(matching, wanted.set);
   };
   for (const auto& [name, measured] : now) {
     if (!is_limited(name)) continue;
@@ -100,16 +97,15 @@ std::vector<Judgement> judge_kernel_costs(const Comparison& comparison,
   }
   if (!candidate.errors.empty() || candidate.counted_runs == 0) return judgements;
   constexpr std::size_t k_max_lines = 20;
-  const std::size_t unmatched = patterns.size() - matched.size();
-  std::size_t lines = 0;
-  for (const std::string& pattern : patterns) {
-    if (matched.contains(pattern) || lines == k_max_lines) continue;
-    not_judged.push_back(
-        fmt::format("{}: not judged, no compiler reported it of a kernel here", pattern));
-    ++lines;
+  std::size_t unmatched = 0;
+  for (const std::size_t place : wanted.places) {
+    if (contains(matched, place) || ++unmatched > k_max_lines) continue;
+    not_judged.push_back(fmt::format("{}: not judged, no compiler reported it of a kernel here",
+                                     limits.patterns()[place]));
   }
-  if (unmatched > lines) {
-    not_judged.push_back(fmt::format("{} more patterns of kernels: not judged", unmatched - lines));
+  if (unmatched > k_max_lines) {
+    not_judged.push_back(
+        fmt::format("{} more patterns of kernels: not judged", unmatched - k_max_lines));
   }
   return judgements;
 }

@@ -121,12 +121,12 @@ Ruling compare_kernels(const Comparison& comparison, bool gated, CellVerdict& ce
   std::vector<std::string> names;
   const Limit by_name = comparison.non_metric_limit("kernel_names");
   if (!by_name.exact || by_name.mode != Mode::gate) {
+    std::set<std::string> renamed;
     for (const auto& [before, now] : find_renamed_kernels(comparison, changed)) {
-      std::erase_if(others, [&](const Changed& kernel) {
-        return kernel.name == before || kernel.name == now;
-      });
+      renamed.insert({before, now});
       names.push_back(fmt::format("{} is {} now", before, now));
     }
+    std::erase_if(others, [&](const Changed& kernel) { return renamed.contains(kernel.name); });
   }
   if (others.empty()) return {Outcome::pass, "the same code by other names: " + list_some(names)};
   return judge_changed_kernels(comparison, *current, cell, others);
@@ -171,14 +171,11 @@ std::optional<Calls> sum_calls(const std::optional<KernelSet>& kernels, bool cpu
 }
 
 // Adds the metrics of `calls` that a pattern matches.
-void add_named(const Calls& calls, const std::vector<std::string>& patterns,
+void add_named(const Calls& calls, const LimitTable& limits, const PatternSet& patterns,
                std::set<std::string>& names) {
   for (const auto& [name, count] : calls) {
-    const bool wanted = std::ranges::any_of(patterns, [&kernel = name](const auto& pattern) {
-      return text::glob_match(pattern, kernel);
-    });
     // A kernel without a name, in a file from outside, is no metric.
-    if (wanted && unit::find_metric(name)) names.insert(name);
+    if (intersects(limits.matching(name), patterns) && unit::find_metric(name)) names.insert(name);
   }
 }
 
@@ -192,20 +189,25 @@ Measurement exact_calls(const std::string& name, const Calls& calls) {
 }  // namespace
 
 // The different patterns in the cell's limits that begin with one of `prefixes`.
-std::vector<std::string> patterns_starting_with(const Comparison& comparison,
-                                                std::span<const std::string> prefixes) {
-  const std::span<const LimitEntry> entries = comparison.limits.entries();
-  std::vector<std::string> patterns;
-  std::set<std::string_view> seen;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
+WantedPatterns patterns_starting_with(const Comparison& comparison,
+                                      std::span<const std::string> prefixes) {
+  const LimitTable& limits = comparison.limits;
+  WantedPatterns wanted{{}, limits.no_patterns()};
+  PatternSet seen = limits.no_patterns();
+  for (std::size_t i = 0; i < limits.entries().size(); ++i) {
     if (!contains(comparison.fitting_limits, i)) continue;
-    for (const std::string& pattern : entries[i].metrics) {
-      const bool named = std::ranges::any_of(
-          prefixes, [&](const std::string& prefix) { return pattern.starts_with(prefix); });
-      if (named && seen.insert(pattern).second) patterns.push_back(pattern);
+    for (const std::size_t pattern : limits.patterns_of(i)) {
+      if (contains(seen, pattern)) continue;
+      insert(seen, pattern);
+      const bool named = std::ranges::any_of(prefixes, [&](const std::string& prefix) {
+        return limits.patterns()[pattern].starts_with(prefix);
+      });
+      if (!named) continue;
+      wanted.places.push_back(pattern);
+      insert(wanted.set, pattern);
     }
   }
-  return patterns;
+  return wanted;
 }
 
 std::vector<Changed> differences(const Numbers& base, const Numbers& current) {
@@ -413,17 +415,21 @@ std::vector<Judgement> judge_kernel_calls(const Comparison& comparison,
                                           std::vector<std::string>& not_judged) {
   const bool cpu = comparison.candidate.device == "cpu";
   const std::array prefixes{std::string(call_prefix(cpu))};
-  std::vector<std::string> patterns = patterns_starting_with(comparison, prefixes);
-  if (patterns.empty()) return {};
+  const LimitTable& limits = comparison.limits;
+  const WantedPatterns wanted = patterns_starting_with(comparison, prefixes);
+  if (wanted.places.empty()) return {};
   const auto& kernels = comparison.candidate.kernels;
   const auto current = sum_calls(kernels, cpu);
   if (!current) {
     // Calls that the engine's own profile counted are judged as any count.
-    std::erase_if(patterns, [&](const std::string& pattern) {
-      return std::ranges::any_of(comparison.candidate.metrics, [&](const auto& metric) {
-        return text::glob_match(pattern, metric.first);
-      });
-    });
+    PatternSet reported = limits.no_patterns();
+    for (const auto& [name, metric] : comparison.candidate.metrics) {
+      insert_all(reported, limits.matching(name));
+    }
+    std::vector<std::string> patterns;
+    for (const std::size_t place : wanted.places) {
+      if (!contains(reported, place)) patterns.emplace_back(limits.patterns()[place]);
+    }
     if (patterns.empty()) return {};
     // A pass that ended in an error has said so already.
     if (comparison.candidate.errors.empty() && comparison.candidate.counted_runs > 0) {
@@ -437,11 +443,12 @@ std::vector<Judgement> judge_kernel_calls(const Comparison& comparison,
                           same_counting_scope(*comparison.base->kernels, *kernels);
   const auto before = comparable ? sum_calls(comparison.base->kernels, cpu) : std::nullopt;
   std::set<std::string> names;
-  add_named(*current, patterns, names);
-  if (before) add_named(*before, patterns, names);
-  for (const std::string& pattern : patterns) {
-    const bool names_one_kernel = pattern.find('*') == std::string::npos;
-    if (names_one_kernel && unit::find_metric(pattern)) names.insert(pattern);
+  add_named(*current, limits, wanted.set, names);
+  if (before) add_named(*before, limits, wanted.set, names);
+  for (const std::size_t place : wanted.places) {
+    const std::string_view pattern = limits.patterns()[place];
+    const bool names_one_kernel = pattern.find('*') == std::string_view::npos;
+    if (names_one_kernel && unit::find_metric(pattern)) names.emplace(pattern);
   }
   std::vector<Judgement> judgements;
   for (const std::string& name : names) {
@@ -453,70 +460,51 @@ std::vector<Judgement> judge_kernel_calls(const Comparison& comparison,
 
 namespace {
 
-// The cells of a gate, ready to be asked by many entries.
-struct MeasuredCells {
-  struct Cell {
-    EntrySet fitting;
-    bool is_unmeasured, has_counts, has_times;
-  };
-  MeasuredCells(std::span<const CellVerdict> verdicts, const LimitTable& limits) {
-    for (const CellVerdict& cell : verdicts) {
-      Cell facts{limits.fitting(cell.cell),
-                 cell.verdict == Outcome::error || cell.verdict == Outcome::skipped, false, false};
-      for (const Judgement& metric : cell.metrics()) {
-        const bool is_count = metric.metric.kind == unit::Kind::count;
-        facts.has_counts |= is_count;
-        facts.has_times |= !is_count;
-        by_metric[metric.metric.name].push_back(cells.size());
-      }
-      cells.push_back(std::move(facts));
+// A cell of a gate, ready to be asked by many entries.
+struct MeasuredCell {
+  EntrySet fitting;
+  PatternSet matching;  // the patterns that some metric of it has
+  bool is_unmeasured = false, has_counts = false, has_times = false;
+
+  MeasuredCell(const CellVerdict& cell, const LimitTable& limits)
+      : fitting(limits.fitting(cell.cell)),
+        matching(limits.no_patterns()),
+        is_unmeasured(cell.verdict == Outcome::error || cell.verdict == Outcome::skipped) {
+    for (const Judgement& metric : cell.metrics()) {
+      const bool is_count = metric.metric.kind == unit::Kind::count;
+      has_counts |= is_count;
+      has_times |= !is_count;
+      insert_all(matching, limits.matching(metric.metric.name));
     }
   }
-
-  std::vector<Cell> cells;
-  std::map<std::string, std::vector<std::size_t>> by_metric;
 };
-
-// The cells that have a metric which the pattern names.
-std::vector<std::size_t> cells_with(const MeasuredCells& measured, const std::string& pattern) {
-  std::vector<std::size_t> cells;
-  for (const auto& [name, places] : measured.by_metric) {
-    if (text::glob_match(pattern, name)) cells.insert(cells.end(), places.begin(), places.end());
-  }
-  return cells;
-}
 
 }  // namespace
 
 // Warns of limits that name an op or kernel which no measured cell has.
-std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> cells,
+std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> verdicts,
                                            const LimitTable& limits, const Policy& policy) {
-  const MeasuredCells measured(cells, limits);
-  std::map<std::string_view, std::vector<std::size_t>> cells_of_pattern;
+  std::vector<MeasuredCell> cells;
+  for (const CellVerdict& verdict : verdicts) cells.emplace_back(verdict, limits);
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < limits.entries().size(); ++i) {
-    const LimitEntry& entry = limits.entries()[i];
-    const auto fits = [&](const MeasuredCells::Cell& cell) { return contains(cell.fitting, i); };
-    for (const std::string& pattern : entry.metrics) {
+    for (const std::size_t place : limits.patterns_of(i)) {
+      const std::string_view pattern = limits.patterns()[place];
       if (!unit::is_op_or_kernel_metric(pattern)) continue;
       const bool is_time = pattern.starts_with("op:") || pattern.starts_with("kernel:") ||
                            pattern.starts_with("buffer:");
       if (is_time && policy.counts_only) continue;
       // A cell that was not measured might have shown it. Without any such metric nothing is known.
-      bool is_unknown = false, any_metric = false;
-      for (const MeasuredCells::Cell& cell : measured.cells) {
-        if (!fits(cell)) continue;
+      bool is_unknown = false, any_metric = false, is_measured = false;
+      for (const MeasuredCell& cell : cells) {
+        if (!contains(cell.fitting, i)) continue;
         is_unknown |= cell.is_unmeasured;
         any_metric |= is_time ? cell.has_times : cell.has_counts;
+        is_measured |= contains(cell.matching, place);
       }
-      if (is_unknown || !any_metric) continue;
-      const auto [place, is_new] = cells_of_pattern.try_emplace(pattern);
-      if (is_new) place->second = cells_with(measured, pattern);
-      const bool is_measured = std::ranges::any_of(
-          place->second, [&](std::size_t cell) { return fits(measured.cells[cell]); });
-      if (is_measured) continue;
-      lines.push_back(
-          fmt::format("\"{}\": nothing by that name was measured ({})", pattern, entry.source));
+      if (is_unknown || is_measured || !any_metric) continue;
+      lines.push_back(fmt::format("\"{}\": nothing by that name was measured ({})", pattern,
+                                  limits.entries()[i].source));
     }
   }
   return lines;

@@ -84,14 +84,6 @@ void apply(const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
   }
 }
 
-void insert(EntrySet& entries, std::size_t place) {
-  entries[place / 64] |= std::uint64_t{1} << (place % 64);
-}
-
-void insert_all(EntrySet& entries, const EntrySet& more) {
-  for (std::size_t i = 0; i < entries.size(); ++i) entries[i] |= more[i];
-}
-
 // Returns the last entry that is in all three sets.
 std::optional<std::size_t> last_common(const EntrySet& a, const EntrySet& b, const EntrySet& c) {
   for (std::size_t i = a.size(); i-- > 0;) {
@@ -215,20 +207,21 @@ LimitTable::LimitTable(std::span<const LimitEntry> entries)
     : entries_(entries), matches_(make_match_table(entries)), without_patterns_(none()) {
   static_assert(std::size(k_all_settings) == k_settings);
   with_setting_.fill(none());
-  std::map<std::string_view, std::size_t> places;  // in patterns_
+  patterns_of_entry_.resize(entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i) {
     for (std::size_t k = 0; k < k_settings; ++k) {
       if (k_all_settings[k].is_set(entries[i])) insert(with_setting_[k], i);
     }
     if (entries[i].metrics.empty()) insert(without_patterns_, i);
     for (const std::string& pattern : entries[i].metrics) {
-      if (pattern.find('*') == std::string::npos) {
-        insert(names_written_.try_emplace(pattern, none()).first->second, i);
-        continue;
+      const auto [place, is_new] = places_.try_emplace(pattern, patterns_.size());
+      if (is_new) {
+        if (pattern.find('*') != std::string::npos) globs_.push_back(patterns_.size());
+        patterns_.emplace_back(pattern);
+        entries_of_pattern_.push_back(none());
       }
-      const auto [place, is_new] = places.try_emplace(pattern, patterns_.size());
-      if (is_new) patterns_.push_back({pattern, none()});
-      insert(patterns_[place->second].entries, i);
+      insert(entries_of_pattern_[place->second], i);
+      patterns_of_entry_[i].push_back(place->second);
     }
   }
 }
@@ -265,23 +258,31 @@ EntrySet MatchTable::fitting(const profile::CellKey& cell) const {
 
 const LimitTable::Name& LimitTable::find_name(std::string_view metric_name) const {
   if (const Name* name = look_up(names_, metric_name)) return *name;
-  Name& name = names_[std::string(metric_name)];
-  name.covering = without_patterns_;
-  if (const EntrySet* entries = look_up(names_written_, metric_name)) {
-    insert_all(name.covering, *entries);
+  EntrySet covering = without_patterns_;
+  PatternSet matching = no_patterns();
+  const auto match = [&](std::size_t pattern) {
+    insert(matching, pattern);
+    insert_all(covering, entries_of_pattern_[pattern]);
+  };
+  if (const std::size_t* written = look_up(places_, metric_name)) match(*written);
+  has_given_up_ = has_given_up_ || compared_ + globs_.size() > k_most_compared;
+  if (!has_given_up_) {
+    compared_ += globs_.size();
+    for (const std::size_t glob : globs_) {
+      if (text::glob_match(patterns_[glob], metric_name)) match(glob);
+    }
   }
-  compared_ += patterns_.size();
-  for (const Pattern& pattern : patterns_) {
-    if (text::glob_match(pattern.glob, metric_name)) insert_all(name.covering, pattern.entries);
-  }
+  std::vector<const LimitEntry*> defaults;
   for (const LimitEntry& entry : default_limits()) {
-    if (entry.covers_name(metric_name)) name.defaults.push_back(&entry);
+    if (entry.covers_name(metric_name)) defaults.push_back(&entry);
   }
-  return name;
+  return names_[std::string(metric_name)] = {&*sets_.insert(std::move(covering)).first,
+                                             &*sets_.insert(std::move(matching)).first,
+                                             &*default_sets_.insert(std::move(defaults)).first};
 }
 
-const EntrySet& LimitTable::covering(std::string_view metric_name) const {
-  return find_name(metric_name).covering;
+const PatternSet& LimitTable::matching(std::string_view metric_name) const {
+  return *find_name(metric_name).matching;
 }
 
 void LimitTable::apply_entries(const EntrySet& fitting_cell, const EntrySet& covering_name,
@@ -300,19 +301,19 @@ Limit LimitTable::resolve(const EntrySet& fitting_cell, const unit::Metric& metr
   if (unit::buffer_label(metric.name)) {
     limit.exact = true;
   } else if (!unit::is_op_or_kernel_metric(metric.name)) {
-    for (const LimitEntry* entry : name.defaults) apply(*entry, &metric, limit);
+    for (const LimitEntry* entry : *name.defaults) apply(*entry, &metric, limit);
     const bool is_level = metric.scope == unit::Scope::whole_run;
     if (is_count(metric) && !is_level) limit.max_increase.reset();
   }
-  apply_entries(fitting_cell, name.covering, &metric, limit);
+  apply_entries(fitting_cell, *name.covering, &metric, limit);
   return limit;
 }
 
 Limit LimitTable::resolve_non_metric(const EntrySet& fitting_cell, std::string_view name) const {
   Limit limit;
   const Name& special = find_name(name);
-  for (const LimitEntry* entry : special.defaults) apply(*entry, nullptr, limit);
-  apply_entries(fitting_cell, special.covering, nullptr, limit);
+  for (const LimitEntry* entry : *special.defaults) apply(*entry, nullptr, limit);
+  apply_entries(fitting_cell, *special.covering, nullptr, limit);
   return limit;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <span>
 
 #include "gate/base/names.hpp"
@@ -73,8 +74,23 @@ struct Limit {
 
 // Places of entries in a configuration, a bit each.
 using EntrySet = std::vector<std::uint64_t>;
-[[nodiscard]] inline bool contains(const EntrySet& entries, std::size_t place) {
-  return (entries[place / 64] >> (place % 64) & 1) != 0;
+// Places of different patterns in a configuration's limits, a bit each.
+using PatternSet = std::vector<std::uint64_t>;
+[[nodiscard]] inline bool contains(std::span<const std::uint64_t> set, std::size_t place) {
+  return (set[place / 64] >> (place % 64) & 1) != 0;
+}
+inline void insert(std::span<std::uint64_t> set, std::size_t place) {
+  set[place / 64] |= std::uint64_t{1} << (place % 64);
+}
+inline void insert_all(std::span<std::uint64_t> set, std::span<const std::uint64_t> more) {
+  for (std::size_t i = 0; i < set.size(); ++i) set[i] |= more[i];
+}
+[[nodiscard]] inline bool intersects(std::span<const std::uint64_t> a,
+                                     std::span<const std::uint64_t> b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if ((a[i] & b[i]) != 0) return true;
+  }
+  return false;
 }
 
 // Matches many entries with many cells. Each entry is matched once with each part of a cell's name
@@ -101,11 +117,15 @@ template <class Entries>
 }
 
 // The entries of a configuration, ready for many cells and metrics. Each entry is matched once with
-// each part of a cell's name and each metric's name that occurs. A resolution then takes a few
-// words of bits, so that cells × metrics is not multiplied by entries. Refers to the caller's
-// entries. Not thread-safe either.
+// each part of a cell's name, and each different pattern once with each metric's name. A resolution
+// then takes a few words of bits, so that cells × metrics is not multiplied by entries. Refers to
+// the caller's entries. Not thread-safe either.
 class LimitTable {
  public:
+  // Patterns with "*" times names that are matched. Patterns and names may multiply, so there is an
+  // end: no pattern covers the names after it, and has_given_up() says so.
+  static constexpr std::size_t k_most_compared = 4'000'000;
+
   LimitTable(std::span<const LimitEntry> entries = {});  // NOLINT: meant to be implicit
   LimitTable(const std::vector<LimitEntry>& entries)     // NOLINT: meant to be implicit
       : LimitTable(std::span<const LimitEntry>(entries)) {}
@@ -119,8 +139,19 @@ class LimitTable {
   [[nodiscard]] EntrySet fitting(const profile::CellKey& cell) const {
     return matches_.fitting(cell);
   }
-  // The entries whose `metrics` cover the name.
-  [[nodiscard]] const EntrySet& covering(std::string_view metric_name) const;
+  // Different patterns of all entries, in the order in which they first come; each has its place in
+  // a PatternSet.
+  [[nodiscard]] const std::vector<std::string_view>& patterns() const { return patterns_; }
+  [[nodiscard]] PatternSet no_patterns() const { return PatternSet((patterns_.size() + 63) / 64); }
+  // The patterns of an entry.
+  [[nodiscard]] const std::vector<std::size_t>& patterns_of(std::size_t entry) const {
+    return patterns_of_entry_[entry];
+  }
+  // The patterns that match the name.
+  [[nodiscard]] const PatternSet& matching(std::string_view metric_name) const;
+  // True once more names and patterns came than are matched. What was judged since then is not to
+  // be used.
+  [[nodiscard]] bool has_given_up() const { return has_given_up_; }
   // The limit on a metric of a cell with this set of fitting entries.
   [[nodiscard]] Limit resolve(const EntrySet& fitting_cell, const unit::Metric& metric) const;
   // The limit on one of k_non_metrics.
@@ -130,13 +161,11 @@ class LimitTable {
 
  private:
   static constexpr std::size_t k_settings = 8;
+  // The sets that belong to a name; names often share them.
   struct Name {
-    EntrySet covering;
-    std::vector<const LimitEntry*> defaults;
-  };
-  struct Pattern {
-    std::string_view glob;
-    EntrySet entries;
+    const EntrySet* covering = nullptr;
+    const PatternSet* matching = nullptr;
+    const std::vector<const LimitEntry*>* defaults = nullptr;
   };
 
   [[nodiscard]] EntrySet none() const { return matches_.none(); }
@@ -149,10 +178,16 @@ class LimitTable {
   MatchTable matches_;
   std::array<EntrySet, k_settings> with_setting_;  // entries that have each setting
   EntrySet without_patterns_;
-  std::map<std::string_view, EntrySet> names_written_;  // patterns without "*"
-  std::vector<Pattern> patterns_;                       // different ones with "*"
+  std::vector<std::string_view> patterns_;
+  std::vector<EntrySet> entries_of_pattern_;
+  std::vector<std::vector<std::size_t>> patterns_of_entry_;
+  std::map<std::string_view, std::size_t> places_;  // of patterns_
+  std::vector<std::size_t> globs_;                  // places of those with "*"
   mutable std::map<std::string, Name, std::less<>> names_;
+  mutable std::set<std::vector<std::uint64_t>> sets_;
+  mutable std::set<std::vector<const LimitEntry*>> default_sets_;
   mutable std::size_t compared_ = 0;
+  mutable bool has_given_up_ = false;
 };
 
 // For each kind the last covering entry wins; kinds add up; `exact: false` removes one.

@@ -260,13 +260,13 @@ double line_unit(const Line& warm, double deepest, const Part& part) {
 // Groups cells that differ in depth alone, two or more, by rising depth.
 std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
   std::vector<DepthGroup> groups;
+  std::map<profile::CellKey, std::size_t> places;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].depth) continue;
     const profile::CellKey fit = cells[i].line();
-    DepthGroup* group_of_cell =
-        find_first(groups, [&](const DepthGroup& group) { return group.fit == fit; });
-    if (group_of_cell == nullptr) group_of_cell = &groups.emplace_back(DepthGroup{fit, {}, {}});
-    group_of_cell->members.push_back(i);
+    const auto [place, is_new] = places.try_emplace(fit, groups.size());
+    if (is_new) groups.push_back({fit, {}, {}});
+    groups[place->second].members.push_back(i);
   }
   std::erase_if(groups, [](const DepthGroup& group) { return group.members.size() < 2; });
   for (DepthGroup& group : groups) {

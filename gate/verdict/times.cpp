@@ -247,7 +247,7 @@ void judge_with_pairs(const Comparison& comparison, const Measurement& current,
     ruling.reason = "switched off";
     return;
   }
-  const auto* paired = find_by_metric(comparison.pairs->metrics, current.metric.name);
+  const auto* paired = look_up(comparison.paired_metrics, current.metric.name, nullptr);
   if (paired != nullptr) {
     judge_pairs(comparison, *paired, judgement);
   } else if (limit.max_drop || limit.max_increase) {

@@ -7,32 +7,31 @@
 namespace weir::verdict {
 namespace {
 
-// The measured metrics of a gate, and the entries that cover one of them in a cell that they fit.
-struct MeasuredMetrics {
-  MeasuredMetrics(std::span<const CellVerdict> cells, const LimitTable& limits)
-      : covering((limits.entries().size() + 63) / 64) {
-    for (const CellVerdict& cell : cells) {
-      const EntrySet fitting = limits.fitting(cell.cell);
-      for (const Judgement& judgement : cell.metrics()) {
-        names.emplace(judgement.metric.name);
-        const EntrySet& covering_name = limits.covering(judgement.metric.name);
-        for (std::size_t i = 0; i < covering.size(); ++i) {
-          covering[i] |= fitting[i] & covering_name[i];
-        }
-      }
-    }
-  }
+// A cell of a gate: the entries that fit it, and the patterns that some metric of it has.
+struct MeasuredCell {
+  EntrySet fitting;
+  PatternSet matching;
+  bool is_unmeasured;
 
-  EntrySet covering;
-  std::set<std::string, std::less<>> names;
+  MeasuredCell(const CellVerdict& cell, const LimitTable& limits)
+      : fitting(limits.fitting(cell.cell)),
+        matching(limits.no_patterns()),
+        is_unmeasured(cell.verdict == Outcome::error || cell.verdict == Outcome::skipped) {
+    for (const Judgement& metric : cell.metrics())
+      insert_all(matching, limits.matching(metric.metric.name));
+  }
 };
 
-// Returns true if a measured cell fits the entry, and no cell that fits it lacks results.
-bool is_known(std::size_t entry, std::span<const CellVerdict> cells, const LimitTable& limits) {
+// Returns true if cells fit the entry, all of them were measured, and none has a metric of it.
+bool is_unmeasured(std::size_t entry, const std::vector<MeasuredCell>& cells,
+                   const LimitTable& limits) {
   bool fits_any = false;
-  for (const CellVerdict& cell : cells) {
-    if (!contains(limits.fitting(cell.cell), entry)) continue;
-    if (cell.verdict == Outcome::error || cell.verdict == Outcome::skipped) return false;
+  for (const MeasuredCell& cell : cells) {
+    if (!contains(cell.fitting, entry)) continue;
+    const bool has_metric =
+        std::ranges::any_of(limits.patterns_of(entry),
+                            [&](std::size_t pattern) { return contains(cell.matching, pattern); });
+    if (cell.is_unmeasured || has_metric) return false;
     fits_any = true;
   }
   return fits_any;
@@ -51,15 +50,15 @@ std::string_view describe_source(const unit::Metric& metric) {
 
 }  // namespace
 
-std::vector<std::string> unmeasured_bounds(std::span<const CellVerdict> cells,
+std::vector<std::string> unmeasured_bounds(std::span<const CellVerdict> verdicts,
                                            const LimitTable& limits, const Policy& policy) {
-  const MeasuredMetrics measured(cells, limits);
+  std::vector<MeasuredCell> cells;
+  for (const CellVerdict& verdict : verdicts) cells.emplace_back(verdict, limits);
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < limits.entries().size(); ++i) {
     const LimitEntry& entry = limits.entries()[i];
     const bool gates = entry.mode.value_or(Mode::gate) == Mode::gate;
-    if (!gates || (!entry.max && !entry.min) || contains(measured.covering, i)) continue;
-    if (!is_known(i, cells, limits)) continue;
+    if (!gates || (!entry.max && !entry.min) || !is_unmeasured(i, cells, limits)) continue;
     for (const std::string& pattern : entry.metrics) {
       const std::optional<unit::Metric> metric = unit::find_metric(pattern);
       if (policy.counts_only && (!metric || metric->kind != unit::Kind::count)) continue;

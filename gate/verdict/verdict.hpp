@@ -373,7 +373,7 @@ struct Base {
 
 // An error for each metric under an absolute limit that gates if no cell of that limit has any of
 // its metrics; it says where the metric could come from. None if such a cell was not measured.
-[[nodiscard]] std::vector<std::string> unmeasured_bounds(std::span<const CellVerdict> cells,
+[[nodiscard]] std::vector<std::string> unmeasured_bounds(std::span<const CellVerdict> verdicts,
                                                          const LimitTable& limits,
                                                          const Policy& policy);
 
@@ -386,6 +386,9 @@ void mark_unjudged(GateVerdict& gate, std::string why);
 
 // weir.verdict/1. Complete; only ever added to.
 void fields(Fields& io, GateVerdict& verdict);
+// The same as a document: its JSON in lines. Only one judgement at a time is held as JSON, which
+// takes a multiple of the text. `verdict` is as before.
+[[nodiscard]] std::string to_text(GateVerdict& verdict);
 
 // Fills twin_check of each cell that ran on a twin, if another cell with the same engine, variant,
 // model and prompt ran on the real device: same vendor, device and driver, or else the same device

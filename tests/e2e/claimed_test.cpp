@@ -91,6 +91,20 @@ TEST_F(Claimed, ARunWithoutTimesIsNotJudgedUnlessCountsAloneAreAskedFor) {
   EXPECT_EQ(here({"gate", "--from", run(), "--counts-only"}).exit_code, 2) << "of its own rules";
 }
 
+// A job that is stopped before its first pair leaves counts alone; so does a cut journal.
+TEST_F(Claimed, ARunThatWasCutBeforeItsTimesIsNotJudged) {
+  fork_runs("", 65, {"--against", "main"});
+  forge([](Json& plan) { plan["extra"]["counts_only"] = false; });
+  const Json whole = judged_with_times(3);
+  EXPECT_THAT(whole["unjudged"].get<std::string>(), HasSubstr("without a pair"));
+  const fs::path journal = fs::path(run()) / "run.jsonl";
+  const std::string text = slurp(journal);
+  const std::size_t last = text.rfind('\n', text.size() - 2);
+  spill(journal, text.substr(0, last + 1));
+  const Json cut = judged_with_times(3);
+  EXPECT_THAT(cut["unjudged"].get<std::string>(), HasSubstr("the run was interrupted"));
+}
+
 TEST_F(Claimed, RunsThatHoldPassAndAreNotWrittenTo) {
   fork_runs(k_loose, 65);
   const std::string before = slurp(fs::path(run()) / "run.jsonl");

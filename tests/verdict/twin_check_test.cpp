@@ -149,6 +149,33 @@ TEST(TwinCheck, LeavesOutWhatVariesAndWhatTheProcessorDid) {
   EXPECT_THAT(checked.notes, ElementsAre(HasSubstr("not all kernels could be compared")));
 }
 
+TEST(TwinCheck, NumbersThatManyTwinsAreComparedWithHaveABound) {
+  profile::Profile real = on_the_card();
+  for (int i = 0; i < 5'000; ++i) add_count(real, fmt::format("kernel_calls:k{}", i), i);
+  std::vector<profile::Profile> profiles{real};
+  for (int i = 0; i < 30; ++i) {
+    profiles.push_back(on_the_twin());
+    profiles.back().cell.backend = fmt::format("rx{}", i);
+  }
+  const Checked checked = check(profiles);
+  const auto is_compared = [](const CellVerdict& cell) { return cell.twin_check.has_value(); };
+  EXPECT_EQ(std::ranges::count_if(checked.cells, is_compared), 19) << "of 5000 numbers and a few";
+  EXPECT_THAT(checked.notes, ElementsAre(HasSubstr("11 of 30 cells not compared")));
+}
+
+TEST(TwinCheck, ManyBackendsWithTheDeviceOfATwinAreNotAllLookedAt) {
+  std::vector<profile::Profile> profiles;
+  for (int i = 0; i < 100; ++i) {
+    profiles.push_back(on_the_card());
+    profiles.back().cell.backend = fmt::format("b{}", i);
+    profiles.back().provenance.fingerprint_parts["arguments"] = i == 99 ? "" : "a2";
+  }
+  profiles.push_back(on_the_twin());
+  const Checked checked = check(profiles);
+  ASSERT_TRUE(checked.cells.back().twin_check);
+  EXPECT_EQ(checked.cells.back().twin_check->against.backend, "b0");
+}
+
 TEST(TwinCheck, IsTheSameAfterBeingWrittenAndReadAgain) {
   profile::Profile real = on_the_card();
   add_count(real, "dispatches_per_token", *Rational::parse("171/2"));

@@ -31,7 +31,7 @@ Upload upload(const std::string& run, std::optional<std::string> key = {}, doubl
   Upload result;
   result.batch.runs = {run_at(run, 5, {count_point("a/m/b/p", 65), time_point("a/m/b/p", 7)})};
   if (key) result.key = UploadKey{"default", *key, digest};
-  result.acknowledged_at = at;
+  result.received_at = at;
   result.answer = points_text;
   return result;
 }
