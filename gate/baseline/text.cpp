@@ -152,6 +152,9 @@ void count_fields(Fields& io, Baseline& baseline) {
   if (!io.is_reading()) stored = to_stored_counts(baseline);
   io.optional("metrics", stored.declared);
   io.optional("sources", stored.sources);
+  for (const auto& [name, source] : stored.sources) {
+    profile::check_texts(io, profile::k_short_text, {&source});
+  }
   io.always("counts", stored.exact);
   io.optional("nearly_exact", stored.nearly, "nearly_exact");
   if (!io.is_reading() || io.problem()) return;
@@ -192,6 +195,8 @@ static void fields(Fields& io, Baseline& baseline) {
     baseline.cell = cell->str();
   }
   io("fingerprint", baseline.fingerprint);
+  constexpr std::size_t k_max_parts = 256;
+  io.limit_items("fingerprint_parts", k_max_parts, "has a fingerprint of too many parts");
   io.always("fingerprint_parts", baseline.fingerprint_parts);
   io.optional("reason", baseline.reason);
   io.check(baseline.reason.empty() || valid_reason(baseline.reason),
@@ -209,6 +214,8 @@ static void fields(Fields& io, Baseline& baseline) {
   io.optional("code_groups", baseline.code_groups, "kernels");
   io.optional("code_facts", baseline.code_facts, "code_facts");
   io.optional("compiler", baseline.compiler);
+  profile::check_texts(io, profile::k_short_text, {&baseline.compiler});
+  profile::check_texts(io, profile::k_long_text, {&baseline.preset, &baseline.device_name});
   io.optional("graph_ops", baseline.graph_ops, "kernels");
   io.optional("functions", baseline.functions, "kernels");
   io.always("placement", baseline.placement);

@@ -14,6 +14,7 @@ constexpr std::int64_t k_max_rest = 2;
 constexpr std::int64_t k_max_count_per_layer = 64;   // more per layer proves nothing
 constexpr std::int64_t k_max_count_delta = 1 << 20;  // counts, not bytes
 constexpr double k_worth_telling = 0.35;             // a fit that chance makes more often is none
+constexpr std::size_t k_max_amounts = 64;            // in one finding; nobody reads more
 
 std::string layers_text(std::int64_t number) {
   return text::plural(static_cast<std::size_t>(number), "layer");
@@ -218,6 +219,11 @@ std::vector<Amount> changed_amounts(const ExplainState& state,
 std::optional<Fit> add_amounts(const ExplainState& state, const std::vector<Amount>& amounts,
                                Finding& finding) {
   if (amounts.empty()) return std::nullopt;
+  if (amounts.size() > k_max_amounts) {
+    auto fit = add_amounts(state, {amounts.begin(), amounts.begin() + k_max_amounts}, finding);
+    finding.lines.push_back(fmt::format("and {} more", amounts.size() - k_max_amounts));
+    return fit;
+  }
   std::vector<Fit> list;
   if (state.model != nullptr) list = fits(amounts, *state.model);
   // A fit needs the finding's own number, the first one, because it says which layers the finding
@@ -259,7 +265,7 @@ void add_number(const Amount& amount, Finding& finding) {
 
 // Adds the simplest fit of a single amount to a set of another size, as a finding "Also possible".
 void add_also(ExplainState& state, const std::vector<Amount>& amounts, const Fit& best) {
-  if (state.model == nullptr) return;
+  if (state.model == nullptr || amounts.size() > k_max_amounts) return;
   struct Single {
     Fit fit;  // fit of one amount alone
     const Amount* amount = nullptr;

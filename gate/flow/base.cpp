@@ -232,14 +232,15 @@ std::string base_counts_folder(const std::string& run_folder) {
 // Collects the base's counts and the pairs of each cell, then those of the lines over depths.
 BaseRuns assemble_base_runs(const BaseFacts& facts, const run::RunHeader& header,
                             const std::vector<profile::Profile>& profiles,
-                            const std::vector<profile::RunRecord>& records,
+                            const profile::RecordsByCell& records,
                             const run::KnownCounts& known_counts) {
   BaseRuns base_runs;
   base_runs.facts = facts;
   for (std::size_t i = 0; i < profiles.size(); ++i) {
-    base_runs.counts.push_back(run::choose_base_counts(profiles[i], header.base_cells[i], records,
-                                                       known_counts.of(profiles[i].cell)));
-    base_runs.pairs.push_back(profile::paired_runs(header.cells[i], records));
+    const auto records_of_cell = records.of(header.cells[i].cell);
+    base_runs.counts.push_back(run::choose_base_counts(
+        profiles[i], header.base_cells[i], records_of_cell, known_counts.of(profiles[i].cell)));
+    base_runs.pairs.push_back(profile::paired_runs(header.cells[i], records_of_cell));
     base_runs.cells.push_back(header.cells[i]);
   }
   const auto keys = collect<profile::CellKey>(header.cells, &profile::CellFacts::cell);
@@ -255,7 +256,7 @@ BaseRuns assemble_base_runs(const BaseFacts& facts, const run::RunHeader& header
 // Stores fresh counts of the base in the cache, and cached ones in the run's folder. Returns a
 // warning if that fails.
 std::vector<std::string> keep_base_counts(const PreparedBase& base, const run::RunHeader& header,
-                                          const std::vector<profile::RunRecord>& records,
+                                          const profile::RecordsByCell& records,
                                           const std::string& run_folder, sys::Files& files) {
   std::vector<std::string> warnings;
   const auto keep_in = [&](CachedCounts& cache_or_run, const baseline::Baseline& counts) {
@@ -266,8 +267,9 @@ std::vector<std::string> keep_base_counts(const PreparedBase& base, const run::R
   };
   CachedCounts cache(files, base.counts_folder), run(files, base_counts_folder(run_folder));
   for (const profile::CellFacts& facts : header.base_cells) {
-    if (run::base_was_counted(facts.cell, records)) {
-      profile::Profile profile = profile::assemble(facts, records, profile::Side::base);
+    const auto records_of_cell = records.of(facts.cell);
+    if (run::base_was_counted(facts.cell, records_of_cell)) {
+      profile::Profile profile = profile::assemble(facts, records_of_cell, profile::Side::base);
       if (!profile.errors.empty()) continue;
       baseline::Baseline counts = baseline::accept(profile, std::nullopt, {});
       counts.sessions.clear();

@@ -91,15 +91,16 @@ struct BaseRuns {
 };
 [[nodiscard]] BaseRuns assemble_base_runs(const BaseFacts& facts, const run::RunHeader& header,
                                           const std::vector<profile::Profile>& profiles,
-                                          const std::vector<profile::RunRecord>& records,
+                                          const profile::RecordsByCell& records,
                                           const run::KnownCounts& known_counts);
 
 // Stores the base's counts in the cache for later runs, and cached counts in this run's folder.
 // Returns a warning if they could not be stored; the run itself is complete without.
-[[nodiscard]] std::vector<std::string> keep_base_counts(
-    const PreparedBase& base, const run::RunHeader& header,
-    const std::vector<profile::RunRecord>& records, const std::string& run_folder,
-    sys::Files& files);
+[[nodiscard]] std::vector<std::string> keep_base_counts(const PreparedBase& base,
+                                                        const run::RunHeader& header,
+                                                        const profile::RecordsByCell& records,
+                                                        const std::string& run_folder,
+                                                        sys::Files& files);
 // Returns the folder of base counts in a run's folder.
 [[nodiscard]] std::string base_counts_folder(const std::string& run_folder);
 // Returns the cache's folder of counts for a commit's checkout.

@@ -337,12 +337,13 @@ using explain::Comparison;
 // Judges the candidate run by the limits of its configuration, with the other run as base.
 Result<Answer> compare_runs(const Job& job, const CompareOptions& options) {
   if (options.top_is_set) return fail(Code::usage, "--top is for profiles: these are runs");
-  WEIR_TRY(const MeasuredRun base, read_measured(job, options.base));
+  WEIR_TRY(MeasuredRun base, read_measured(job, options.base));
   WEIR_TRY(MeasuredRun candidate, read_measured(job, options.candidate));
   WEIR_TRY(verdict::GateVerdict verdict,
            judge_against(candidate, base, gate_policy(candidate, /*require_baseline=*/false),
                          job.files()));
-  verdict.run.reset();  // a comparison is not the run's own verdict
+  base.profiles = candidate.profiles = {};  // reports are made of the verdict alone
+  verdict.run.reset();                      // a comparison is not the run's own verdict
   verdict.runs = {options.base, options.candidate};
   // A name that is private in either run stays hidden.
   return publish_verdict(job, options.files,

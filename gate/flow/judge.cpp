@@ -206,14 +206,17 @@ class JudgedCells {
   // `bytes`: of the records that are judged; 0 if they were measured now. `limits` judge them.
   JudgedCells(std::uint64_t bytes, const verdict::LimitTable& limits)
       : limits_(limits),
-        most_(bytes == 0 ? k_most : std::clamp<std::uint64_t>(bytes / k_bytes, k_fewest, k_most)) {}
+        max_judgements_(bytes == 0
+                            ? k_max_judgements
+                            : std::clamp<std::uint64_t>(bytes / k_bytes_per_judgement,
+                                                        k_min_judgements, k_max_judgements)) {}
 
   // Fails if what a cell has alone makes too many judgements. Call it before it is judged.
   [[nodiscard]] Result<void> check_room(const profile::Profile& candidate,
                                         const baseline::BaselineChoice& base) const {
     std::size_t more = candidate.metrics.size();
     if (base.baseline) more = std::max(more, base.baseline->counts.size());
-    return check(judgements_ + more);
+    return check(judgement_count_ + more);
   }
   [[nodiscard]] Result<void> add(verdict::CellVerdict cell) {
     if (limits_.has_given_up()) {
@@ -221,29 +224,30 @@ class JudgedCells {
                   "limits: {} different names and patterns of metrics would be matched with more "
                   "names than {} times in all: gate fewer cells at once, with --cell, or write "
                   "fewer patterns",
-                  limits_.patterns().size(), verdict::LimitTable::k_most_compared);
+                  limits_.patterns().size(), verdict::LimitTable::k_max_compared);
     }
-    judgements_ += cell.judgements.size();
-    WEIR_CHECK(check(judgements_));
+    judgement_count_ += cell.judgements.size();
+    WEIR_CHECK(check(judgement_count_));
     list.push_back(std::move(cell));
     return {};
   }
   std::vector<verdict::CellVerdict> list;
 
  private:
-  static constexpr std::uint64_t k_most = 100'000, k_fewest = 20'000;
-  static constexpr std::uint64_t k_bytes = 32;  // of records, for each judgement
+  static constexpr std::uint64_t k_max_judgements = 100'000, k_min_judgements = 20'000;
+  static constexpr std::uint64_t k_bytes_per_judgement = 40;  // of records, for each judgement
 
   [[nodiscard]] Result<void> check(std::size_t judgements) const {
-    if (judgements <= most_) return {};
+    if (judgements <= max_judgements_) return {};
     return fail(Code::data,
                 "more than {} judgements{}: gate fewer cells at once, with --cell, or let fewer "
                 "limits name single kernels and ops",
-                most_, most_ < k_most ? ", too many for records of this size" : "");
+                max_judgements_,
+                max_judgements_ < k_max_judgements ? ", too many for records of this size" : "");
   }
 
   const verdict::LimitTable& limits_;
-  std::uint64_t most_, judgements_ = 0;
+  std::uint64_t max_judgements_, judgement_count_ = 0;
 };
 
 // Returns one policy for each cell of `measured.base_runs`. false_alarm is divided among shards,

@@ -188,12 +188,13 @@ Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const Mea
     return tl::unexpected(
         with_resume_command(std::move(records).error(), wanted.verb, folder, header.extra));
   }
+  const profile::RecordsByCell by_cell(std::move(*records));
   MeasuredRun measured;
-  measured.profiles = profile::assemble_all(header.cells, header.unavailable, *records);
+  measured.profiles = profile::assemble_all(header.cells, header.unavailable, by_cell);
   if (ready.base) {
     measured.base_runs =
-        assemble_base_runs(ready.base->facts, header, measured.profiles, *records, cached_counts);
-    for (std::string& line : keep_base_counts(*ready.base, header, *records, folder, job.files())) {
+        assemble_base_runs(ready.base->facts, header, measured.profiles, by_cell, cached_counts);
+    for (std::string& line : keep_base_counts(*ready.base, header, by_cell, folder, job.files())) {
       measured.base_runs->facts.notes.push_back(std::move(line));
     }
   }
@@ -408,14 +409,11 @@ void set_fingerprint(const config::Cell& cell, profile::Provenance& claimed) {
 }
 
 // Replaces what a journal claims about its cells by what the configuration says. Fails with
-// Code::data if a cell occurs twice, or the configuration lacks it.
+// Code::data if the configuration lacks a cell.
 Result<void> replace_facts_by_own(const std::map<std::string, const config::Cell*>& cells,
                                   const Job& job, std::vector<profile::CellFacts>& cell_facts) {
-  std::set<std::string> names;
   for (profile::CellFacts& facts : cell_facts) {
     const std::string name = facts.cell.str();
-    if (!names.insert(name).second)
-      return fail(Code::data, "its journal has the cell {} twice", name);
     const config::Cell* cell = look_up(cells, name, nullptr);
     if (cell != nullptr) {
       run::describe(*cell, facts);
@@ -515,7 +513,8 @@ void drop_unfinished_counts(const UnfinishedCells& unfinished,
 }
 
 // Assembles the runs of the base from a run's file; does nothing for a run without a base.
-Result<void> read_base_runs(const Job& job, const run::RunFile& file, MeasuredRun& measured) {
+Result<void> read_base_runs(const Job& job, const run::RunFile& file,
+                            const profile::RecordsByCell& records, MeasuredRun& measured) {
   if (file.header.base_cells.empty()) return {};
   const auto facts =
       read_fields<BaseFacts>(member_or_null(file.header.extra, "against"), "against");
@@ -524,7 +523,7 @@ Result<void> read_base_runs(const Job& job, const run::RunFile& file, MeasuredRu
                 measured.folder);
   }
   measured.base_runs =
-      assemble_base_runs(*facts, file.header, measured.profiles, file.records,
+      assemble_base_runs(*facts, file.header, measured.profiles, records,
                          CachedCounts(job.files(), base_counts_folder(measured.folder)));
   return {};
 }
@@ -573,11 +572,12 @@ Result<MeasuredRun> read_measured(const Job& job, const std::string& run) {
   measured.config_text = header.config_text;
   const UnfinishedCells unfinished = run::unfinished(file);
   drop_unfinished_counts(unfinished, file.records);
-  measured.profiles = profile::assemble_all(header.cells, header.unavailable, file.records);
+  const profile::RecordsByCell records(std::move(file.records));
+  measured.profiles = profile::assemble_all(header.cells, header.unavailable, records);
   set_reference_rates(*measured.configuration.settings, measured.profiles);
   const auto matrix = config::expand(*measured.configuration.settings);
   measured.is_selection = !measured.claimed && matrix && header.cells.size() < matrix->cells.size();
-  WEIR_CHECK(read_base_runs(job, file, measured));
+  WEIR_CHECK(read_base_runs(job, file, records, measured));
   JsonReader extra(header.extra, "extra");
   measured.commit = measured_commit(header.extra);
   measured.counts_only = extra.optional_boolean("counts_only").value_or(false);

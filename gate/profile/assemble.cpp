@@ -475,16 +475,23 @@ std::vector<std::string> cross_checks(const Profile& profile, const std::string&
                       side.empty() ? "" : side + ": ", sum->str(), counted->exact->str())};
 }
 
+RecordsByCell::RecordsByCell(std::vector<RunRecord> records) : records_(std::move(records)) {
+  std::ranges::stable_sort(records_, {}, &RunRecord::cell);
+}
+
+std::span<const RunRecord> RecordsByCell::of(const CellKey& cell) const {
+  const auto range = std::ranges::equal_range(records_, cell.str(), {}, &RunRecord::cell);
+  return {range.begin(), range.end()};
+}
+
 // Assembles every cell; a cell that is unavailable gets that reason as its only error.
 std::vector<Profile> assemble_all(const std::vector<CellFacts>& cells,
                                   const std::map<std::string, std::string>& unavailable,
-                                  const std::vector<RunRecord>& records) {
-  std::map<std::string, std::vector<RunRecord>> by_cell;
-  for (const RunRecord& record : records) by_cell[record.cell].push_back(record);
+                                  const RecordsByCell& records) {
   std::vector<Profile> profiles;
   for (const CellFacts& facts : cells) {
     const std::string name = facts.cell.str();
-    profiles.push_back(assemble(facts, by_cell[name]));
+    profiles.push_back(assemble(facts, records.of(facts.cell)));
     if (const auto* error = look_up(unavailable, name)) profiles.back().errors = {*error};
   }
   return profiles;
@@ -528,9 +535,9 @@ void set_reference_rates(std::span<Profile> profiles, std::string_view reference
 
 // Without the parts that only a run can add.
 static void provenance_fields(Fields& io, Provenance& provenance) {
-  constexpr std::size_t k_most_parts = 256;
+  constexpr std::size_t k_max_parts = 256;
   io("fingerprint", provenance.fingerprint);
-  io.limit_items("fingerprint_parts", k_most_parts, "has a fingerprint of too many parts");
+  io.limit_items("fingerprint_parts", k_max_parts, "has a fingerprint of too many parts");
   io("fingerprint_parts", provenance.fingerprint_parts);
   io.optional("preset", provenance.preset);
   io("device_class", provenance.device_class);
@@ -539,6 +546,13 @@ static void provenance_fields(Fields& io, Provenance& provenance) {
   io("machine_name", provenance.machine_name);
   io("lengths", provenance.lengths);
   io.optional("engine_build", provenance.engine_build);
+  check_texts(io, k_long_text,
+              {&provenance.fingerprint, &provenance.preset, &provenance.device_class,
+               &provenance.device_name, &provenance.machine_class, &provenance.machine_name});
+  check_texts(io, k_long_text, {&provenance.engine_build});
+  for (const auto& [name, hash] : provenance.fingerprint_parts) {
+    check_texts(io, k_short_text, {&name});
+  }
 }
 
 // Lists the fields of a cell's facts in a journal.
@@ -562,6 +576,20 @@ void fields(Fields& io, CellFacts& facts) {
   io.optional("twin", facts.twin);
   io.optional("device_present", facts.device_present);
   io.optional("device_cure", facts.device_cure);
+  check_texts(io, k_short_text, {&facts.device, &facts.engine_source});
+  check_texts(io, k_short_text, {&facts.twin});
+  check_texts(io, k_long_text,
+              {&facts.counts_skip_reason, &facts.instructions_skip_reason, &facts.host_skip_reason,
+               &facts.device_present});
+  check_texts(io, k_long_text, {&facts.device_cure});
+  // Each op that ran on the CPU is compared with all conditions of its name.
+  constexpr std::size_t k_max_conditions = 64;
+  for (const auto& [op, conditions] : facts.cpu_ops_when) {
+    io.check(conditions.size() <= k_max_conditions, "has too many conditions of one op");
+    for (const std::string& condition : conditions) {
+      check_texts(io, k_short_text, {&condition});
+    }
+  }
 }
 
 }  // namespace weir::profile

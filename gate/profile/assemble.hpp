@@ -81,10 +81,20 @@ inline constexpr std::string_view k_no_record = "no run of this cell is recorded
 [[nodiscard]] std::vector<std::string> cross_checks(const Profile& profile,
                                                     const std::string& side = "");
 
+// The records of a run, each cell's together, so that none is looked for among those of others.
+class RecordsByCell {
+ public:
+  RecordsByCell(std::vector<RunRecord> records);  // NOLINT: any records can be grouped
+  [[nodiscard]] std::span<const RunRecord> of(const CellKey& cell) const;
+
+ private:
+  std::vector<RunRecord> records_;  // by cell, else in their order
+};
+
 // Every cell's, in their order; `unavailable`: cells that could not be measured, by name, and why.
 [[nodiscard]] std::vector<Profile> assemble_all(
     const std::vector<CellFacts>& cells, const std::map<std::string, std::string>& unavailable,
-    const std::vector<RunRecord>& records);
+    const RecordsByCell& records);
 
 // One count at one length, and the exact line through several.
 struct LengthCount {

@@ -84,6 +84,26 @@ constexpr std::array k_vocabulary{
     Meaning{"", Kind::quantized, " q iq tq b gs "},
 };
 
+// The rows of the vocabulary that have a word, in their order. Names of kernels come by the
+// thousand, and each asks for every few words of it.
+const std::vector<const Meaning*>& meanings_of(std::string_view word) {
+  static const auto k_rows = [] {
+    std::map<std::string_view, std::vector<const Meaning*>> rows;
+    for (const Meaning& meaning : k_vocabulary) {
+      std::string_view rest = meaning.words;
+      while (!rest.empty()) {
+        const std::size_t end = std::min(rest.find(' '), rest.size());
+        if (end > 0) rows[rest.substr(0, end)].push_back(&meaning);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+      }
+    }
+    return rows;
+  }();
+  static const std::vector<const Meaning*> k_none;
+  const auto entry = k_rows.find(word);
+  return entry == k_rows.end() ? k_none : entry->second;
+}
+
 // Returns true if `list` contains the word with a space on either side.
 bool has_word(std::string_view list, std::string_view word) {
   if (word.empty() || holds(word, ' ')) return false;
@@ -95,9 +115,8 @@ bool has_word(std::string_view list, std::string_view word) {
 }
 
 bool means(std::string_view word, Kind kind) {
-  return std::ranges::any_of(k_vocabulary, [&](const Meaning& meaning) {
-    return meaning.kind == kind && has_word(meaning.words, word);
-  });
+  return std::ranges::any_of(meanings_of(word),
+                             [&](const Meaning* meaning) { return meaning->kind == kind; });
 }
 
 // Returns the work that the words mean; null if it is unknown.
@@ -106,9 +125,9 @@ const Meaning* find_meaning(std::string_view joined) {
   for (const std::string_view product : {"gemm", "matmul"}) {
     if (!holds(joined, '_') && joined.ends_with(product)) joined = product;
   }
-  return find_first(k_vocabulary, [&](const Meaning& meaning) {
-    return meaning.kind < Kind::finishing && has_word(meaning.words, joined);
-  });
+  const Meaning* const* meaning = find_first(
+      meanings_of(joined), [](const Meaning* row) { return row->kind < Kind::finishing; });
+  return meaning == nullptr ? nullptr : *meaning;
 }
 
 // Returns true for letters of a type or size with a number: "f16", "bf16", "q4", "iq2", "i64",

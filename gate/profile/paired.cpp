@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t k_max_crashes = 2;   // by one side
 constexpr std::size_t k_max_timeouts = 3;  // by one side, none by the other
 constexpr std::size_t k_max_timeouts_in_all = 6;
-constexpr std::size_t k_most_numbers = 100'000;  // of pairs, over all metrics of a cell
+constexpr std::size_t k_max_numbers = 100'000;  // of pairs, over all metrics of a cell
 
 // The two processes of a pair; null if one has not run.
 struct RecordPair {
@@ -197,9 +197,9 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
         }
       }
       // Each metric has a number in each pair, and one that a process did not report counts too.
-      if (runs.metrics.size() * most_pairs <= k_most_numbers) continue;
+      if (runs.metrics.size() * most_pairs <= k_max_numbers) continue;
       runs.error = fmt::format("timed: {} metrics in {} pairs are more than {} numbers",
-                               runs.metrics.size(), most_pairs, k_most_numbers);
+                               runs.metrics.size(), most_pairs, k_max_numbers);
       runs.metrics.clear();
       continue;
     }

@@ -18,6 +18,19 @@ constexpr auto k_figure_kinds = names_in_order<ServerFigure::Kind>("counter", "g
 
 }  // namespace
 
+void check_texts(Fields& io, std::size_t most, std::initializer_list<const std::string*> texts) {
+  for (const std::string* text : texts) {
+    io.check(text->size() <= most, fmt::format("has a text of more than {} bytes", most));
+  }
+}
+
+void check_texts(Fields& io, std::size_t most,
+                 std::initializer_list<const std::optional<std::string>*> texts) {
+  for (const std::optional<std::string>* text : texts) {
+    if (*text) check_texts(io, most, {&**text});
+  }
+}
+
 // A metric that an engine declares for one of its counts.
 struct CountMetric {
   std::string count;
@@ -69,6 +82,9 @@ static void fields(Fields& io, EngineReport& report) {
   io.optional("cpu_variant", report.cpu_variant);
   io.optional("device_refuted", report.device_refuted);
   io.optional("warnings", report.warnings);
+  check_texts(io, k_long_text,
+              {&report.output_digest, &report.model, &report.load, &report.engine_build,
+               &report.cpu_variant, &report.device_refuted});
 }
 
 static void fields(Fields& io, ProbedDevice& device) {
@@ -76,6 +92,7 @@ static void fields(Fields& io, ProbedDevice& device) {
   io("name", device.name);
   io("type", device.type);
   io("device_class", device.device_class);
+  check_texts(io, k_short_text, {&device.api, &device.name, &device.type, &device.device_class});
 }
 
 static void fields(Fields& io, GraphCount& graph) {
@@ -107,10 +124,16 @@ static void fields(Fields& io, TransferCount& transfer) {
 }
 
 void fields(Fields& io, CodeFacts& code) {
+  // Many kernels may have one code, and each of them lists what differs in it.
+  constexpr std::size_t k_max_options = 128;
   io.optional("source", code.source);
+  io.limit_items("options", k_max_options, "has too many options");
   io.optional("options", code.options);
+  io.limit_items("costs", k_max_options, "has too many costs");
   io.optional("costs", code.costs);
   io.optional("not_compiled", code.not_compiled);
+  check_texts(io, k_long_text, {&code.source, &code.not_compiled});
+  for (const auto& [option, value] : code.options) check_texts(io, k_long_text, {&option, &value});
 }
 
 // Lists the fields of a probe's counts. An op must refer to a listed graph.
@@ -131,6 +154,7 @@ static void fields(Fields& io, ProbeCounts& probe) {
   io.optional("transfers", probe.transfers, "probe transfer");
   io.optional("functions", probe.functions);
   io.optional("warnings", probe.warnings);
+  check_texts(io, k_short_text, {&probe.probe, &probe.compiler});
   const auto graphs = static_cast<std::int64_t>(probe.graphs.size());
   const bool has_unknown_graph = std::ranges::any_of(
       probe.ops, [&](const OpCount& op) { return op.graph < 0 || op.graph >= graphs; });

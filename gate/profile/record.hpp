@@ -152,6 +152,15 @@ struct RunRecord {
 
 void fields(Fields& io, RunRecord& record);
 
+// Texts of a record that are copied into each measurement (names of sources, devices and compilers)
+// or into each reason (sentences). A record may come from a stranger, so they must not be long.
+inline constexpr std::size_t k_short_text = 256, k_long_text = 2000;
+// Complains when one of the texts that were read has more than `most` bytes.
+void check_texts(Fields& io, std::size_t most, std::initializer_list<const std::string*> texts);
+// The same for texts that may be absent.
+void check_texts(Fields& io, std::size_t most,
+                 std::initializer_list<const std::optional<std::string>*> texts);
+
 [[nodiscard]] std::string_view to_string(Pass pass);
 [[nodiscard]] std::string_view to_string(Side side);  // "candidate", "base"
 [[nodiscard]] std::string_view to_string(Ended ended);

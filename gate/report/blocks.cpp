@@ -52,13 +52,17 @@ std::string block_key(const CellDocument& cell) {
 
 using Cells = std::vector<const CellDocument*>;
 
-// Groups changes by the cells that have them; groups with more cells come first.
+// Groups changes by the cells that have them; groups with more cells come first. Changes of one
+// cell may look the same, because long names are cut: the first of each cell go together, and so
+// on.
 std::vector<ChangedIn> shared_changes(const Cells& cells,
                                       std::vector<NamedChange> CellDocument::*changes) {
   Grouped<NamedChange, Cells> cells_by_change;
   for (const CellDocument* cell : cells) {
+    std::map<std::string, std::size_t> shown;
     for (const NamedChange& change : cell->*changes) {
-      cells_by_change.of(change.change + "\n" + change.name, change).push_back(cell);
+      const std::string text = change.change + "\n" + change.name;
+      cells_by_change.of(fmt::format("{}\n{}", text, shown[text]++), change).push_back(cell);
     }
   }
   std::vector<ChangedIn> out;

@@ -31,6 +31,7 @@ class Against final : public Sequel {
           sys::Coin& coin, std::function<void(const PairsPlan&)> show_plan)
       : plan_(plan),
         options_(std::move(options)),
+        limits_(options_.limits),
         known_counts_(known_counts),
         coin_(coin),
         show_plan_(std::move(show_plan)),
@@ -156,7 +157,7 @@ class Against final : public Sequel {
     if (!candidate.errors.empty() || choice.match == baseline::BaselineChoice::Match::none)
       return false;
     const verdict::CellVerdict cell_verdict =
-        verdict::judge_cell(candidate, {choice}, options_.limits, options_.policy);
+        verdict::judge_cell(candidate, {choice}, limits_, options_.policy);
     return std::ranges::any_of(cell_verdict.judgements, [](const verdict::Judgement& judgement) {
       return judgement.metric.kind == unit::Kind::count &&
              judgement.metric.name != verdict::k_placement && is_difference(judgement.verdict);
@@ -279,7 +280,7 @@ class Against final : public Sequel {
           member < round.cells.size() ? plan_.cells[round.cells[member]].cell.key : round.line->fit;
       for (std::size_t k = 0; k < runs[member].metrics.size(); ++k) {
         const PairedMetric& metric = runs[member].metrics[k];
-        const auto limit = verdict::resolve_limit(cell, metric.metric, options_.limits);
+        const auto limit = verdict::resolve_limit(cell, metric.metric, limits_);
         const auto rule = verdict::paired_rule(limit, metric, options_.policy);
         // Metrics that are only reported are measured too, but need no decision.
         if (!rule) continue;
@@ -305,7 +306,7 @@ class Against final : public Sequel {
       if (round.line) facts.emplace_back().cell = round.line->fit;
       std::move(runs.begin(), runs.end(), std::back_inserter(all_runs));
     }
-    options_.policy.timed_metrics = verdict::timed_metrics(facts, all_runs, options_.limits);
+    options_.policy.timed_metrics = verdict::timed_metrics(facts, all_runs, limits_);
     std::vector<PairingCell> cells;
     for (Round& round : rounds_) cells.push_back(make_pairing_cell(round));
     pairing_ = std::make_unique<Pairing>(cells, options_.gate.budget_seconds, options_.rotation,
@@ -411,6 +412,7 @@ class Against final : public Sequel {
 
   const Plan& plan_;
   AgainstOptions options_;
+  const verdict::LimitTable limits_;  // over those of options_
   const KnownCounts& known_counts_;
   sys::Coin& coin_;
   std::function<void(const PairsPlan&)> show_plan_;

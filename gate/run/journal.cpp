@@ -68,7 +68,9 @@ static void fields(Fields& io, Step& step) {
 
 // The "plan" object of the header. When reading, also checks that steps and cells match.
 static void plan_fields(Fields& io, RunHeader& header) {
+  constexpr std::size_t k_longest_path = 4096;  // each limit is named by it
   io("config_file", header.config_file);
+  io.check(header.config_file.size() <= k_longest_path, "has a \"config_file\" that is too long");
   io("config_text", header.config_text);
   io("unavailable", header.unavailable);
   io("identity", header.identity);
@@ -83,6 +85,16 @@ static void plan_fields(Fields& io, RunHeader& header) {
   }
   io("steps", header.steps, "steps[]");
   if (!io.is_reading()) return;
+  for (const auto* cells : {&header.cells, &header.base_cells}) {
+    std::set<std::string> names;
+    for (const profile::CellFacts& facts : *cells) {
+      std::string name = facts.cell.str();
+      if (names.contains(name)) {
+        io.refuse({Code::data, fmt::format("its journal has the cell {} twice", name)});
+      }
+      names.insert(std::move(name));
+    }
+  }
   for (std::size_t i = 0; i < header.steps.size(); ++i) {
     header.steps[i].order = static_cast<std::int64_t>(i);
     if (header.steps[i].cell < header.cells.size()) continue;

@@ -194,16 +194,33 @@ std::string why_void(const Allowance& allowance, const AllowanceContext& gate) {
   return "";
 }
 
+// The judgements of a cell by their metrics, with the change of each that was asked for. Allowances
+// of one cell may be many, and so may its judgements and its kernels.
+struct JudgedMetrics {
+  std::multimap<std::string_view, Judgement*> judgements;
+  std::map<const Judgement*, std::optional<Allowable>> changes;
+
+  explicit JudgedMetrics(CellVerdict& cell) {
+    for (Judgement& judgement : cell.judgements) {
+      judgements.emplace(judgement.metric.name, &judgement);
+    }
+  }
+};
+
 // Turns the fail of `cell` that `allowance` is for into an accepted judgement, and returns a
 // pointer to its reason; null if there is none. `now` gets the change as it is, where the metric
 // fails.
-const std::string* apply_allowance(const Allowance& allowance, CellVerdict& cell,
-                                   std::string& now) {
+const std::string* apply_allowance(const Allowance& allowance, const CellVerdict& cell,
+                                   JudgedMetrics& metrics, std::string& now) {
   const Allowable& what = allowance.what;
   if (!what.device_class.empty() && what.device_class != cell.device_class) return nullptr;
-  for (Judgement& judgement : cell.judgements) {
-    if (judgement.metric.name != what.metric || !may_be_allowed(judgement)) continue;
-    const auto current = allowable_change(what.cell, what.device_class, judgement);
+  const auto [first, last] = metrics.judgements.equal_range(what.metric);
+  for (auto place = first; place != last; ++place) {
+    Judgement& judgement = *place->second;
+    if (!may_be_allowed(judgement)) continue;
+    const auto [change, is_new] = metrics.changes.try_emplace(&judgement);
+    if (is_new) change->second = allowable_change(what.cell, what.device_class, judgement);
+    const std::optional<Allowable>& current = change->second;
     if (current) now = fmt::format("{} → {}", current->from, current->to);
     // Kernels are compared one by one: the texts of their sums may differ.
     const bool kernels = current && !current->kernels.empty();
@@ -335,6 +352,7 @@ std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowanc
   }
   std::vector<std::string> voided;
   std::set<std::size_t> changed;
+  std::map<std::size_t, JudgedMetrics> judged;
   Accepted accepted;
   for (const Allowance& allowance : allowances) {
     const auto match = by_name.find(allowance.what.cell);
@@ -348,7 +366,8 @@ std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowanc
     if (match == by_name.end()) continue;
     CellVerdict& cell = cells[match->second];
     std::string now;
-    if (const std::string* reason = apply_allowance(allowance, cell, now)) {
+    JudgedMetrics& metrics = judged.try_emplace(match->second, cell).first->second;
+    if (const std::string* reason = apply_allowance(allowance, cell, metrics, now)) {
       changed.insert(match->second);
       accepted.emplace(reason, acceptance_text(allowance));
     } else if (!now.empty()) {

@@ -225,8 +225,11 @@ Ruling Comparison::ruling_without_base(bool exact, const std::string& why) const
   if (base != nullptr && base->counts.contains(std::string(unit::k_fits))) {
     return {Outcome::info, "the model did not fit before: accept it as the new baseline"};
   }
-  if (policy.require_baseline && exact) return {Outcome::error, "a baseline is required: " + why};
-  return {Outcome::new_, why};
+  // Many metrics may have this reason, which quotes what was wrong with the base.
+  constexpr std::size_t k_longest = 600;
+  const std::string brief = text::shortened(why, k_longest);
+  if (policy.require_baseline && exact) return {Outcome::error, "a baseline is required: " + brief};
+  return {Outcome::new_, brief};
 }
 
 bool is_compared(const CellVerdict& cell) {
@@ -350,12 +353,14 @@ std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells) {
 
 Confirmed confirm(std::vector<CellVerdict>& cells, std::span<const CellVerdict> paired,
                   const std::string& base) {
+  constexpr std::size_t k_longest_base = 300;
+  const std::string brief_base = text::shortened(base, k_longest_base);
   Confirmed result;
   std::map<profile::CellKey, const CellVerdict*> by_cell;
   for (const CellVerdict& other : paired) by_cell.try_emplace(other.cell, &other);
   for (CellVerdict& cell : cells) {
     const CellVerdict* match = look_up(by_cell, cell.cell, nullptr);
-    if (match != nullptr) confirm_cell(cell, *match, base, result);
+    if (match != nullptr) confirm_cell(cell, *match, brief_base, result);
   }
   return result;
 }

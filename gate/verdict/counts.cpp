@@ -288,11 +288,14 @@ std::optional<Judgement> judge_missing(const Comparison& comparison, const Measu
   if (!judgement.limit.is_set() || judgement.limit.mode == Mode::off) return std::nullopt;
   Ruling& ruling = judgement;
   const Profile& candidate = comparison.candidate;
+  constexpr std::size_t k_longest = 600;  // of a reason that many metrics may have
   if (auto why = profile::skip_reason(candidate, base.metric, base.source)) {
-    ruling = {Outcome::skipped, std::move(*why)};
+    ruling = {Outcome::skipped, text::shortened(std::move(*why), k_longest)};
   } else if (candidate.counted_runs == 0) {
-    ruling = {Outcome::skipped,
-              candidate.counts_skip_reason.value_or("nothing was counted in this run")};
+    ruling = {
+        Outcome::skipped,
+        text::shortened(candidate.counts_skip_reason.value_or("nothing was counted in this run"),
+                        k_longest)};
   } else if (unit::is_over_context(base.metric)) {
     // Nothing passes in silence: each depth's own cell judges its count, or misses it.
     ruling = {Outcome::info, "the depths lie on no line any more: each is compared alone"};

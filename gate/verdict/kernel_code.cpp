@@ -100,9 +100,13 @@ std::vector<std::string> find_differences(const KernelChange& change, const Code
   for (const auto& [name, value] : base_facts->options) all[name].first = value;
   for (const auto& [name, value] : candidate_facts->options) all[name].second = value;
   std::vector<std::string> differences;
-  const auto or_none = [](const std::string& value) { return value.empty() ? "none" : value; };
+  constexpr std::size_t k_longest_value = 100;
+  const auto or_none = [](const std::string& value) {
+    return value.empty() ? "none" : text::shortened(value, k_longest_value);
+  };
+  constexpr std::size_t k_max_differences = 16;
   for (const auto& [name, values] : all) {
-    if (values.first == values.second) continue;
+    if (values.first == values.second || differences.size() == k_max_differences) continue;
     differences.push_back(
         fmt::format("{}: {} \u2192 {}", name, or_none(values.first), or_none(values.second)));
   }

@@ -139,12 +139,11 @@ KernelPaths find_kernel_paths(std::span<const Changed> kernels, const Numbers* b
   add(excused, graphs.small);
   // Returns true if the name of a kernel is made of the names of kernels that went. Each name is
   // compared with all of these, so that of too many none counts as such.
-  constexpr std::size_t k_most_compared = 100'000;
+  constexpr std::size_t k_max_compared = 100'000;
   std::size_t compared = 0;
   const auto is_made_of_removed = [&](const std::string& name) {
     compared += work.removed.size();
-    return compared <= k_most_compared &&
-           !find_fused_parts(kernel_name(name), work.removed).empty();
+    return compared <= k_max_compared && !find_fused_parts(kernel_name(name), work.removed).empty();
   };
   KernelPaths paths;
   // How many ops must have been fused, or be others, for every change to be explained.

@@ -265,7 +265,7 @@ const LimitTable::Name& LimitTable::find_name(std::string_view metric_name) cons
     insert_all(covering, entries_of_pattern_[pattern]);
   };
   if (const std::size_t* written = look_up(places_, metric_name)) match(*written);
-  has_given_up_ = has_given_up_ || compared_ + globs_.size() > k_most_compared;
+  has_given_up_ = has_given_up_ || compared_ + globs_.size() > k_max_compared;
   if (!has_given_up_) {
     compared_ += globs_.size();
     for (const std::size_t glob : globs_) {

@@ -124,7 +124,7 @@ class LimitTable {
  public:
   // Patterns with "*" times names that are matched. Patterns and names may multiply, so there is an
   // end: no pattern covers the names after it, and has_given_up() says so.
-  static constexpr std::size_t k_most_compared = 4'000'000;
+  static constexpr std::size_t k_max_compared = 4'000'000;
 
   LimitTable(std::span<const LimitEntry> entries = {});  // NOLINT: meant to be implicit
   LimitTable(const std::vector<LimitEntry>& entries)     // NOLINT: meant to be implicit

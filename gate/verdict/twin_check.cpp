@@ -8,8 +8,8 @@ namespace {
 constexpr std::string_view k_twin_class = "twin-";
 constexpr std::size_t k_max_parts = 6;
 // Several twins may be compared with one cell, so that its numbers count for each.
-constexpr std::size_t k_most_compared = 100'000;  // numbers of both sides, over all twins
-constexpr std::size_t k_most_backends = 64;       // with the device of a twin, that are looked at
+constexpr std::size_t k_max_compared = 100'000;  // numbers of both sides, over all twins
+constexpr std::size_t k_max_backends = 64;       // with the device of a twin, that are looked at
 
 // "vulkan-VENDOR-DEVICE-DRIVER-VERSION-FEATURES", as the probe writes it.
 struct DeviceIds {
@@ -190,7 +190,7 @@ class RealCells {
       const DeviceMatch match = match_device(twin, described, real);
       other_driver = other_driver || match == DeviceMatch::other_driver;
       if (match != DeviceMatch::same) continue;
-      if (++backends > k_most_backends) break;
+      if (++backends > k_max_backends) break;
       const std::size_t ways = list_other_differences(twin, *real.profile).size();
       if (best == nullptr || ways < fewest_differences) {
         best = real.profile;
@@ -226,7 +226,7 @@ struct Tally {
   std::string device;
   std::int64_t counts = 0;
   std::size_t cells = 0, unequal = 0, without_kernels = 0;
-  std::size_t left_out = 0;  // cells beyond k_most_compared
+  std::size_t left_out = 0;  // cells beyond k_max_compared
 };
 
 // One line on a twin: how many cells were compared, and how many differ.
@@ -235,7 +235,7 @@ std::string summary_text(const std::string& twin, const Tally& tally) {
     return fmt::format(
         "twin {}: {} of {} not compared with the real device: more than {} numbers in all; gate "
         "fewer cells at once, with --cell",
-        twin, tally.left_out, text::plural(tally.cells + tally.left_out, "cell"), k_most_compared);
+        twin, tally.left_out, text::plural(tally.cells + tally.left_out, "cell"), k_max_compared);
   }
   if (tally.cells == 0) {
     return fmt::format(
@@ -274,7 +274,7 @@ std::vector<std::string> check_twins(std::span<const Profile> profiles,
       continue;
     }
     compared += count_numbers(mine, *real);
-    if (compared > k_most_compared) {
+    if (compared > k_max_compared) {
       ++tallies[*twin].left_out;
       continue;
     }

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/explain/build.hpp"
@@ -76,6 +77,21 @@ TEST(Fit, SaysChanceInWords) {
   EXPECT_EQ(chance_text(0.125), "by chance about 1 in 8");
   EXPECT_EQ(chance_text(1.0 / 1365), "by chance about 1 in 1400");
   EXPECT_EQ(chance_text(1e-9), "by chance less than once in a million");
+}
+
+TEST(Fit, ListsSoManyAmountsAndTheNumberOfTheRest) {
+  // An engine may have thousands of counters of its own, and each set of layers is tried with each.
+  test::Counts before, after;
+  for (int i = 0; i < 3000; ++i) {
+    before["own" + std::to_string(i)] = i;
+    after["own" + std::to_string(i)] = 2 * i + 1;
+  }
+  const ModelFacts model = test::qwen();
+  const Explanation why = test::explained(test::side(before), test::side(after), &model);
+  ASSERT_FALSE(why.findings.empty());
+  const auto& lines = why.findings.front().lines;
+  EXPECT_THAT(lines, testing::Contains("and 2936 more"));
+  EXPECT_LE(lines.size(), 70U);
 }
 
 }  // namespace fit_test

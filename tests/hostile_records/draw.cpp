@@ -801,9 +801,10 @@ void grow(Draft& draft, Json& json, std::size_t room) {
     const Json copied = *item;
     const std::string key = value.is_object() ? item.key() : "";
     const std::size_t each = dump_json(copied).size() + key.size() + 8;
+    const bool varies = draft.random.chance(80);
     for (std::size_t i = 0; i < room / each; ++i) {
       if (value.is_array()) {
-        value.push_back(vary(copied, i));
+        value.push_back(varies ? vary(copied, i) : copied);
       } else {
         value[key + std::to_string(i)] = copied;
       }
@@ -846,7 +847,7 @@ std::map<std::string, std::string> make_baselines(const Draft& draft) {
     if (!path) continue;
     std::string text = baseline::to_text(stored);
     bytes += text.size();
-    if (bytes > k_most_bytes) break;
+    if (bytes > k_max_bytes) break;
     files[*path] = std::move(text);
   }
   return files;
@@ -871,6 +872,8 @@ DrawnRecord draw_with_room(std::uint64_t seed, std::size_t room) {
     drawn.families += (i == 0 ? "" : " ") + std::string(family.name);
   }
   if (draft.cells.empty()) draft.add_cell("cpu");
+  if (draft.random.chance(30)) draft.limits.emplace_back("{metrics: '*', exact: true}");
+  if (draft.random.chance(10)) draft.limits.emplace_back("{metrics: 'op:*', max_increase: 5%}");
   enum { alone, beside_base, stored, compared, by_rules };
   const std::size_t how = draft.random.below(5);
   if (how == compared) {
@@ -913,23 +916,23 @@ DrawnRecord draw_with_room(std::uint64_t seed, std::size_t room) {
 
 }  // namespace
 
-// Draws with more or less room until the largest file has nearly k_most_bytes.
+// Draws with more or less room until the largest file has nearly k_max_bytes.
 DrawnRecord draw_record(std::uint64_t seed) {
-  constexpr double k_most = static_cast<double>(k_most_bytes), k_enough = 0.85, k_goal = 0.95;
+  constexpr double k_max_room = static_cast<double>(k_max_bytes), k_enough = 0.85, k_goal = 0.95;
   DrawnRecord best;
-  double best_size = 0, room = k_most;
+  double best_size = 0, room = k_max_room;
   for (int attempt = 0; attempt < 5 || best_size == 0; ++attempt) {
     DrawnRecord drawn = draw_with_room(seed, static_cast<std::size_t>(room));
     double size = 1;
     for (const auto& [path, text] : drawn.files) {
       size = std::max(size, static_cast<double>(text.size()));
     }
-    if (size <= k_most && size > best_size) {
+    if (size <= k_max_room && size > best_size) {
       best = std::move(drawn);
       best_size = size;
     }
-    if (best_size >= k_enough * k_most) break;
-    room *= std::clamp(k_goal * k_most / size, 0.1, 2.0);
+    if (best_size >= k_enough * k_max_room) break;
+    room *= std::clamp(k_goal * k_max_room / size, 0.1, 2.0);
   }
   return best;
 }

@@ -8,7 +8,7 @@
 namespace weir::hostile {
 
 // The largest file of a drawn record.
-inline constexpr std::size_t k_most_bytes = std::size_t{1} << 20;
+inline constexpr std::size_t k_max_bytes = std::size_t{1} << 20;
 
 // How a drawn record is judged.
 enum class Command {
@@ -22,7 +22,7 @@ struct DrawnRecord {
   Command command = Command::from;
   std::map<std::string, std::string> files;  // by path: "run/run.jsonl"
 };
-// Returns the same for the same seed, on every machine. Each file has at most k_most_bytes.
+// Returns the same for the same seed, on every machine. Each file has at most k_max_bytes.
 [[nodiscard]] DrawnRecord draw_record(std::uint64_t seed);
 
 }  // namespace weir::hostile

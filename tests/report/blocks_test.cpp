@@ -76,6 +76,20 @@ TEST(Blocks, PartErrorsWhoseEnginesWroteDifferentReasons) {
   }
 }
 
+TEST(Blocks, ListKernelsWhoseNamesAreCutToTheSameText) {
+  GateVerdict gate = fixtures::red();
+  CellVerdict& cell = fixtures::decode_on_vulkan(gate);
+  const std::string start(500, 'k');
+  verdict::Judgement& kernels = cell.put("kernels");
+  kernels.changed = {fixtures::changed(start + "a", std::nullopt, 12),
+                     fixtures::changed(start + "b", std::nullopt, 12)};
+  const Document document(gate);
+  const auto& changed = document.blocks.front().kernels;
+  ASSERT_EQ(changed.size(), 1U);
+  EXPECT_EQ(changed.front().changes.size(), 2U);
+  EXPECT_THAT(terminal(gate, {}), HasSubstr("+12"));
+}
+
 TEST(Blocks, AreNamedByTheValuesThatTheyAreTheProductOf) {
   struct Row {
     std::vector<const char*> cells;

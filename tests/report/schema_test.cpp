@@ -60,6 +60,16 @@ TEST(Schema, TakesEveryVerdictThatWeirWrites) {
   }
 }
 
+TEST(Schema, IsThatOfTheDocumentThatIsWrittenAJudgementAtATime) {
+  std::vector<fixtures::Case> cases = fixtures::all();
+  for (fixtures::Case& fixture : fixtures::all_beside()) cases.push_back(std::move(fixture));
+  for (auto& [name, gate] : cases) {
+    const std::string whole = dump_json(write_fields(gate), 1) + "\n";
+    EXPECT_EQ(verdict::to_text(gate), whole) << name;
+    EXPECT_EQ(dump_json(write_fields(gate), 1) + "\n", whole) << name << ": is as before";
+  }
+}
+
 TEST(Schema, TakesATwinHeldAgainstItsDevice) {
   auto gate = fixtures::green();
   verdict::TwinCheck check;

@@ -178,6 +178,22 @@ TEST(Journal, IsRefusedWhenItsFirstLineIsNotWhole) {
   }
 }
 
+TEST(Journal, OfACellThatIsThereTwiceIsRefused) {
+  // Each of them would be made of all its records again.
+  const auto scene = make_scene();
+  const Plan plan = plan_scene(*scene);
+  RunHeader header = versioned_header(plan);
+  header.cells.push_back(header.cells.front());
+  const auto run = parse_run(dump_json(to_json(header)) + "\n");
+  ASSERT_FALSE(run.has_value());
+  EXPECT_THAT(run.error().message, testing::HasSubstr("has the cell bench/tiny/cpu/decode twice"));
+  header.cells.pop_back();
+  header.config_file = std::string(5000, 'w');
+  const auto long_name = parse_run(dump_json(to_json(header)) + "\n");
+  ASSERT_FALSE(long_name.has_value());
+  EXPECT_THAT(long_name.error().message, testing::HasSubstr("\"config_file\" that is too long"));
+}
+
 TEST(Journal, NamesTheLineThatIsWrong) {
   const auto scene = make_scene();
   const Plan plan = plan_scene(*scene);

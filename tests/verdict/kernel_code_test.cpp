@@ -45,6 +45,26 @@ std::vector<LimitEntry> exact() {
   return {entry};
 }
 
+TEST(KernelCode, OfManyRenamedKernelsOfOneCodeIsPairedInOrder) {
+  // Each new kernel is looked for among the removed ones of its code, calls and groups.
+  Counts before, now, groups_before, groups_now, kernels_before, kernels_now;
+  for (int i = 0; i < 5000; ++i) {
+    const std::string number = fmt::format("{:05}", i);
+    kernels_before["a" + number] = kernels_now["b" + number] = 2;
+    before["a" + number + "@00000000000000a1"] = now["b" + number + "@00000000000000a1"] = 2;
+    groups_before["a" + number + "@00000000000000a1"] = i;
+    groups_now["b" + number + "@00000000000000a1"] = i;
+  }
+  profile::Profile base = profile_with(before, groups_before);
+  profile::Profile candidate = profile_with(now, groups_now);
+  base.kernels = make_set(kernels_before);
+  candidate.kernels = make_set(kernels_now);
+  const CellVerdict cell = judge(candidate, {stored(base)});
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::pass);
+  EXPECT_THAT(cell.judgement_of("kernels").reason,
+              HasSubstr("the same code by other names: a00000 is b00000 now"));
+}
+
 TEST(KernelCode, IsSilentWhereItIsTheSame) {
   EXPECT_EQ(judged(calls(), groups()).judgement_of("kernel_code").metric.name, "");
   const CellVerdict cell = judged(calls(), groups(), exact());

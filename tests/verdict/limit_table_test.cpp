@@ -125,6 +125,46 @@ TEST(LimitTable, MatchesEachEntryOnceWithEachNameWhateverTheCells) {
   EXPECT_LE(limits.compared(), 1000 * (3 + 10 + 3 + names));
 }
 
+TEST(LimitTable, MatchesEachPatternOnceWithEachNameWhereverItIsAskedFor) {
+  LimitEntry entry = test::entry({"kernel_calls:*"});
+  entry.exact = true;
+  for (int i = 0; i < 100; ++i) entry.metrics.push_back(fmt::format("kernel_calls:*{}*", i));
+  const std::vector<LimitEntry> entries{entry};
+  const LimitTable limits(entries);
+  profile::Profile profile = test::reference();
+  for (int i = 0; i < 500; ++i) profile.kernels->counts[fmt::format("k{}", i)] = 1;
+  std::vector<CellVerdict> cells;
+  for (int cell = 0; cell < 20; ++cell) {
+    profile.cell.prompt = "p" + std::to_string(cell);
+    cells.push_back(judge_cell(profile, {}, limits, {}));
+  }
+  const std::size_t once = limits.compared();
+  EXPECT_THAT(limits_on_nothing(cells, limits, {}), testing::IsEmpty());
+  EXPECT_EQ(limits.compared(), once) << "the names are known";
+  EXPECT_LE(once, 20 + 101 * (profile.kernels->counts.size() + profile.metrics.size() +
+                              std::size(k_non_metrics) + 1));
+}
+
+TEST(LimitTable, GivesUpWhereNamesAndPatternsMultiplyTooFar) {
+  std::vector<LimitEntry> entries(20);
+  for (std::size_t i = 0; i < 2000; ++i) {
+    entries[i % 20].metrics.push_back(fmt::format("kernel_calls:*{}*", i));
+    entries[i % 20].exact = true;
+  }
+  const LimitTable limits(entries);
+  const EntrySet fitting = limits.fitting(test::reference().cell);
+  const auto is_exact = [&](std::size_t name) {
+    const auto metric = unit::find_metric(fmt::format("kernel_calls:k{}", name));
+    return limits.resolve(fitting, *metric).exact;
+  };
+  for (std::size_t name = 0; name < 2000; ++name) ASSERT_TRUE(is_exact(name)) << name;
+  EXPECT_FALSE(limits.has_given_up());
+  EXPECT_FALSE(is_exact(2001));
+  EXPECT_TRUE(limits.has_given_up());
+  EXPECT_TRUE(is_exact(7)) << "a name that is known stays so";
+  EXPECT_LE(limits.compared(), LimitTable::k_max_compared + 5 * entries.size());
+}
+
 TEST(LimitTable, WarnsOnceOfManyKernelsThatNobodyCompiled) {
   LimitEntry entry;
   entry.max = Amount{1, false};
