@@ -48,7 +48,15 @@ Result<std::optional<std::string>> Repository::find_branch(const std::string& op
                                                            const std::string& ref) const {
   WEIR_TRY(std::optional<std::string> commit, find_commit(option, ref));
   if (ref.starts_with("refs/") || source::is_full_id(ref)) return commit;
-  for (const char* folder : {"refs/heads/", "refs/remotes/origin/", "refs/remotes/"}) {
+  // Anybody who may push can name a branch "origin/NAME", so the name of a remote's branch is no
+  // other's.
+  const std::string remote = ref.substr(0, ref.find('/'));
+  const bool is_of_remote =
+      remote.size() < ref.size() && (remote == "origin" || git_->has_remote(remote));
+  const auto folders = is_of_remote
+                           ? std::vector<std::string>{"refs/remotes/"}
+                           : std::vector<std::string>{"refs/heads/", "refs/remotes/origin/"};
+  for (const std::string& folder : folders) {
     WEIR_SET(commit, git_->resolve_commit(folder + ref));
     if (commit) return commit;
   }

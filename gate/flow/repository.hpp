@@ -34,7 +34,8 @@ class Repository {
   // none. Code::config in a submodule: a pull request may put one in the place of a folder.
   [[nodiscard]] Result<std::optional<std::string>> find_commit(const std::string& option,
                                                                const std::string& ref) const;
-  // The same of a branch: a local one, else one of origin. No tag, which takes no review to push.
+  // The same of a branch: "REMOTE/NAME" is that remote's, another name a local one, else one of
+  // origin. No tag, which takes no review to push.
   [[nodiscard]] Result<std::optional<std::string>> find_branch(const std::string& option,
                                                                const std::string& ref) const;
   // Returns the commit as find_commit() does; Code::config with a hint if `ref` names none.
