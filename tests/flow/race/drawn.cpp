@@ -3,7 +3,6 @@
 
 #include "gate/base/find.hpp"
 #include "gate/flow/allowances.hpp"
-#include "gate/flow/post.hpp"
 
 #include "tests/publish/wire.hpp"
 
@@ -94,8 +93,9 @@ void Drawn::choose_names() {
   if (what == 0) names_.rules = naming_;
   if (what < 2) names_.base = naming_;
   if (what >= 2) names_.baselines = naming_;
-  has_waivers_ = what == 2;
+  takes_waivers_ = what == 2;
   if (what == 3) steps_ = Steps::stored;
+  has_baselines_ = what == 3 || (what == 2 && flip());
   const bool has_folders =
       naming_ == Naming::of_remote || naming_ == Naming::local || naming_ == Naming::fetched;
   heads_ = {"good", "bad", has_folders ? "folders" : "bad"};
@@ -176,12 +176,20 @@ void Drawn::push() {
 
 void Drawn::push_refs() {
   pushed_.clear();
-  const int how = static_cast<int>(random_() % 3);
-  if (how == 0) return;  // they are gone
-  for (int i = 0; i < k_namings; ++i) {
-    const auto naming = static_cast<Naming>(i);
-    if (how == 1 && naming != naming_) continue;
-    for (std::string& ref : refs_like(naming, id("main"))) pushed_.push_back(std::move(ref));
+  const auto push_all = [&](const std::vector<std::string>& refs) {
+    pushed_.insert(pushed_.end(), refs.begin(), refs.end());
+  };
+  switch (random_() % 3) {
+    case 0:  // they are gone
+      return;
+    case 1: {
+      const auto fitting = refs_like(naming_, id("main"));
+      return push_all(fitting[random_() % fitting.size()]);
+    }
+    default:
+      for (int i = 0; i < k_namings; ++i) {
+        for (const auto& refs : refs_like(static_cast<Naming>(i), id("main"))) push_all(refs);
+      }
   }
 }
 
@@ -206,9 +214,12 @@ void Drawn::advance() {
 
 // --- runs
 
-// Her refs are for the names of main.
+// Returns the inputs of a job for that base. Her refs attack the names of main alone.
 Inputs Drawn::inputs_for(const std::string& head, const std::string& base) const {
-  Inputs inputs{.head = head, .branch = base, .tip = branches_.at(base).back()};
+  Inputs inputs{.head = head,
+                .branch = base,
+                .tip = branches_.at(base).back(),
+                .has_baselines = has_baselines_};
   if (base == "main") {
     inputs.names = names_;
     inputs.pushed = pushed_;
@@ -235,7 +246,7 @@ void Drawn::measure(Run& run) {
   Inputs inputs = inputs_for(run.was.head, run.was.base);
   inputs.trusts_cache = trusts_cache_;
   inputs.steps = steps_;
-  if (has_waivers_) inputs.pull = run.pull;
+  if (takes_waivers_) inputs.pull = run.pull;
   if (run.how == Run::How::second_stage) {
     if (steps_ != Steps::stored) inputs.steps = Steps::gate;
     run.own_workflow = run.was.head != heads_[0] && flip();

@@ -6,6 +6,8 @@
 #include <random>
 #include <string_view>
 
+#include "gate/flow/post.hpp"
+
 #include "tests/flow/race/earned.hpp"
 #include "tests/flow/race/job.hpp"
 
@@ -104,7 +106,8 @@ class Drawn : public sys::Http {
   // The workflow, and its runner.
   Names names_;
   Steps steps_ = Steps::gate;
-  bool has_waivers_ = false, posts_newest_ = false;  // weir post names no run
+  bool takes_waivers_ = false, has_baselines_ = false;
+  bool posts_newest_ = false;  // weir post names no run
   bool keeps_disk_ = false, trusts_cache_ = false;
   std::shared_ptr<const Disk> disk_;
 

@@ -27,39 +27,35 @@ std::string name_of(Naming naming, const std::string& branch, const std::string&
   return "";
 }
 
-std::vector<std::string> refs_like(Naming naming, const std::string& id) {
-  std::vector<std::string> folders;
+std::vector<std::vector<std::string>> refs_like(Naming naming, const std::string& id) {
+  const auto in = [](const std::string& folder) {
+    return std::vector{folder + "main", folder + "perf-baselines"};
+  };
+  const std::string short_id = id.substr(0, 12);
   switch (naming) {
     case Naming::full:
-      folders = {"refs/tags/refs/remotes/origin/", "refs/heads/refs/remotes/origin/",
-                 "refs/tags/remotes/origin/", "refs/tags/heads/"};
-      break;
+      return {in("refs/tags/refs/remotes/origin/"), in("refs/heads/refs/remotes/origin/"),
+              in("refs/tags/remotes/origin/")};
     case Naming::of_remote:
-      folders = {"refs/tags/origin/", "refs/heads/origin/", "refs/remotes/origin/origin/"};
-      break;
+      return {in("refs/tags/origin/"), in("refs/heads/origin/"), in("refs/remotes/origin/origin/")};
     case Naming::local:
-      folders = {"refs/tags/", "refs/remotes/", "refs/"};
-      break;
+      return {in("refs/tags/"), in("refs/remotes/"), in("refs/")};
     case Naming::id:
-      return {"refs/tags/" + id, "refs/heads/" + id, "refs/remotes/origin/" + id,
-              "refs/replace/" + id};
+      return {{"refs/tags/" + id, "refs/heads/" + id}, {"refs/replace/" + id}};
     case Naming::short_id:
-      return {"refs/tags/" + id.substr(0, 12), "refs/heads/" + id.substr(0, 12)};
+      return {{"refs/tags/" + short_id}, {"refs/heads/" + short_id}};
     case Naming::fetched:
-      return {"refs/tags/FETCH_HEAD", "refs/heads/FETCH_HEAD"};
+      return {{"refs/tags/FETCH_HEAD"}, {"refs/heads/FETCH_HEAD"}};
   }
-  std::vector<std::string> refs;
-  for (const std::string& folder : folders) {
-    for (const char* branch : {"main", "perf-baselines"}) refs.push_back(folder + branch);
-  }
-  return refs;
+  return {};
 }
 
 std::string Inputs::key() const {
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", head, branch, tip,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", head, branch, tip,
                      text::join(pushed, " "), static_cast<int>(names.rules),
                      static_cast<int>(names.base), static_cast<int>(names.baselines),
-                     static_cast<int>(steps), against, from, pull, is_ci, trusts_cache);
+                     static_cast<int>(steps), against, from, pull, has_baselines, is_ci,
+                     trusts_cache);
 }
 
 // --- the world of a job
@@ -147,6 +143,13 @@ sys::Finished Place::start_engine(const std::string& source) {
 
 // --- jobs
 
+std::string without_drawn(std::string journal) {
+  constexpr std::string_view k_before = "\"programs\":\"";
+  const std::size_t at = journal.find(k_before);
+  if (at != std::string::npos) journal.replace(at + k_before.size(), 12, 12, '0');
+  return journal;
+}
+
 namespace {
 
 // Returns the cache, without links, which each run makes again.
@@ -182,7 +185,7 @@ void finish(const Result<flow::Answer>& answer, Done& done) {
 
 std::vector<std::string> branches_of(const Inputs& inputs) {
   std::vector<std::string> branches{"old", "lax"};
-  if (inputs.steps == Steps::stored) branches.emplace_back("perf-baselines");
+  if (inputs.has_baselines) branches.emplace_back("perf-baselines");
   return branches;
 }
 
@@ -255,10 +258,7 @@ Done Jobs::run(const Inputs& inputs, const Disk& disk) {
 const Done& Jobs::judge(const Done& measured, const Inputs& inputs) {
   const std::string journal =
       measured.files->read(sys::join_path(measured.run, run::k_journal_name), 1 << 24).value();
-  std::string key = "judge " + inputs.key() + "\n" + journal;
-  // Leaves out a hash of the path to the base's program, whose end was drawn.
-  constexpr std::string_view k_drawn = "\"programs\":\"";
-  key.erase(key.find(k_drawn) + k_drawn.size(), 12);
+  const std::string key = "judge " + inputs.key() + "\n" + without_drawn(journal);
   const auto known = done_.find(key);
   if (known != done_.end()) return known->second;
   Done done;

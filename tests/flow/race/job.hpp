@@ -26,8 +26,8 @@ enum class Naming { full, of_remote, local, id, short_id, fetched };
 inline constexpr int k_namings = 6, k_namings_of_any_branch = 3;
 [[nodiscard]] std::string name_of(Naming naming, const std::string& branch, const std::string& id);
 // Returns refs that could be taken for such a name of main, whose commit is `id`, or of
-// perf-baselines.
-[[nodiscard]] std::vector<std::string> refs_like(Naming naming, const std::string& id);
+// perf-baselines: of each kind those that are pushed together.
+[[nodiscard]] std::vector<std::vector<std::string>> refs_like(Naming naming, const std::string& id);
 
 // How a workflow names the base for --rules-from and for --against, and perf-baselines.
 struct Names {
@@ -52,7 +52,8 @@ struct Inputs {
   Steps steps = Steps::gate;
   // Replaces the base of --against, and the newest run: the workflow is the pull request's own.
   std::string against{}, from{};
-  std::int64_t pull = 0;  // takes the waivers for it (--allowances-ref); 0: none
+  std::int64_t pull = 0;       // takes the waivers for it (--allowances-ref); 0: none
+  bool has_baselines = false;  // perf-baselines is there
   bool is_ci = true, trusts_cache = false;
 
   [[nodiscard]] std::string key() const;
@@ -102,6 +103,9 @@ class Place {
   FakeTerminal terminal_;
   sys::World world_;
 };
+
+// Returns a journal without the hash of the paths of programs: the end of the base's was drawn.
+[[nodiscard]] std::string without_drawn(std::string journal);
 
 class Jobs {
  public:

@@ -46,11 +46,11 @@ std::string sources_of(const std::vector<std::string>& words, const std::string&
 sys::Finished run_quickly(const sys::ProcessSpec& spec) {
   std::vector<std::string> words = spec.argv, variables;
   words.insert(words.begin() + 1, {"-C", spec.folder});
-  for (const auto& [name, value] : sys::own_environment()) {
-    const auto is_name = [&](const auto& variable) { return variable.first == name; };
-    const bool is_replaced = std::ranges::any_of(spec.env, is_name);
-    const bool is_unset = std::ranges::find(spec.unset, name) != spec.unset.end();
-    if (!is_replaced && !is_unset) variables.push_back(name + "=" + value);
+  for (const auto& own : sys::own_environment()) {
+    const bool is_replaced = std::ranges::any_of(
+        spec.env, [&](const auto& variable) { return variable.first == own.first; });
+    const bool is_unset = std::ranges::find(spec.unset, own.first) != spec.unset.end();
+    if (!is_replaced && !is_unset) variables.push_back(own.first + "=" + own.second);
   }
   for (const auto& [name, value] : spec.env) variables.push_back(name + "=" + value);
   std::vector<char*> argv, environment;
@@ -134,17 +134,22 @@ void Origin::write(const std::string& folder, const Tree& tree) {
     } else {
       EXPECT_TRUE(files_.write_unsynced(full, file.text));
     }
-    if (file.kind == TreeFile::Kind::program) EXPECT_TRUE(files_.set_mode(full, 0755));
+    if (file.kind == TreeFile::Kind::program) {
+      EXPECT_TRUE(files_.set_mode(full, 0755));
+    }
   }
 }
 
 void Origin::commit(const std::string& name, const Tree& tree, const std::string& parent) {
   const std::string folder = this->folder("origin"), head = folder + "/.git/HEAD";
   // Without a branch, HEAD is the commit itself.
-  if (!parent.empty()) EXPECT_TRUE(files_.write_unsynced(head, id(parent) + "\n"));
+  if (!parent.empty()) {
+    EXPECT_TRUE(files_.write_unsynced(head, id(parent) + "\n"));
+  }
   const std::vector<std::string> entries = files_.list(folder).value();
   for (const std::string& entry : entries) {
-    if (entry != ".git") EXPECT_TRUE(files_.remove_tree(folder + "/" + entry));
+    if (entry == ".git") continue;
+    EXPECT_TRUE(files_.remove_tree(folder + "/" + entry));
   }
   write(folder, tree);
   run({"add", "--all", "--force"}, folder);

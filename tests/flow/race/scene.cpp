@@ -8,7 +8,7 @@
 // slow is a base beside which no bad head is worse. trap has lax rules, baselines of the bad count
 // and waivers for it: whoever takes it for the base, or for perf-baselines, lets a bad head pass.
 #include "gate/flow/accept.hpp"
-#include "gate/run/journal.hpp"
+#include "gate/verdict/allowance.hpp"
 
 #include "tests/flow/race/job.hpp"
 
@@ -32,6 +32,12 @@ constexpr int k_good = 65, k_bad = 77;
 constexpr double k_minute = 60, k_day = 86400;
 // The folder of a run that begins when the tests' clock does.
 constexpr const char* k_run = "20270115-080000";
+
+void replace_all(std::string& text, const std::string& what, const std::string& with) {
+  EXPECT_NE(text.find(what), std::string::npos) << what;
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+    text.replace(at, what.size(), with);
+}
 
 // Files of a commit. Its engine prints the count of its source, and has these habits.
 Tree make_tree(int syncs, const std::string& rules, const std::string& habits = "") {
@@ -124,7 +130,7 @@ std::map<int, Tree> Jobs::make_baselines() {
 
 // Returns waivers of all that the bad heads change, for both pull requests.
 Tree Jobs::make_waivers() {
-  const Done& failing = measure({.head = "bad", .steps = Steps::stored});
+  const Done& failing = measure({.head = "bad", .steps = Steps::stored, .has_baselines = true});
   EXPECT_TRUE(failing.verdict && !failing.passed) << failing.error;
   const auto verdict = parse_json(failing.verdict.value_or("{}"))
                            .and_then(reading<verdict::GateVerdict>("verdict"))
@@ -147,14 +153,17 @@ Tree Jobs::run_of_good(Steps steps, double seconds_later) {
   EXPECT_TRUE(done.passed) << done.error;
   std::string run = done.run;
   if (steps == Steps::shards) run = origin_.checkout() + "/shards/" + k_run;
-  std::string journal = done.files->read(run + "/run.jsonl", 1 << 24).value();
+  std::string journal = without_drawn(done.files->read(run + "/run.jsonl", 1 << 24).value());
+  const auto with_start = [](double seconds) {
+    return fmt::format("\"started_at\":{:.1f},\"weir_version\"", seconds);
+  };
   const double began_at = run::FakeClock().now();
-  const std::string began = fmt::format("\"started_at\":{:.1f},\"weir_version\"", began_at);
-  const std::size_t at = journal.find(began);
-  EXPECT_NE(at, std::string::npos) << journal;
-  journal.replace(at, began.size(),
-                  fmt::format("\"started_at\":{:.1f},\"weir_version\"", began_at + seconds_later));
-  return {{"run.jsonl", {journal}}, {"verdict.json", {*done.verdict}}};
+  replace_all(journal, with_start(began_at), with_start(began_at + seconds_later));
+  std::string verdict = *done.verdict;
+  // Else the commit's id, and with it what is drawn, would depend on the folder of this test.
+  for (std::string* text : {&journal, &verdict})
+    replace_all(*text, origin_.checkout(), "/checkout");
+  return {{"run.jsonl", {journal}}, {"verdict.json", {verdict}}};
 }
 
 // Makes what weir would keep of the bases outside of CI, and has it count as much as the bad heads.
