@@ -40,7 +40,8 @@ std::vector<double> klotz_scores(const std::vector<double>& all) {
 }
 
 // The two-sided chance of scores that differ so much, if a fair coin swaps each pair's distances.
-double chance_of_swaps(const std::vector<double>& a, const std::vector<double>& b) {
+// Absent if too few pairs differ.
+std::optional<double> chance_of_swaps(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> all(a);
   all.insert(all.end(), b.begin(), b.end());
   const std::vector<double> scores = klotz_scores(all);
@@ -52,7 +53,8 @@ double chance_of_swaps(const std::vector<double>& a, const std::vector<double>& 
     squares += difference * difference;
     unlike += difference != 0 ? 1 : 0;
   }
-  if (unlike < k_min_unequal_values) return 1;
+  if (unlike == 0) return 1;
+  if (unlike < k_min_unequal_values) return std::nullopt;
   return std::erfc(std::abs(sum) / std::sqrt(2 * squares));
 }
 

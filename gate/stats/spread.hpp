@@ -29,10 +29,10 @@ struct SpreadDifference {
   // Two-sided probability that the distances from the middle differ so much if both sides spread
   // alike. By Klotz's scores (Annals of Mathematical Statistics 33, 1962): the candidate's less the
   // base's, pair by pair, with a normal approximation of their swaps. The candidate is first moved
-  // by the median difference of the pairs; the middle is then the median of both sides. 1 below 8
-  // pairs that differ. The coin makes the swaps fair under any drift that meets both runs of a
-  // pair.
-  double p = 1;
+  // by the median difference of the pairs; the middle is then the median of both sides. Absent if
+  // 1 to 7 pairs differ, which are too few to test; 1 if none does. The coin makes the swaps fair
+  // under any drift that meets both runs of a pair.
+  std::optional<double> p = 1;
   double ratio = 1;  // median distance of the candidate over that of the base; 0, or infinite
 };
 [[nodiscard]] std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs);

@@ -37,7 +37,7 @@ void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair
   judgement.baseline_runs = run_spread(metric, pairs, &stats::Pair::base);
   judgement.current_runs = run_spread(metric, pairs, &stats::Pair::candidate);
   const auto spreads = stats::compare_spreads(pairs);
-  if (spreads && spreads->p <= stats::k_suspect_spread && spreads->ratio > 0 &&
+  if (spreads && spreads->p && *spreads->p <= stats::k_suspect_spread && spreads->ratio > 0 &&
       std::isfinite(spreads->ratio)) {
     judgement.spread_ratio = spreads->ratio;
   }
