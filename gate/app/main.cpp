@@ -6,7 +6,11 @@
 int main(int argc, char** argv) {
   weir::sys::RealWorld real;
   try {
-    return weir::app::Program(real.world()).run(argc, argv);
+    const int code = weir::app::Program(real.world()).run(argc, argv);
+    const auto error = real.output_error();
+    if (!error) return code;
+    weir::flow::print_error(real.world(),
+                            {weir::Code::io, "standard output cannot be written: " + *error});
   } catch (const std::exception& error) {
     weir::flow::print_error(
         real.world(), {weir::Code::internal, fmt::format("a fault in weir: {}", error.what())});

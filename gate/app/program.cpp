@@ -80,6 +80,35 @@ Result<void> check_commands(const CLI::App& app, const Program::Words& words) {
   return {};
 }
 
+// Returns the words that call a command: "weir baseline accept".
+std::string verb_of(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return (parent == nullptr ? "" : verb_of(*parent) + " ") + command.get_name();
+}
+
+// Describes words that the chosen verb does not take: its option that was meant, or the first word.
+Error unexpected_words(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (command->remaining().empty() && !command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
+  }
+  const std::vector<std::string> words = command->remaining();
+  const auto is_option = [](const std::string& word) { return word.starts_with('-'); };
+  const auto option = std::ranges::find_if(words, is_option);
+  if (option == words.end()) {
+    return {Code::usage,
+            fmt::format("one word too many: \"{}\"\n  {} --help lists what it takes",
+                        text::printable(words.empty() ? "" : words.front()), verb_of(*command))};
+  }
+  std::vector<std::string> options;
+  for (const CLI::Option* known : command->get_options()) {
+    for (const std::string& name : known->get_lnames()) options.push_back("--" + name);
+  }
+  return {Code::usage,
+          fmt::format("no option {}{}\n  {} --help lists them", text::printable(*option),
+                      text::did_you_mean(*option, options), verb_of(*command))};
+}
+
 constexpr const char* k_examples =
     "A benchmark cell is one point of the matrix: engine/model/backend/prompt.\n\n"
     "Examples:\n"
@@ -150,6 +179,9 @@ int Program::run(int argc, const char* const* argv) {
     }
     std::ranges::reverse(words);  // CLI11 takes the words from the end
     app.parse(words);
+  } catch (const CLI::ExtrasError&) {
+    flow::print_error(world_, unexpected_words(app));
+    return k_usage;
   } catch (const CLI::ParseError& error) {
     // --help and --version arrive here as well, with exit code 0.
     return app.exit(error) == 0 ? 0 : k_usage;

@@ -12,20 +12,22 @@
 namespace weir::text {
 namespace {
 
-// Returns the Levenshtein distance of two texts, in bytes.
+// Returns the edit distance of two texts in bytes: inserted, removed and replaced ones, and two
+// neighbours that changed places (Damerau, optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) rows[i][0] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0U : 1U)});
-      diagonal = above;
+      const std::size_t replaced = rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U);
+      rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
+      }
     }
   }
-  return row[b.size()];
+  return rows[a.size()][b.size()];
 }
 
 // Returns true for invisible characters that reorder, hide or split text: bidirectional controls,
@@ -224,7 +226,9 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
                                                lower_candidate.begin(), lower_candidate.end())
                                      .first -
                                  lower_word.begin());
-    if (distance > best_distance) continue;
+    // Among words of three letters, another letter makes another word: gpu, cpu.
+    const bool is_other_word = word.size() <= 3 && word.size() == candidate.size() && distance > 0;
+    if (distance > best_distance || is_other_word) continue;
     if (best && distance == best_distance && common_prefix <= best_prefix) continue;
     best = candidate;
     best_distance = distance;

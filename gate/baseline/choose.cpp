@@ -186,7 +186,7 @@ BaselineChoice choose_baseline(const profile::Profile& candidate,
   }
   if (const auto match = find_class(others); match != others.end()) {
     return {BaselineChoice::Match::fingerprint, **match,
-            "the baselines have another fingerprint" + changed_parts(**match, from)};
+            "the baselines were stored with other settings" + changed_parts(**match, from)};
   }
   if (!same_cell.empty()) {
     const auto devices =
@@ -195,9 +195,10 @@ BaselineChoice choose_baseline(const profile::Profile& candidate,
             fmt::format("the baselines are of another device class: {}", text::join(devices))};
   }
   if (!others.empty()) {
-    return {BaselineChoice::Match::fingerprint, *others.front(),
-            fmt::format("the baselines have another fingerprint and device class ({}){}",
-                        device_text(*others.front()), changed_parts(*others.front(), from))};
+    return {
+        BaselineChoice::Match::fingerprint, *others.front(),
+        fmt::format("the baselines were stored with other settings, on another device class ({}){}",
+                    device_text(*others.front()), changed_parts(*others.front(), from))};
   }
   return {BaselineChoice::Match::none, std::nullopt, "no baseline is stored"};
 }

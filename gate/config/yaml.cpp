@@ -18,6 +18,16 @@ struct ParseError {
   std::string message;
 };
 
+// Returns true if a tab is part of the space before the text of the line (1, 2, …).
+bool is_indented_by_tab(std::string_view text, int line) {
+  for (int i = 1; i < line; ++i) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return false;
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find_first_not_of(" \t")).find('\t') != std::string_view::npos;
+}
+
 TextPosition to_place(const YAML::Mark& mark) {
   if (mark.line < 0) return {};
   return {mark.line + 1, mark.column + 1};
@@ -272,7 +282,11 @@ Result<Node> parse_yaml(std::string_view text, std::string_view file, const Yaml
   } catch (const ParseError& stop) {
     return fail_at(file, stop.position, stop.message);
   } catch (const YAML::Exception& error) {
-    return fail_at(file, to_place(error.mark), "not YAML: " + text::printable(error.msg));
+    const TextPosition place = to_place(error.mark);
+    return fail_at(file, place,
+                   is_indented_by_tab(text, place.line)
+                       ? "a tab indents this line, which YAML does not allow: use spaces"
+                       : "not YAML: " + text::printable(error.msg));
   } catch (const std::exception& error) {
     return fail(Code::config, "{}: not YAML: {}", file, text::printable(error.what()));
   }

@@ -297,7 +297,7 @@ std::string describe_changes(const std::optional<baseline::Baseline>& before,
   if (before && before->kernels && after.kernels && !(*before->kernels == *after.kernels)) {
     parts.push_back(kernel_change_text(*before->kernels, *after.kernels));
   }
-  if (parts.empty()) return before ? "gated counts and kernels as they were" : "no gated counts";
+  if (parts.empty()) return before ? "gated counts and kernels as they were" : "no counts";
   return text::join(parts);
 }
 

@@ -318,7 +318,7 @@ std::string pairs_text(const run::PlannedPairs& cell, bool is_undecidable, const
   if (!cell.now) {
     // With a commit to depend on, other cells are left out the next time.
     return text + "; not within this budget" +
-           (facts.candidate_commit ? ", a later commit's turn" : "");
+           (facts.candidate_commit ? ", a later commit measures it" : "");
   }
   return is_undecidable ? text + "; this budget is not likely to decide it" : text;
 }

@@ -35,11 +35,21 @@ int Job::width() const {
   return columns == 0 ? 80 : std::clamp(columns, 40, 120);
 }
 
+// Returns true if `stream` is a terminal that follows control sequences.
+bool has_control(const sys::World& world, int stream) {
+  const std::string term = world.environment("TERM").value_or("dumb");
+  return world.terminal.columns(stream) && term != "dumb";
+}
+
 bool Job::colored(int of_stream) const {
   if (output.color != "auto") return output.color == "always";
-  const auto term = world.environment("TERM");
-  return world.terminal.columns(of_stream) && !world.environment("NO_COLOR") && term &&
-         *term != "dumb";
+  return has_control(world, of_stream) && !world.environment("NO_COLOR");
+}
+
+std::optional<std::size_t> Job::bar_columns() const {
+  if (!has_control(world, 2)) return std::nullopt;
+  const int columns = world.terminal.columns(2).value_or(0);
+  return columns > 0 ? static_cast<std::size_t>(columns) : 80;
 }
 
 void Job::answer(std::string_view text) const { command(text::disarm(text)); }
@@ -50,7 +60,7 @@ void Job::log(std::string_view line) const {
 }
 
 void print_error(sys::World& world, const Error& error) {
-  const bool color = world.terminal.columns(2) && !world.environment("NO_COLOR");
+  const bool color = has_control(world, 2) && !world.environment("NO_COLOR");
   world.terminal.write(
       2, fmt::format("{}weir:{} {}\n", color ? "\x1B[1;31m" : "", color ? "\x1B[0m" : "",
                      text::disarm(text::printable(error.message))));

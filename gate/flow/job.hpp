@@ -72,6 +72,8 @@ struct Job {
   [[nodiscard]] int width() const;
   [[nodiscard]] bool colored() const { return colored(stream()); }
   [[nodiscard]] bool colored(int stream) const;
+  // Columns for a progress bar on standard error; absent if no line can be redrawn there.
+  [[nodiscard]] std::optional<std::size_t> bar_columns() const;
 
   // Prints text for people before the flow ends. Text of engines and files cannot act as a command
   // to a CI system; command() prints those.

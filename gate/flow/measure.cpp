@@ -162,7 +162,8 @@ Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const Mea
   }
 
   WEIR_TRY(const auto probing, make_probing(job.world, wanted.results.empty()));
-  const auto progress = run::make_progress(job.world.clock, job.output.quiet, job.colored(2));
+  const auto progress =
+      run::make_progress(job.world.clock, job.output.quiet, job.bar_columns(), job.colored(2));
   RedactedProgress redacted_progress(*progress, ready.loaded.configuration.redactor);
   const run::CodeStore codes = code_store();
   run::Runner runner(

@@ -4,9 +4,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include "gate/base/text.hpp"
 
 namespace weir::run {
@@ -25,12 +22,6 @@ std::string shorten_front(const std::string& text, std::size_t columns) {
     if ((static_cast<unsigned char>(text[from]) & 0xC0U) != 0x80U) ++kept_columns;
   }
   return "…" + text.substr(from);
-}
-
-std::size_t terminal_columns() {
-  winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
 }
 
 void write_to_stderr(std::string_view text) {
@@ -133,10 +124,11 @@ void LineProgress::say(const std::string& line) {
   write_(text::disarm(line) + "\n");
 }
 
-std::unique_ptr<Progress> make_progress(const sys::Clock& clock, bool quiet, bool color) {
+std::unique_ptr<Progress> make_progress(const sys::Clock& clock, bool quiet,
+                                        std::optional<std::size_t> bar_columns, bool color) {
   if (quiet) return std::make_unique<NoProgress>();
-  if (isatty(STDERR_FILENO) == 1) {
-    return std::make_unique<BarProgress>(clock, write_to_stderr, terminal_columns(), color);
+  if (bar_columns) {
+    return std::make_unique<BarProgress>(clock, write_to_stderr, *bar_columns, color);
   }
   return std::make_unique<LineProgress>(clock, write_to_stderr);
 }

@@ -78,8 +78,9 @@ class LineProgress final : public Progress {
   double last_line_at_ = 0;
 };
 
-// The one that fits: none when `quiet`, a bar when standard error is a terminal, else lines.
+// The one that fits: none when `quiet`, a bar of `bar_columns` where given, else lines.
 [[nodiscard]] std::unique_ptr<Progress> make_progress(const sys::Clock& clock, bool quiet,
+                                                      std::optional<std::size_t> bar_columns,
                                                       bool color);
 
 // "1 m 12 s", "8 s", "2 h 5 m": rounded up, for what is left is never "0 s" (unit::show_duration

@@ -1,7 +1,9 @@
 // The real files, clock, processes and terminal of this machine.
 #include "gate/sys/world.hpp"
 
+#include <cerrno>
 #include <cstdio>
+#include <system_error>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -18,9 +20,11 @@ struct RealWorld::Parts {
    public:
     void write(int stream, std::string_view text) override {
       std::FILE* file = stream == STDOUT_FILENO ? stdout : stderr;
-      std::fwrite(text.data(), 1, text.size(), file);
-      std::fflush(file);
+      const bool is_complete = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+      const bool is_written = std::fflush(file) == 0 && is_complete;
+      if (!is_written && stream == STDOUT_FILENO && errno != EPIPE) output_error = errno;
     }
+    int output_error = 0;  // errno; 0: none
     [[nodiscard]] std::optional<int> columns(int stream) const override {
       if (isatty(stream) == 0) return std::nullopt;
       winsize size{};
@@ -71,5 +75,10 @@ struct RealWorld::Parts {
 RealWorld::RealWorld() : parts_(std::make_unique<Parts>()) {}
 RealWorld::~RealWorld() = default;
 World& RealWorld::world() { return parts_->world; }
+
+std::optional<std::string> RealWorld::output_error() const {
+  if (parts_->terminal.output_error == 0) return std::nullopt;
+  return std::generic_category().message(parts_->terminal.output_error);
+}
 
 }  // namespace weir::sys

@@ -53,6 +53,9 @@ class RealWorld {
   RealWorld(const RealWorld&) = delete;
   RealWorld& operator=(const RealWorld&) = delete;
   [[nodiscard]] World& world();
+  // Why standard output could not be written, such as a full disk; nothing where it was, or where
+  // its reader has gone.
+  [[nodiscard]] std::optional<std::string> output_error() const;
 
  private:
   struct Parts;

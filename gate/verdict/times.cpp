@@ -30,8 +30,8 @@ std::string more_runs_text(const StoredInterval& interval, double limit) {
   return more ? fmt::format("about {} would decide (weir baseline accept)",
                             text::plural(*more, "more stored run"))
               : fmt::format(
-                    "{} stored runs would hardly decide, a base program beside it does "
-                    "(weir gate --against)",
+                    "even {} stored runs would hardly decide it; runs of a base program beside it "
+                    "would (weir gate --against REF)",
                     baseline::k_sessions_kept);
 }
 

@@ -54,6 +54,12 @@ TEST(Program, NamesTheCommandThatWasMeant) {
     const char* says;
   } cases[] = {
       {{"gat"}, "weir: no command \"gat\" (did you mean \"gate\"?)\n"},
+      {{"gaet"}, "weir: no command \"gaet\" (did you mean \"gate\"?)\n"},
+      {{"gate", "--cels", "x"}, "weir: no option --cels (did you mean \"--cell\"?)\n"},
+      {{"gate", "-x"}, "weir: no option -x\n"},
+      {{"baseline", "accept", "--reson", "x"},
+       "weir: no option --reson (did you mean \"--reason\"?)\n"},
+      {{"--color", "gate"}, "weir: no option --color\n"},
       {{"help", "gat"}, "weir: no command \"gat\" (did you mean \"gate\"?)\n"},
       {{"help", "nosuch"}, "weir: no command \"nosuch\"\n"},
       {{"baseline", "acept"}, "weir: no command \"acept\" (did you mean \"accept\"?)\n"},
@@ -67,7 +73,7 @@ TEST(Program, NamesTheCommandThatWasMeant) {
 
 TEST(Program, PutsItsNameBeforeWhatTheParserRefuses) {
   for (const std::vector<const char*>& words :
-       {std::vector<const char*>{"model", "make"}, {"gate", "--nosuch"}, {"baseline"}}) {
+       {std::vector<const char*>{"model", "make"}, {"baseline"}}) {
     tests::FakeWorld world(tests::k_timed_yaml);
     testing::internal::CaptureStderr();
     EXPECT_EQ(run(world, words), 2) << words.back();

@@ -67,7 +67,9 @@ TEST(Nearest, FindsATypoAndKeepsQuietAboutAnotherWord) {
   const std::vector<std::string> names{"cpu", "vulkan", "opencl"};
   EXPECT_EQ(nearest("vulcan", names), "vulkan");
   EXPECT_EQ(nearest("Vulkan", names), "vulkan");
-  EXPECT_EQ(nearest("gpu", names), "cpu");
+  EXPECT_EQ(nearest("gpu", names), std::nullopt);
+  EXPECT_EQ(nearest("vukl", names), std::nullopt);
+  EXPECT_EQ(nearest("gaet", std::vector<std::string>{"gate"}), "gate");
   EXPECT_EQ(nearest("directx", names), std::nullopt);
   EXPECT_EQ(nearest("", names), std::nullopt);
   EXPECT_EQ(did_you_mean("vulcan", names), " (did you mean \"vulkan\"?)");

@@ -266,9 +266,9 @@ TEST(BaselineChoice, NamesAPresetWhoseVersionIsAnother) {
     ASSERT_TRUE(stored) << stored.error().message;
     const BaselineChoice choice = choose_baseline(now, {&*stored, 1});
     EXPECT_EQ(choice.match, BaselineChoice::Match::fingerprint);
-    EXPECT_EQ(
-        choice.reason,
-        std::string("the baselines have another fingerprint: arguments changed") + test_case.words);
+    EXPECT_EQ(choice.reason,
+              std::string("the baselines were stored with other settings: arguments changed") +
+                  test_case.words);
   }
 }
 
@@ -475,7 +475,7 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
       {{other_arguments},
        Match::fingerprint,
        k_class,
-       "another fingerprint: arguments, prompt changed"},
+       "stored with other settings: arguments, prompt changed"},
       {{other_arguments, stored_as("vulkan-10005-0-d-2-0a")},
        Match::nearest,
        "vulkan-10005-0-d-2-0a",
@@ -483,13 +483,13 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
       {{other_arguments, stored_as("cpu-x86-64-v3")},
        Match::fingerprint,
        k_class,
-       "another fingerprint: arguments, prompt changed"},
+       "stored with other settings: arguments, prompt changed"},
   };
   Baseline other_in_both = other_arguments;
   other_in_both.device_class = "vulkan-1002-744c-3-4-0a";
-  EXPECT_EQ(
-      choose_baseline(profile_with_counts(), {{other_in_both}}).reason,
-      "the baselines have another fingerprint and device class (GPU): arguments, prompt changed");
+  EXPECT_EQ(choose_baseline(profile_with_counts(), {{other_in_both}}).reason,
+            "the baselines were stored with other settings, on another device class (GPU): "
+            "arguments, prompt changed");
   for (const Case& test_case : k_cases) {
     const BaselineChoice choice = choose_baseline(profile_with_counts(), test_case.stored);
     EXPECT_EQ(choice.match, test_case.match) << test_case.message;
@@ -510,7 +510,7 @@ TEST(Choose, NamesVariablesThatChangedWhereBothSidesKnowThem) {
     stored.fingerprint_parts = then;
     return choose_baseline(now, {{stored}}).reason;
   };
-  const std::string begin = "the baselines have another fingerprint: ";
+  const std::string begin = "the baselines were stored with other settings: ";
   EXPECT_EQ(reason({{"environment", "e1"}, {"variables", "A=1 FUSION=1 GONE=1"}}),
             begin + "environment (A1, FUSION, GONE) changed");
   EXPECT_EQ(reason({{"environment", "e1"}, {"variables", ""}}),

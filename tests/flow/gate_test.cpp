@@ -477,7 +477,7 @@ TEST(Pairs, AreLeftToALaterCommitOnlyWhereThereAreCommits) {
               EndsWith("not within this budget"));
   facts.candidate_commit = "1a2b3c4";
   EXPECT_THAT(describe_pairs(plan, facts, config::Redactor()).at(1),
-              EndsWith("a later commit's turn"));
+              EndsWith("a later commit measures it"));
 }
 
 TEST(Gate, RefusesOptionsThatContradictEachOther) {

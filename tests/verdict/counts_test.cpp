@@ -380,7 +380,7 @@ TEST(Counts, AreNewWithoutABaselineAndAnErrorWhereOneIsRequired) {
   const CellVerdict cell = judge(changed, {stored(reference())});
   EXPECT_EQ(cell.verdict, Outcome::new_) << "another fingerprint is another cell, never a fail";
   EXPECT_THAT(metric(cell, "dispatches_per_token").reason,
-              HasSubstr("another fingerprint: arguments changed"));
+              HasSubstr("stored with other settings: arguments changed"));
   EXPECT_EQ(metric(cell, "dispatches_per_token").baseline, 65) << "shown beside";
 }
 

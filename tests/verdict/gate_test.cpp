@@ -189,7 +189,7 @@ TEST(Gate, ThatComparedNothingSaysWhyAndJudgesNothing) {
       judge_gate({judge(reference(), {amd_baseline}), judge(changed, {stored(reference())})}, {});
   EXPECT_THAT(*two.nothing_judged_reason,
               HasSubstr("nothing was compared: 1 cell: the baselines are of another device class"));
-  EXPECT_THAT(*two.nothing_judged_reason, HasSubstr("another fingerprint: prompt changed"));
+  EXPECT_THAT(*two.nothing_judged_reason, HasSubstr("stored with other settings: prompt changed"));
 
   const GateVerdict some =
       judge_gate({judge(reference(), {}), judge(reference(), {stored(reference())})}, {});

@@ -67,8 +67,10 @@ TEST(Times, FailBeyondTheLimitByLittleWhereManyRunsAreStored) {
   EXPECT_EQ(slower.baseline_sessions, 20);
   EXPECT_EQ(judged_by_all(99, 0.05).verdict, Outcome::pass);
   // At the limit no number decides: the candidate itself is one run.
-  EXPECT_THAT(judged_by_all(95, 0.05).reason,
-              HasSubstr("20 stored runs would hardly decide, a base program beside it does"));
+  EXPECT_THAT(
+      judged_by_all(95, 0.05).reason,
+      HasSubstr(
+          "even 20 stored runs would hardly decide it; runs of a base program beside it would"));
 }
 
 // Greedy decoding with a fixed seed: runs do not differ, so 2 % worse is 2 % worse.

@@ -66,7 +66,7 @@ class Page {
         h('div', {class: 'bar', role: 'toolbar', 'aria-label': 'Timeline'},
           h('label', {class: 'field'}, h('span', {}, 'Search'), this.input),
           act('Previous', 'The found event before (p)', () => this.next(-1)), act('Next', 'The next found event (n)', () => this.next(1)),
-          act('Closer', 'w or +', () => this.view.zoom(0.5)), act('Further', 's or −', () => this.view.zoom(2)), act('All', '0', () => this.view.showAll()),
+          act('Zoom in', 'w or +', () => this.view.zoom(0.5)), act('Zoom out', 's or −', () => this.view.zoom(2)), act('All', '0', () => this.view.showAll()),
           act('To the marked time', 'Enter', () => this.timeline.state.range && this.view.show(...this.timeline.state.range)),
           this.model.arrows.count ? h('label', {class: 'check'}, h('input', {type: 'checkbox', id: 'arrows', checked: true, onchange: (event) => this.timeline.set({arrows: event.target.checked})}), ' Arrows', this.arrowText) : null),
         this.foundText, this.timeline.box, this.reading,
