@@ -20,6 +20,7 @@ struct VerbEntry {
   const char* name;
   const char* what;
   AddVerb* add;
+  bool is_basic = false;  // in --help, not only in `weir help --all`
 };
 
 constexpr const char *k_start = "Start", *k_gate = "Gate", *k_cause = "Find the cause",
@@ -28,32 +29,31 @@ constexpr const char *k_start = "Start", *k_gate = "Gate", *k_cause = "Find the 
 
 // In the order of --help. A verb is a file in verbs/, its add_NAME above, a line here.
 constexpr VerbEntry k_verbs[] = {
-    {k_start, "demo", "Show one regression, from the baseline to its cause", add_demo},
-    {k_start, "init", "Write a starter weir.yaml for the engines found here", add_init},
-    {k_start, "ab", "Compare two programs without a configuration", add_ab},
-    {k_start, "doctor", "Show what probes can see, and what adds noise to this machine",
-     add_doctor},
-    {k_gate, "gate", "Measure, compare, report: the exit code is the verdict", add_gate},
+    {k_start, "demo", "Show one regression, from the baseline to its cause", add_demo, true},
+    {k_start, "init", "Write a starter weir.yaml for engines found here", add_init, true},
+    {k_start, "ab", "Compare two programs without a configuration", add_ab, true},
+    {k_start, "doctor", "Show what probes see, and what adds noise here", add_doctor, true},
+    {k_gate, "gate", "Measure and judge: the exit code is the verdict", add_gate, true},
     {k_gate, "run", "Measure without judging", add_run},
-    {k_gate, "baseline", "Manage stored baselines", add_baseline},
+    {k_gate, "baseline", "Manage stored baselines", add_baseline, true},
     {k_gate, "calibrate", "Check which time limits this machine can hold", add_calibrate},
-    {k_cause, "compare", "Compare two runs, or any two profiles", add_compare},
-    {k_cause, "explain", "Explain why a cell changed", add_explain},
-    {k_cause, "profile", "Profile one program: table, Chrome trace, page", add_profile},
+    {k_cause, "compare", "Compare two runs, or any two profiles", add_compare, true},
+    {k_cause, "explain", "Explain why a cell changed", add_explain, true},
+    {k_cause, "profile", "Profile one program: table, Chrome trace, page", add_profile, true},
     {k_cause, "kernels", "Show what kernels cost by the card's compiler, without the card",
      add_kernels},
-    {k_cause, "bisect", "Find the first commit that broke a cell", add_bisect},
+    {k_cause, "bisect", "Find the first commit that broke a cell", add_bisect, true},
     {k_cause, "replay", "Benchmark the ops or kernels of a program alone", add_replay},
     {k_ci, "post", "Post a verdict to GitHub: comment, check, status", add_post},
-    {k_ci, "allow", "Waive a change for one pull request", add_allow},
+    {k_ci, "allow", "Waive a change for one pull request", add_allow, true},
     {k_ci, "plan", "Split the matrix into shards for several machines", add_plan},
     {k_ci, "merge", "Join the runs of all shards", add_merge},
-    {k_ci, "hook", "Install the pre-push check", add_hook},
+    {k_ci, "hook", "Install the pre-push check", add_hook, true},
     {k_ci, "reach", "List the cells that run the changed code", add_reach},
     {k_files, "model", "Make small models, or shrink a real one", add_model},
     {k_files, "device", "Manage descriptions of GPUs, for device twins", add_device},
     {k_files, "config", "Print what a weir.yaml comes to", add_config},
-    {k_history, "trend", "Keep a history: change points, pages", add_trend},
+    {k_history, "trend", "Keep a history: change points, pages", add_trend, true},
     {k_history, "serve", "Serve history, pages and uploads over HTTP", add_serve},
     {k_shell, "completion", "Print a completion script for a shell", add_completion},
 };
@@ -87,26 +87,26 @@ std::string verb_of(const CLI::App& command) {
 }
 
 // Describes words that the chosen verb does not take: its option that was meant, or the first word.
-Error unexpected_words(const CLI::App& app) {
+Error refused_words_error(const CLI::App& app) {
   const CLI::App* command = &app;
   while (command->remaining().empty() && !command->get_subcommands().empty()) {
     command = command->get_subcommands().front();
   }
   const std::vector<std::string> words = command->remaining();
   const auto is_option = [](const std::string& word) { return word.starts_with('-'); };
-  const auto option = std::ranges::find_if(words, is_option);
-  if (option == words.end()) {
+  const auto refused = std::ranges::find_if(words, is_option);
+  if (refused == words.end()) {
     return {Code::usage,
             fmt::format("one word too many: \"{}\"\n  {} --help lists what it takes",
                         text::printable(words.empty() ? "" : words.front()), verb_of(*command))};
   }
   std::vector<std::string> options;
-  for (const CLI::Option* known : command->get_options()) {
-    for (const std::string& name : known->get_lnames()) options.push_back("--" + name);
+  for (const CLI::Option* option : command->get_options()) {
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
   }
   return {Code::usage,
-          fmt::format("no option {}{}\n  {} --help lists them", text::printable(*option),
-                      text::did_you_mean(*option, options), verb_of(*command))};
+          fmt::format("no option {}{}\n  {} --help lists them", text::printable(*refused),
+                      text::did_you_mean(*refused, options), verb_of(*command))};
 }
 
 constexpr const char* k_examples =
@@ -119,10 +119,8 @@ constexpr const char* k_examples =
     "  weir baseline accept --counts-only  store what was counted as the baseline\n"
     "  weir gate --against origin/main     compare with a base build, times included\n"
     "  weir explain                        why the newest run failed\n"
-    "  weir profile -- ./engine -n 16      where its time goes\n"
-    "  weir bisect v1.2 main               which commit did it\n"
-    "  weir init --ci github               write a workflow for pull requests\n"
-    "  weir help gate                      options and examples of a command\n\n"
+    "  weir help gate                      options and examples of a command\n"
+    "  weir help --all                     all commands: CI, servers, files, …\n\n"
     "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration error,\n"
     "3 something could not be measured, 4 inconclusive (if gate.on_inconclusive is\n"
     "fail), 130 interrupted.";
@@ -155,15 +153,17 @@ int Program::run(int argc, const char* const* argv) {
   app.failure_message([](const CLI::App* command, const CLI::Error& error) {
     return "weir: " + CLI::FailureMessage::simple(command, error);
   });
+  Words words(argv + 1, argv + argc);
+  const bool lists_all = words == Words{"help", "--all"};
+  if (lists_all) words.pop_back();
   for (const VerbEntry& entry : k_verbs) {
     CLI::App* verb = app.add_subcommand(entry.name, entry.what);
-    verb->group(entry.group);
+    verb->group(entry.is_basic || lists_all ? entry.group : "");
     entry.add(Verb(*this, *verb));
   }
   app.footer(k_examples);  // after the verbs, which would inherit it
   constexpr int k_usage = static_cast<int>(verdict::ExitCode::usage);
   try {
-    Words words(argv + 1, argv + argc);
     const auto dashes = std::ranges::find(words, "--");
     if (dashes != words.end()) {
       words_.assign(dashes + 1, words.end());
@@ -180,7 +180,7 @@ int Program::run(int argc, const char* const* argv) {
     std::ranges::reverse(words);  // CLI11 takes the words from the end
     app.parse(words);
   } catch (const CLI::ExtrasError&) {
-    flow::print_error(world_, unexpected_words(app));
+    flow::print_error(world_, refused_words_error(app));
     return k_usage;
   } catch (const CLI::ParseError& error) {
     // --help and --version arrive here as well, with exit code 0.

@@ -27,10 +27,11 @@ std::string slurp(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Returns the text that --help of these words prints.
+// Returns the text that --help of these words prints; without words, that of `weir help --all`.
 std::string help_text(std::vector<std::string> words) {
   tests::FakeWorld world(tests::k_timed_yaml);
-  words.emplace_back("--help");
+  if (words.empty()) words = {"help", "--all"};
+  if (words.front() != "help") words.emplace_back("--help");
   std::vector<const char*> all;
   for (const std::string& word : words) all.push_back(word.c_str());
   testing::internal::CaptureStdout();
@@ -72,6 +73,16 @@ TEST(Help, FitsIntoEightyColumnsAndSaysWhatEachOptionIs) {
   }
 }
 
+TEST(Help, OfAllVerbsFitsOnAScreenAndNamesTheWayToTheRest) {
+  const std::string help = help_text({"help"});
+  EXPECT_LE(text::lines(help).size(), 48U) << help;
+  EXPECT_NE(help.find("weir help --all"), std::string::npos);
+  for (const char* verb : {"\n  plan ", "\n  merge ", "\n  reach ", "\n  replay "}) {
+    EXPECT_EQ(help.find(verb), std::string::npos) << verb;
+    EXPECT_NE(help_text({}).find(verb), std::string::npos) << verb;
+  }
+}
+
 TEST(Help, OfAVerbIsThatOfItsOption) {
   tests::FakeWorld world(tests::k_timed_yaml);
   const std::string help = help_text({"baseline", "accept"});
@@ -81,7 +92,7 @@ TEST(Help, OfAVerbIsThatOfItsOption) {
 }
 
 TEST(Reference, HasEveryCommand) {
-  std::string page = "# Commands\n\nMade from `weir help`; `weir help COMMAND` prints the same.\n";
+  std::string page = "# Commands\n\nMade from `weir help --all`; `weir help COMMAND` prints the same.\n";
   for (const auto& [words, help] : all_help()) {
     const std::string name = words.empty() ? "weir" : "weir " + words;
     page += fmt::format("\n## {}\n\n```text\n{}```\n", name, help);
