@@ -4,6 +4,7 @@
 #include "gate/config/parse.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/config/starter.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::config {
 namespace {
@@ -98,9 +99,12 @@ class ConfigWriter {
                          text_node(model_.empty() ? "/dev/null" : model_)));
     put(root, "backends", single_entry_map(typed_.device, std::move(backend)));
     put(root, "prompts", std::move(prompts));
+    if (Node limits = limits_node(); !limits.items.empty()) put(root, "limits", std::move(limits));
     put(root, "gate", std::move(gate));
-    return TypedConfig{to_yaml(root), command_, is_total(),
-                       typed_.preset != nullptr || !typed_.output.empty(), std::move(base_env)};
+    return TypedConfig{
+        to_yaml(root), command_, is_total() && !typed_.probes.empty(),
+        typed_.preset != nullptr || !typed_.output.empty() || !typed_.metrics.empty(),
+        std::move(base_env)};
   }
 
  private:
@@ -168,6 +172,32 @@ class ConfigWriter {
     return {};
   }
 
+  [[nodiscard]] Node metrics_node() const {
+    Node metrics = map_node({});
+    for (const PrintedMetric& metric : typed_.metrics) {
+      Node rule = single_entry_map("regex", text_node(metric.regex));
+      if (!metric.unit.empty()) put(rule, "unit", text_node(metric.unit));
+      if (!metric.better.empty()) put(rule, "better", text_node(metric.better));
+      put(metrics, metric.name.c_str(), std::move(rule));
+    }
+    return metrics;
+  }
+
+  // Returns the limit of throughput for each metric of another kind, which has none by itself.
+  [[nodiscard]] Node limits_node() const {
+    Node limits = list_node({});
+    for (const PrintedMetric& metric : typed_.metrics) {
+      if (metric.name.ends_with("_tokens_per_second")) continue;
+      const auto built_in = unit::find_metric(metric.name);
+      const bool is_better_higher =
+          built_in ? built_in->better == unit::Better::higher : metric.better == "higher";
+      Node limit = single_entry_map("metrics", text_node(metric.name));
+      put(limit, is_better_higher ? "max_drop" : "max_increase", text_node("5%"));
+      limits.items.push_back(std::move(limit));
+    }
+    return limits;
+  }
+
   // Returns the entry of `engines`.
   Result<Node> engine_node() const {
     Node engine = map_node({});
@@ -175,7 +205,8 @@ class ConfigWriter {
       put(engine, "preset", text_node(typed_.preset->name));
     } else {
       put(engine, "output", text_node(typed_.output.empty() ? "generic" : typed_.output));
-      if (typed_.output.empty()) put(engine, "metrics", map_node({}));  // probes count alone
+      // Without metrics, probes count alone.
+      if (typed_.output.empty()) put(engine, "metrics", metrics_node());
     }
     put(engine, "command", texts_node(command_));
     if (!typed_.probes.empty()) put(engine, "probes", texts_node(typed_.probes));

@@ -3,14 +3,16 @@
 #pragma once
 
 #include "gate/config/presets.hpp"
+#include "gate/config/printed_metrics.hpp"
 
 namespace weir::config {
 
 struct TypedCommand {
-  std::string program;             // as typed
-  Arguments args;                  // the same
-  const Preset* preset = nullptr;  // knows the meaning of the arguments; null: nobody does
-  std::string output;              // without a preset: the adapter; "": read nothing
+  std::string program;                 // as typed
+  Arguments args;                      // the same
+  const Preset* preset = nullptr;      // knows the meaning of the arguments; null: nobody does
+  std::string output;                  // without a preset: the adapter; "": `metrics` alone
+  std::vector<PrintedMetric> metrics;  // read from its output; empty: what the adapter reads
   std::vector<std::string> probes;
   std::string device = "cpu";
   std::set<std::string> cpu_ops;  // ops that the base runs on the CPU besides that device
@@ -22,7 +24,7 @@ struct TypedCommand {
 struct TypedConfig {
   std::string yaml;
   Arguments command;       // its engine's, the program first
-  bool totals = false;     // counts are those of a whole run
+  bool totals = false;     // there are counts, and they are those of a whole run
   bool is_read = true;     // its output is read; else there are only counts
   Environment base_env{};  // the part of device_env that `env` replaces
 };

@@ -5,6 +5,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/matrix.hpp"
+#include "gate/config/printed_metrics.hpp"
 #include "gate/config/typed_command.hpp"
 #include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
@@ -53,9 +54,10 @@ std::optional<std::string> reported_device(const adapters::Format& format,
 // The findings of one run of a program without a preset.
 struct Trial {
   std::string output{};        // the adapter that reads its output; "": none
+  std::string printed{};       // what it printed, standard output first
   std::string reported{};      // the device that the engine names; "": none
   std::string device = "cpu";  // the reported device, or one on which a probe saw work
-  bool is_counted = false;     // a probe counted something
+  std::vector<std::string> counting_probes{};  // those that counted something
   std::set<std::string> cpu_ops{};
 };
 // Runs the base program once with probes. Only the base: differences of the candidate are for the
@@ -77,14 +79,15 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
     return fail(Code::unavailable, "{}: {}", program, failure);
   }
   Trial trial;
+  trial.printed = finished.out + "\n" + finished.err;
   const adapters::Printed printed({finished.out, finished.err});
   const auto formats = adapters::find_formats(printed);
   if (!formats.empty()) trial.output = formats.front()->adapter.name;
   for (const profile::ProbeCounts& probe_counts :
        counted.value_or(std::vector<profile::ProbeCounts>())) {
-    trial.is_counted =
-        trial.is_counted || std::ranges::any_of(probe_counts.counts,
+    const bool is_counted = std::ranges::any_of(probe_counts.counts,
                                                 [](const auto& count) { return count.second > 0; });
+    if (is_counted) trial.counting_probes.push_back(probe_counts.probe);
     for (const profile::OpCount& op : probe_counts.ops) {
       if (op.on_cpu) trial.cpu_ops.insert(op.op);
     }
@@ -103,6 +106,21 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
   }
   if (!trial.reported.empty()) trial.device = trial.reported;
   return trial;
+}
+
+// Returns the last lines of what a program printed, each as a line of an error.
+std::string last_lines(const std::string& printed) {
+  constexpr std::size_t k_max_lines = 3, k_max_columns = 74;
+  std::vector<std::string> shown;
+  for (const std::string& line : text::lines(printed)) {
+    if (!text::trim(line).empty()) shown.push_back(text::printable(line).substr(0, k_max_columns));
+  }
+  if (shown.empty()) return "  it printed nothing\n";
+  std::string lines;
+  for (std::size_t i = shown.size() - std::min(shown.size(), k_max_lines); i < shown.size(); ++i) {
+    lines += "  | " + shown[i] + "\n";
+  }
+  return lines;
 }
 
 // Returns the environment that the preset sets for a device. Variables set by the user keep their
@@ -198,6 +216,10 @@ Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options
   for (const std::string& word : options.words) typed.args.push_back(resolve_path(word));
   typed.env = env;
   typed.budget = options.budget;
+  for (const std::string& assignment : options.metrics) {
+    WEIR_TRY(auto metric, config::parse_printed_metric(assignment));
+    typed.metrics.push_back(std::move(metric));
+  }
   WEIR_TRY(typed.preset, choose_preset(options.preset, typed.program));
   const std::string base = resolve_path(options.programs.front());
   WEIR_TRY(const auto probing, make_probing(job.world));
@@ -215,7 +237,11 @@ Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options
   if (typed.preset == nullptr) {
     WEIR_TRY(const Trial trial,
              try_once(job, command_line(base, typed), typed.probes, *probing, interrupts.stop()));
-    typed.output = trial.output;
+    typed.output = typed.metrics.empty() ? trial.output : "";
+    if (typed.output.empty() && typed.metrics.empty()) {
+      typed.metrics = config::find_printed_metrics(trial.printed);
+    }
+    typed.probes = trial.counting_probes;
     typed.device = trial.device;
     if (trial.device != "cpu") typed.cpu_ops = trial.cpu_ops;
     // Finds the preset by the output format: "llama-bench-table" is llama-bench's. weir-observed
@@ -224,11 +250,12 @@ Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options
       return !preset.output.empty() && trial.output.starts_with(preset.output) &&
              trial.output != "weir-observed";
     });
-    if (typed.output.empty() && !trial.is_counted) {
+    if (typed.output.empty() && typed.metrics.empty() && trial.counting_probes.empty()) {
       return fail(Code::usage,
-                  "{}: weir reads nothing of what it prints, and no probe saw it do anything\n"
-                  "  --preset NAME says what its arguments mean (weir init --list)",
-                  typed.program);
+                  "{}: no tokens/s in what it prints, and no probe saw it do anything\n{}"
+                  "  read another number with --metric NAME=REGEX, or say what its arguments mean\n"
+                  "  with --preset NAME (weir init --list)",
+                  base, last_lines(trial.printed));
     }
   } else if (typed.preset->output.empty()) {
     return fail(Code::usage,

@@ -41,24 +41,6 @@ std::vector<Row> parse_rows(const std::string& page) {
   return rows;
 }
 
-// "NAME=VALUE weir WORD 'SOME WORDS'": no shell, as the page quotes nothing else.
-std::vector<std::string> split_command(const std::string& command) {
-  std::vector<std::string> words;
-  bool quoted = false, open = false;
-  for (const char c : command) {
-    if (c == '\'') {
-      quoted = !quoted;
-    } else if (c == ' ' && !quoted) {
-      open = false;
-      continue;
-    }
-    if (!open) words.emplace_back();
-    open = true;
-    if (c != '\'') words.back() += c;
-  }
-  return words;
-}
-
 // Lines that weir broke are whole again.
 std::string in_one_line(const std::string& text) {
   std::istringstream in(text);
@@ -112,7 +94,7 @@ class ProfilerRequests : public testing::Test {
         {"GGML_VK_VISIBLE_DEVICES", "0"},
         {"VK_LOADER_DRIVERS_SELECT", "*lvp*"},
         {"LP_NUM_THREADS", "1"}};
-    std::vector<std::string> words = split_command(command);
+    std::vector<std::string> words = tests::split_command(command);
     for (; words[0].find('=') != std::string::npos; words.erase(words.begin())) {
       const std::size_t equals = words[0].find('=');
       env[words[0].substr(0, equals)] = words[0].substr(equals + 1);
@@ -165,7 +147,7 @@ TEST_F(ProfilerRequests, AreAnsweredAsEachRowOfThePageSays) {
 
 // A row must not be true by chance.
 TEST(ProfilerRequestsTable, IsReadAsItIsMeant) {
-  EXPECT_EQ(split_command("A=1 weir gate --cell 'a/b c' x"),
+  EXPECT_EQ(tests::split_command("A=1 weir gate --cell 'a/b c' x"),
             (std::vector<std::string>{"A=1", "weir", "gate", "--cell", "a/b c", "x"}));
   EXPECT_TRUE(appears("a b", "x a b y"));
   EXPECT_FALSE(appears("a c", "x a b c y"));

@@ -24,4 +24,22 @@ inline std::string code_blocks(std::string_view page, const std::string& languag
   return out;
 }
 
+// "NAME=VALUE weir WORD 'SOME WORDS'": no shell, as the page quotes nothing else.
+inline std::vector<std::string> split_command(const std::string& command) {
+  std::vector<std::string> words;
+  bool quoted = false, open = false;
+  for (const char c : command) {
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      open = false;
+      continue;
+    }
+    if (!open) words.emplace_back();
+    open = true;
+    if (c != '\'') words.back() += c;
+  }
+  return words;
+}
+
 }  // namespace weir::tests

@@ -13,6 +13,9 @@ void add_ab(const Verb& verb) {
       ->required();
   verb.list_option("--env", options->env, "NAME=VALUE",
                    "Set a variable for the candidate only; repeatable");
+  verb.list_option("--metric", options->metrics, "NAME=REGEX",
+                   "Read this metric from what both programs print, in group 1 of REGEX; "
+                   "repeatable (default: tokens/s and ms per token, where they are printed)");
   verb.option("--preset", options->preset, "NAME",
               "Preset that knows its arguments (default: by the program's name; weir init --list "
               "has them)");
@@ -31,7 +34,8 @@ void add_ab(const Verb& verb) {
       "Examples:\n"
       "  weir ab old/llama-bench new/llama-bench -- -m model.gguf -ngl 99 -n 32\n"
       "  weir ab llama-bench --env GGML_VK_DISABLE_FUSION=1 -- -m model.gguf -n 32\n"
-      "  weir ab old new --counts-only -- ARGS       counts and kernels only: seconds\n\n"
+      "  weir ab old new --counts-only -- ARGS       counts and kernels only: seconds\n"
+      "  weir ab ./a.py ./b.py --metric 'load_seconds=loaded in ([0-9.]+) s'\n\n"
       "Exit codes: 0 pass, 1 a limit is broken, 2 usage error, 3 something could not\n"
       "be measured.");
 }

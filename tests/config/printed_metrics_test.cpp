@@ -1,0 +1,91 @@
+// Metrics that are found in what an unknown program prints, and those named on the command line.
+#include "gate/config/printed_metrics.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+#include "gate/config/pattern.hpp"
+
+namespace weir::config {
+namespace printed_metrics_test {
+
+// Returns "name value", for the last line that each metric's expression finds.
+std::string found_in(const std::string& text) {
+  std::vector<std::string> found;
+  for (const PrintedMetric& metric : find_printed_metrics(text)) {
+    std::string value;
+    for (const std::string& line : text::lines(text)) {
+      const auto pattern = Pattern::compile(metric.regex);
+      if (const auto group = pattern->first_group(line)) value = *group;
+    }
+    found.push_back(fmt::format("{} {}{}", metric.name, value, metric.unit));
+  }
+  return text::join(found, ", ");
+}
+
+TEST(PrintedMetrics, AreRatesOfTokensAndTimesOfAToken) {
+  const struct {
+    const char* text;
+    const char* metrics;
+  } cases[] = {
+      {"tokens/s: 41.2", "decode_tokens_per_second 41.2"},
+      {"41.2 tok/s", "decode_tokens_per_second 41.2"},
+      {"warm-up 3 t/s\nrun 41 t/s\n", "decode_tokens_per_second 41"},
+      {"Speed = 12.5 tokens per second (32 tokens)", "decode_tokens_per_second 12.5"},
+      {"throughput: 8.0 tokens/sec", "decode_tokens_per_second 8.0"},
+      {"{\"tok/s\": 41.2}", "decode_tokens_per_second 41.2"},
+      {"prompt: 500 tok/s\ngeneration: 41 tok/s",
+       "prefill_tokens_per_second 500, decode_tokens_per_second 41"},
+      {"pp 12 tokens, 500.5 tok/s", "prefill_tokens_per_second 500.5"},
+      {"eval: 24.3 ms per token", "token_ms 24.3ms"},
+      {"ms/token: 24", "token_ms 24ms"},
+      {"24.3 ms per token, 41.15 tokens per second", "decode_tokens_per_second 41.15"},
+      {"0 tok/s", ""},
+      {"41 tests/s, 3 ms per test", ""},
+      {"41.2 tok/step", ""},
+      {"loaded in 3 s", ""},
+      {"", ""},
+  };
+  for (const auto& c : cases) EXPECT_EQ(found_in(c.text), c.metrics) << c.text;
+}
+
+TEST(PrintedMetrics, OfACommandLineSayTheirUnitByTheirName) {
+  const struct {
+    const char* assignment;
+    const char* metric;
+  } cases[] = {
+      {"decode_tokens_per_second=speed ([0-9.]+)", "decode_tokens_per_second speed ([0-9.]+)  "},
+      {"images_per_second=([0-9.]+) im=s", "images_per_second ([0-9.]+) im=s count higher"},
+      {"start_ms=([0-9]+)", "start_ms ([0-9]+) ms lower"},
+      {"cache_mib=([0-9]+)", "cache_mib ([0-9]+) MiB lower"},
+  };
+  for (const auto& c : cases) {
+    const auto metric = parse_printed_metric(c.assignment);
+    ASSERT_TRUE(metric) << metric.error().message;
+    EXPECT_EQ(fmt::format("{} {} {} {}", metric->name, metric->regex, metric->unit, metric->better),
+              c.metric);
+  }
+}
+
+TEST(PrintedMetrics, OfACommandLineThatSayTooLittleAreRefused) {
+  const struct {
+    const char* assignment;
+    const char* says;
+  } cases[] = {
+      {"speed", "expected NAME=REGEX"},
+      {"=([0-9]+)", "expected NAME=REGEX"},
+      {"start_ms=[0-9]+", "group"},
+      {"decode_tokens_per_secnd=([0-9]+)", "did you mean \"decode_tokens_per_second\"?"},
+      {"speed=([0-9]+)", "end its name in what it is: _tokens_per_second, "},
+  };
+  for (const auto& c : cases) {
+    const auto metric = parse_printed_metric(c.assignment);
+    ASSERT_FALSE(metric) << c.assignment;
+    EXPECT_EQ(metric.error().code, Code::usage);
+    EXPECT_THAT(metric.error().message, testing::HasSubstr(c.says));
+  }
+}
+
+}  // namespace printed_metrics_test
+}  // namespace weir::config

@@ -1,0 +1,53 @@
+// docs/how-to/any-program.md, command by command, with a script that prints its speed.
+#include <gmock/gmock.h>
+
+#include "gate/base/text.hpp"
+
+#include "tests/e2e/engine_under_git.hpp"
+#include "tests/support/code_blocks.hpp"
+
+namespace weir::e2e {
+namespace any_program_test {
+
+class AnyProgram : public EngineUnderGit {
+ protected:
+  void SetUp() override {
+    spill(scratch_ / ".gitignore", "weir-out\ncache\n");
+    git({"init", "-q", "-b", "main"});
+  }
+  void write_script(const std::string& name, const std::string& tokens_per_second) {
+    spill_program(scratch_ / name, "#!/bin/sh\necho loaded in 3.1 s\necho \"generated $2 tokens: " +
+                                       tokens_per_second + " tokens/s\"\n");
+  }
+  void commit(const std::string& subject) {
+    git({"add", "-A"});
+    git({"commit", "-q", "-m", subject});
+  }
+};
+
+TEST_F(AnyProgram, ThatPrintsANumberIsGatedAsThePageSays) {
+  write_script("old.sh", "41.2");
+  write_script("engine.sh", "41.2");
+  commit("as fast as ever");
+  write_script("engine.sh", "30.9");
+  commit("slower");
+  const std::string page = slurp(std::string(WEIR_SOURCE_DIR) + "/docs/how-to/any-program.md");
+  int commands = 0;
+  for (const std::string& line : text::lines(tests::code_blocks(page, "sh"))) {
+    if (line.empty()) continue;
+    std::vector<std::string> words = tests::split_command(line.substr(0, line.find("    #")));
+    ASSERT_EQ(words.front(), "weir") << line;
+    words.erase(words.begin());
+    const Ended& ended = weir_here(words);
+    const bool is_red = line.find("# exit code 1") != std::string::npos;
+    EXPECT_EQ(ended.exit_code, is_red ? 1 : 0) << line << "\n" << ended.out << ended.err;
+    if (is_red) {
+      EXPECT_THAT(ended.out, testing::HasSubstr("decode tok/s  41.2 → 30.9   −2"));
+    }
+    ++commands;
+  }
+  EXPECT_EQ(commands, 3);
+}
+
+}  // namespace any_program_test
+}  // namespace weir::e2e
