@@ -150,6 +150,14 @@ bool selects(const std::string& pattern, const std::string& name) {
   return text::glob_match(pattern, name) || text::glob_match(pattern, line);
 }
 
+// Returns true if the metric is above its `max` or below its `min`, whatever the base was.
+bool breaks_plain_limit(const verdict::Judgement& judgement) {
+  if (judgement.verdict != Outcome::fail || !judgement.current) return false;
+  const verdict::Limit& limit = judgement.limit;
+  return (limit.max && *judgement.current > limit.max->value) ||
+         (limit.min && *judgement.current < limit.min->value);
+}
+
 }  // namespace
 
 std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
@@ -269,10 +277,11 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
     }
     out.push_back(std::move(hint));
   };
-  // No baseline is accepted from work that ran on another device.
+  // No baseline is accepted from work that ran on another device, and none helps against a plain
+  // number.
   accept("accept", cell_names(gate, [&](const CellVerdict& cell) {
            return cell.verdict == (fails ? Outcome::fail : Outcome::improved) &&
-                  !cell.ran_elsewhere;
+                  !cell.ran_elsewhere && std::ranges::none_of(cell.judgements, breaks_plain_limit);
          }));
   // A command of its own: storing a first baseline must not store a regression.
   accept("store", cell_names(gate, [](const CellVerdict& cell) {

@@ -300,6 +300,11 @@ void judge_with_samples(const Comparison& comparison, const Measurement& current
     } else if (stored.why_none.empty()) {
       compared = ruling_on_bad_samples(current);
     }
+    // A plain number is a judgement, also where nothing is stored to compare with.
+    if (ruling && compared.verdict == Outcome::new_) {
+      judgement.warnings.push_back("its change is not judged: " + compared.reason);
+      compared = *ruling;
+    }
     judgement.suspected = compared.verdict == Outcome::fail && limit.mode == Mode::gate &&
                           (!ruling || ruling->verdict != Outcome::fail);
     keep_worse(ruling, compared);

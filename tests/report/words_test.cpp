@@ -218,6 +218,23 @@ TEST(Hints, OfferToAcceptNothingThatRanElsewhere) {
   }
 }
 
+TEST(Hints, OfferToAcceptNothingThatBreaksAPlainNumber) {
+  auto gate = fixtures::mixed();
+  gate.verdict = gate.cells[7].verdict = Outcome::fail;
+  verdict::Judgement& judgement = gate.cells[7].judgements.front();
+  judgement.verdict = Outcome::fail;
+  judgement.current = 100;
+  const auto offers = [&] {
+    return std::ranges::any_of(hints(gate, {"baseline accept"}),
+                               [](const Hint& hint) { return hint.what == "accept"; });
+  };
+  EXPECT_TRUE(offers());
+  judgement.limit.min = verdict::Amount{50, false};
+  EXPECT_TRUE(offers()) << "it is within the number, and fails by its change";
+  judgement.limit.min = verdict::Amount{150, false};
+  EXPECT_FALSE(offers());
+}
+
 TEST(Hints, WriteOpsThatMayStayAsTheConfigurationTakesThem) {
   const struct {
     OpsByEngine ops;
