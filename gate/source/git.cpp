@@ -171,7 +171,9 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments,
   const std::string verb = git_verb(arguments);
   std::ranges::move(arguments, std::back_inserter(spec.argv));
   spec.unset = withheld_git_variables();
-  spec.passed_variables = {"GIT_CONFIG_*"};  // in CI, the way to its credentials
+  // The ways to its credentials, and to other hosts.
+  spec.passed_variables = {"GIT_CONFIG_*", "*ASKPASS*", "SSH_AUTH_SOCK", "SSH_AGENT_PID",
+                           "*_PROXY"};
   spec.env = {{"LC_ALL", "C"},
               {"GIT_TERMINAL_PROMPT", "0"},
               {"GIT_CEILING_DIRECTORIES", sys::folder_of(top_)}};

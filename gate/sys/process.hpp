@@ -134,13 +134,24 @@ class RealProcesses final : public Processes {
       std::make_shared<std::atomic<bool>>(false);
 };
 
-// No process inherits these: secrets, git's settings of the moment, and the files by which a CI
-// system takes orders from a step. '*' stands for anything; upper and lower case are the same.
+// No process inherits variables of these names, nor one whose value is an address with a user's
+// name or password (https://me:secret@host): secrets, ways to them, git's settings of the moment,
+// and the files by which a CI system takes orders from a step. '*' stands for anything; upper and
+// lower case are the same.
 inline constexpr auto k_withheld = std::to_array<std::string_view>(
-    {"GITHUB_TOKEN", "GH_TOKEN", "WEIR_TOKEN", "WEIR_DB", "GITHUB_ENV", "GITHUB_OUTPUT",
-     "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY", "ACTIONS_*", "*TOKEN*", "*SECRET*",
-     "*PASSWORD*", "*_KEY", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*",
-     "GIT_CONFIG_PARAMETERS"});
+    {"GITHUB_TOKEN", "GH_TOKEN", "WEIR_TOKEN", "WEIR_DB",
+     // orders to a CI system
+     "GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY",
+     "ACTIONS_*", "BASH_ENV", "BUILDKITE_ENV_FILE", "BUILDKITE_AGENT_JOB_API_*",
+     // names that secrets have
+     "*TOKEN*", "*SECRET*", "*JWT*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*_PASS", "SSHPASS",
+     "PGPASSFILE", "MYSQL_PWD", "*_PSW", "*_PAT", "*_KEY*", "*APIKEY*", "*CREDENTIAL*", "*_CREDS*",
+     "*_AUTH", "*_AUTH_CONFIG", "ENDPOINT_AUTH_*", "*CONNECTION_STRING*", "*CONNSTR*", "*WEBHOOK*",
+     "*_DSN", "IDENTITY_HEADER",
+     // ways to secrets
+     "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "*ASKPASS*", "NETRC", "KUBECONFIG",
+     // git's settings
+     "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*", "GIT_CONFIG_PARAMETERS"});
 // The part of `own` that such a process inherits. Of git's settings only safe.directory stays:
 // without it no program could use git in another user's folder. Pure.
 [[nodiscard]] EnvironmentList inherited(const EnvironmentList& own,

@@ -540,14 +540,36 @@ TEST(Processes, InheritNoSecretAndNoFileThatGivesTheRunnerOrders) {
   const auto names = text::split(
       "GITHUB_TOKEN GH_TOKEN WEIR_TOKEN WEIR_DB GITHUB_ENV GITHUB_OUTPUT GITHUB_PATH GITHUB_STATE "
       "GITHUB_STEP_SUMMARY ACTIONS_RUNTIME_URL ACTIONS_ID_TOKEN_REQUEST_URL HF_TOKEN npm_authToken "
-      "AWS_SECRET_ACCESS_KEY PGPASSWORD MY_PASSWORD_FILE SSH_KEY GIT_CONFIG_PARAMETERS",
+      "AWS_SECRET_ACCESS_KEY PGPASSWORD MY_PASSWORD_FILE SSH_KEY GIT_CONFIG_PARAMETERS "
+      // GitLab, Jenkins, Buildkite, CircleCI, Azure
+      "CI_JOB_JWT CI_JOB_JWT_V2 DOCKER_AUTH_CONFIG CI_JOB_TOKEN KUBECONFIG DEPLOY_PSW BASH_ENV "
+      "SSH_PASSPHRASE SSHPASS BUILDKITE_AGENT_ACCESS_TOKEN BUILDKITE_AGENT_JOB_API_SOCKET "
+      "BUILDKITE_ENV_FILE CIRCLE_OIDC_TOKEN_V2 SYSTEM_ACCESSTOKEN "
+      "ENDPOINT_AUTH_SYSTEMVSSCONNECTION "
+      "VSS_NUGET_ACCESSTOKEN AZURE_DEVOPS_EXT_PAT "
+      // package managers
+      "NODE_AUTH_TOKEN npm_config__auth NPM_CONFIG__AUTH TWINE_PASSWORD UV_PUBLISH_TOKEN "
+      "CARGO_REGISTRIES_MINE_TOKEN CARGO_REGISTRY_CREDENTIAL_PROVIDER "
+      // clouds
+      "AWS_ACCESS_KEY_ID AWS_SESSION_TOKEN AWS_CONTAINER_CREDENTIALS_FULL_URI "
+      "GOOGLE_APPLICATION_CREDENTIALS GOOGLE_GHA_CREDS_PATH AZURE_CLIENT_SECRET IDENTITY_HEADER "
+      "AZURE_STORAGE_CONNECTION_STRING SQLAZURECONNSTR_MINE AZURE_STORAGE_SAS_TOKEN "
+      "HUGGING_FACE_HUB_TOKEN OPENAI_API_KEYS WANDB_APIKEY SENTRY_DSN SLACK_WEBHOOK_URL "
+      // agents and the like
+      "SSH_AUTH_SOCK SSH_AGENT_PID GPG_AGENT_INFO GIT_ASKPASS SSH_ASKPASS NETRC MYSQL_PWD DB_PASS "
+      "DB_PASSWD PGPASSFILE",
       ' ');
-  EnvironmentList all;
+  EnvironmentList all{
+      {"CI_REPOSITORY_URL", "https://gitlab-ci-token:planted@gitlab.com/o/r.git"},
+      {"PIP_EXTRA_INDEX_URL", "https://pypi.org/simple https://planted@pypi.example/simple"},
+      {"MINE", "https://github.com/o/r/@planted-not"}};
   for (const std::string& name : names) all.emplace_back(name, "planted");
   const Surrounding around(all);
   const std::string out = finished(engine("environment")).out;
-  EXPECT_EQ(out.find("planted"), std::string::npos) << out;
+  EXPECT_EQ(out.find("planted\n"), std::string::npos) << out;
+  EXPECT_EQ(out.find("planted@"), std::string::npos) << out;
   EXPECT_NE(out.find("PATH="), std::string::npos) << "all else is inherited";
+  EXPECT_NE(out.find("MINE=https://github.com"), std::string::npos) << "an address without a user";
 
   ProcessSpec spec = engine("environment");
   spec.passed_variables = {"HF_TOKEN"};
