@@ -165,6 +165,20 @@ Redactor::Redactor(const Settings& settings, std::string_view folder)
   for (const Aliases* aliases : {&engines_, &models_, &prompts_}) {
     for (const auto& [name, alias] : *aliases) add(alias, alias);
   }
+  drop_repeated();
+}
+
+void Redactor::join(const Redactor& other) {
+  engines_.insert(other.engines_.begin(), other.engines_.end());
+  models_.insert(other.models_.begin(), other.models_.end());
+  prompts_.insert(other.prompts_.begin(), other.prompts_.end());
+  private_words_.insert(private_words_.end(), other.private_words_.begin(),
+                        other.private_words_.end());
+  drop_repeated();
+}
+
+// Sorts the words, and leaves the first of equal ones.
+void Redactor::drop_repeated() {
   std::ranges::stable_sort(private_words_, {}, &Word::first);
   const auto repeated = std::ranges::unique(private_words_, {}, &Word::first);
   private_words_.erase(repeated.begin(), repeated.end());

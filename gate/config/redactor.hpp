@@ -16,6 +16,9 @@ class Redactor {
   // `folder` is the absolute folder of the config, from which its paths count.
   Redactor(const Settings& settings, std::string_view folder);
 
+  // Hides the names of `other` too. A name that both hide keeps the alias it has here.
+  void join(const Redactor& other);
+
   [[nodiscard]] bool hides() const { return !private_words_.empty(); }
   [[nodiscard]] profile::CellKey cell(profile::CellKey key) const;
   // A cell's name; any other text as text() does.
@@ -27,6 +30,7 @@ class Redactor {
 
  private:
   using Aliases = std::map<std::string, std::string>;  // name -> alias
+  void drop_repeated();
   void add(const std::string& word, const std::string& alias);
   void add_path(const std::string& path, const std::string& alias);
   // Adds the image and the paths among the runtime's options. Returns the engine's own part of the

@@ -548,6 +548,18 @@ void copy_rules(const Settings& base, Settings& head) {
   }
 }
 
+void copy_privacy(const Settings& base, Settings& head) {
+  const auto copy = [](const auto& from, auto& to) {
+    for (auto& entry : to) {
+      const auto* before = find_named(from, entry.name);
+      entry.is_private = entry.is_private || (before != nullptr && before->is_private);
+    }
+  };
+  copy(base.engines, head.engines);
+  copy(base.models, head.models);
+  copy(base.prompts, head.prompts);
+}
+
 Edits compare_rules(const Settings& base, const Matrix& base_cells, const Settings& head,
                     const Matrix& head_cells, const Digest& digest) {
   return RulesComparison(base, base_cells, head, head_cells, digest).take_edits();

@@ -17,6 +17,9 @@ namespace weir::config {
 // `base`'s rules in place of `head`'s own. Cells made from `head` before keep pointing into it.
 void copy_rules(const Settings& base, Settings& head);
 
+// Marks the engines, models and prompts of `head` as private that `base` calls private by name.
+void copy_privacy(const Settings& base, Settings& head);
+
 // Result of comparing two versions of weir.yaml: changes that `head`'s own rules (before
 // copy_rules) would make, and what became of each cell of the base. A cell may be removed, or
 // measured by other keys.

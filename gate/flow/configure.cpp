@@ -6,6 +6,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/presets.hpp"
+#include "gate/config/rules.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/sys/clock.hpp"
@@ -71,6 +72,13 @@ Result<Configuration> parse_configuration(const std::string& text, const std::st
   return configuration;
 }
 
+void hide_private_names(const config::Settings& base, Configuration& configuration) {
+  config::copy_privacy(base, *configuration.settings);
+  const std::string folder = sys::absolute(sys::folder_of(configuration.file));
+  configuration.redactor = config::Redactor(base, folder);
+  configuration.redactor.join(config::Redactor(*configuration.settings, folder));
+}
+
 // Reads and checks weir.yaml, applies the job's rules, and returns the cells that --cell selects.
 Result<LoadedConfig> load_config(const Job& job) {
   const std::string& file = job.selection.config;
@@ -85,6 +93,8 @@ Result<LoadedConfig> load_config(const Job& job) {
   }
   WEIR_TRY(loaded.configuration,
            parse_configuration(loaded.text, file, config_context(job.world, file)));
+  if (job.rules && job.rules->settings)
+    hide_private_names(*job.rules->settings, loaded.configuration);
   WEIR_TRY(config::Matrix matrix, config::expand(*loaded.configuration.settings));
   if (job.rules) {
     loaded.configuration.rules = apply_rules(job, matrix, *loaded.configuration.settings);

@@ -37,6 +37,10 @@ struct Configuration {
                                                         const std::string& file,
                                                         const config::Supported& context);
 
+// Hides the names that `base`, the configuration that judges, calls private: a name that is private
+// in either stays hidden. Call it before the matrix is expanded.
+void hide_private_names(const config::Settings& base, Configuration& configuration);
+
 // A loaded weir.yaml. The cells point into `configuration.settings`.
 struct LoadedConfig {
   Configuration configuration;

@@ -349,23 +349,6 @@ void report_interruption(const UnfinishedCells& unfinished, const std::string& r
   }
 }
 
-// Restores the rules and the allowances that a run was judged by, if its header stores them.
-Result<void> restore_rules(const run::RunHeader& header, const config::Supported& context,
-                           MeasuredRun& measured) {
-  if (!header.extra.is_object()) return {};
-  if (header.extra.contains("allowances"))
-    WEIR_SET(measured.allowed, read_fields<Allowed>(header.extra["allowances"], "allowances"));
-  if (!header.extra.contains("rules")) return {};
-  WEIR_TRY(measured.configuration.rules, read_fields<AppliedRules>(header.extra["rules"], "rules"));
-  const std::string& text = measured.configuration.rules->config_text;
-  if (text.empty()) return {};
-  WEIR_TRY(const BaseSettings base, parse_base_settings(text, header.config_file, context));
-  config::copy_rules(base.settings, *measured.configuration.settings);
-  if (measured.configuration.rules->no_reference)
-    measured.configuration.settings->gate.reference.reset();
-  return {};
-}
-
 // A run that is judged by a commit's rules (weir gate --from RUN --rules-from REF) may come from a
 // fork: every byte of its folder is a claim. We take its numbers as they are. Everything else comes
 // from the text of its weir.yaml under the commit's rules, as for a new run: what a cell is, its
@@ -494,13 +477,10 @@ Result<void> read_run_configuration(const Job& job, run::RunHeader& header, Meas
              apply_commit_rules(job, header).map_error(with_prefix(measured.folder)));
     return {};
   }
-  // Limits that expired since then still hold for what was measured under them.
-  config::Supported context = config_context(job.world, header.config_file);
-  context.today = sys::date_of(header.started_at);
-  WEIR_TRY(measured.configuration,
-           parse_configuration(header.config_text, header.config_file, context));
-  WEIR_CHECK(restore_rules(header, context, measured));
-  measured.configuration.notes = header.notes;
+  WEIR_TRY(measured.configuration, read_configuration(header, job.world));
+  const Json& allowances = member_or_null(header.extra, "allowances");
+  if (!allowances.is_null())
+    WEIR_SET(measured.allowed, read_fields<Allowed>(allowances, "allowances"));
   return {};
 }
 
@@ -557,6 +537,25 @@ void report_missing_pairs(const run::RunFile& file, const std::string& resume_co
 }
 
 }  // namespace
+
+Result<Configuration> read_configuration(const run::RunHeader& header, const sys::World& world) {
+  // Limits that expired since then still hold for what was measured under them.
+  config::Supported context = config_context(world, header.config_file);
+  context.today = sys::date_of(header.started_at);
+  WEIR_TRY(Configuration configuration,
+           parse_configuration(header.config_text, header.config_file, context));
+  configuration.notes = header.notes;
+  const Json& rules = member_or_null(header.extra, "rules");
+  if (rules.is_null()) return configuration;
+  WEIR_TRY(configuration.rules, read_fields<AppliedRules>(rules, "rules"));
+  const std::string& text = configuration.rules->config_text;
+  if (text.empty()) return configuration;
+  WEIR_TRY(const BaseSettings base, parse_base_settings(text, header.config_file, context));
+  hide_private_names(base.settings, configuration);
+  config::copy_rules(base.settings, *configuration.settings);
+  if (configuration.rules->no_reference) configuration.settings->gate.reference.reset();
+  return configuration;
+}
 
 // Reads a run from its journal: its configuration, its profiles, and what is missing in it.
 Result<MeasuredRun> read_measured(const Job& job, const std::string& run) {

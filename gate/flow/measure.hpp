@@ -81,6 +81,10 @@ void redact_profiles(MeasuredRun& measured);
 [[nodiscard]] Result<MeasuredRun> measure_or_resume(
     const std::function<Result<LoadedConfig>()>& load, const Job& job, MeasureOptions wanted);
 
+// Returns the configuration that a run was measured under, with the rules that judged it.
+[[nodiscard]] Result<Configuration> read_configuration(const run::RunHeader& header,
+                                                       const sys::World& world);
+
 // Reads a finished or interrupted run from its folder ("" is the newest below --out).
 [[nodiscard]] Result<MeasuredRun> read_measured(const Job& job, const std::string& run);
 

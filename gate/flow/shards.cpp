@@ -6,6 +6,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/flow/base.hpp"
+#include "gate/flow/measure.hpp"
 #include "gate/flow/newest_run.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/shards_text.hpp"
@@ -249,12 +250,12 @@ Result<std::string> join_runs(const Job& job, const MergeOptions& options, doubl
     started = shards.empty() ? started_at : std::min(started, started_at);
     shards.push_back(std::move(shard));
   }
-  // Errors name cells, so we hide what the first shard's configuration calls private.
+  // Errors name cells, so we hide what the first shard's configuration or rules call private.
   const run::RunHeader first = shards.front().run.header;
-  const auto configuration = parse_configuration(first.config_text, first.config_file,
-                                                 config_context(job.world, first.config_file));
+  const auto configuration = read_configuration(first, job.world);
   return run::merge(std::move(shards), options.partial).map_error([&](Error error) {
-    if (!configuration && first.config_text.find("private") != std::string::npos) {
+    const std::string texts = first.config_text + dump_json(first.extra);
+    if (!configuration && texts.find("private") != std::string::npos) {
       return Error{error.code,
                    "these runs are no whole plan; their configuration cannot "
                    "be read here, so what is private in it is not known"};

@@ -113,6 +113,21 @@ TEST_F(Hiding, TakesEachStemOfAFileOutOfText) {
   }
 }
 
+TEST_F(Hiding, HidesWhatEitherConfigurationHidesOnceTheyAreJoined) {
+  const Redactor other(parse_valid("version: 1\nengines: {e: {command: [e, '{model}', "
+                                   "'{tokens}'], output: llama-bench}}\n"
+                                   "models: {heron: {path: heron.gguf, private: true}}\n"
+                                   "backends: {cpu: {}}\n"
+                                   "prompts: {contract: {tokens: 4, private: true}}\n"),
+                       "/home/us/project");
+  const std::string both = "heron and acme-13b at falcon: contract";
+  Redactor joined = redactor_;
+  joined.join(other);
+  EXPECT_EQ(joined.text(both), redactor_.text(other.text(both)));
+  EXPECT_EQ(joined.cell_name("e/heron/cpu/contract"), other.cell_name("e/heron/cpu/contract"));
+  EXPECT_EQ(joined.text("Dear Ms Miller,\nyour offer of 5 million"), joined.text("contract"));
+}
+
 TEST_F(Hiding, GivesTwoNamesTwoAliases) {
   // More names than four digits tell apart with luck: by the birthday bound some pair meets.
   Settings settings;

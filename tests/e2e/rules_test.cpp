@@ -48,6 +48,41 @@ TEST_F(Rules, OfTheBaseHoldItsBaselinesToo) {
   EXPECT_EQ(here({"gate", "--from", "--rules-from", "main"}).exit_code, 2);
 }
 
+TEST_F(Rules, KeepNamesHiddenThatEitherSideCallsPrivate) {
+  const auto write_prompts = [&](const std::string& falcon, const std::string& heron) {
+    write_config("", "{falcon-42: {tokens: 8, private: " + falcon +
+                         "}, heron-7: {tokens: 9, private: " + heron + "}}");
+  };
+  git({"checkout", "-q", "main"});
+  write_prompts("true", "false");
+  ASSERT_EQ(here({"baseline", "accept", "--counts-only"}).exit_code, 0) << last_.err;
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "a private prompt"});
+  git({"checkout", "-q", "-b", "forgets"});
+  write_prompts("false", "true");
+  const std::vector<std::string> reports{"--markdown",    "weir-md",   "--html",  "weir-html",
+                                         "--json",        "weir-json", "--junit", "weir-xml",
+                                         "--openmetrics", "weir-om"};
+  std::vector<std::string> options{"gate", "--counts-only", "--rules-from", "main"};
+  options.insert(options.end(), reports.begin(), reports.end());
+  const std::map<std::string, std::string> on_github{{"GITHUB_ACTIONS", "true"}};
+  const auto expect_hidden = [&] {
+    std::string shown = last_.out + last_.err;
+    for (std::size_t i = 1; i < reports.size(); i += 2) shown += slurp(scratch_ / reports[i]);
+    EXPECT_THAT(shown, HasSubstr("mine/m/metal/prompt-"));
+    EXPECT_EQ(shown.find("falcon-42"), std::string::npos) << shown.substr(0, 2000);
+    EXPECT_EQ(shown.find("heron-7"), std::string::npos) << shown.substr(0, 2000);
+  };
+  here(options, on_github);
+  expect_hidden();
+  // Judged again from the run alone.
+  fs::remove_all(scratch_ / ".git");
+  options = {"gate", "--from"};
+  options.insert(options.end(), reports.begin(), reports.end());
+  here(options, on_github);
+  expect_hidden();
+}
+
 // With a link the pull request would choose what is read in the base, or that nothing is.
 TEST_F(Rules, AreNotLedElsewhereByALink) {
   write_engine(77);
