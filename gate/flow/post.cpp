@@ -218,6 +218,13 @@ Result<PostSource> read_post_source(const Job& job, const PostOptions& options,
   return source;
 }
 
+// Fails with Code::usage if the verdict is of another commit than the one to post to.
+Result<void> check_commit(publish::Api& api, const publish::Event& event,
+                          const PostSource& source) {
+  const bool are_known = source.gate && source.gate->commit && !event.sha.empty();
+  return are_known ? publish::check_measured(api, event, *source.gate->commit) : Result<void>();
+}
+
 // Returns the texts of the comment, the check run and the status. `wrong_rules` is the reason if
 // the verdict's rules are not its base's.
 publish::Texts post_texts(const PostSource& source, const PostOptions& options,
@@ -323,6 +330,11 @@ Result<Answer> rehearse(const Job& job, const PostOptions& options, const publis
     notes.push_back("the base of the pull request would be asked for: it stands in each name");
   }
   publish::Rehearsal rehearsal;
+  if (const auto measured = check_commit(rehearsal, event, source); !measured) {
+    if (!event.of_pull_request) return tl::unexpected(measured.error());
+    notes.push_back(fmt::format("if commit {} merges the head would be asked",
+                                text::short_commit(*source.gate->commit)));
+  }
   const auto parts = publish::post(rehearsal, event, post_texts(source, options, event, ""),
                                    publish_options(options), [](double) {});
   for (const publish::Part& part : parts) {
@@ -338,9 +350,10 @@ Result<Answer> rehearse(const Job& job, const PostOptions& options, const publis
   return Answer{text::printable(text), json_document(publish::to_json(rehearsal.sent(), api_url))};
 }
 
-// Posts the comment, the check run and the status, and returns the outcome of each.
-PostResult post_all(const PostOptions& options, publish::Event& event, const PostSource& source,
-                    double settle_seconds, const Github& github) {
+// Posts the comment, the check run and the status, and returns the outcome of each. Code::usage if
+// the verdict is of another commit than the one to post to.
+Result<PostResult> post_all(const PostOptions& options, publish::Event& event,
+                            const PostSource& source, double settle_seconds, const Github& github) {
   publish::Api& api = github.api();
   PostResult result;
   result.gate = publish::gate_name(options.name);
@@ -348,6 +361,7 @@ PostResult post_all(const PostOptions& options, publish::Event& event, const Pos
   parts.settle_seconds = settle_seconds;
   const auto resolved = publish::look_up(api, event, result.notes);
   result.target = event;
+  WEIR_CHECK(check_commit(api, event, source));
   // If the place to post to cannot be found out, each part reports that.
   const auto not_posted = [&](const char* name, bool wanted) {
     if (!wanted) return;
@@ -399,8 +413,8 @@ Result<Answer> post(const Job& job, const PostOptions& options) {
            Github::open(job, options.access, "--dry-run posts nothing and needs none"));
   WEIR_TRY(const double settle, unit::parse_duration_seconds(options.settle));
   const Masker& masker = github->masker();
-  PostResult result =
-      post_all(options, event, source, std::min(settle, github->limit_seconds() / 4), *github);
+  WEIR_TRY(PostResult result, post_all(options, event, source,
+                                       std::min(settle, github->limit_seconds() / 4), *github));
   result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
   for (const std::string& note : result.notes) {
     job.log("weir: " + masker.mask(text::printable(note)));

@@ -113,6 +113,7 @@ bool is_fork(Reader& top, const std::string& repository, const Event& event) {
 
 void read_pull_request(Reader& top, Event& event) {
   event.pull_request = top.number("pull_request.number");
+  if (event.name == "pull_request") event.merge_sha = event.sha;  // GITHUB_SHA
   event.sha = top.sha("pull_request.head.sha");
   // A fork that was deleted has no repository any more.
   event.from_fork = is_fork(top, "pull_request.head.repo", event);

@@ -149,6 +149,19 @@ Result<std::string> compare_commits(Api& api, const Target& target, const std::s
   return text_in(answer.body, "status");
 }
 
+// Returns true if `commit` has two parents, of which the second, the merged one, is the event's.
+Result<bool> merges_head(Api& api, const Event& event, const std::string& commit) {
+  WEIR_TRY(const ApiResponse answer,
+           api.get(fmt::format("/repos/{}/commits/{}", event.repository, commit)));
+  if (!is_success(answer)) {
+    return fail(Code::unavailable, "commit {} of {}: {}", commit, event.repository,
+                refusal_text(answer));
+  }
+  const Json& parents = member_or_null(answer.body, "parents");
+  return parents.is_array() && parents.size() == 2 &&
+         text::equal_ignoring_case(text_in(parents[1], "sha"), event.sha);
+}
+
 }  // namespace
 
 RunNumber run_number(std::string_view id, std::string_view attempt) {
@@ -260,19 +273,29 @@ Result<void> look_up(Api& api, Event& event, std::vector<std::string>& notes) {
 }
 
 Result<void> check_merge(Api& api, const Event& event, const std::string& merge) {
-  WEIR_TRY(const ApiResponse answer,
-           api.get(fmt::format("/repos/{}/commits/{}", event.repository, merge)));
-  if (!is_success(answer)) {
-    return fail(Code::unavailable, "commit {} of {}: {}", merge, event.repository,
-                refusal_text(answer));
-  }
-  const Json& parents = member_or_null(answer.body, "parents");  // the base, then the head
-  if (parents.is_array() && parents.size() == 2 &&
-      text::equal_ignoring_case(text_in(parents[1], "sha"), event.sha)) {
-    return {};
-  }
+  WEIR_TRY(const bool is_merge, merges_head(api, event, merge));
+  if (is_merge) return {};
   return fail(Code::data, "pull request {} has another head now than the one that was measured",
               *event.pull_request);
+}
+
+Result<void> check_measured(Api& api, const Event& event, const std::string& measured) {
+  const std::string commit = text::lower(measured);
+  if (commit == event.sha || (!commit.empty() && commit == event.merge_sha)) return {};
+  std::string unknown;
+  if (event.of_pull_request && is_sha(commit)) {
+    const auto is_merge = merges_head(api, event, commit);
+    if (is_merge && *is_merge) return {};
+    if (!is_merge) {
+      unknown =
+          fmt::format(" (if it merges that could not be asked: {}; the token needs contents: read)",
+                      is_merge.error().message);
+    }
+  }
+  return fail(Code::usage,
+              "the verdict is of commit {}, and would be posted to {}{}; post the verdict of that "
+              "commit, or name the commit that was measured with --sha",
+              text::printable(text::short_commit(commit)), text::short_commit(event.sha), unknown);
 }
 
 std::string why_not_rules_of_base(Api& api, const Target& target, const std::string& commit) {

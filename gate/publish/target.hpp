@@ -105,6 +105,9 @@ struct Target {
 struct Event : Target {
   std::string name;              // "pull_request", "push", …; "": unknown
   bool of_pull_request = false;  // true even if its number is unknown
+  // For pull_request: the commit that GitHub made for this run, which merges the head into the
+  // base. "": unknown.
+  std::string merge_sha;
   // For workflow_run: how the run ended ("success", "failure", "cancelled", "skipped", …; "" while
   // it runs).
   std::optional<std::string> conclusion;
@@ -130,6 +133,12 @@ struct Event : Target {
 // the head. Fails with Code::data otherwise: the job measured another commit than the pull request
 // shows.
 [[nodiscard]] Result<void> check_merge(Api& api, const Event& event, const std::string& merge);
+
+// Checks that a verdict of the commit `measured` is one of `event.sha`: of that commit itself, or
+// of one that merges it into the base, as GitHub makes for a pull request's job. Fails with
+// Code::usage otherwise.
+[[nodiscard]] Result<void> check_measured(Api& api, const Event& event,
+                                          const std::string& measured);
 
 // Returns why rules of `commit` are not those of the target's base; "" if they are. They are if
 // `commit` is the one that GitHub names for the base, or lies between that and the branch's tip. So

@@ -107,6 +107,40 @@ TEST_F(PostVerb, LeavesOneOfEachAndEditsThemOnARerun) {
   });
 }
 
+TEST_F(PostVerb, OfAnotherCommitThanTheEventsIsRefused) {
+  const std::string other(40, 'd'), merge(40, 'e'), run_merge(40, 'c');  // GITHUB_SHA is the last
+  server_.store([&](tests::GithubStore& store) {
+    store.set_parents(merge, {k_base, k_head});
+    store.set_parents(other, {k_base, k_base});
+  });
+  verdict::GateVerdict green = gate_with(8, 0);
+  for (const auto& [commit, is_posted] : {std::pair{other, false},
+                                          {k_base, false},
+                                          {k_head, true},
+                                          {merge, true},
+                                          {run_merge, true}}) {
+    green.commit = commit;
+    verdict("green.json", green);
+    const Ended ended = post({"green.json"}, runner(900, 1, "pull_request"));
+    EXPECT_EQ(ended.exit_code, is_posted ? 0 : 2) << commit << ended.err;
+    if (!is_posted) {
+      EXPECT_THAT(ended.err, HasSubstr("the verdict is of commit " + commit.substr(0, 7)));
+      EXPECT_THAT(ended.err, HasSubstr("would be posted to " + k_head.substr(0, 7)));
+      server_.store([&](const tests::GithubStore& store) {
+        EXPECT_TRUE(store.check_runs().empty()) << commit;
+        EXPECT_TRUE(store.statuses(k_head).empty()) << commit;
+      });
+    }
+  }
+  green.commit = other;
+  verdict("green.json", green);
+  Ended ended = post({"green.json", "--repo", "o/r", "--sha", k_head, "--dry-run"}, k_empty_env);
+  EXPECT_EQ(ended.exit_code, 2) << "no pull request: nothing merges it";
+  ended = post({"green.json", "--dry-run"}, runner(900, 1, "pull_request"));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("if commit ddddddd merges the head would be asked"));
+}
+
 TEST_F(PostVerb, OfAPassMakesNoCommentUnlessTheRulesOrTheCommandLineSaySo) {
   verdict::GateVerdict green = gate_with(8, 0);
   verdict("green.json", green);

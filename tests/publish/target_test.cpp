@@ -113,6 +113,52 @@ TEST(LookUp, OfOneBranchForTwoPullRequestsTakesNone) {
   EXPECT_THAT(notes.at(0), HasSubstr("--pr"));
 }
 
+TEST(Measured, IsTheCommitItselfOrAMergeOfThePullRequestsHead) {
+  const std::string merge(40, 'c'), stale(40, 'd'), octopus(40, 'e'), other(40, 'f');
+  const auto parents = [](const std::vector<std::string>& shas) {
+    Json list = Json::array();
+    for (const std::string& sha : shas) list.push_back({{"sha", sha}});
+    return Json{{"parents", std::move(list)}};
+  };
+  ScriptedApi api;
+  api.answers = {{"/repos/o/r/commits/" + merge, parents({k_base, k_sha})},
+                 {"/repos/o/r/commits/" + stale, parents({k_base, other})},
+                 {"/repos/o/r/commits/" + octopus, parents({k_base, k_sha, other})}};
+  Event pull_request;
+  pull_request.repository = "o/r";
+  pull_request.sha = k_sha;
+  pull_request.of_pull_request = true;
+  Event push = pull_request;
+  push.of_pull_request = false;
+  struct Case {
+    const Event& event;
+    std::string measured;
+    bool fits;
+  };
+  for (const Case& c : {Case{push, k_sha, true},
+                        {push, std::string(40, 'A'), true},
+                        {push, merge, false},
+                        {push, "", false},
+                        {push, "../pulls/7", false},
+                        {pull_request, k_sha, true},
+                        {pull_request, merge, true},
+                        {pull_request, stale, false},
+                        {pull_request, octopus, false},
+                        {pull_request, other, false},
+                        {pull_request, "../pulls/7", false}}) {
+    const auto fits = check_measured(api, c.event, c.measured);
+    EXPECT_EQ(fits.has_value(), c.fits) << c.measured;
+    if (!fits) EXPECT_THAT(fits.error().message, HasSubstr("with --sha"));
+  }
+  EXPECT_THAT(check_measured(api, pull_request, other).error().message,
+              HasSubstr("could not be asked"));
+  // The runner names the merge commit of its own event: nothing is asked.
+  pull_request.merge_sha = other;
+  api.paths.clear();
+  EXPECT_TRUE(check_measured(api, pull_request, other));
+  EXPECT_THAT(api.paths, SizeIs(0));
+}
+
 TEST(LookUp, GoesOnWhereOneOfItsTwoWaysFails) {
   ScriptedApi api;
   api.answers["/repos/o/r/pulls?"] = Json::array({pull(7)});
