@@ -56,8 +56,9 @@ void Verb::add_color_option() const {
 
 void Verb::add_trust_cache_option() const {
   flag("--trust-cache", job_->trusts_cache,
-       "In CI, reuse builds and counts of base commits, and compiled kernels, from the cache. This "
-       "trusts all that could write there: engines of earlier pull requests too");
+       "In CI and jobs of a scheduler, reuse builds and counts of base commits, and compiled "
+       "kernels, from the cache. This trusts all that could write there: engines of earlier pull "
+       "requests too");
 }
 
 void Verb::add_quiet_option(const char* help) const {

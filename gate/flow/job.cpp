@@ -12,9 +12,13 @@ namespace weir::flow {
 std::string Job::variable(const char* name) const { return world.environment(name).value_or(""); }
 
 bool Job::reuses_cache() const {
-  // Most CI systems set CI; these set a variable of their own.
-  constexpr std::array k_variables{"CI",       "GITHUB_ACTIONS",   "GITLAB_CI", "JENKINS_URL",
-                                   "BUILD_ID", "TEAMCITY_VERSION", "TF_BUILD"};
+  // Most CI systems set CI; these set a variable of their own, as do schedulers in their jobs:
+  // Slurm, PBS, LSF, Grid Engine, OAR, Flux, Cobalt and HTCondor.
+  constexpr std::array k_variables{"CI",          "GITHUB_ACTIONS", "GITLAB_CI",
+                                   "JENKINS_URL", "BUILD_ID",       "TEAMCITY_VERSION",
+                                   "TF_BUILD",    "SLURM_JOB_ID",   "PBS_JOBID",
+                                   "LSB_JOBID",   "SGE_TASK_ID",    "OAR_JOB_ID",
+                                   "FLUX_JOB_ID", "COBALT_JOBID",   "_CONDOR_JOB_AD"};
   const auto is_set = [&](const char* name) {
     const std::string value = text::lower(variable(name));
     return !value.empty() && value != "false" && value != "0";

@@ -59,8 +59,9 @@ struct Job {
   // Returns a variable of the environment; "" if unset.
   [[nodiscard]] std::string variable(const char* name) const;
   // Returns true if builds, counts and compiled kernels that earlier runs left in the cache may
-  // decide a verdict. In CI, other pull requests' engines ran as this user and could write there,
-  // and no mark in the cache itself could tell: there it takes --trust-cache.
+  // decide a verdict. In CI and in jobs of a scheduler, other pull requests' engines ran as this
+  // user and could write there, and no mark in the cache itself could tell: there it takes
+  // --trust-cache.
   [[nodiscard]] bool reuses_cache() const;
   // Returns the absolute folder of the configuration.
   [[nodiscard]] std::string folder() const;

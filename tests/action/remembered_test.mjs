@@ -81,7 +81,9 @@ test('a base is kept for the next gate outside of CI, and in CI where --trust-ca
   assert.ok(!reused(job({CI: 'true'})));
   assert.ok(reused(job({CI: 'true'}, ['--trust-cache'])));
   assert.ok(reused(job({CI: 'false'})));
-  assert.match(run(['gate', '--help']).stdout.replace(/\s+/g, ' '), /--trust-cache In CI, reuse .* trusts all that could write there: engines of earlier pull requests too/);
+  assert.ok(!reused(job({SLURM_JOB_ID: '7'})));
+  assert.ok(reused(job({SLURM_JOB_ID: '7'}, ['--trust-cache'])));
+  assert.match(run(['gate', '--help']).stdout.replace(/\s+/g, ' '), /--trust-cache In CI and jobs of a scheduler, reuse .* trusts all that could write there: engines of earlier pull requests too/);
   world.git(world.work, 'reset', '-q', '--hard', main);
 });
 

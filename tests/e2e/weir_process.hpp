@@ -90,7 +90,8 @@ class Weir {
       const std::string variable = *at;
       const std::string key = variable.substr(0, variable.find('='));
       // The system that runs these tests must not decide what the cache may be used for.
-      if (key != "GITHUB_ACTIONS" && key != "CI" && key != "GITLAB_CI" && !env.contains(key))
+      if (key != "GITHUB_ACTIONS" && key != "CI" && key != "GITLAB_CI" && key != "SLURM_JOB_ID" &&
+          !env.contains(key))
         variables.push_back(variable);
     }
     for (const auto& [key, value] : env) variables.push_back(key + "=" + value);
