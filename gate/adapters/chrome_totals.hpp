@@ -50,7 +50,7 @@ inline std::string async_key(const ChromeEvent& event) {
 // Maps the JSON texts of some values to an index, which makes the second event of a name quick.
 // Its size is limited; other texts are looked up by their decoded values. Only hashes of texts are
 // kept: keeping and comparing texts would take most of the time of a large trace, as its thousands
-// of names come in no order. Among 50 000 names two share a hash in 1 of 10^10 traces. A trace that
+// of names come in no order. Among 10 000 names two share a hash in 1 of 10^11 traces. A trace that
 // is built to collide only shows two of its own names as one.
 class TextIndex {
  public:

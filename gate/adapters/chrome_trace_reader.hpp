@@ -20,7 +20,7 @@ namespace weir::adapters {
 
 struct ChromeTraceLimits {
   std::size_t window = 1'000'000;  // events
-  std::size_t names = 50'000;      // rows; more are added up as "(other names)"
+  std::size_t names = 10'000;      // rows; more are added up as "(other names)"
   std::size_t tracks = 10'000;     // more are one; at most 65 535
   std::size_t points = 2048;       // per counter; of more points every second, fourth, … is kept
 };

@@ -2,6 +2,7 @@
 #include "gate/flow/profile_files.hpp"
 
 #include "gate/adapters/chrome_trace_reader.hpp"
+#include "gate/adapters/json_pieces.hpp"
 #include "gate/base/text.hpp"
 #include "gate/observed/timeline.hpp"
 #include "gate/probes/read/timeline.hpp"
@@ -14,10 +15,25 @@ namespace {
 constexpr std::uint64_t k_head = std::uint64_t{1} << 20;   // enough to recognise a format
 constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;  // size of a piece of a large file
 
-// Returns the schema that a JSON document names; "" if it names none.
-std::string read_schema(const Json& json) {
-  const Json& schema = member_or_null(json, "schema");
-  return schema.is_string() ? schema.get<std::string>() : "";
+// Returns the schema of a text that is one JSON object; "" if it names none. Other members may be
+// of any size: none is kept.
+std::string read_schema(std::string_view text) {
+  constexpr adapters::JsonPieceLimits k_limits{.piece_bytes = 4096, .members_bytes = 64 << 10};
+  std::string schema;
+  adapters::JsonPieces pieces({},
+                              {[](std::string_view, const Json&) {},
+                               [&](const Json& members) {
+                                 const Json& value = member_or_null(members, "schema");
+                                 if (value.is_string()) schema = value.get<std::string>();
+                               }},
+                              k_limits);
+  while (!text.empty() && pieces.losses().documents < 2) {
+    pieces.feed(text.substr(0, k_chunk));
+    text.remove_prefix(std::min<std::size_t>(text.size(), k_chunk));
+  }
+  pieces.finish();
+  const adapters::JsonPieceLosses& losses = pieces.losses();
+  return losses.documents == 1 && losses.broken == 0 && !losses.cut ? schema : "";
 }
 
 // Reads weir.profile/1 or weir.profiles/1.
@@ -50,10 +66,11 @@ ProfileFile make_observed_file(observed::Observed observed) {
 // Reads a text in UTF-8 of any known format. Fills `moments` (if not null) from a Chrome trace.
 Result<ProfileFile> read_utf8(const std::string& path, const std::string& text,
                               observed::ObservedMoments* moments) {
-  const auto json = text::trim(text).starts_with('{') ? parse_json(text) : Json();
-  const std::string schema = json ? read_schema(*json) : "";
-  if (schema == "weir.profile/1" || schema == "weir.profiles/1")
-    return read_weir_profiles(*json, schema);
+  const std::string schema = text::trim(text).starts_with('{') ? read_schema(text) : "";
+  if (schema == "weir.profile/1" || schema == "weir.profiles/1") {
+    WEIR_TRY(const Json json, parse_json(text));
+    return read_weir_profiles(json, schema);
+  }
   if (schema.starts_with("weir.") && schema != "weir.observed/1" &&
       !schema.starts_with("weir.timeline/")) {
     return fail(Code::data,
@@ -78,14 +95,24 @@ Result<ProfileFile> read_text(const std::string& path, const std::string& text,
   return read_utf8(path, utf8 ? *utf8 : text, moments);
 }
 
+// Returns true if a text that begins with `head` is surely a Chrome trace.
+bool is_chrome_trace(std::string_view head) {
+  const std::string_view begin = text::trim(head);
+  return (begin.starts_with('{') || begin.starts_with('[')) && adapters::begins_chrome_trace(head);
+}
+
 // Reads a packed file, or one of more than `max_whole_bytes` bytes, which must be a Chrome trace.
-// The limit counts unpacked bytes.
+// The limit counts unpacked bytes. A trace is read in pieces: little may unpack to much.
 Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t max_whole_bytes,
                                 observed::ObservedMoments* moments) {
   WEIR_TRY(sys::UnpackedReader file, sys::UnpackedReader::open(path));
-  WEIR_TRY(std::string chunk,
-           file.read(file.packed() ? std::max(max_whole_bytes + 1, k_head) : k_head));
-  if (file.packed() && chunk.size() <= max_whole_bytes) {
+  WEIR_TRY(std::string chunk, file.read(k_head));
+  const bool may_be_whole = file.packed() && !is_chrome_trace(chunk);
+  if (may_be_whole && chunk.size() <= max_whole_bytes) {
+    WEIR_TRY(const std::string rest, file.read(max_whole_bytes + 1 - chunk.size()));
+    chunk += rest;
+  }
+  if (may_be_whole && chunk.size() <= max_whole_bytes) {
     const bool is_gz_name = path.ends_with(".gz");
     return read_text(is_gz_name ? path.substr(0, path.size() - 3) : path, chunk, moments);
   }

@@ -1,5 +1,6 @@
-// Judges records that a pull request could write so that judging takes as much as it can. Each has
-// to end within 10 s of processor time and 256 MiB, whatever its verdict is.
+// Judges records that a pull request could write so that judging takes as much as it can, and shows
+// traces of very many names. Each has to end within 10 s of processor time and 256 MiB, whatever
+// its verdict is.
 //
 //   WEIR_HOSTILE_RECORDS=10000 build/tests/hostile_records/hostile_records_test    so many records
 //   WEIR_HOSTILE_SEED=7 build/tests/hostile_records/hostile_records_test           one, in detail
@@ -134,12 +135,13 @@ std::vector<const char*> words_of(Command command) {
   return words;
 }
 
-// Judges the record in the scene, and writes all reports of it.
-int judge(Command command) {
+int run_weir(const std::vector<const char*>& words) {
   sys::RealWorld real;
-  const std::vector<const char*> words = words_of(command);
   return app::Program(real.world()).run(static_cast<int>(words.size()), words.data());
 }
+
+// Judges the record in the scene, and writes all reports of it.
+int judge(Command command) { return run_weir(words_of(command)); }
 
 // Ends this process where it takes far more than a record may.
 void limit_this_process() {
@@ -231,6 +233,41 @@ TEST(HostileRecords, AreJudgedWithinTenSecondsAnd256MiB) {
       worst.largest, worst.largest_families);
   for (const auto& [code, times] : exit_codes) {
     std::cout << fmt::format("exit code {}: {}\n", code, times);
+  }
+}
+
+// Writes a trace of 200 000 events, each of another name, which gzip packs into 2 MiB.
+int write_trace(const std::string& file, char letter) {
+  std::ofstream trace(file);
+  trace << R"({"traceEvents": [{})";
+  for (int i = 0; i < 200'000; ++i) {
+    trace << fmt::format(
+        R"(,{{"ph": "X", "name": "{}{}", "cat": "kernel", "pid": 1, "tid": 1, "ts": {}, "dur": 1}})",
+        std::string(180, letter), i, i);
+  }
+  trace << "]}\n";
+  return trace.good() ? 0 : 1;
+}
+
+TEST(HostileTraces, OfManyNamesAreShownWithinTenSecondsAnd256MiB) {
+  if (std::getenv("WEIR_HOSTILE_SEED") != nullptr) GTEST_SKIP() << "one record was asked for";
+  const Scene scene;
+  for (const char letter : {'a', 'b'}) {
+    const std::string file = fmt::format("{}.json", letter);
+    ASSERT_EQ(run_apart([&] { return write_trace(file, letter); }).exit_code, 0);
+    ASSERT_EQ(run_program({"gzip", file}), 0);
+  }
+  for (const std::vector<const char*>& words :
+       {std::vector<const char*>{"weir", "profile", "a.json.gz", "--json", "profile.json"},
+        {"weir", "compare", "a.json.gz", "b.json.gz", "--json", "compare.json"}}) {
+    const Use use = run_apart([&] {
+      limit_this_process();
+      discard_output();
+      return run_weir(words);
+    });
+    EXPECT_EQ(use.exit_code, 0) << words[1];
+    EXPECT_LE(use.seconds, k_max_seconds) << words[1];
+    EXPECT_LE(use.kib, k_max_kib) << words[1];
   }
 }
 
