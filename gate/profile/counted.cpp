@@ -111,14 +111,20 @@ bool may_count_library_calls(const Measurement& measurement, const Profile& prof
          });
 }
 
-// Adds a measurement, or compares it with the one that the profile has.
+// Adds a measurement, or compares it with the one that the profile has. A probe's count replaces
+// the engine's own.
 void add_metric(const Measurement& measurement, Profile& profile) {
   const std::string name = measurement.metric.name;
   const bool nothing_to_check =
       !profile.metrics.contains(name) || may_count_library_calls(measurement, profile);
   if (is_check(measurement.source) && nothing_to_check) return;
   const auto [existing, is_first] = profile.metrics.try_emplace(name, measurement);
-  if (!is_first) cross_check(existing->second, measurement, profile);
+  if (is_first) return;
+  const bool replaces =
+      counts_from_outside(measurement.source) && !counts_from_outside(existing->second.source);
+  Measurement other = measurement;
+  if (replaces) std::swap(existing->second, other);
+  cross_check(existing->second, other, profile);
 }
 
 // Fits all counts of one probe over the lengths and adds them as metrics.

@@ -4,6 +4,7 @@
 #include "gate/base/add_capped.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/unit/device_api.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::profile {
@@ -159,6 +160,14 @@ class Difference {
 };
 
 }  // namespace
+
+bool counts_from_outside(std::string_view source) {
+  constexpr std::string_view k_probes[] = {"ggml", "host", "perf", "valgrind"};
+  return std::ranges::find(k_probes, source) != std::end(k_probes) ||
+         std::ranges::any_of(unit::device_apis(), [&](const unit::DeviceApi& api) {
+           return source == api.name || (!api.check.empty() && source == api.check);
+         });
+}
 
 std::optional<std::vector<std::uint64_t>> sizes_of(std::string_view shape) {
   std::vector<std::uint64_t> sizes;

@@ -40,6 +40,10 @@ inline constexpr std::string_view k_any_shape = "*";
 // "256x64" -> {256, 64}: up to four sizes, each from 1 to 2^40; nothing when it is no such shape.
 [[nodiscard]] std::optional<std::vector<std::uint64_t>> sizes_of(std::string_view shape);
 
+// Returns true for a probe that counts from outside of an engine. Other sources of counts are an
+// engine's own word: its output, and its marks (weir/instrument.h).
+[[nodiscard]] bool counts_from_outside(std::string_view source);
+
 // Identifies a kind of op, regardless of the graph it is in.
 struct OpKey {
   std::string op, type, shape, backend;

@@ -247,9 +247,14 @@ bool has_work_stayed(const Comparison& comparison) {
   });
 }
 
-// Judges one count by its limit. Without `base`, only max and min can judge it.
+// Judges one count by its limit. Without `base`, only max and min can judge it. An engine's own
+// word does not take the place of a probe's count.
 Judgement judge_count(const Comparison& comparison, const Measurement& current,
                       const std::optional<Measurement>& base) {
+  if (base && profile::counts_from_outside(base->source) &&
+      !profile::counts_from_outside(current.source)) {
+    if (auto missing = judge_missing(comparison, *base, &current)) return *std::move(missing);
+  }
   Judgement judgement = comparison.start_judgement(current);
   Limit& limit = judgement.limit;
   if (base && base->nature == Nature::nearly_exact) judgement.nature = base->nature;
@@ -281,7 +286,8 @@ Judgement judge_count(const Comparison& comparison, const Measurement& current,
 }
 
 // Judges a count that the baseline holds and the candidate lacks. Nothing if no limit is on it.
-std::optional<Judgement> judge_missing(const Comparison& comparison, const Measurement& base) {
+std::optional<Judgement> judge_missing(const Comparison& comparison, const Measurement& base,
+                                       const Measurement* own) {
   Judgement judgement = comparison.start_judgement(base);
   judgement.baseline = base.value();
   if (base.exact) judgement.baseline_text = base.exact->str();
@@ -301,9 +307,14 @@ std::optional<Judgement> judge_missing(const Comparison& comparison, const Measu
     ruling = {Outcome::info, "the depths lie on no line any more: each is compared alone"};
     return judgement;
   } else {
-    ruling = {Outcome::error,
-              fmt::format("could not be measured: the baseline holds {}, this run nothing",
-                          value_text(base))};
+    const std::string reason =
+        own == nullptr
+            ? fmt::format("the baseline holds {}, this run nothing", value_text(base))
+            : fmt::format(
+                  "{} counted {} in the baseline and nothing in this run; the engine's own "
+                  "{} does not replace it",
+                  base.source, value_text(base), value_text(*own));
+    ruling = {Outcome::error, "could not be measured: " + reason};
     make_new_if_other_device(comparison, judgement.limit.exact, ruling);
   }
   make_info_unless_gated(judgement.limit, ruling);

@@ -81,9 +81,11 @@ void make_new_if_other_device(const Comparison& comparison, bool exact, Ruling& 
                                     const std::optional<Measurement>& base);
 
 // Judges a count that the baseline holds and the candidate lacks. With a limit that is an error: a
-// count that can no longer be measured must not pass in silence.
+// count that can no longer be measured must not pass in silence. `own`: the engine's own word for
+// it, where a probe counted the baseline's; null if there is none.
 [[nodiscard]] std::optional<Judgement> judge_missing(const Comparison& comparison,
-                                                     const Measurement& base);
+                                                     const Measurement& base,
+                                                     const Measurement* own = nullptr);
 
 // Judges the calls of single kernels and ops that limits name. Patterns that could not be judged go
 // into `not_judged`, ready to show.

@@ -69,6 +69,19 @@ TEST(Host, CallsOfASingleThreadAreExact) {
   EXPECT_EQ(profile.counted_runs, 3);
 }
 
+TEST(Host, CallsThatWereTracedReplaceTheEnginesOwnWord) {
+  RunRecord printed = traced(3, 8);
+  printed.host = false;
+  printed.probes.clear();
+  printed.report->counts = {{"system_calls_per_token", 3}};
+  const Profile profile =
+      assemble(facts(), std::vector{traced(0, 8), traced(1, 16), traced(2, 24), printed});
+  EXPECT_EQ(profile.metrics.at("system_calls_per_token").exact, Rational(58));
+  EXPECT_EQ(profile.metrics.at("system_calls_per_token").source, "host");
+  EXPECT_THAT(profile.warnings,
+              testing::Contains("system_calls_per_token: host counted 58, llama-bench says 3"));
+}
+
 TEST(Host, HowThreadsMeetIsSampledAndTheirOtherCallsAreExact) {
   const Profile profile = assemble(
       facts(), std::vector{traced(0, 8, 2, 31), traced(1, 16, 2, 83), traced(2, 24, 2, 111)});

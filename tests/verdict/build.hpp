@@ -28,7 +28,7 @@ inline profile::Profile& add_nearly(profile::Profile& profile, const std::string
   profile::Measurement measured;
   measured.metric = *unit::find_metric(name);
   measured.nature = profile::Nature::nearly_exact;
-  measured.source = "callgrind";
+  measured.source = "valgrind";
   measured.samples = std::move(values);
   const double middle = *measured.value();
   const auto [low, high] = std::minmax_element(measured.samples.begin(), measured.samples.end());

@@ -258,7 +258,52 @@ TEST(Counts, OfInstructionsCountedInTwoWaysDoNotJudgeEachOther) {
   before.metrics["instructions_per_token"].source = "perf";
   const Judgement judgement = metric(judge(after, {stored(before)}), "instructions_per_token");
   EXPECT_EQ(judgement.verdict, Outcome::new_);
-  EXPECT_THAT(judgement.reason, HasSubstr("counted by perf, this run by callgrind"));
+  EXPECT_THAT(judgement.reason, HasSubstr("counted by perf, this run by valgrind"));
+}
+
+TEST(Counts, OfAProbeAreNotReplacedByTheEnginesOwnWord) {
+  struct Case {
+    const char *base, *now;
+    std::int64_t dispatches;
+    Outcome want;
+  };
+  for (const Case& c : {Case{"vulkan", "llama-bench", 65, Outcome::error},
+                        {"vulkan", "instrument", 65, Outcome::error},
+                        {"ggml", "instrument", 65, Outcome::error},
+                        {"host", "generic", 65, Outcome::error},
+                        {"vulkan", "generic", 64, Outcome::error},
+                        {"vulkan", "vulkan", 65, Outcome::pass},
+                        {"generic", "llama-bench", 65, Outcome::pass},
+                        {"instrument", "generic", 65, Outcome::pass},
+                        {"generic", "vulkan", 65, Outcome::pass}}) {
+    Profile before = reference(), after = reference();
+    before.metrics["dispatches_per_token"].source = c.base;
+    add_count(after, "dispatches_per_token", c.dispatches).metrics["dispatches_per_token"].source =
+        c.now;
+    const CellVerdict cell = judge(after, {stored(before)});
+    const Judgement& judgement = metric(cell, "dispatches_per_token");
+    EXPECT_EQ(judgement.verdict, c.want) << c.base << c.now;
+    EXPECT_EQ(cell.verdict, c.want) << c.base << c.now;
+    if (c.want == Outcome::pass) continue;
+    EXPECT_EQ(
+        judgement.reason,
+        fmt::format("could not be measured: {} counted 65 in the baseline and nothing in this "
+                    "run; the engine's own {} does not replace it",
+                    c.base, c.dispatches));
+  }
+}
+
+// A plain bound does not take the engine's word either; without a limit it is shown.
+TEST(Counts, OfTheEnginesOwnWordFulfilNoBoundOnAProbesCount) {
+  Profile before = reference(), after = reference();
+  after.metrics["syncs_per_token"].source = "generic";
+  LimitEntry bound = entry({"syncs_per_token"});
+  bound.exact = false;
+  EXPECT_EQ(metric(judge(after, {stored(before)}, {bound}), "syncs_per_token").verdict,
+            Outcome::info);
+  bound.max = Amount{1, false};
+  EXPECT_EQ(metric(judge(after, {stored(before)}, {bound}), "syncs_per_token").verdict,
+            Outcome::error);
 }
 
 TEST(Counts, OfInstructionsAreSkippedWhereThisMachineCanNotCountThem) {
