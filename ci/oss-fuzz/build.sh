@@ -1,10 +1,10 @@
 #!/bin/bash
 # Builds the fuzzers as OSS-Fuzz wants them: by its CC, CXX, CFLAGS, CXXFLAGS and LIB_FUZZING_ENGINE, into $OUT, each
-# with its seeds. Without OSS-Fuzz, OUT=FOLDER ci/oss-fuzz/build.sh takes clang's libFuzzer with ASan and UBSan.
+# with its seeds. Without OSS-Fuzz, OUT=FOLDER ci/oss-fuzz/build.sh takes clang 19's libFuzzer with ASan and UBSan.
 set -euo pipefail
 if [[ -n ${SRC:-} ]]; then cd "$SRC/weir"; else cd "$(dirname "${BASH_SOURCE[0]}")/../.."; fi
 sanitizers="-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined"
-export CC=${CC:-clang} CXX=${CXX:-clang++} CFLAGS=${CFLAGS-$sanitizers} CXXFLAGS=${CXXFLAGS-$sanitizers}
+export CC=${CC:-clang-19} CXX=${CXX:-clang++-19} CFLAGS=${CFLAGS-$sanitizers} CXXFLAGS=${CXXFLAGS-$sanitizers}
 # Ubuntu's C++ libraries are of libstdc++.
 CXXFLAGS=${CXXFLAGS/-stdlib=libc++/}
 build=${WORK:-build-fuzz}/oss-fuzz

@@ -3,9 +3,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "gate/adapters/format.hpp"
+#include "gate/base/text.hpp"
 
 #include "tests/fuzz/targets.hpp"
 
@@ -29,6 +33,14 @@ TEST(FuzzTargets, TakeEverySampleAndHalfOfIt) {
     ++samples;
   }
   EXPECT_GT(samples, 20U);
+}
+
+TEST(FuzzTargets, AreThereForEachFormat) {
+  const std::vector<std::string> targets = weir::text::split(WEIR_FUZZ_FORMATS, ';');
+  const std::set<std::string> with_target(targets.begin(), targets.end());
+  std::set<std::string> formats;
+  for (const auto& format : weir::adapters::formats()) formats.emplace(format.name);
+  EXPECT_EQ(with_target, formats) << "tests/fuzz/CMakeLists.txt lists them";
 }
 
 }  // namespace
