@@ -26,9 +26,16 @@ bool is_of_shell(std::string_view line) {
                              [&](std::string_view mark) { return line.find(mark) != line.npos; });
 }
 
+// Returns true for a line of JSON: what it quotes is not what the program printed as it ended.
+bool is_of_json(std::string_view line) {
+  const std::string_view text = text::trim(line);
+  return !text.empty() && std::string_view("{[\"").find(text.front()) != std::string_view::npos;
+}
+
 // Returns the line that shows that the program crashed; "" if there is none.
 std::string find_crash(const std::vector<std::string_view>& lines) {
   for (const std::string_view line : lines) {
+    if (is_of_json(line)) continue;
     for (const char* mark : {"terminate called", "ggml_uncaught_exception", "GGML_ASSERT",
                              "ggml_abort", "ggml_print_backtrace", "Segmentation fault",
                              "panicked at", "core dumped", "Traceback (most recent call last)"}) {

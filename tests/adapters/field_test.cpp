@@ -196,6 +196,16 @@ TEST(Crashes, AreAWarningBesideNumbersAndPartOfTheErrorWhereNumbersAreMissing) {
   EXPECT_THAT(few.error().message, HasSubstr("; the program crashed: run.sh: line 3:"));
 }
 
+// A load tool writes into its result what it caught from a request that failed.
+TEST(Crashes, AreNotWhatAResultQuotes) {
+  std::string result = read_data("constructed-guidellm.json");
+  const std::string quoted = "\"error\": \"Traceback (most recent call last):\", ";
+  result.insert(result.find('{') + 1, quoted);
+  EXPECT_THAT(read(result).warnings, Not(Contains(HasSubstr("crashed"))));
+  result.insert(result.find(quoted), "\n  ");
+  EXPECT_THAT(read(result).warnings, Not(Contains(HasSubstr("crashed"))));
+}
+
 TEST(ReadAny, NamesTheNearestFormatsAndWhatTheyLack) {
   const struct {
     const char* text;
@@ -203,8 +213,7 @@ TEST(ReadAny, NamesTheNearestFormatsAndWhatTheyLack) {
   } cases[] = {
       {R"({"request_throughput": 2.0, "mean_latency": 1.0})",
        "The nearest: vllm (\"total_output_tokens\" is missing)"},
-      {R"({"http_req_duration": {}})",
-       "it looks like a result of k6: weir has no reader for it"},
+      {R"({"http_req_duration": {}})", "it looks like a result of k6: weir has no reader for it"},
       {R"({"p99_ttft": 1.5, "tpot": {"mean": 2}})",
        "it looks like the result of a load tool (p99_ttft, tpot): weir has no reader for it"},
       {"log: Vulkan Timings:\n",
