@@ -1,4 +1,5 @@
-// A server of a model that is not there: answers /health, and prompts as OpenAI's completions do.
+// A server of a model that is not there: answers /health and /v1/models, and prompts as OpenAI's
+// completions and chats do.
 //
 //   fake_server MODE PORT
 //
@@ -11,6 +12,8 @@
 //   leaves       leaves a process behind, in a session of its own, whose id is in left.pid
 //   slower       takes 3 ms a token
 //   late         takes 15 ms to its first token
+//   steady       takes 15 ms to its first token and 3 ms a token
+//   overloaded   the same; answers every fourth prompt with HTTP 503
 //   talks        prints 8 KiB a request
 //   differs      ends every third answer with another token
 //   salted       answers HTTP 422 to prompts without "cache_salt":"x"
@@ -32,6 +35,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -43,7 +47,7 @@ using Clock = std::chrono::steady_clock;
 
 std::string mode;
 Clock::time_point up_at;
-std::atomic<int> answers{0}, tokens_out{0};
+std::atomic<int> prompts{0}, answers{0}, tokens_out{0};
 
 void say(int fd, const std::string& text) {
   std::size_t sent = 0;
@@ -88,8 +92,22 @@ void wait_where_enough_was_answered() {
   while (number > std::atoll(most)) pause();
 }
 
+// Returns the number that stands after the first of `names` in `request`, or 1.
+int asked_tokens(const std::string& request) {
+  for (const std::string name : {"\"max_tokens\":", "\"max_completion_tokens\":"}) {
+    const std::size_t at = request.find(name);
+    if (at != std::string::npos) return std::atoi(request.c_str() + at + name.size());
+  }
+  return 1;
+}
+
 void answer_prompt(int fd, const std::string& request) {
   wait_where_enough_was_answered();
+  const bool is_steady = mode == "steady" || mode == "overloaded";
+  if (++prompts % 4 == 0 && mode == "overloaded") {
+    return answer(fd, "503 Service Unavailable", "application/json",
+                  R"({"error": {"message": "overloaded"}})");
+  }
   if (mode == "refuses") {
     return answer(fd, "500 Internal Server Error", "application/json",
                   R"({"error": {"message": "out of memory"}})");
@@ -98,19 +116,22 @@ void answer_prompt(int fd, const std::string& request) {
     return answer(fd, "422 Unprocessable Entity", "application/json", R"({"detail": "no salt"})");
   }
   if (mode == "talks") std::puts(std::string(8 << 10, '.').c_str());
-  const std::size_t at = request.find("\"max_tokens\":");
-  const int tokens = at == std::string::npos ? 1 : std::atoi(request.c_str() + at + 13);
+  const int tokens = asked_tokens(request);
   const int number = ++answers;
   const bool dies = number == 4 && mode == "dies_serving";
-  auto words = weir::tests::scripts::completions(tokens);
+  const bool is_chat = request.starts_with("POST /v1/chat/");
+  auto words =
+      is_chat ? weir::tests::scripts::chat(tokens) : weir::tests::scripts::completions(tokens);
+  // The event before [DONE] is the report, which clients have to ask for.
+  if (request.find("\"include_usage\"") == std::string::npos) words.end.erase(words.end.end() - 2);
   if (mode == "differs" && number % 3 == 0) {
     const std::string text = "\"text\":\"";
     words.tokens.back().insert(words.tokens.back().find(text) + text.size(), "other ");
   }
   say(fd, weir::tests::scripts::head());
-  if (mode == "late") std::this_thread::sleep_for(std::chrono::milliseconds(15));
+  if (mode == "late" || is_steady) std::this_thread::sleep_for(std::chrono::milliseconds(15));
   for (const std::string& event : words.tokens) {
-    if (mode == "slower") std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    if (mode == "slower" || is_steady) std::this_thread::sleep_for(std::chrono::milliseconds(3));
     say(fd, weir::tests::scripts::chunk(event));
     if (dies) {
       std::signal(SIGSEGV, SIG_DFL);  // a sanitizer would make an exit code of it
@@ -138,8 +159,13 @@ void serve(int fd) {
       answer(fd, "200 OK", "text/plain; version=0.0.4",
              "# TYPE llamacpp:tokens_predicted_total counter\nllamacpp:tokens_predicted_total " +
                  std::to_string(tokens_out.load()) + "\n");
+    } else if (request.starts_with("GET /v1/models")) {
+      answer(fd, "200 OK", "application/json",
+             R"({"object": "list", "data": [{"id": "m", "object": "model"}]})");
     } else if (request.starts_with("POST ")) {
       answer_prompt(fd, request);
+    } else if (!request.starts_with("GET /health")) {
+      answer(fd, "404 Not Found", "application/json", R"({"error": {"message": "no such page"}})");
     } else {
       const bool up = mode != "never_up" && Clock::now() >= up_at;
       answer(fd, up ? "200 OK" : "503 Service Unavailable", "text/plain", up ? "ok" : "loading");
@@ -189,6 +215,9 @@ int main(int count, char** words) {
   }
   for (;;) {
     const int fd = accept(listener, nullptr, nullptr);
-    if (fd >= 0) std::thread(serve, fd).detach();
+    if (fd < 0) continue;
+    // A token goes out when it is there, not when the token before it was acknowledged.
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    std::thread(serve, fd).detach();
   }
 }
