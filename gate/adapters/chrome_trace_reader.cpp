@@ -88,6 +88,7 @@ class ChromeTraceReader::TraceBuilder {
     observed.ops = rows_.take();
     observed.tracks = tracks_.take(spans_);
     observed.counters = counters_.take(tracks_);
+    mark_profiler_span(observed);
     if (is_from_weir_) separate_calls(observed);
     if (!work_.is_null()) use_work(observed);
     if (pieces_.losses().cut) mark_truncated(observed);
@@ -186,6 +187,13 @@ class ChromeTraceReader::TraceBuilder {
       }
       if (!target.is_array()) target = Json::array();
       for (const Json& row : value) target.push_back(row);
+    }
+  }
+
+  // PyTorch's profiler writes a span of its own, as long as all that it recorded.
+  static void mark_profiler_span(Observed& observed) {
+    for (ObservedOp& op : observed.ops) {
+      op.includes_other_rows |= op.category == "Trace" && op.op.starts_with("PyTorch Profiler");
     }
   }
 

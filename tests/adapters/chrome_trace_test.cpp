@@ -65,6 +65,12 @@ TEST(ChromeTrace, AddsUpByNameWithWhatIsNestedTakenOut) {
   EXPECT_TRUE(stream);
 }
 
+TEST(ChromeTrace, CountsThePyTorchProfilersOwnSpanAsNoWork) {
+  const auto observed = read(read_data("torch-trace.json"));
+  EXPECT_TRUE(row(observed, "PyTorch Profiler (0)").includes_other_rows);
+  EXPECT_FALSE(row(observed, "aten::addmm").includes_other_rows);
+}
+
 TEST(ChromeTrace, TellsWhenItsSpansTookPlaceWhereItIsAsked) {
   observed::ObservedMoments moments;
   ChromeTraceReader reader({}, &moments);
@@ -224,7 +230,7 @@ TEST(ChromeTrace, SaysTheSameOfEverySampleInChunksOfEverySize) {
       ASSERT_EQ(write_fields(read(text, {}, chunk)), unchunked) << sample.name << " by " << chunk;
     }
   }
-  EXPECT_EQ(traces, 3U);  // in the table of samples.hpp
+  EXPECT_EQ(traces, 4U);  // in the table of samples.hpp
 }
 
 TEST(ChromeTrace, SaysTheSameOfOddEventsEitherWay) {

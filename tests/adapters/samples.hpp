@@ -157,6 +157,13 @@ inline const std::vector<SampleFile>& samples() {
       {"rocprofv3-summary", "constructed-rocprofv3-summary.txt", "", "rocprof-csv"},
       {"torch-table", "torch-table.txt", "", "torch-table"},
       {"torch-table-cuda", "constructed-torch-table-cuda.txt", "", "torch-table"},
+      // What tools wrote as they were run for these tests.
+      {"vllm-console-0.33.0", "vllm-console.txt", "", "serving-console"},
+      {"sglang-console-0.5.23", "sglang-console.txt", "", "serving-console"},
+      {"mlx-lm-0.32.2", "mlx-lm.txt", "", "mlx-lm"},
+      {"mlx-lm-generate-0.32.2", "mlx-lm-generate.txt", "", "mlx-lm"},
+      {"torch-table-memory", "torch-table-memory.txt", "", "torch-table"},
+      {"torch-trace", "torch-trace.json", "", "chrome-trace"},
       // Texts without results: the text a model wrote, a summary of an export.
       {"agave-plain-output", "agave-plain.stdout.txt", "", ""},
       {"graph-ops-export", "", "graph-ops-export.stderr.txt", ""},
