@@ -33,6 +33,13 @@ std::optional<Timing> parse_timing(Scan scan) {
 
 constexpr std::string_view k_requests = "requests";
 
+// A program prints at least one token, in 0 ms if it evaluated no prompt. The first generated token
+// then comes from a decode call as well.
+void skip_prompt(Observed& observed) {
+  observed.prompt_tokens.reset();
+  add_warning(observed, "no prompt was evaluated: it came from a cache, or has one token");
+}
+
 // Adds one figure of a program, or of one of its requests (null: of the program). `title` is the
 // text before "=", `scan` the rest of the line. A server calls its tokens "runs" in old builds.
 void take_figure(std::string_view title, Scan scan, ObservedCase* request, Observed& observed) {
@@ -56,6 +63,7 @@ void take_figure(std::string_view title, Scan scan, ObservedCase* request, Obser
   if (title == "load time") {
     add_sample(observed.timings, "load_seconds", ms / 1e3);
   } else if (title == "prompt eval time" && timing->count) {
+    if (request == nullptr && ms <= 0) return skip_prompt(observed);
     if (request) {
       request->prompt_tokens = timing->count;
     } else {
@@ -63,14 +71,16 @@ void take_figure(std::string_view title, Scan scan, ObservedCase* request, Obser
     }
     rate("prefill_tokens_per_second", *timing->count);
   } else if ((title == "eval time" || title == "generation eval time") && timing->count) {
-    const bool adds_first = timing->is_runs && request == nullptr;
+    const bool is_of_program = timing->is_runs && request == nullptr;
+    if (is_of_program && ms <= 0) return;
+    const bool adds_first = is_of_program && observed.prompt_tokens;
     const std::int64_t tokens = adds_first ? *timing->count + 1 : *timing->count;
     if (request) {
       request->generated_tokens = tokens;
     } else {
       observed.generated_tokens = tokens;
     }
-    rate("decode_tokens_per_second", tokens - 1);
+    rate("decode_tokens_per_second", is_of_program ? *timing->count : tokens - 1);
   } else if (title != "total time" && request == nullptr) {
     observed.context.facts[display_text(title)] = fmt::format("{} ms", ms);
   }

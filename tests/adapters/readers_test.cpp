@@ -310,6 +310,27 @@ TEST(LlamaPerf, TakesTheOlderPrefixAndNumbersThatAreNone) {
               ElementsAre(DoubleNear(100, 1e-9)));
 }
 
+// The second answer found all but the last token of its prompt in the cache. Both had 63 tokens.
+TEST(LlamaPerf, CountsNoFirstTokenOfAPromptThatWasInTheCache) {
+  const std::string text = read_data("llama-cpp-python-excerpt.stderr.txt");
+  const std::size_t second = text.find("Llama.generate: 11 prefix-match hit");
+  const auto first = read("", text.substr(0, second));
+  EXPECT_EQ(first.generated_tokens, 63);
+  EXPECT_EQ(first.prompt_tokens, 12);
+  EXPECT_TRUE(first.warnings.empty());
+  const auto cached = read("", text.substr(second));
+  EXPECT_EQ(cached.generated_tokens, 63);
+  EXPECT_EQ(cached.prompt_tokens, std::nullopt);
+  EXPECT_TRUE(samples_of(cached.timings, "prefill_tokens_per_second").empty());
+  EXPECT_THAT(samples_of(cached.timings, "decode_tokens_per_second"),
+              ElementsAre(DoubleNear(808.15, 0.05)));
+  EXPECT_THAT(cached.warnings, ElementsAre(HasSubstr("no prompt was evaluated")));
+}
+
+TEST(LlamaPerf, CountsNoTokensWhereNoneWereGenerated) {
+  EXPECT_EQ(read(read_data("constructed-llama-perplexity.txt")).generated_tokens, std::nullopt);
+}
+
 TEST(LlamaPerf, TakesACommaForTheDecimalMark) {
   const auto observed = read("",
                              "llama_perf_context_print: prompt eval time =     532,58 ms /     9 "

@@ -160,6 +160,7 @@ inline const std::vector<SampleFile>& samples() {
       // What tools wrote as they were run for these tests.
       {"vllm-console-0.33.0", "vllm-console.txt", "", "serving-console"},
       {"sglang-console-0.5.23", "sglang-console.txt", "", "serving-console"},
+      {"llama-cpp-python-0.3.36", "", "llama-cpp-python-excerpt.stderr.txt", "llama-perf"},
       {"mlx-lm-0.32.2", "mlx-lm.txt", "", "mlx-lm"},
       {"mlx-lm-generate-0.32.2", "mlx-lm-generate.txt", "", "mlx-lm"},
       {"torch-table-memory", "torch-table-memory.txt", "", "torch-table"},
