@@ -9,7 +9,9 @@
 #include "gate/flow/repository.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/run/container.hpp"
+#include "gate/run/environment.hpp"
 #include "gate/run/progress.hpp"
+#include "gate/source/side_paths.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/over_depth.hpp"
 
@@ -61,9 +63,41 @@ Result<void> check_no_containers(const std::vector<run::PreparedCell>& cells) {
   return {};
 }
 
-// Returns the base's cells with the programs of `tree`. Changes both sides to paths of equal
-// length.
+// Starts a cell in the checkout of its side, with the files of that checkout.
+Result<void> move_to_side(run::PreparedCell& cell, source::SidePaths& side) {
+  config::Cell& words = cell.cell;
+  // The program itself has a path of its own.
+  for (std::size_t i = 1; i < words.command.size(); ++i)
+    WEIR_SET(words.command[i], side.place(words.command[i]));
+  for (std::string& word : words.counted_run_args) WEIR_SET(word, side.place(word));
+  for (config::Environment* environment : {&words.env, &words.counted_run_env}) {
+    for (auto& [name, value] : *environment) WEIR_SET(value, side.place(value));
+  }
+  cell.folder = side.folder();
+  cell.moved_env = {{"PWD", cell.folder}};
+  const sys::EnvironmentList own = sys::own_environment();
+  const std::vector<std::string> unset = run::probes_own(own);
+  for (const auto& [name, value] : sys::inherited(own, run::passed_variables(cell))) {
+    const std::string moved = side.place_inherited(value);
+    if (moved != value && !holds(unset, name)) cell.moved_env.try_emplace(name, moved);
+  }
+  return {};
+}
+
+// Returns the paths of one side, whose checkout is at `root`.
+Result<source::SidePaths> side_paths(const std::vector<std::string>& own_roots,
+                                     const std::string& root, const std::string& other_root,
+                                     const Job& job) {
+  WEIR_TRY(const std::string links_folder, source::default_cache_folder());
+  WEIR_TRY(const std::string link,
+           source::through_equal_length_link(job.files(), links_folder, root, root));
+  return source::SidePaths(job.files(), {own_roots, job.folder(), root, link, other_root});
+}
+
+// Returns the base's cells with the programs of `tree`. Changes both sides to folders and paths of
+// equal length. `own_roots` are all names of the top of the user's checkout.
 Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
+                                       const std::vector<std::string>& own_roots,
                                        const std::string& counts_folder, const Job& job,
                                        std::vector<run::PreparedCell>& candidate) {
   PreparedBase base;
@@ -72,6 +106,10 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   base.held = tree.held;
   base.counts_folder = counts_folder;
   base.cells = candidate;
+  const bool is_own = holds(own_roots, tree.candidate_root);
+  WEIR_TRY(source::SidePaths base_side, side_paths(own_roots, tree.root, "", job));
+  WEIR_TRY(source::SidePaths candidate_side,
+           side_paths(own_roots, tree.candidate_root, is_own ? tree.root : "", job));
   for (std::size_t i = 0; i < candidate.size(); ++i) {
     const std::string own_program_path = candidate[i].program;
     if (own_program_path.empty()) continue;
@@ -83,6 +121,15 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
       if (own_program_path.starts_with(top + "/")) root = top;
     }
     WEIR_CHECK(link_program(candidate[i], job, root, own_program_path));
+    WEIR_CHECK(move_to_side(base.cells[i], base_side));
+    WEIR_CHECK(move_to_side(candidate[i], candidate_side));
+  }
+  // The configuration may lie in a folder that the base lacks.
+  WEIR_CHECK(job.files().make_dirs(base_side.folder()));
+  if (!base_side.shared().empty()) {
+    base.facts.notes.push_back(
+        fmt::format("not in the base, so both programs are given the file here: {}",
+                    verdict::list_some({base_side.shared().begin(), base_side.shared().end()})));
   }
   return base;
 }
@@ -109,10 +156,11 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
     return fail(Code::unavailable, "{} is what was measured: nothing lies between", tree.words);
   }
   const bool has_counts = base_wanted.reuse && tree.kind == source::BaseTree::Kind::worktree;
-  WEIR_TRY(PreparedBase base,
-           prepare_from_tree(
-               tree, has_counts ? tree_counts_folder(base_wanted.cache_folder, tree.root) : "", job,
-               candidate));
+  WEIR_TRY(
+      PreparedBase base,
+      prepare_from_tree(tree, {tree.candidate_root, tree.candidate_real_root},
+                        has_counts ? tree_counts_folder(base_wanted.cache_folder, tree.root) : "",
+                        job, candidate));
   base.facts.against.spec = wanted.spec;
   return base;
 }
@@ -201,7 +249,8 @@ Result<PreparedBase> prepare_base(const BaseRequest& wanted, const Job& job,
                                   std::vector<run::PreparedCell>& candidate,
                                   const PrepareCells& prepare, const sys::Stop& stop) {
   if (wanted.commits) {
-    return prepare_from_tree(wanted.commits->base, wanted.commits->counts_folder, job, candidate);
+    return prepare_from_tree(wanted.commits->base, wanted.commits->own_roots,
+                             wanted.commits->counts_folder, job, candidate);
   }
   if (wanted.own) return prepare_same_program(job, candidate);
   return wanted.command.empty() ? prepare_from_spec(wanted, job, redactor, candidate, stop)
@@ -221,8 +270,8 @@ Result<void> CachedCounts::keep(const baseline::Baseline& counts) {
 }
 
 std::string tree_counts_folder(const std::string& cache_folder, const std::string& tree) {
-  // Increase the number when more is counted than before: stored counts lack it.
-  return sys::join_path(cache_folder, "counts-2/" + tree.substr(tree.find_last_of('/') + 1));
+  // Increase the number when more is counted than before, or in another way.
+  return sys::join_path(cache_folder, "counts-3/" + tree.substr(tree.find_last_of('/') + 1));
 }
 
 std::string base_counts_folder(const std::string& run_folder) {

@@ -173,7 +173,11 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
     spec = {};
     spec.argv = std::move(command.argv);
     spec.folder = cell_.folder;
-    spec.env = merge_environment(sys::own_environment(), command.env, probe_env_);
+    sys::EnvironmentList inherited = sys::own_environment();
+    for (auto& [name, value] : inherited) value = look_up(cell_.moved_env, name, value);
+    spec.env.assign(cell_.moved_env.begin(), cell_.moved_env.end());
+    for (auto& variable : merge_environment(inherited, command.env, probe_env_))
+      spec.env.push_back(std::move(variable));
     spec.unset = probes_own(sys::own_environment());  // `env` is set afterwards
     spec.passed_variables = passed_variables(cell_);
     return {};

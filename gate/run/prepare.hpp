@@ -41,7 +41,9 @@ struct PreparedCell {
   std::string program;       // absolute
   std::string model;         // absolute
   std::string prompt_file;   // absolute, "" when none
-  std::string folder;        // to run in: that of the config
+  std::string folder;        // to run in: that of the config, or its counterpart in a checkout
+  // Variables of weir's own environment with another value: those that lead into that checkout.
+  config::Environment moved_env{};
   std::uint64_t model_bytes = 0;
   std::string program_stamp;        // differs when the program was built again
   std::vector<std::string> probes;  // attached in the counted pass; those that see the device

@@ -16,6 +16,12 @@ class AgainstBase : public EngineUnderGit {
     arguments.insert(arguments.begin(), "gate");
     return weir_here(std::move(arguments));
   }
+  void replace_in_config(const std::string& from, const std::string& to) {
+    std::string text = slurp(scratch_ / "weir.yaml");
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    spill(scratch_ / "weir.yaml", text.replace(at, from.size(), to));
+  }
   Json against(const std::string& spec, int exit_code) {
     const Ended ended = run({"--json", "-", "--against", spec});
     EXPECT_EQ(ended.exit_code, exit_code) << ended.err;
@@ -149,6 +155,91 @@ TEST_F(AgainstBase, RefusesWhatNamesNoBase) {
     EXPECT_EQ(ended.exit_code, 2) << ended.err;
     EXPECT_THAT(ended.err, HasSubstr(message));
   }
+}
+
+// A wrapper of both commits, which starts what lies beside it in its checkout.
+TEST_F(AgainstBase, OpensItsOwnFilesHoweverTheyAreNamed) {
+  const std::string here = scratch_.path().string();
+  const struct {
+    std::string words, script;
+  } cases[] = {
+      {"", "exec ./engine \"$@\""},
+      {"", "exec \"$CHECKOUT/engine\" \"$@\""},
+      {"", "exec \"$OWN\" \"$@\""},
+      {"", "exec \"$(env | sed -n s/^PWD=//p)/engine\" \"$@\""},
+      {"./engine, ", "exec \"$@\""},
+      {here + "/engine, ", "exec \"$@\""},
+      {"--run=./engine, ", "run=${1#*=}; shift; exec \"$run\" \"$@\""},
+      {"--run=" + here + "/engine, ", "run=${1#*=}; shift; exec \"$run\" \"$@\""},
+      {"'engine --quick', ", "run=${1% *}; shift; exec \"./$run\" \"$@\""},
+  };
+  for (const auto& [words, script] : cases) {
+    write_config("2h");
+    replace_in_config("[./engine, ", "[./bench, " + words);
+    replace_in_config("    timeout:", "    env: {OWN: ./engine}\n    timeout:");
+    spill_program(scratch_ / "bench", "#!/bin/sh\n" + script + "\n");
+    commit_engine("the base", "10000000");
+    write_engine("11500000");
+    const Ended ended =
+        weir_here({"gate", "--json", "-", "--against", "HEAD"}, {{"CHECKOUT", here}});
+    EXPECT_EQ(ended.exit_code, 1) << words << script << ended.err;
+    EXPECT_EQ(rate_of(json_of(ended))["verdict"], "fail") << words << script;
+  }
+}
+
+TEST_F(AgainstBase, IsGivenFilesThatOnlyTheWorkTreeHas) {
+  const struct {
+    std::string words, script;
+  } cases[] = {
+      {"model.bin, ", "cat \"$1\" && shift"},
+      {"./data, ", "cat \"$1/x\" && shift"},
+      {"--data=data/x, ", "cat \"${1#*=}\" && shift"},
+      {"", "cat \"$DATA\""},
+  };
+  spill(scratch_ / "data/x", "of no commit");
+  spill(scratch_ / ".gitignore", slurp(scratch_ / ".gitignore") + "data\n");
+  for (const auto& [words, script] : cases) {
+    write_config("2h");
+    replace_in_config("[./engine, ", "[./bench, " + words);
+    replace_in_config("    timeout:", "    env: {DATA: data/x}\n    timeout:");
+    spill_program(scratch_ / "bench",
+                  "#!/bin/sh\n{ " + script + "; } > /dev/null || exit 9\nexec ./engine \"$@\"\n");
+    commit_engine("the base", "10000000");
+    const Json verdict = against("HEAD", 0);
+    EXPECT_EQ(rate_of(verdict)["verdict"], "pass") << words << script;
+    EXPECT_THAT(dump_json(verdict["notes"]), HasSubstr("data")) << words << script;
+  }
+}
+
+TEST_F(AgainstBase, IsNotGivenTheCandidatesCode) {
+  spill_program(scratch_ / "weir-built/engine", slurp(scratch_ / "engine"));
+  replace_in_config("[./engine, ", "[./bench, weir-built/engine, ");
+  spill_program(scratch_ / "bench", "#!/bin/sh\nexec \"$@\"\n");
+  commit_engine("starts what the build makes", "10000000");
+  const Ended ended = run({"--against", "HEAD"});
+  EXPECT_EQ(ended.exit_code, 2) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("/weir-built/engine: the command names it, and "));
+  EXPECT_THAT(ended.err, HasSubstr("`build:` has to make it there"));
+  replace_in_config("    output:",
+                    "    build: [sh, -c, 'mkdir weir-built && cp engine weir-built']\n"
+                    "    output:");
+  EXPECT_EQ(rate_of(against("HEAD", 0))["verdict"], "pass");
+}
+
+TEST_F(AgainstBase, BothSidesStartInFoldersOfEqualLengthAndSayItInPwd) {
+  write_engine("10000000");
+  std::string text = slurp(scratch_ / "engine");
+  text.replace(text.find("FAKE"), 0,
+               "env | sed -n s/^PWD=//p >> '" + (scratch_ / "weir-folders").string() + "'\n");
+  spill_program(scratch_ / "engine", text);
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "tells its folder"});
+  (void)against("HEAD", 0);
+  std::istringstream lines(slurp(scratch_ / "weir-folders"));
+  std::map<std::string, int> folders;
+  for (std::string line; std::getline(lines, line);) ++folders[line];
+  ASSERT_EQ(folders.size(), 2U);
+  EXPECT_EQ(folders.begin()->first.size(), folders.rbegin()->first.size());
 }
 
 TEST_F(AgainstBase, BothSidesRunFromPathsOfEqualLength) {

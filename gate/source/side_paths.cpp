@@ -1,0 +1,95 @@
+// Maps paths into the user's checkout to those of one side of a pair.
+#include "gate/source/side_paths.hpp"
+
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+#include "gate/config/word_paths.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::source {
+namespace {
+
+std::string path_below(const std::string& root, const std::string& inner) {
+  return inner.empty() ? root : sys::join_path(root, inner);
+}
+
+}  // namespace
+
+// Returns the path from the top of the user's checkout; "" for the top, nothing for one outside.
+std::optional<std::string> SidePaths::inner_path(const std::string& path) const {
+  for (const std::string& root : side_.own_roots) {
+    if (path == root) return "";
+    if (path.starts_with(root + "/")) return path.substr(root.size() + 1);
+  }
+  return std::nullopt;
+}
+
+// Returns true if this side uses a file of its own at `inner`.
+bool SidePaths::has(const std::string& inner) const {
+  return files_.exists(path_below(side_.root, inner)) &&
+         (side_.other_root.empty() || files_.exists(path_below(side_.other_root, inner)));
+}
+
+// Returns true for a file that runs: of ELF or Mach-O, or a script that names its interpreter.
+bool SidePaths::is_code(const std::string& path) const {
+  constexpr std::string_view k_beginnings[] = {
+      "\x7f"
+      "ELF",
+      "#!",
+      "\xcf\xfa\xed\xfe",
+      "\xce\xfa\xed\xfe",
+      "\xca\xfe\xba\xbe",
+      "\xca\xfe\xba\xbf"};
+  const auto beginning = files_.read_prefix(path, 4);
+  return beginning && std::ranges::any_of(k_beginnings, [&](std::string_view known) {
+           return beginning->starts_with(known);
+         });
+}
+
+std::string SidePaths::folder() const {
+  return path_below(side_.link, inner_path(side_.own_folder).value_or(""));
+}
+
+Result<std::string> SidePaths::place(const std::string& word) {
+  std::optional<Error> problem;
+  std::string placed = config::replace_paths(word, [&](const std::string& part) {
+    std::optional<std::string> replacement;
+    // Placeholders stand for files that both sides share.
+    if (part.empty() || part.find('{') != std::string::npos) return replacement;
+    const std::string path = sys::absolute(sys::join_path(side_.own_folder, part));
+    const auto inner = inner_path(path);
+    const bool is_absolute = part.starts_with('/');
+    if (inner && has(*inner)) {
+      if (is_absolute) replacement = path_below(side_.link, *inner);
+      return replacement;
+    }
+    // "models" may be a command of the engine as well as a folder here.
+    const sys::Kind kind = files_.kind(path);
+    const bool is_name = part.find('/') == std::string::npos;
+    if (kind == sys::Kind::absent || (is_name && kind != sys::Kind::file)) return replacement;
+    if (!is_absolute) replacement = path;
+    if (!inner) return replacement;
+    if (is_code(path)) {
+      problem = Error{Code::config,
+                      fmt::format("{}: the command names it, and {} has no such file; the command "
+                                  "under `build:` has to make it there",
+                                  text::printable(path), text::printable(side_.root))};
+    }
+    shared_.insert(*inner);
+    return replacement;
+  });
+  if (problem) return tl::unexpected(*std::move(problem));
+  return placed;
+}
+
+std::string SidePaths::place_inherited(const std::string& value) const {
+  return config::replace_paths(value, [&](const std::string& part) {
+    std::optional<std::string> replacement;
+    const auto inner = part.starts_with('/') ? inner_path(sys::absolute(part)) : std::nullopt;
+    if (inner && has(*inner)) replacement = path_below(side_.link, *inner);
+    return replacement;
+  });
+}
+
+}  // namespace weir::source

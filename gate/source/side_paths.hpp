@@ -1,0 +1,54 @@
+// Where the processes of one side of a pair start, and which files their command lines mean.
+//
+// A base that started in the user's checkout would open the candidate's files there: what a script
+// starts, a library, a module. So each side starts in a checkout of its own, in the folder that
+// corresponds to the configuration's. A path into the user's checkout means the same file of the
+// side's; the user's own where the side has none: a model that git does not know.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/sys/files.hpp"
+
+namespace weir::source {
+
+struct SideCheckout {
+  std::vector<std::string> own_roots;  // absolute: all names of the top of the user's checkout
+  std::string own_folder;              // absolute: the configuration's folder there
+  std::string root;                    // absolute: the top of this side's checkout
+  std::string link;                    // absolute: leads to `root`; as long for both sides
+  // A file that this checkout lacks is the user's for this side as well, so that both sides get
+  // words of one length. "": none.
+  std::string other_root{};
+};
+
+class SidePaths {
+ public:
+  // `files` outlives this.
+  SidePaths(const sys::Files& files, SideCheckout side) : files_(files), side_(std::move(side)) {}
+
+  // The folder that corresponds to the configuration's, through the link.
+  [[nodiscard]] std::string folder() const;
+  // Returns a word of the command, or a value of its environment, for this side. Code::config for
+  // code (a program, a library, a script) that is the user's alone: it is the candidate's.
+  [[nodiscard]] Result<std::string> place(const std::string& word);
+  // Returns a value of weir's own environment for this side. Only absolute paths are replaced.
+  [[nodiscard]] std::string place_inherited(const std::string& value) const;
+  // Names files of the user's checkout that stand in for those that this side lacks.
+  [[nodiscard]] const std::set<std::string>& shared() const { return shared_; }
+
+ private:
+  [[nodiscard]] std::optional<std::string> inner_path(const std::string& path) const;
+  [[nodiscard]] bool has(const std::string& inner) const;
+  [[nodiscard]] bool is_code(const std::string& path) const;
+
+  const sys::Files& files_;
+  SideCheckout side_;
+  std::set<std::string> shared_;
+};
+
+}  // namespace weir::source
