@@ -233,8 +233,8 @@ bool runs_alike(const EngineSettings& a, const EngineSettings& b) {
 class RulesComparison {
  public:
   RulesComparison(const Settings& base, const Matrix& base_cells, const Settings& head,
-                  const Matrix& head_cells, const Digest& digest)
-      : base_(base), head_(head), digest_(digest) {
+                  const Matrix& head_cells, const Digest& digest, const FileEdits& file_edits)
+      : base_(base), head_(head), digest_(digest), file_edits_(file_edits) {
     for (const Cell& cell : base_cells.cells) before_.emplace(cell.key.str(), &cell);
     for (const Cell& cell : head_cells.cells) {
       after_.emplace(cell.key.str(), &cell);
@@ -339,6 +339,7 @@ class RulesComparison {
     if (all.differences.empty() && !parts.empty()) {
       add_edit({{{parts, "", ""}}, digest_(dump_json(Json(after.identity)))}, all);
     }
+    if (const EntryEdit* files = look_up(file_edits_, before.key.str())) add_edit(*files, all);
     // The values of a private cell may be texts of which no part is to be shown.
     if (before.is_private || after.is_private) {
       for (KeyDifference& difference : all.differences) {
@@ -524,6 +525,7 @@ class RulesComparison {
   const Settings& base_;
   const Settings& head_;
   const Digest& digest_;
+  const FileEdits& file_edits_;
   std::map<std::string, const Cell*> before_, after_;
   // New names in after_ that no renamed cell of the base took, by measured_text().
   std::map<std::string, std::vector<std::string>> new_cells_;
@@ -561,8 +563,8 @@ void copy_privacy(const Settings& base, Settings& head) {
 }
 
 Edits compare_rules(const Settings& base, const Matrix& base_cells, const Settings& head,
-                    const Matrix& head_cells, const Digest& digest) {
-  return RulesComparison(base, base_cells, head, head_cells, digest).take_edits();
+                    const Matrix& head_cells, const Digest& digest, const FileEdits& file_edits) {
+  return RulesComparison(base, base_cells, head, head_cells, digest, file_edits).take_edits();
 }
 
 std::vector<std::string> remove_expired_limits(Settings& base, const std::string& today) {

@@ -30,10 +30,12 @@ struct Edits {
   std::vector<verdict::Proposal> proposals;  // in order
   std::vector<verdict::BaseCell> cells;      // the base's, in order; none is `shown` yet
 };
+// Edits of the files that cells of the base name, by the cell's name.
+using FileEdits = std::map<std::string, EntryEdit>;
 // Both settings come from parse_settings().
 [[nodiscard]] Edits compare_rules(const Settings& base, const Matrix& base_cells,
                                   const Settings& head, const Matrix& head_cells,
-                                  const Digest& digest);
+                                  const Digest& digest, const FileEdits& file_edits = {});
 
 // Removes entries under `mode: report` or `off` whose `until` has passed; returns a note for each.
 // They are no error, so that the pull request that removes them can pass.

@@ -52,6 +52,8 @@ Result<std::vector<verdict::Allowance>> read_allowances(const source::Git& git,
 
 }  // namespace
 
+std::string event_head(const Job& job) { return read_ci_event(job).sha; }
+
 // Reads what the pull request is allowed from the branch of allowances. Null without
 // --allowances-ref; a note if nothing is allowed.
 Result<std::shared_ptr<const Allowed>> load_allowances(const AllowanceOptions& options,

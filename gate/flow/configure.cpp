@@ -97,7 +97,7 @@ Result<LoadedConfig> load_config(const Job& job) {
     hide_private_names(*job.rules->settings, loaded.configuration);
   WEIR_TRY(config::Matrix matrix, config::expand(*loaded.configuration.settings));
   if (job.rules) {
-    loaded.configuration.rules = apply_rules(job, matrix, *loaded.configuration.settings);
+    WEIR_TRY(loaded.configuration.rules, apply_rules(job, matrix, *loaded.configuration.settings));
   }
   const config::Redactor& redactor = loaded.configuration.redactor;
   WEIR_TRY(loaded.cells,

@@ -30,6 +30,8 @@ struct Selection {
   std::string config = "weir.yaml";
   bool config_is_set = false;                // set on the command line
   std::optional<std::string> config_text{};  // replaces the file's text
+  // The commit that a run of others says it measured; "": none. Absent: the work tree is measured.
+  std::optional<std::string> claimed_commit{};
   std::string baselines = "baselines";
   std::string runs_folder = "weir-out";
   std::vector<std::string> cells;

@@ -38,6 +38,14 @@ std::optional<std::string> measured_commit(const Json& extra) {
   return source.optional_boolean("dirty").value_or(true) ? std::nullopt : commit;
 }
 
+// Returns the commit that a run says it measured, without changes; "" if it says none.
+std::string claimed_commit(const Json& extra) {
+  JsonReader against(member_or_null(extra, "against"), "against");
+  const auto candidate = against.optional_string("candidate_commit");
+  if (candidate && !against.optional_boolean("candidate_dirty").value_or(true)) return *candidate;
+  return measured_commit(extra).value_or("");
+}
+
 // Notes that a shard is only a part of the matrix; does nothing for another run.
 void add_shard_note(MeasuredRun& measured) {
   if (!measured.shard || measured.shard->index == 0) return;
@@ -438,6 +446,7 @@ Result<Configuration> apply_commit_rules(const Job& job, run::RunHeader& header)
   }
   Job run_job = job;
   run_job.selection.config_text = header.config_text;
+  run_job.selection.claimed_commit = claimed_commit(header.extra);
   WEIR_TRY(LoadedConfig loaded, load_config(run_job));
   std::map<std::string, const config::Cell*> unmatched_cells;
   for (const config::Cell& cell : loaded.cells) unmatched_cells[cell.key.str()] = &cell;

@@ -5,6 +5,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/rules.hpp"
 #include "gate/flow/configure.hpp"
+#include "gate/flow/input_edits.hpp"
 #include "gate/flow/redacted.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/digest.hpp"
@@ -97,6 +98,7 @@ Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rul
   WEIR_TRY(const std::optional<std::string> below,
            path_in_repository(*repository, sys::folder_of(path), path, job.files()));
   const std::string inner = below.value_or("");
+  if (inner.find('/') != std::string::npos) rules.config_place = sys::folder_of(inner);
   rules.used.from = verdict::RulesFrom{ref, commit};
   WEIR_TRY(const std::optional<std::string> text,
            source::file_of(repository->git(), commit, inner, k_largest_config));
@@ -312,7 +314,8 @@ void drop_reference_cell(const std::string& why, config::Settings& settings, App
 
 // Replaces the rules in `head` by those of a commit. Returns the changes that a pull request
 // proposes, and the cells that it removed or renamed.
-AppliedRules apply_rules(const Job& job, const config::Matrix& matrix, config::Settings& head) {
+Result<AppliedRules> apply_rules(const Job& job, const config::Matrix& matrix,
+                                 config::Settings& head) {
   const Rules& rules = *job.rules;
   const std::vector<std::string>& globs = job.selection.cells;
   AppliedRules used = rules.used;
@@ -327,8 +330,10 @@ AppliedRules apply_rules(const Job& job, const config::Matrix& matrix, config::S
     const auto digest = [](std::string_view text) {
       return sys::sha256_hex(text).substr(0, k_digits);
     };
-    config::Edits edits = config::compare_rules(
-        *rules.settings, base_cells ? *base_cells : empty_matrix, head, matrix, digest);
+    const config::Matrix& cells = base_cells ? *base_cells : empty_matrix;
+    WEIR_TRY(const config::FileEdits file_edits, find_input_edits(job, cells, digest));
+    config::Edits edits =
+        config::compare_rules(*rules.settings, cells, head, matrix, digest, file_edits);
     const std::string reference = rules.settings->gate.reference.value_or(""),
                       reference_problem =
                           find_reference_problem(reference, job, matrix, edits.cells);

@@ -31,6 +31,7 @@ void fields(Fields& io, AppliedRules& used);
 struct Rules {
   AppliedRules used;  // its proposals include edits to baselines
   std::unique_ptr<config::Settings> settings;
+  std::string config_place;                // the folder of its weir.yaml, from the top
   std::shared_ptr<sys::Files> baselines;   // null: the working tree's
   std::shared_ptr<Repository> repository;  // the repository behind `baselines`
 };
@@ -73,8 +74,8 @@ struct BaseSettings {
 
 // Replaces the rules of `head` by those of the job, and returns what that changed. Cells point into
 // `head`.
-[[nodiscard]] AppliedRules apply_rules(const Job& job, const config::Matrix& matrix,
-                                       config::Settings& head);
+[[nodiscard]] Result<AppliedRules> apply_rules(const Job& job, const config::Matrix& matrix,
+                                               config::Settings& head);
 
 // Leaves gate.reference out of `settings`, with a note.
 void drop_reference_cell(const std::string& why, config::Settings& settings, AppliedRules& used);

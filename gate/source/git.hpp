@@ -151,6 +151,16 @@ class Git {
   // The content of a file by its object's name. More than `most` bytes is Code::data.
   [[nodiscard]] Result<std::string> content(const std::string& object,
                                             std::uint64_t max_bytes) const;
+  // A file, link or submodule that differs between two states, by the names of its objects; ""
+  // where it is not there.
+  struct FileChange {
+    std::string path, before, after;
+    bool is_submodule = false;
+  };
+  // All of them between `commit` and `head`, or the files that git knows in the work tree (and the
+  // index's submodules), if that is absent. Renames are two changes.
+  [[nodiscard]] Result<std::vector<FileChange>> changes_since(
+      const std::string& commit, const std::optional<std::string>& head) const;
   // Paths (from the top) of files below `folder` that in the work tree differ from `commit`, are
   // gone, or are not known to git.
   [[nodiscard]] Result<std::vector<std::string>> changed_files(const std::string& commit,

@@ -36,6 +36,28 @@ std::optional<std::vector<Entry>> parse_entries(const std::string& out) {
   return entries;
 }
 
+// Parses the output of `git diff --raw -z --no-abbrev --no-renames`:
+// ":100644 100644 BEFORE AFTER M\0path\0"; nothing if it has another form. `after` is all zeros for
+// a file that is not stored yet.
+std::optional<std::vector<Git::FileChange>> parse_changes(const std::string& out) {
+  constexpr std::string_view k_absent = "000000", k_submodule = "160000", k_link = "120000";
+  std::vector<Git::FileChange> changes;
+  const std::vector<std::string> parts = text::split(out, '\0');
+  for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
+    const std::vector<std::string> words = text::split(parts[i], ' ');
+    if (words.size() != 5 || !words[0].starts_with(':')) return std::nullopt;
+    const std::string before_mode = words[0].substr(1), &after_mode = words[1];
+    Git::FileChange change{parts[i + 1], words[2], words[3]};
+    change.is_submodule = before_mode == k_submodule || after_mode == k_submodule;
+    if (before_mode == k_absent) change.before.clear();
+    if (after_mode == k_absent) change.after.clear();
+    const bool is_stored = change.after.find_first_not_of('0') != std::string::npos;
+    if (after_mode == k_link && !is_stored) change.after = "link";
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
 constexpr std::uint64_t k_max_listed_bytes = std::uint64_t{256} << 20;
 
 }  // namespace
@@ -95,6 +117,45 @@ Result<std::vector<std::string>> Git::changed_files(const std::string& commit,
   }
   paths.erase("");
   return std::vector<std::string>(paths.begin(), paths.end());
+}
+
+Result<std::vector<Git::FileChange>> Git::changes_since(
+    const std::string& commit, const std::optional<std::string>& head) const {
+  const auto list = [&](std::vector<std::string> question) -> Result<std::vector<FileChange>> {
+    question.insert(question.end(), {"--raw", "-z", "--no-abbrev", "--no-renames", "--no-relative",
+                                     "--no-ext-diff", "--no-textconv", "--end-of-options", commit});
+    if (head) question.push_back(*head);
+    question.emplace_back("--");
+    WEIR_TRY(const std::string out,
+             call_checked(std::move(question), {.output_limit = k_max_listed_bytes}));
+    auto changes = parse_changes(out);
+    if (!changes) return fail(Code::io, "git diff in {}: an answer that is not understood", top_);
+    return *std::move(changes);
+  };
+  // A submodule's own repository is not asked: settings of its files could start programs.
+  if (head) return list({"diff", "--ignore-submodules=dirty"});
+  WEIR_TRY(std::vector<FileChange> changes, list({"diff", "--ignore-submodules=all"}));
+  std::vector<FileChange*> unstored;
+  for (FileChange& change : changes) {
+    const bool is_file = !change.after.empty() && change.after != "link";
+    if (is_file && change.after.find_first_not_of('0') == std::string::npos)
+      unstored.push_back(&change);
+  }
+  constexpr std::size_t k_files_per_call = 200;
+  for (std::size_t begin = 0; begin < unstored.size(); begin += k_files_per_call) {
+    const auto batch =
+        std::span(unstored).subspan(begin, std::min(k_files_per_call, unstored.size() - begin));
+    std::vector<std::string> question{"hash-object", "--no-filters", "--"};
+    for (const FileChange* change : batch) question.push_back(change->path);
+    WEIR_TRY(const std::string out, call_checked(std::move(question)));
+    const std::vector<std::string> objects = text::lines(out);
+    if (objects.size() != batch.size())
+      return fail(Code::io, "git hash-object in {}: an answer that is not understood", top_);
+    for (std::size_t i = 0; i < batch.size(); ++i) batch[i]->after = objects[i];
+  }
+  WEIR_TRY(const std::vector<FileChange> staged, list({"diff", "--cached"}));
+  std::ranges::copy_if(staged, std::back_inserter(changes), &FileChange::is_submodule);
+  return changes;
 }
 
 // Makes commits without a work tree: with an own index, and moving a branch only if nobody else has

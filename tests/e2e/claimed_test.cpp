@@ -105,6 +105,53 @@ TEST_F(Claimed, ARunThatWasCutBeforeItsTimesIsNotJudged) {
   EXPECT_THAT(cut["unjudged"].get<std::string>(), HasSubstr("the run was interrupted"));
 }
 
+// Whether it edits files that the base's cells read, its commit says.
+TEST_F(Claimed, ARunOfACommitThatIsNotHereIsNotJudgedWhereCellsReadFiles) {
+  fork_runs("", 65);
+  const std::string commit(git_output("rev-parse feature").substr(0, 40));
+  const auto claim = [&](const Json& source) {
+    forge([&](Json& plan) { plan["extra"]["source"] = source; });
+    return judged(3)["cells"].dump();
+  };
+  EXPECT_THAT(claim({{"commit", std::string(40, 'a')}, {"time", 1}, {"dirty", false}}),
+              HasSubstr("perhaps file model.bin (commit aaaa"));
+  EXPECT_THAT(claim({{"commit", commit}, {"time", 1}, {"dirty", true}}),
+              HasSubstr("perhaps file model.bin (the run is of no commit, or of a changed one)"));
+  EXPECT_THAT(claim(nullptr), HasSubstr("perhaps file model.bin"));
+}
+
+// On GitHub the event names the head, and what a run says of its commit is not asked for.
+TEST_F(Claimed, ARunIsJudgedByTheHeadThatTheEventNames) {
+  // Longer than what a fingerprint is made of.
+  const std::string beginning(1 << 20, 'm');
+  spill(scratch_ / "model.bin", beginning + "one");
+  ASSERT_EQ(here({"baseline", "accept", "--counts-only"}).exit_code, 0) << last_.err;
+  git({"add", "-A"});
+  git({"commit", "-qm", "a larger model"});
+  git({"branch", "-f", "main"});
+  spill(scratch_ / "model.bin", beginning + "two");
+  fork_runs("", 65);
+  const std::string head(git_output("rev-parse feature").substr(0, 40)),
+      base(git_output("rev-parse main").substr(0, 40));
+  forge([&](Json& plan) { plan["extra"]["source"]["commit"] = base; });
+  EXPECT_EQ(judged(0)["verdict"], "pass");
+  spill(scratch_ / "weir-event.json",
+        Json({{"number", 7},
+              {"repository", {{"full_name", "o/r"}}},
+              {"pull_request",
+               {{"number", 7},
+                {"head", {{"sha", head}, {"ref", "f"}, {"repo", {{"full_name", "m/r"}}}}},
+                {"base", {{"sha", base}, {"ref", "main"}, {"repo", {{"full_name", "o/r"}}}}}}}})
+            .dump());
+  const Ended ended =
+      here({"gate", "--json", "-", "--from", run(), "--rules-from", "main", "--counts-only"},
+           {{"GITHUB_EVENT_PATH", (scratch_ / "weir-event.json").string()},
+            {"GITHUB_EVENT_NAME", "pull_request"},
+            {"GITHUB_REPOSITORY", "o/r"}});
+  EXPECT_EQ(ended.exit_code, 3) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("than the base does: file model.bin"));
+}
+
 TEST_F(Claimed, RunsThatHoldPassAndAreNotWrittenTo) {
   fork_runs(k_loose, 65);
   const std::string before = slurp(fs::path(run()) / "run.jsonl");

@@ -13,6 +13,7 @@ class Edited : public Rules {
  protected:
   const std::string k_other = "mine/m/metal/other";
 
+  int here_counts_are_accepted() { return here({"baseline", "accept", "--counts-only"}).exit_code; }
   void replace_in_config(const std::string& from, const std::string& to) {
     std::string text = slurp(scratch_ / "weir.yaml");
     const std::size_t at = text.find(from);
@@ -69,9 +70,89 @@ TEST_F(Edited, ARedOfAnEditedCellStaysRed) {
 
 TEST_F(Edited, AModelFileThatThePullRequestExchangesIsAnEdit) {
   spill(scratch_ / "model.bin", "another model of another size");
-  const Json verdict = gate({"--rules-from", "main"}, 3);
-  EXPECT_THAT(metric_of(cell_of(verdict, k_cell), "cell")["reason"].get<std::string>(),
+  const Json tracked = gate({"--rules-from", "main"}, 3);
+  EXPECT_THAT(metric_of(cell_of(tracked, k_cell), "cell")["reason"].get<std::string>(),
+              HasSubstr("than the base does: file model.bin"));
+  EXPECT_THAT(proposal_texts(tracked), Contains(HasSubstr("file model.bin: ")));
+  // One that git does not know is told by its size and its beginning.
+  git({"checkout", "-q", "model.bin"});
+  spill(scratch_ / ".gitignore", slurp(scratch_ / ".gitignore") + "model.bin\n");
+  git({"rm", "-q", "--cached", "model.bin"});
+  git({"commit", "-qam", "a model of no commit"});
+  git({"branch", "-f", "main"});
+  spill(scratch_ / "model.bin", "another model of another size");
+  const Json untracked = gate({"--rules-from", "main"}, 3);
+  EXPECT_THAT(metric_of(cell_of(untracked, k_cell), "cell")["reason"].get<std::string>(),
               HasSubstr("than the base does: model"));
+}
+
+// The first file that a command names is the program, all others say what it works on.
+TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
+  const std::string here = scratch_.path().string();
+  struct Case {
+    std::string command, file;  // the command of the base, and what the pull request edits
+    bool is_judged = false;
+  };
+  const Case cases[] = {
+      {"./engine, cfg.json", "cfg.json"},
+      {"./engine, --cfg=cfg.json", "cfg.json"},
+      {"./engine, -fcfg.json", "cfg.json"},
+      {"./engine, '@data/../cfg.json'", "cfg.json"},
+      {"./engine, " + here + "/cfg.json", "cfg.json"},
+      {"./engine, link.json", "cfg.json"},
+      {"./engine, link.json", "link.json"},
+      {"./engine, linked/a.txt", "data/a.txt"},
+      {"./engine, data", "data/a.txt"},
+      {"./engine, 'data/{tokens}.txt'", "data/8.txt"},
+      {"./engine, 'data/{tokens}.txt'", "data/a.txt", true},
+      {"./engine, new.json", "new.json"},
+      {"./engine, cfg.json", ".gitattributes"},
+      {"./engine, '{model}'", "model.bin"},
+      {"sh, ./engine, cfg.json", "cfg.json"},
+      {"sh, -c, './engine --cfg cfg.json'", "cfg.json"},
+      {"taskset, '1', build/engine, cfg.json", "cfg.json"},
+      {"./engine, cfg.json", "engine", true},
+      {"./engine, cfg.json, .", "engine", true},
+      {"./engine, cfg.json", "readme", true},
+      {"sh, ./engine, cfg.json", "engine", true},
+      {"sh, -c, './engine --cfg cfg.json'", "engine", true},
+  };
+  const std::string engine = slurp(scratch_ / "engine"), config = slurp(scratch_ / "weir.yaml");
+  spill(scratch_ / ".gitignore", slurp(scratch_ / ".gitignore") + "build\n");
+  spill_program(scratch_ / "build/engine", engine);
+  for (const char* file : {"cfg.json", "data/a.txt", "data/8.txt", "readme"})
+    spill(scratch_ / file, "1");
+  fs::create_symlink("cfg.json", scratch_ / "link.json");
+  fs::create_directory_symlink("data", scratch_ / "linked");
+  fs::remove_all(scratch_ / "baselines");
+  for (const auto& [command, file, is_judged] : cases) {
+    spill(scratch_ / "weir.yaml", config);
+    replace_in_config("./engine", command);
+    git({"add", "-A"});
+    git({"commit", "-q", "--allow-empty", "-m", "base"});
+    git({"branch", "-f", "main"});
+    const std::string said = command + " with another " + file;
+    if (fs::is_symlink(scratch_ / file)) fs::remove(scratch_ / file);
+    std::string text = fs::exists(scratch_ / file) ? slurp(scratch_ / file) : "";
+    if (text.empty()) text = "* -text\n";
+    spill(scratch_ / file, file == "engine" ? text + "# more\n" : (text[0] = '#', text));
+    const int exit_code = is_judged ? 0 : 3;
+    std::vector<Json> verdicts;
+    if (file == "cfg.json") verdicts.push_back(gate({"--rules-from", "main"}, exit_code));
+    git({"add", "-A"});
+    git({"commit", "-q", "-m", "edited"});
+    verdicts.push_back(gate({"--rules-from", "main"}, exit_code));
+    verdicts.push_back(gate({"--from", "--rules-from", "main", "--counts-only"}, exit_code));
+    for (const Json& verdict : verdicts) {
+      const Json cell = cell_of(verdict, k_cell);
+      EXPECT_EQ(cell["verdict"], is_judged ? "new" : "error") << said;
+      if (is_judged) continue;
+      EXPECT_THAT(metric_of(cell, "cell")["reason"].get<std::string>(),
+                  HasSubstr("than the base does: file "))
+          << said;
+    }
+    git({"reset", "-q", "--hard", "main"});
+  }
 }
 
 TEST_F(Edited, AnAdditionACommentAndAnotherOrderAreNoEdits) {

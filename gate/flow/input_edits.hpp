@@ -1,0 +1,22 @@
+// Finds files that the base's cells name and that a pull request edits: models, prompts, and what a
+// command names besides its program.
+//
+// The first file of the repository that a command names is its program: it is what is measured, and
+// a pull request may change it. Every later one is an input, and so are the model and the prompt. A
+// cell with another input measures another thing than the base does. docs/explanation/rules.md.
+#pragma once
+
+#include <string>
+
+#include "gate/config/rules.hpp"
+#include "gate/flow/job.hpp"
+
+namespace weir::flow {
+
+// Returns the edits of each cell of the base, by its name, against the rules' commit: in the work
+// tree, or in the commit that a run of others was measured at.
+[[nodiscard]] Result<config::FileEdits> find_input_edits(const Job& job,
+                                                         const config::Matrix& base_cells,
+                                                         const config::Digest& digest);
+
+}  // namespace weir::flow

@@ -1,0 +1,77 @@
+// Tests which files differ between two commits, or between a commit and the work tree.
+#include <filesystem>
+
+#include <gmock/gmock.h>
+
+#include "scene.hpp"
+
+namespace weir::source {
+namespace changes_test {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+
+class Changes : public Scene {
+ protected:
+  // Lists "path BEFORE AFTER", objects as the names given to them in `names_`.
+  std::vector<std::string> changes(const std::string& from,
+                                   const std::optional<std::string>& to = std::nullopt) {
+    const Effects git_effects = effects();
+    const auto list = Git::open(git_effects, repository_)->changes_since(from, to);
+    EXPECT_TRUE(list) << list.error().message;
+    std::vector<std::string> lines;
+    for (const Git::FileChange& change : list.value_or(std::vector<Git::FileChange>())) {
+      lines.push_back(fmt::format("{} {} {}{}", change.path, name_of(change.before),
+                                  name_of(change.after), change.is_submodule ? " submodule" : ""));
+    }
+    std::ranges::sort(lines);
+    return lines;
+  }
+  std::string name_of(const std::string& object) {
+    if (object.empty()) return "-";
+    for (const char* text : {"one", "two"}) {
+      write(at("text"), text);
+      if (git({"hash-object", at("text")}) == object) return text;
+    }
+    return object.substr(0, 4);
+  }
+};
+
+TEST_F(Changes, BetweenCommitsAreOfFilesLinksAndSubmodules) {
+  for (const char* name : {"same", "edited", "removed", "deep/renamed"}) write(in(name), "one");
+  git({"update-index", "--add", "--cacheinfo", "160000," + std::string(40, 'a') + ",module"});
+  git({"add", "--all", "--", "same", "edited", "removed", "deep"});
+  git({"commit", "--quiet", "-m", "first"});
+  const std::string first = git({"rev-parse", "HEAD"});
+  write(in("edited"), "two");
+  git({"rm", "-q", "removed"});
+  git({"mv", "deep/renamed", "deep/new name"});
+  git({"update-index", "--cacheinfo", "160000," + std::string(40, 'b') + ",module"});
+  git({"add", "edited"});
+  git({"commit", "--quiet", "-m", "second"});
+  const std::string second = git({"rev-parse", "HEAD"});
+  const auto expected = ElementsAre("deep/new name - one", "deep/renamed one -", "edited one two",
+                                    "module aaaa bbbb submodule", "removed one -");
+  EXPECT_THAT(changes(first, second), expected);
+  EXPECT_THAT(changes(first), expected);
+  EXPECT_TRUE(changes(second, second).empty());
+}
+
+TEST_F(Changes, OfTheWorkTreeAreNamedByWhatIsThereNow) {
+  for (const char* name : {"staged", "edited", "removed", "link"}) write(in(name), "one");
+  write(in(".gitattributes"), "edited text eol=crlf\n");
+  const std::string first = commit("first");
+  write(in("staged"), "two");
+  write(in("added"), "two");
+  git({"add", "staged", "added"});
+  write(in("edited"), "two");
+  write(in("unknown"), "two");
+  fs::remove(in("removed"));
+  fs::remove(in("link"));
+  fs::create_symlink("/dev/zero", in("link"));
+  EXPECT_THAT(changes(first), ElementsAre("added - two", "edited one two", "link one link",
+                                          "removed one -", "staged one two"));
+}
+
+}  // namespace changes_test
+}  // namespace weir::source
