@@ -19,15 +19,14 @@ namespace {
 constexpr std::uint64_t k_largest_file = std::uint64_t{8} << 20;
 
 // Returns the pull request that a CI system builds, and its head; empty outside CI.
-publish::Event read_ci_event(const Job& job) {
+Result<publish::Event> read_ci_event(const Job& job) {
   const std::string path = job.variable("GITHUB_EVENT_PATH");
-  if (path.empty()) return {};
-  const auto text = job.files().read(path, publish::k_largest_event);
-  if (!text) return {};
+  if (path.empty()) return publish::Event{};
+  WEIR_TRY(const std::string text, job.files().read(path, publish::k_largest_event));
   publish::Surroundings context;
   context.event_name = job.variable("GITHUB_EVENT_NAME");
   context.repository = job.variable("GITHUB_REPOSITORY");
-  return publish::read_event(*text, context, path).value_or(publish::Event{});
+  return publish::read_event(text, context, path);
 }
 
 // Returns HEAD; in a merge commit that CI made for the run, the head that was merged.
@@ -52,7 +51,9 @@ Result<std::vector<verdict::Allowance>> read_allowances(const source::Git& git,
 
 }  // namespace
 
-std::string event_head(const Job& job) { return read_ci_event(job).sha; }
+Result<std::string> event_head(const Job& job) {
+  return read_ci_event(job).map([](const publish::Event& event) { return event.sha; });
+}
 
 // Reads what the pull request is allowed from the branch of allowances. Null without
 // --allowances-ref; a note if nothing is allowed.
@@ -63,7 +64,7 @@ Result<std::shared_ptr<const Allowed>> load_allowances(const AllowanceOptions& o
     return fail(Code::usage, "--pr is for --allowances-ref: whose allowances hold");
   }
   auto allowed = std::make_shared<Allowed>();
-  const publish::Event event = read_ci_event(job);
+  const publish::Event event = read_ci_event(job).value_or(publish::Event{});
   const auto number = options.pull_request ? options.pull_request : event.pull_request;
   if (!number) {
     allowed->notes.emplace_back("nothing is allowed here: no pull request is known (--pr N)");

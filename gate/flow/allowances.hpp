@@ -33,8 +33,8 @@ struct Allowed {
 void fields(Fields& io, Allowed& allowed);
 
 // Returns the head that the CI system's event names: of a pull request, a merge group or a push.
-// "" if there is no event, or if it names none.
-[[nodiscard]] std::string event_head(const Job& job);
+// "" if there is no event, or if it names none; an error if it cannot be read.
+[[nodiscard]] Result<std::string> event_head(const Job& job);
 
 // weir allow: allows a change for one pull request. Writes to a local branch, or answers a comment
 // through GitHub's API.

@@ -19,6 +19,11 @@ using source::Git;
 constexpr char k_digits = '\1';      // stands for the digits of a placeholder in a path
 constexpr char k_other_text = '\2';  // stands for a text that is no path
 constexpr std::uint64_t k_longest_link = 4096;
+constexpr std::size_t k_longest_path = 1024;
+// Files that are never a program: an interpreter or an installed engine may get them first.
+constexpr std::string_view k_data_suffixes[] = {".cfg",         ".conf", ".csv",   ".gbnf", ".gguf",
+                                                ".ini",         ".json", ".jsonl", ".md",   ".onnx",
+                                                ".safetensors", ".toml", ".txt",   ".yaml", ".yml"};
 
 // A path of a cell's command, from the top of the repository; "" is the top itself.
 struct NamedPath {
@@ -129,7 +134,8 @@ class PathReader {
 
   // Adds the path that `part` means, if it lies in the repository.
   void add(const std::string& part, NamedPath like, std::vector<NamedPath>& paths) const {
-    if (part.empty() || part.find(k_other_text) != std::string::npos) return;
+    const bool is_text = part.find(k_other_text) != std::string::npos;
+    if (part.empty() || part.size() > k_longest_path || is_text) return;
     std::string path = sys::absolute(part.starts_with('/') ? part : "/" + place_ + "/" + part);
     if (part.starts_with('/')) {
       const std::string* root =
@@ -200,9 +206,12 @@ class BaseFiles {
         if (!kinds_.contains(step)) steps.insert(step);
       }
     }
-    std::map<std::string, std::string> links;
-    if (!steps.empty()) {
-      WEIR_TRY(const auto entries, git.entries(commit, {steps.begin(), steps.end()}));
+    const std::vector<std::string> questions(steps.begin(), steps.end());
+    constexpr std::size_t k_paths_per_call = 500;  // a command line has room for so many
+    for (std::size_t begin = 0; begin < questions.size(); begin += k_paths_per_call) {
+      const auto batch =
+          std::span(questions).subspan(begin, std::min(k_paths_per_call, questions.size() - begin));
+      WEIR_TRY(const auto entries, git.entries(commit, {batch.begin(), batch.end()}));
       for (const Git::TreeEntry& entry : entries) {
         kinds_[entry.path] = entry.kind;
         if (entry.kind != Git::TreeEntry::Kind::link) continue;
@@ -255,12 +264,12 @@ class InputEdits {
     return edit;
   }
   // Returns the inputs of a cell that its base's commit has.
-  [[nodiscard]] std::vector<std::string> known_inputs(const std::vector<NamedPath>& paths) const {
-    std::vector<std::string> known;
+  [[nodiscard]] std::vector<std::string> inputs_in_base(const std::vector<NamedPath>& paths) const {
+    std::vector<std::string> names;
     for (const NamedPath& input : inputs_of(paths).paths) {
-      if (base_.has(input.path) && !holds(known, input.path)) known.push_back(input.path);
+      if (base_.has(input.path) && !holds(names, input.path)) names.push_back(input.path);
     }
-    return known;
+    return names;
   }
 
  private:
@@ -274,8 +283,11 @@ class InputEdits {
       if (path.is_whole_input) whole_inputs.insert(path.path);
     }
     const NamedPath* program = find_first(paths, [&](const NamedPath& path) {
-      return path.is_in_command && !whole_inputs.contains(path.path) &&
-             (path.may_be_program || base_.has(path.path));
+      const bool is_data = whole_inputs.contains(path.path) ||
+                           std::ranges::any_of(k_data_suffixes, [&](std::string_view end) {
+                             return path.path.ends_with(end);
+                           });
+      return path.is_in_command && !is_data && (path.may_be_program || base_.has(path.path));
     });
     CellInputs inputs;
     if (program != nullptr) inputs.program = base_.names_of(program->path);
@@ -366,8 +378,9 @@ struct JudgedCommit {
 Result<JudgedCommit> find_judged_commit(const Job& job, const Git& git) {
   const std::optional<std::string>& claimed = job.selection.claimed_commit;
   if (!claimed) return JudgedCommit{};
-  const std::string head = event_head(job);
-  const std::string& wanted = head.empty() ? *claimed : head;
+  const auto head = event_head(job);
+  if (!head) return JudgedCommit{"", text::printable(text::first_line(head.error().message))};
+  const std::string& wanted = head->empty() ? *claimed : *head;
   if (wanted.empty()) return JudgedCommit{"", "the run is of no commit, or of a changed one"};
   std::optional<std::string> commit;
   if (source::is_full_id(wanted)) WEIR_SET(commit, git.resolve_commit(wanted));
@@ -408,14 +421,16 @@ Result<config::FileEdits> find_input_edits(const Job& job, const config::Matrix&
     config::EntryEdit edit;
     if (judged.problem.empty()) {
       edit = inputs.edit_of(named);
-    } else if (const auto known = inputs.known_inputs(named); !known.empty()) {
+    } else if (const auto names = inputs.inputs_in_base(named); !names.empty()) {
       edit.differences.push_back(
-          {fmt::format("perhaps file {} ({})", text::printable(verdict::list_some(known)),
+          {fmt::format("perhaps file {} ({})", text::printable(verdict::list_some(names)),
                        judged.problem),
            "", ""});
       edit.hash = digest(edit.differences.front().key);
     }
-    if (!edit.differences.empty()) edits.emplace(cell.key.str(), std::move(edit));
+    if (edit.differences.empty()) continue;
+    if (cell.is_private) edit.differences = {{"a file that it reads", "", ""}};
+    edits.emplace(cell.key.str(), std::move(edit));
   }
   return edits;
 }

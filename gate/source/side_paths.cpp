@@ -42,8 +42,8 @@ bool SidePaths::is_code(const std::string& path) const {
       "\xca\xfe\xba\xbe",
       "\xca\xfe\xba\xbf"};
   const auto beginning = files_.read_prefix(path, 4);
-  return beginning && std::ranges::any_of(k_beginnings, [&](std::string_view known) {
-           return beginning->starts_with(known);
+  return beginning && std::ranges::any_of(k_beginnings, [&](std::string_view mark) {
+           return beginning->starts_with(mark);
          });
 }
 

@@ -1,4 +1,5 @@
-// Where the processes of one side of a pair start, and which files their command lines mean.
+// The folder that processes of one side of a pair start in, and the files that their command lines
+// mean.
 //
 // A base that started in the user's checkout would open the candidate's files there: what a script
 // starts, a library, a module. So each side starts in a checkout of its own, in the folder that

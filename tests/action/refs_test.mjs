@@ -135,7 +135,8 @@ test('a submodule that takes the place of a folder brings no rules', () => {
 });
 
 // → what ci/post made of a run that was measured against the commit `against`, by the built weir: {verdict, words}.
-function posted(against) {
+// `forged` makes its records of those that were written.
+function posted(against, forged = (records) => records) {
   const folder = world.fresh('post');
   const [bin, temp, log] = ['bin', 'temp', 'log'].map((name) => path.join(folder, name));
   for (const place of [bin, temp]) fs.mkdirSync(place, {recursive: true});
@@ -143,9 +144,9 @@ function posted(against) {
   const done = call(measured, 'gate', '--counts-only', '--against', against);
   assert.ok([0, 1].includes(done.status), done.stderr);
   const [run] = fs.readdirSync(path.join(measured, 'weir-out')).filter((name) => fs.existsSync(path.join(measured, 'weir-out', name, 'run.jsonl')));
-  fs.writeFileSync(path.join(folder, 'zip'), zip({'run/run.jsonl': fs.readFileSync(path.join(measured, 'weir-out', run, 'run.jsonl'))}));
+  fs.writeFileSync(path.join(folder, 'zip'), zip({'run/run.jsonl': Buffer.from(forged(fs.readFileSync(path.join(measured, 'weir-out', run, 'run.jsonl'), 'utf8')))}));
   const sha = rev(world.work, 'refs/heads/slow');
-  fs.writeFileSync(path.join(folder, 'pulls'), JSON.stringify([{number: 7, base: {ref: 'main'}, head: {sha, repo: {full_name: 'o/r'}}}]));
+  fs.writeFileSync(path.join(folder, 'pulls'), JSON.stringify([{number: 7, base: {ref: 'main', sha: rev(world.work, 'main')}, head: {sha, repo: {full_name: 'o/r'}}}]));
   fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh
 jq=.; last=; for word; do [ "$last" != --jq ] || jq=$word; last=$word; done
 case "$*" in
@@ -172,4 +173,12 @@ test('ci/post judges a run only if its base is a commit of the base branch', () 
   assert.equal(own.verdict.verdict, 'error', own.log);
   assert.match(own.verdict.unjudged, /no commit of refs\/remotes\/origin\/main/);
   assert.match(own.words, /--judged-here/);
+});
+
+test('ci/post looks for edits of model files in the head that GitHub names, whatever commit a run says it is of', () => {
+  world.write('model.bin', 'no model at ALL');
+  const head = world.branch('slow', 3);
+  const done = posted(rev(world.work, 'main~1'), (records) => records.replaceAll(head, rev(world.work, 'main')));
+  assert.equal(done.verdict.verdict, 'error', done.log);
+  assert.match(JSON.stringify(done.verdict.cells), /than the base does: file model\.bin/);
 });

@@ -150,6 +150,12 @@ TEST_F(Claimed, ARunIsJudgedByTheHeadThatTheEventNames) {
             {"GITHUB_REPOSITORY", "o/r"}});
   EXPECT_EQ(ended.exit_code, 3) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("than the base does: file model.bin"));
+  // An event that cannot be read leaves nothing to the run's word.
+  const Ended unread =
+      here({"gate", "--json", "-", "--from", run(), "--rules-from", "main", "--counts-only"},
+           {{"GITHUB_EVENT_PATH", (scratch_ / "weir-absent.json").string()}});
+  EXPECT_EQ(unread.exit_code, 3) << unread.err;
+  EXPECT_THAT(unread.out, HasSubstr("perhaps file model.bin ("));
 }
 
 TEST_F(Claimed, RunsThatHoldPassAndAreNotWrittenTo) {

@@ -111,6 +111,7 @@ TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
       {"sh, ./engine, cfg.json", "cfg.json"},
       {"sh, -c, './engine --cfg cfg.json'", "cfg.json"},
       {"taskset, '1', build/engine, cfg.json", "cfg.json"},
+      {"sh, -c, 'echo \"65 dispatches, 1 syncs\"', cfg.json", "cfg.json"},
       {"./engine, cfg.json", "engine", true},
       {"./engine, cfg.json, .", "engine", true},
       {"./engine, cfg.json", "readme", true},
