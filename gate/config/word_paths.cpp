@@ -1,6 +1,7 @@
 // Finds the parts of a command line's words that may be paths.
 #include "gate/config/word_paths.hpp"
 
+#include <algorithm>
 #include <cctype>
 
 namespace weir::config {

@@ -27,7 +27,7 @@ constexpr std::string_view k_data_suffixes[] = {".cfg",         ".conf", ".csv",
 
 // A path of a cell's command, from the top of the repository; "" is the top itself.
 struct NamedPath {
-  std::string path;
+  std::string path{};
   bool may_be_program = false;  // written like the path of a program: that may be a build's
   bool is_in_command = false;   // not in an environment, where folders hold the program's parts
   bool is_whole_input = false;  // a model or a prompt: never the program

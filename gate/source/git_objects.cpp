@@ -1,5 +1,8 @@
 // Reads what commits contain, and makes commits, without a work tree.
 
+#include <algorithm>
+#include <span>
+
 #include "gate/base/text.hpp"
 #include "gate/source/git.hpp"
 

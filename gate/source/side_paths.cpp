@@ -33,14 +33,8 @@ bool SidePaths::has(const std::string& inner) const {
 
 // Returns true for a file that runs: of ELF or Mach-O, or a script that names its interpreter.
 bool SidePaths::is_code(const std::string& path) const {
-  constexpr std::string_view k_beginnings[] = {
-      "\x7f"
-      "ELF",
-      "#!",
-      "\xcf\xfa\xed\xfe",
-      "\xce\xfa\xed\xfe",
-      "\xca\xfe\xba\xbe",
-      "\xca\xfe\xba\xbf"};
+  constexpr std::string_view k_beginnings[] = {"\x7f\x45LF", "#!", "\xcf\xfa\xed\xfe",
+                                               "\xce\xfa\xed\xfe", "\xca\xfe\xba\xbe"};
   const auto beginning = files_.read_prefix(path, 4);
   return beginning && std::ranges::any_of(k_beginnings, [&](std::string_view mark) {
            return beginning->starts_with(mark);

@@ -14,6 +14,18 @@ class Edited : public Rules {
   const std::string k_other = "mine/m/metal/other";
 
   int here_counts_are_accepted() { return here({"baseline", "accept", "--counts-only"}).exit_code; }
+  // Changes the first character, or adds a line to a program. A link or an absent file is a new
+  // one.
+  void edit_file(const std::string& file) {
+    if (fs::is_symlink(scratch_ / file)) fs::remove(scratch_ / file);
+    std::string text = fs::exists(scratch_ / file) ? slurp(scratch_ / file) : "* -text\n";
+    if (text.starts_with("#!")) {
+      text += "# more\n";
+    } else {
+      text[0] = '#';
+    }
+    spill(scratch_ / file, text);
+  }
   void replace_in_config(const std::string& from, const std::string& to) {
     std::string text = slurp(scratch_ / "weir.yaml");
     const std::size_t at = text.find(from);
@@ -106,6 +118,7 @@ TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
       {"./engine, 'data/{tokens}.txt'", "data/8.txt"},
       {"./engine, 'data/{tokens}.txt'", "data/a.txt", true},
       {"./engine, new.json", "new.json"},
+      {"./engine, module/cfg.json", "module"},
       {"./engine, cfg.json", ".gitattributes"},
       {"./engine, '{model}'", "model.bin"},
       {"sh, ./engine, cfg.json", "cfg.json"},
@@ -126,6 +139,11 @@ TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
   fs::create_symlink("cfg.json", scratch_ / "link.json");
   fs::create_directory_symlink("data", scratch_ / "linked");
   fs::remove_all(scratch_ / "baselines");
+  fs::create_directories(scratch_ / "module");
+  const auto use_module = [&](char digit) {
+    git({"update-index", "--add", "--cacheinfo", "160000," + std::string(40, digit) + ",module"});
+  };
+  use_module('a');
   for (const auto& [command, file, is_judged] : cases) {
     spill(scratch_ / "weir.yaml", config);
     replace_in_config("./engine", command);
@@ -133,10 +151,11 @@ TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
     git({"commit", "-q", "--allow-empty", "-m", "base"});
     git({"branch", "-f", "main"});
     const std::string said = command + " with another " + file;
-    if (fs::is_symlink(scratch_ / file)) fs::remove(scratch_ / file);
-    std::string text = fs::exists(scratch_ / file) ? slurp(scratch_ / file) : "";
-    if (text.empty()) text = "* -text\n";
-    spill(scratch_ / file, file == "engine" ? text + "# more\n" : (text[0] = '#', text));
+    if (file == "module") {
+      use_module('b');
+    } else {
+      edit_file(file);
+    }
     const int exit_code = is_judged ? 0 : 3;
     std::vector<Json> verdicts;
     if (file == "cfg.json") verdicts.push_back(gate({"--rules-from", "main"}, exit_code));
