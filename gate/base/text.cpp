@@ -216,7 +216,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   std::size_t best_distance = std::min<std::size_t>(3, (word.size() - (word.empty() ? 0 : 1)) / 2);
   for (const std::string& candidate : candidates) {
     // As many edits as the lengths differ by are the least.
-    const auto [shorter, longer] = std::minmax(word.size(), candidate.size());
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
     if (longer > 64 || longer - shorter > best_distance) continue;
     const std::string lower_candidate = lower(candidate);
     const std::size_t distance = edit_distance(lower_word, lower_candidate);

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gate/explain/patterns.hpp"
+
 #include "tests/explain/build.hpp"
 
 namespace weir::explain {
@@ -79,19 +81,18 @@ TEST(Fit, SaysChanceInWords) {
   EXPECT_EQ(chance_text(1e-9), "by chance less than once in a million");
 }
 
+// An engine may have thousands of counters of its own, and each set of layers is tried with each.
 TEST(Fit, ListsSoManyAmountsAndTheNumberOfTheRest) {
-  // An engine may have thousands of counters of its own, and each set of layers is tried with each.
-  test::Counts before, after;
-  for (int i = 0; i < 3000; ++i) {
-    before["own" + std::to_string(i)] = i;
-    after["own" + std::to_string(i)] = 2 * i + 1;
-  }
+  const Evidence evidence = test::evidence({}, {});
+  const Differences differences = find_differences(evidence);
   const ModelFacts model = test::qwen();
-  const Explanation why = test::explained(test::side(before), test::side(after), &model);
-  ASSERT_FALSE(why.findings.empty());
-  const auto& lines = why.findings.front().lines;
-  EXPECT_THAT(lines, testing::Contains("and 2936 more"));
-  EXPECT_LE(lines.size(), 70U);
+  const ExplainState state{evidence, differences, &model};
+  std::vector<Amount> amounts;
+  for (int i = 0; i < 3000; ++i) amounts.push_back({fmt::format("own{}", i), i + 1});
+  Finding finding;
+  add_amounts(state, amounts, finding);
+  EXPECT_THAT(finding.lines, testing::Contains("and 2936 more"));
+  EXPECT_LE(finding.lines.size(), 70U);
 }
 
 }  // namespace fit_test

@@ -36,7 +36,7 @@ TEST(FuzzTargets, TakeEverySampleAndHalfOfIt) {
 }
 
 TEST(FuzzTargets, AreThereForEachFormat) {
-  const std::vector<std::string> targets = weir::text::split(WEIR_FUZZ_FORMATS, ';');
+  const std::vector<std::string> targets = weir::text::split(WEIR_FUZZ_FORMATS, ',');
   const std::set<std::string> with_target(targets.begin(), targets.end());
   std::set<std::string> formats;
   for (const auto& format : weir::adapters::formats()) formats.emplace(format.name);
