@@ -74,21 +74,43 @@ std::optional<double> first_number(const ObservedCase& load, const Names& names)
   return std::nullopt;
 }
 
+std::optional<std::int64_t> count_fact(const ObservedCase& load, const char* name) {
+  return rounded_count(printed_number(look_up(load.facts, name, "")));
+}
+
+// Returns the error of a run with failed requests.
+std::string failed_requests_text(const ObservedCase& load) {
+  const std::int64_t failed = count_fact(load, k_failed_requests).value_or(0);
+  return fmt::format("{} of {} requests failed", failed,
+                     failed + count_fact(load, k_whole_requests).value_or(0));
+}
+
+// Returns how many requests failed, or of those that the cell asks for were not completed. Fails if
+// that is not known, or are more than its limit allows.
+Result<std::int64_t> count_failed(const ObservedCase& load, const config::WantedLoad& wanted) {
+  const auto failed = count_fact(load, k_failed_requests);
+  if (!failed && !wanted.requests) {
+    return fail(Code::data,
+                "not judged: it does not say how many requests failed. Give the number that were "
+                "asked for in weir.yaml (prompts: {{NAME: {{requests: N}}}})");
+  }
+  const std::int64_t completed = count_fact(load, k_whole_requests).value_or(0);
+  const std::int64_t all_requests = wanted.requests.value_or(completed + failed.value_or(0));
+  const std::int64_t missing = all_requests - completed;
+  const bool is_known = missing >= 0 && failed.value_or(missing) == missing;
+  if (is_known && wanted.allows_failed(missing, all_requests)) return missing;
+  const std::string limit =
+      wanted.may_fail && is_known
+          ? fmt::format(" (the limit on failed_requests: {})", verdict::show(*wanted.may_fail))
+          : "";
+  if (failed && is_known) return fail(Code::data, "{}{}", failed_requests_text(load), limit);
+  return fail(Code::data, "{} requests were completed, and the cell asks for {}{}", completed,
+              all_requests, limit);
+}
+
 // Fails unless the load is the one that the cell asks for.
 Result<void> check_load(const ObservedCase& load, const config::WantedLoad& wanted,
                         std::vector<std::string>& warnings) {
-  const auto completed = printed_number(look_up(load.facts, k_whole_requests, ""));
-  if (!load.facts.contains(k_failed_requests)) {
-    if (!wanted.requests) {
-      return fail(Code::data,
-                  "not judged: it does not say how many requests failed. Give the number that were "
-                  "asked for in weir.yaml (prompts: {{NAME: {{requests: N}}}})");
-    }
-  }
-  if (wanted.requests && completed != static_cast<double>(*wanted.requests)) {
-    return fail(Code::data, "{} requests were completed, and the cell asks for {}",
-                look_up(load.facts, k_whole_requests, "no number of"), *wanted.requests);
-  }
   const auto concurrency = first_number(load, k_concurrency_facts);
   if (wanted.concurrency && concurrency &&
       *concurrency != static_cast<double>(*wanted.concurrency)) {
@@ -194,10 +216,6 @@ void set_requests(ObservedCase& load, std::optional<std::int64_t> completed,
     return fail_load(load, "no request was completed" + all, observed);
   }
   if (!completed) fail_load(load, "it does not say how many requests were completed", observed);
-  if (failed.value_or(0) > 0) {
-    const std::int64_t total = *failed + completed.value_or(0);
-    fail_load(load, fmt::format("{} of {} requests failed", *failed, total), observed);
-  }
   if (!failed) add_warning(observed, "{}: it does not say how many requests failed", load.name);
 }
 
@@ -231,8 +249,11 @@ std::size_t skip_elements(std::string_view rest) {
 
 void finish_loads(Observed& observed) {
   for (ObservedCase& load : observed.cases) {
-    if (load.generated_tokens == 0 && has_answers(load))
-      fail_load(load, "no token was generated", observed);
+    if (!has_answers(load)) continue;
+    if (load.generated_tokens == 0) fail_load(load, "no token was generated", observed);
+    // A gate may allow some, so any other error of the run comes first.
+    if (count_fact(load, k_failed_requests).value_or(0) > 0)
+      fail_load(load, failed_requests_text(load), observed);
   }
   copy_tokens_of_only_case(observed);
   if (observed.cases.size() == 1) {
@@ -254,10 +275,14 @@ Result<profile::EngineReport> make_load_report(std::string_view format, const Ou
         observed.errors.empty() ? "it holds no run: a gate takes one" : observed.errors.front());
   }
   const ObservedCase& load = observed.cases.front();
+  if (load.error && *load.error != failed_requests_text(load))
+    return fail(Code::data, "{}", *load.error);
   // With failed requests, the figures are those of another load.
-  if (load.error) return fail(Code::data, "{}", *load.error);
+  WEIR_TRY(const std::int64_t failed_requests, count_failed(load, output.wanted_load));
   profile::EngineReport report;
   report.warnings = observed.warnings;
+  if (failed_requests > 0)
+    report.warnings.push_back(failed_requests_text(load) + ", as the limit allows");
   WEIR_CHECK(check_load(load, output.wanted_load, report.warnings));
   const std::string settings = load_text(load, output.wanted_load);
   if (settings.empty()) {
@@ -278,6 +303,10 @@ Result<profile::EngineReport> make_load_report(std::string_view format, const Ou
       report.times.push_back({*metric, {latency.seconds}});
   }
   if (report.times.empty()) return fail(Code::data, "it has no rate and no latency ({})", format);
+  if (output.wanted_load.may_fail) {
+    report.times.push_back(
+        {*unit::find_metric(unit::k_failed_requests), {static_cast<double>(failed_requests)}});
+  }
   report.model = observed.context.model;
   report.engine_build = observed.context.engine_build;
   if (const auto completed = printed_number(look_up(load.facts, k_whole_requests, "")))

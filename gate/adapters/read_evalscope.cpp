@@ -70,7 +70,7 @@ void read_summary(const Json& json, Observed& observed) {
   if (count_of(json, {"Stream Requests"}) == 0) load.facts[k_not_streamed] = "true";
   const auto failed = count_of(json, {"Failed Requests", "Failed requests"});
   set_requests(load, completed, failed, observed);
-  if (!load.error && total && *total != *completed)
+  if (!load.error && total && *total != *completed + failed.value_or(0))
     fail_load(load, fmt::format("{} of {} requests were completed", *completed, *total), observed);
   const auto tokens = [&](Keys keys) -> std::optional<std::int64_t> {
     const auto mean = number_of(json, keys);

@@ -150,8 +150,8 @@ inline constexpr const char* k_not_streamed = "not streamed";
 inline constexpr const char* k_unsaid_load = "load";  // of tools that never say it
 // Sets the error of the run, which is one of the document as well.
 void fail_load(ObservedCase& load, std::string error, Observed& observed);
-// Keeps the numbers of completed and failed requests. A run with failed requests gets an error. A
-// run without their number gets a warning, and is not judged unless the cell asks for a number.
+// Keeps the numbers of completed and failed requests. A run without the number of failed ones gets
+// a warning, and is not judged unless the cell asks for a number.
 void set_requests(ObservedCase& load, std::optional<std::int64_t> completed,
                   std::optional<std::int64_t> failed, Observed& observed);
 // Returns true unless no request was completed, so that latencies mean nothing.
@@ -161,8 +161,8 @@ void set_model(const std::optional<std::string>& model, Observed& observed);
 [[nodiscard]] std::optional<std::int64_t> rounded_count(std::optional<double> count);
 // Returns the bytes of the whole elements at the beginning of `rest`, the text of a list of JSON.
 [[nodiscard]] std::size_t skip_elements(std::string_view rest);
-// Adds an error to each run that generated no token. Sets the rates and tokens of the whole to
-// those of the run, if there is only one.
+// Adds an error to each run that generated no token or has failed requests. Sets the rates and
+// tokens of the whole to those of the run, if there is only one.
 void finish_loads(Observed& observed);
 // Returns the values of such a result that a gate uses. Fails with Code::data unless it is one
 // complete run, of the load that the cell asks for.

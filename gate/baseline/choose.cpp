@@ -74,12 +74,10 @@ struct MetricSelection {
   }
 };
 
-// Returns true for a count that a baseline stores. A drift comes from timed runs, has a limit of
-// its own and needs no base.
+// Returns true for a count that a baseline stores.
 bool is_count(const Measurement& measured) {
   return measured.metric.kind == unit::Kind::count && measured.value().has_value() &&
-         measured.nature != profile::Nature::sampled &&
-         !(measured.metric.name.ends_with("_drift") && unit::find_metric(measured.metric.name));
+         measured.nature != profile::Nature::sampled && !unit::is_load_count(measured.metric);
 }
 
 // A measurement as a baseline stores it: no warnings, and of counts that vary only their median.

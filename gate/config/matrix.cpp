@@ -332,20 +332,25 @@ class Expansion {
         return fail(Code::config, "{}: the matrix has more than {} cells", settings_.file,
                     k_max_cells);
       }
-      add_works(cell);
+      add_limits(cell);
       for (const std::string& work : cell.works) bytes_ += sizeof work + work.size();
       matrix_.cells.push_back(std::move(cell));
     }
     return {};
   }
 
-  // Adds the patterns of single ops and kernels that limits of this cell name.
-  void add_works(Cell& cell) const {
+  // Adds what limits of this cell say to its measurement: the patterns of single ops and kernels
+  // that they name, and how many requests may fail.
+  void add_limits(Cell& cell) const {
     const verdict::EntrySet fitting = limits_.fitting(cell.key);
     std::set<std::string_view> works;
     for (std::size_t i = 0; i < settings_.limits.size(); ++i) {
       if (!verdict::contains(fitting, i)) continue;
-      for (const std::string& pattern : settings_.limits[i].metrics) {
+      const verdict::LimitEntry& limit = settings_.limits[i];
+      for (const std::string& pattern : limit.metrics) {
+        if (pattern == unit::k_failed_requests && limit.max) {
+          cell.wanted_load.may_fail = limit.max;
+        }
         if (unit::is_op_or_kernel_metric(pattern) && works.insert(pattern).second) {
           cell.works.push_back(pattern);
         }

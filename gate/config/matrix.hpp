@@ -24,7 +24,7 @@ struct Cell {
   Arguments command;  // templates, arguments of model/variant/backend/prompt placed
   // Files that are read in place of what its processes would print, one for each timed run.
   std::vector<std::string> results{};
-  WantedLoad wanted_load{};    // of such a file
+  WantedLoad wanted_load{};    // of such a file; may_fail also of a server's timed load
   Arguments counted_run_args;  // appended in the counted pass
   Environment env;             // templates; precedence engine < variant < backend < prompt
   std::set<std::string> passed_variables{};  // names that it inherits although they are withheld

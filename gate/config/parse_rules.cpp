@@ -102,7 +102,13 @@ void parse_limit(const Node& node, Parsing& parsing) {
               k_change);
   fields.read({"tolerate", "Change that is never blamed.", "2%", "half of the limit"},
               entry.tolerate, k_change);
-  fields.read({"max", "Absolute upper bound.", "3"}, entry.max, k_bound);
+  const Node* max = fields.read(
+      {"max", "Absolute upper bound; of failed_requests also a share.", "3"}, entry.max, k_change);
+  const bool may_be_share = entry.metrics == std::vector{std::string(unit::k_failed_requests)};
+  if (entry.max && entry.max->relative && !may_be_share) {
+    problems.report_expected(*max, "max",
+                             "a number of at least 0 (a share is for failed_requests alone)");
+  }
   fields.read({"min", "Absolute lower bound.", "1"}, entry.min, k_bound);
   parse_mode(fields, entry, node.position, parsing);
   fields.finish();

@@ -174,7 +174,13 @@ struct VariantSettings {
 // The load that a prompt asks for of a tool whose result is a file. Absent: any.
 struct WantedLoad {
   std::optional<std::int64_t> requests{}, concurrency{};
-  std::optional<double> rate{};  // requests a second
+  std::optional<double> rate{};               // requests a second
+  std::optional<verdict::Amount> may_fail{};  // the limit on failed_requests; absent: none may
+  // Returns true if `failed` of `requests` may have failed.
+  [[nodiscard]] bool allows_failed(std::int64_t failed, std::int64_t all_requests) const {
+    return static_cast<double>(failed) <=
+           may_fail.value_or(verdict::Amount{}).of(static_cast<double>(all_requests));
+  }
 };
 
 struct PromptSettings {

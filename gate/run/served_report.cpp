@@ -15,11 +15,12 @@ namespace {
 using profile::EngineReport;
 using profile::ServedRequest;
 
-// Returns what `get` yields for every request, if it is the same for all.
+// Returns what `get` yields for every request that did not fail, if it is the same for all.
 template <class T, class Get>
 std::optional<T> common_value(std::span<const ServedRequest> requests, Get get) {
   std::optional<T> common;
   for (const ServedRequest& request : requests) {
+    if (request.failure) continue;
     const std::optional<T> value = std::invoke(get, request);
     if (!value || (common && *common != *value)) return std::nullopt;
     common = value;
@@ -56,13 +57,16 @@ void add_shares(std::span<const ServedRequest> requests, bool allows_cached_prom
 
 }  // namespace
 
-// Makes the report of a load in which no request failed.
 EngineReport served_report(const PreparedCell& cell, std::span<const ServedRequest> requests) {
   EngineReport report;
   const config::ServerSettings& server = *cell.cell.engine->server;
   const profile::ServedSummary summary = profile::summarise(requests, server.objectives);
   for (const profile::ServedFigure& figure : profile::figures_of(summary)) {
     report.times.push_back({figure.metric, {figure.value}});
+  }
+  if (cell.cell.wanted_load.may_fail) {
+    report.times.push_back({*unit::find_metric(unit::k_failed_requests),
+                            {static_cast<double>(summary.requests - summary.succeeded)}});
   }
   report.requests = summary.succeeded;
   report.generated_tokens = common_value<std::int64_t>(requests, &ServedRequest::output_tokens);
@@ -135,7 +139,7 @@ void add_drifts(std::span<const ServedRequest> requests, std::span<const stats::
     }
   };
   for (const ServedRequest& request : requests) {
-    if (request.tokens.empty()) continue;
+    if (request.failure || request.tokens.empty()) continue;
     const double at = request.scheduled;
     const profile::Latencies latencies = profile::measure_latencies(request);
     const auto add_log = [&](std::vector<stats::Point>& to, double seconds) {

@@ -12,9 +12,9 @@
 
 namespace weir::run {
 
-// Makes the report of a load in which no request failed. Tokens and the output's digest are set if
-// all requests agree. Requests that shared batches have no digest, because sums in another order
-// may give other words.
+// Makes the report of a load. A failed request only takes its time, so no more than a limit allows
+// may fail. Tokens and the output's digest are set if all others agree. Requests that shared
+// batches have no digest, because sums in another order may give other words.
 [[nodiscard]] profile::EngineReport served_report(const PreparedCell& cell,
                                                   std::span<const profile::ServedRequest> requests);
 

@@ -178,6 +178,16 @@ class ServerStep {
     }
   }
 
+  // Returns true if the limit of a timed run allows the requests that failed so far.
+  [[nodiscard]] bool may_have_failed() const {
+    const auto failed = std::ranges::count_if(requests_, [](const profile::ServedRequest& request) {
+      return request.failure.has_value();
+    });
+    return step_.pass == Pass::timed &&
+           cell_.cell.wanted_load.allows_failed(
+               failed, std::max<std::int64_t>(cell_.cell.requests, std::ssize(requests_)));
+  }
+
   bool give_up(std::string why, profile::Ended ended = profile::Ended::exited) {
     record_.ended = ended;
     record_.error = std::move(why);
@@ -232,6 +242,7 @@ class ServerStep {
     const auto failures = served_failures(load->requests);
     profile::append_block(requests_, std::move(load->requests));
     if (!failures && load->not_sent == 0) return true;
+    if (block && load->not_sent == 0 && !start_.is_gone() && may_have_failed()) return true;
     // The connections of a dying server break before its process ends.
     constexpr double k_until_noticed = 0.5;
     if (start_.is_ours()) (void)sys::RealPause().wait(k_until_noticed, start_.over());

@@ -24,8 +24,8 @@ struct ServerSlot {
 
 // As run_engine(), which calls it for one step. A record's times are figures of its load alone; its
 // counts are those between two readings of the probes, after its warm-up and after the last answer,
-// so that start, model and warm-up are not in them. A load with any failed request measures
-// nothing. Nothing of the server is left afterwards, however it ended.
+// so that start, model and warm-up are not in them. A load with more failed requests than a limit
+// allows measures nothing. Nothing of the server is left afterwards, however it ended.
 [[nodiscard]] Result<std::optional<profile::RunRecord>> run_server(const Effects& effects,
                                                                    const std::string& folder,
                                                                    const ServerSlot& slot);

@@ -73,6 +73,8 @@ constexpr std::array k_named_metrics{
                 "requests that a step of the server computes, as it says itself"},
     NamedMetric{"kv_cache_share", "KV cache in use", Kind::quality, Unit::ratio, Better::lower,
                 "share of the KV cache in use at the end of a load"},
+    NamedMetric{k_failed_requests.data(), "failed requests", Kind::count, Unit::count,
+                Better::lower, "requests of a load that failed, where a limit allows some"},
     NamedMetric{k_fits.data(), "fits", Kind::count, Unit::count, Better::higher,
                 "1 where the model fits into the memory of a CUDA twin, else 0"},
 };
@@ -398,6 +400,10 @@ bool is_level(std::string_view base) {
   return count != nullptr && count->level;
 }
 
+bool is_load_count(const Metric& metric) {
+  return metric.name == k_failed_requests ||
+         (metric.name.ends_with("_drift") && find_metric(metric.name));
+}
 bool may_be_missing(std::string_view base) {
   const Count* count = find_count(base);
   return count != nullptr && count->may_be_missing;

@@ -53,6 +53,8 @@ struct Metric {
 
 // 0 if a model does not fit into a twin's memory; a cell that was counted has no such value.
 inline constexpr std::string_view k_fits = "fits";
+// Failed requests of a load, where a limit allows some.
+inline constexpr std::string_view k_failed_requests = "failed_requests";
 inline constexpr std::string_view k_divergence = "output_kl";  // a cell compared with its base
 
 // A metric by its full name; knows every base x scope, and "<count>_at_<n>" with 1 <= n <= 10^9.
@@ -65,6 +67,9 @@ inline constexpr std::string_view k_divergence = "output_kl";  // a cell compare
 // True for counts of what exists at once ("device_memory_peak_bytes"), whose only scope is the
 // whole.
 [[nodiscard]] bool is_level(std::string_view base);
+// True for counts of a timed load, which have limits of their own and need no base: drifts, failed
+// requests.
+[[nodiscard]] bool is_load_count(const Metric& metric);
 // True for counts that a stored baseline of an older weir may lack.
 [[nodiscard]] bool may_be_missing(std::string_view base);
 // True for metrics that are fitted over depths, which belong to a line rather than to one cell.

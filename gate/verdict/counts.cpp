@@ -109,11 +109,12 @@ Ruling judge_allowed_change(const Limit& limit, const Measurement& base,
   return {Outcome::pass, from == to ? "" : changed + ", as the limit allows"};
 }
 
-// Judges a count by max and min; nothing if neither is set.
-std::optional<Ruling> judge_plain_number(const Limit& limit, const Measurement& current) {
+// Judges a count by max and min; nothing if neither is set. A share is one of all requests.
+std::optional<Ruling> judge_plain_number(const Limit& limit, const Measurement& current,
+                                         std::int64_t answered_requests) {
   if (!limit.max && !limit.min) return std::nullopt;
   const double value = *current.value();
-  if (limit.max && value > limit.max->value) {
+  if (limit.max && value > limit.max->of(static_cast<double>(answered_requests) + value)) {
     return Ruling{Outcome::fail,
                   fmt::format("{} is above {}", value_text(current), show(*limit.max))};
   }
@@ -275,7 +276,8 @@ Judgement judge_count(const Comparison& comparison, const Measurement& current,
   const bool sampled = current.nature == Nature::sampled && !(base && base->exact);
   if (sampled) judgement.reason = "threads and time enter into it: shown, not judged";
   if (!judgement.current || !limit.is_set() || limit.mode == Mode::off) return judgement;
-  std::optional<Ruling> ruling = judge_plain_number(limit, current);
+  std::optional<Ruling> ruling =
+      judge_plain_number(limit, current, comparison.candidate.requests.value_or(0));
   if (!sampled && (limit.exact || limit.max_increase || limit.max_decrease)) {
     keep_worse(ruling, judge_against_base(comparison, limit, base, current));
   }

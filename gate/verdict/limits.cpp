@@ -130,6 +130,7 @@ const std::vector<LimitEntry>& default_limits() {
                      "*_per_context_token", "kernels", "placement", "fits"}),
       default_entry({"draft_acceptance", "cached_prompt_share"}),
       at_most({"*_drift"}, 0.02),
+      at_most({std::string(unit::k_failed_requests)}, 0),
       shown_only({"device_memory_bytes_*", "uploaded_bytes_*"}),
       default_entry({"device_memory_peak_bytes"}, &LimitEntry::max_increase, 0.01),
       // How often these would fail without a reason is not known yet.
@@ -382,7 +383,8 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
     return std::string("max_drop must be below 90 %");
   }
   if (auto bad = tolerate_problem(entry)) return bad;
-  if ((entry.max && entry.max->relative) || (entry.min && entry.min->relative)) {
+  const bool takes_share = metric.name == unit::k_failed_requests;
+  if ((entry.max && entry.max->relative && !takes_share) || (entry.min && entry.min->relative)) {
     return std::string("max and min are plain numbers, not percentages");
   }
   if (entry.max && entry.min && entry.min->value > entry.max->value) {

@@ -19,6 +19,8 @@ inline constexpr auto k_modes = names_in_order<Mode>("gate", "report", "off");
 struct Amount {
   double value = 0;
   bool relative = false;
+  // Returns the amount in the unit of `whole`, which a share is one of.
+  [[nodiscard]] double of(double whole) const { return relative ? value * whole : value; }
   friend bool operator==(const Amount&, const Amount&) = default;
 };
 

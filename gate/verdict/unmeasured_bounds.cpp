@@ -39,6 +39,8 @@ bool is_unmeasured(std::size_t entry, const std::vector<MeasuredCell>& cells,
 
 // Returns where a metric could come from.
 std::string_view describe_source(const unit::Metric& metric) {
+  if (metric.name == unit::k_failed_requests)
+    return "a cell with server: counts them, or the result of a load tool";
   if (metric.kind == unit::Kind::count)
     return "a probe of the cell's backend counts it, or the engine prints it";
   if (metric.name.find("latency") != std::string::npos || metric.name.starts_with("time_")) {
@@ -61,7 +63,9 @@ std::vector<std::string> unmeasured_bounds(std::span<const CellVerdict> verdicts
     if (!gates || (!entry.max && !entry.min) || !is_unmeasured(i, cells, limits)) continue;
     for (const std::string& pattern : entry.metrics) {
       const std::optional<unit::Metric> metric = unit::find_metric(pattern);
-      if (policy.counts_only && (!metric || metric->kind != unit::Kind::count)) continue;
+      const bool is_counted =
+          metric && metric->kind == unit::Kind::count && !unit::is_load_count(*metric);
+      if (policy.counts_only && !is_counted) continue;
       const std::string source = metric ? fmt::format(": {}", describe_source(*metric)) : "";
       lines.push_back(
           fmt::format("no cell has {}, which {} limits{}", pattern, entry.source, source));

@@ -164,6 +164,54 @@ TEST(LoadTools, ThatDoNotCountFailuresAreJudgedByTheNumberAskedFor) {
   EXPECT_EQ(refusal(details), "taken");
 }
 
+// 6 of 24 requests failed in each of these files.
+TEST(LoadTools, WithFailedRequestsAreTakenIfALimitAllowsThem) {
+  using verdict::Amount;
+  const std::optional<Amount> fits[] = {Amount{6, false}, Amount{0.25, true}, Amount{0.9, true}};
+  const std::optional<Amount> exceeded[] = {std::nullopt, Amount{0, false}, Amount{5, false},
+                                            Amount{0.24, true}};
+  for (const char* name :
+       {"vllm-0.32.0-six-of-24-failed.json", "aiperf-0.13.0-six-of-24-failed.json",
+        "guidellm-0.8.1-six-of-24-failed.json"}) {
+    const std::string text = read_tool_file(name);
+    for (const auto& limit : exceeded) {
+      EXPECT_THAT(refusal(text, {.may_fail = limit}), HasSubstr("6 of 24 requests failed")) << name;
+    }
+    for (const auto& limit : fits) {
+      const auto report = judge(text, {.may_fail = limit});
+      ASSERT_TRUE(report) << name << ": " << report.error().message;
+      EXPECT_EQ(report->requests, 18) << name;
+      EXPECT_EQ(report->times.back().metric.name, "failed_requests") << name;
+      EXPECT_EQ(report->times.back().samples, std::vector{6.0}) << name;
+      EXPECT_THAT(report->warnings, testing::Contains(HasSubstr("6 of 24 requests failed")))
+          << name;
+    }
+    EXPECT_THAT(refusal(text, {.may_fail = Amount{0.24, true}}), HasSubstr("24 %")) << name;
+    // All that were asked for are 24 whether they failed or not.
+    EXPECT_EQ(refusal(text, {.requests = 24, .may_fail = fits[0]}), "taken") << name;
+    EXPECT_THAT(refusal(text, {.requests = 25, .may_fail = fits[0]}),
+                HasSubstr("18 requests were completed, and the cell asks for 25"))
+        << name;
+  }
+  // A tool that does not count failures: those that are missing.
+  const std::string sglang = read_tool_file("sglang-0.5.23-c4-six-of-24-failed.jsonl");
+  EXPECT_EQ(refusal(sglang, {.requests = 24, .may_fail = fits[1]}), "taken");
+  EXPECT_THAT(refusal(sglang, {.requests = 24, .may_fail = exceeded[3]}),
+              HasSubstr("18 requests were completed, and the cell asks for 24"));
+  EXPECT_THAT(refusal(sglang, {.may_fail = fits[1]}), HasSubstr("how many requests failed"));
+}
+
+TEST(LoadTools, WithOtherErrorsAreRefusedWhateverMayFail) {
+  const verdict::Amount all{1, true};
+  for (const auto& [name, error] :
+       {std::pair{"vllm-0.32.0-all-failed.json", "no request was completed"},
+        {"guidellm-0.8.1-no-tokens.json", "failed"},
+        {"vllm-0.32.0-no-tokens.json", "no token was generated"},
+        {"aiperf-0.13.0-ctrl-c.json", "cancelled"}}) {
+    EXPECT_THAT(refusal(read_tool_file(name), {.may_fail = all}), HasSubstr(error)) << name;
+  }
+}
+
 TEST(LoadTools, OfAnotherLoadThanTheCellsAreRefused) {
   const std::string c4 = read_tool_file("vllm-0.32.0-c4.json");
   EXPECT_EQ(refusal(c4, {.requests = 24, .concurrency = 4}), "taken");

@@ -138,6 +138,7 @@ TEST(Errors, NameTheLimitThatIsWrong) {
       {"limits: [{metrics: syncs_per_token}]\n", "10:10", "says nothing"},
       {"limits: [{metrics: syncs_per_token, max: 5%}]\n", "10:42", "a number of at least 0"},
       {"limits: [{metrics: syncs_per_token, max: -1}]\n", "10:42", "a number of at least 0"},
+      {"limits: [{metrics: [failed_requests, fits], max: 5%}]\n", "10:50", "failed_requests alone"},
       {"limits: [{metrics: syncs_per_token, max: 1, min: 2}]\n", "10:10", "max (1) is smaller"},
       {"limits: [{metrics: syncs_per_token, exact: yes}]\n", "10:44", "true or false"},
       {"limits: [{metrics: load_seconds, max_increase: 5%, tolerate: 5%}]\n", "10:10",

@@ -255,6 +255,40 @@ TEST(Gate, JudgesResultsOfAnotherToolAsRunsOfACell) {
   EXPECT_TRUE(world.processes.started.empty());
 }
 
+TEST(Gate, AllowsFailedRequestsByALimit) {
+  const std::string yaml = R"(version: 1
+engines: {vllm: {output: vllm-bench}}
+backends: {h100: {device: cuda, gpu: NVIDIA H100}}
+prompts: {chat: {}}
+)";
+  const auto report_under = [&](const std::string& limit, int failed, int completed) {
+    FakeWorld world(yaml + limit);
+    std::string text = vllm_result(1680);
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      text.replace(text.find(from), from.size(), to);
+    };
+    replace("\"failed\": 0", fmt::format("\"failed\": {}", failed));
+    replace("\"completed\": 100", fmt::format("\"completed\": {}", completed));
+    world.files.put("/a.json", text);
+    GateOptions options;
+    options.results = {"/a.json"};
+    const auto answer = gate(world.job(), options);
+    EXPECT_TRUE(answer) << answer.error().message;
+    const bool is_measured = answer && answer->code != ExitCode::unmeasured;
+    return (is_measured ? "" : "not measured\n") + world.terminal.out;
+  };
+  const std::string share = "limits: [{metrics: failed_requests, max: 1%}]\n";
+  const auto is_unmeasured = StartsWith("not measured");
+  EXPECT_THAT(report_under("", 0, 100), Not(is_unmeasured));
+  EXPECT_THAT(report_under("", 1, 99), AllOf(is_unmeasured, HasSubstr("1 of 100 requests failed")));
+  EXPECT_THAT(report_under(share, 0, 100), AllOf(Not(is_unmeasured), HasSubstr("1 metric within")));
+  EXPECT_THAT(report_under(share, 1, 99),
+              AllOf(Not(is_unmeasured), HasSubstr("1 of 100 requests failed, as the limit allows"),
+                    HasSubstr("1 metric within")));
+  EXPECT_THAT(report_under(share, 2, 98),
+              AllOf(is_unmeasured, HasSubstr("2 of 100 requests failed")));
+}
+
 TEST(Gate, TakesAllResultsOfAFolderAsRuns) {
   FakeWorld world("");
   (void)world.files.remove("/project/weir.yaml");

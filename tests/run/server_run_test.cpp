@@ -81,12 +81,12 @@ class CountingProbes final : public Probing {
 class ServerRun : public testing::Test {
  protected:
   // Prepares a run with these keys of the engine; its command is ./bench.
-  void make(const std::string& keys, const std::string& prompt) {
+  void make(const std::string& keys, const std::string& prompt, const std::string& more = "") {
     scene_ = make_scene(
         "version: 1\nengines:\n  s: {kind: server, command: [./bench, '{port}'], "
         "api: completions, probes: [vulkan], " +
         keys + "}\nmodels: {tiny: tiny.bin}\nbackends: {vulkan: {}}\nprompts: {p: " + prompt +
-        "}\ngate: {runs: 1}\n");
+        "}\ngate: {runs: 1}\n" + more);
     plan_ = plan_scene(*scene_);
   }
   [[nodiscard]] std::string there() const { return "url: '" + server_.url() + "'"; }
@@ -107,12 +107,15 @@ class ServerRun : public testing::Test {
   }
 
   bool bad_ = false, stops_ = false;  // the effect of a prompt "Bad"
-  int taken_ = -1;                    // a port that another program has
+  std::atomic<int> received_ = 0;
+  int refused_ = 0;  // number of the request that is refused, from 1
+  int taken_ = -1;   // a port that another program has
   sys::Stop stop_;
   tests::StreamServer server_{[this](const tests::ReceivedPost& post) {
     const bool bad = post.body.find("Bad") != std::string::npos;
     if (bad && stops_) stop_.request();
-    if (bad && bad_) return tests::scripts::refusal("500 Internal Server Error", "{}");
+    if ((bad && bad_) || ++received_ == refused_)
+      return tests::scripts::refusal("500 Internal Server Error", "{}");
     return tests::scripts::well(tests::scripts::completions(4));
   }};
   StandIn processes_;
@@ -333,6 +336,37 @@ TEST_F(ServerRun, MeasuresNothingWhereARequestFailed) {
   ASSERT_TRUE(record.error);
   EXPECT_THAT(*record.error, HasSubstr("warm-up: 2 of 2 requests failed: 2 cut_off"));
   EXPECT_FALSE(record.report);
+}
+
+TEST_F(ServerRun, MeasuresWithFailedRequestsAsFarAsALimitAllows) {
+  struct Case {
+    const char* limit;
+    int refused;
+    std::optional<double> failed;
+  };
+  for (const Case& c :
+       {Case{"", 3, std::nullopt}, Case{"max: 0", 3, std::nullopt},
+        Case{"max: 24%", 3, std::nullopt}, Case{"max: 25%", 3, 1}, Case{"max: 1", 3, 1},
+        Case{"max: 1", 1, std::nullopt}, Case{"max: 1", 0, 0}}) {
+    received_ = 0;
+    refused_ = c.refused;  // 1: the warm-up
+    make(there() + ", warm_up: 1", "{text: Hello, tokens: 4, requests: 4}",
+         *c.limit == '\0' ? ""
+                          : fmt::format("limits: [{{metrics: failed_requests, {}}}]\n", c.limit));
+    const RunRecord record = run(first(Pass::timed));
+    ASSERT_EQ(record.report.has_value(), c.failed.has_value()) << c.limit;
+    if (!c.failed) {
+      EXPECT_THAT(record.error.value_or(""), HasSubstr("requests failed: 1 status")) << c.limit;
+      continue;
+    }
+    EXPECT_EQ(record.report->requests, 4 - *c.failed);
+    EXPECT_EQ(record.report->generated_tokens, 4);
+    const auto& times = record.report->times;
+    const auto failed = std::ranges::find(times, "failed_requests",
+                                          [](const auto& series) { return series.metric.name; });
+    ASSERT_NE(failed, times.end());
+    EXPECT_EQ(failed->samples, std::vector{*c.failed});
+  }
 }
 
 TEST(Port, IsFreeUntilSomebodyListensThere) {

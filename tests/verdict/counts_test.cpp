@@ -27,6 +27,27 @@ TEST(Counts, PassWhenNothingChanged) {
       << "what is only told comes last";
 }
 
+// Without a limit none may fail, so a run under looser limits is judged by the base's.
+TEST(Counts, OfFailedRequestsAreJudgedByAShareOfAllOrByANumber) {
+  struct Case {
+    double failed;
+    std::optional<Amount> limit;
+    Outcome want;
+  };
+  for (const Case& c :
+       {Case{0, std::nullopt, Outcome::pass}, Case{1, std::nullopt, Outcome::fail},
+        Case{2, Amount{0.01, true}, Outcome::pass}, Case{3, Amount{0.01, true}, Outcome::fail},
+        Case{3, Amount{3, false}, Outcome::pass}, Case{4, Amount{3, false}, Outcome::fail}}) {
+    Profile load = reference();
+    add_nearly(load, "failed_requests", {c.failed});
+    load.requests = 200 - static_cast<std::int64_t>(c.failed);
+    LimitEntry limit = entry({"failed_requests"});
+    limit.max = c.limit;
+    const CellVerdict cell = judge(load, {stored(reference())}, {limit});
+    EXPECT_EQ(metric(cell, "failed_requests").verdict, c.want) << c.failed;
+  }
+}
+
 TEST(Counts, FailInEitherDirectionUnlessTheWorkIsSeenToHaveStayed) {
   struct Case {
     std::int64_t now;

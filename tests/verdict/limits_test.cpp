@@ -188,6 +188,11 @@ TEST(Limits, ThatMakeNoSenseSayWhy) {
          e.max = Amount{0.1, true};
        },
        "plain numbers"},
+      {"failed_requests",
+       [](auto& e) {
+         e.max = Amount{0.01, true};
+       },
+       ""},
       {"syncs_per_token",
        [](auto& e) {
          e.min = Amount{3, false};

@@ -51,6 +51,8 @@ TEST(UnmeasuredBounds, AreErrorsUnlessACellHasAMetricOfTheLimit) {
        {cell},
        counts_only,
        0},
+      {"failed requests", at_most({"failed_requests"}, 1), {cell}, {}, 1},
+      {"failed requests, in counts alone", at_most({"failed_requests"}, 1), {cell}, counts_only, 0},
       {"a cell with an error", at_most({"end_to_end_latency_seconds"}, 1), {cell, broken}, {}, 0},
       {"a limit that only reports", reported, {cell}, {}, 0},
       {"a limit for other cells", elsewhere, {cell}, {}, 0},
