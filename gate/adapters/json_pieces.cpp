@@ -123,7 +123,7 @@ bool JsonPieces::step() {
     }
   } else if (c == ']') {
     ++at_;
-    state_ = in_object_ ? State::key_or_end : State::text;
+    state_ = in_object_ ? State::key_or_end : State::between;
   } else if (c == '}') {  // no element begins with it: a bracket is missing
     ++losses_.broken;
     if (in_object_) {
@@ -231,7 +231,7 @@ void JsonPieces::end_piece(std::string_view piece) {
 
 void JsonPieces::end_object() {
   ++at_;
-  state_ = State::text;
+  state_ = State::between;
   in_object_ = false;
   takers_.members(std::exchange(members_, Json::object()));
 }

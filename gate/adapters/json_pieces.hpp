@@ -34,8 +34,8 @@ struct JsonValueEnd {
   std::size_t find(std::string_view text);
 };
 
-// A document is an object or an array that begins a line. Text between documents, such as log
-// lines, is skipped.
+// A document is an object or an array that begins a line or follows another one. Text between
+// documents, such as log lines, is skipped.
 class JsonPieces {
  public:
   struct Takers {

@@ -55,6 +55,15 @@ TEST(JsonPieces, AreTheSameInChunksOfAnySize) {
   }
 }
 
+TEST(JsonPieces, AreOfAllDocumentsOfALine) {
+  for (std::size_t chunk = 1; chunk < 9; ++chunk) {
+    const Pieces pieces =
+        take("{\"a\": 1}{\"b\": 2} [{\"c\": 3}]{\"d\": 4} done {\"e\": 5}\n", chunk);
+    EXPECT_THAT(pieces.members, ElementsAre(R"({"a":1})", R"({"b":2})", R"({"d":4})")) << chunk;
+    EXPECT_THAT(pieces.elements, ElementsAre(R"(:{"c":3})")) << chunk;
+  }
+}
+
 TEST(JsonPieces, AreThoseThatWereWholeWhereTheTextIsCut) {
   const Pieces pieces = take(R"({"a": 1, "list": [{"x": 1}, {"x": 2}, {"x": 12)");
   EXPECT_THAT(pieces.elements, ElementsAre(R"(list:{"x":1})", R"(list:{"x":2})"));
