@@ -106,6 +106,10 @@ constexpr std::size_t k_most_result = std::size_t{256} << 20;
 [[nodiscard]] Result<Observed> read_any(const Document& document);
 // Reads a text as one format, whatever it looks like. Fails with Code::usage on an unknown name.
 [[nodiscard]] Result<Observed> read_as(std::string_view format, const Document& document);
+// Returns how many runs of a load a result of a tool that loads servers holds.
+[[nodiscard]] std::size_t count_runs(const Observed& result, const config::WantedLoad& wanted);
+// Returns the concurrencies of its runs if there are several, each of another; else nothing.
+[[nodiscard]] std::vector<std::int64_t> list_concurrencies(const Observed& result);
 // The formats that recognise it, surest first.
 [[nodiscard]] std::vector<const Format*> find_formats(const Printed& printed);
 

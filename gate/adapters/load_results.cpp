@@ -108,16 +108,85 @@ Result<std::int64_t> count_failed(const ObservedCase& load, const config::Wanted
               all_requests, limit);
 }
 
+// Returns how many requests a run sent at once; nothing if it does not say so.
+std::optional<double> concurrency_of(const ObservedCase& load) {
+  if (look_up(load.facts, "type_", "") == "synchronous") return 1;  // guidellm
+  return first_number(load, k_concurrency_facts);
+}
+
+// Returns how many requests a run sent a second; nothing if it had no rate.
+std::optional<double> rate_of(const ObservedCase& load) {
+  const auto rate = first_number(load, k_rate_facts);
+  return rate && std::isfinite(*rate) ? rate : std::nullopt;
+}
+
+bool has_load(const ObservedCase& load, const config::WantedLoad& wanted) {
+  return (!wanted.concurrency ||
+          concurrency_of(load) == static_cast<double>(*wanted.concurrency)) &&
+         (!wanted.rate || rate_of(load) == *wanted.rate);
+}
+
+// Returns the load in words, "concurrency 4, rate 20"; "" if the run does not say it.
+std::string describe_load(const ObservedCase& load) {
+  std::vector<std::string> parts;
+  if (const auto concurrency = concurrency_of(load))
+    parts.push_back(fmt::format("concurrency {:g}", *concurrency));
+  if (const auto rate = rate_of(load)) parts.push_back(fmt::format("rate {:g}", *rate));
+  return parts.empty() ? look_up(load.facts, "type_", "") : text::join(parts);
+}
+
+// Names several runs by their loads, but for those that their users named. Equal ones are numbered.
+void name_by_load(std::vector<ObservedCase>& loads) {
+  if (loads.size() < 2) return;
+  std::map<std::string, int> numbers;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    std::string& name = loads[i].name;
+    const bool is_numbered = name.ends_with(fmt::format(" {}", i));
+    if (const std::string load = describe_load(loads[i]); is_numbered && !load.empty()) name = load;
+    if (const int number = ++numbers[name]; number > 1) name += fmt::format(" ({})", number);
+  }
+}
+
+// Returns the run of the load that the cell asks for. Fails unless there is one.
+Result<const ObservedCase*> choose_run(const Observed& observed, const config::WantedLoad& wanted) {
+  if (observed.cases.empty()) {
+    return fail(
+        Code::data, "{}",
+        observed.errors.empty() ? "it holds no run: a gate takes one" : observed.errors.front());
+  }
+  if (observed.cases.size() == 1) return &observed.cases.front();
+  constexpr std::size_t k_max_names = 10;
+  std::vector<std::string> names;
+  for (const ObservedCase& load : observed.cases) {
+    if (names.size() < k_max_names) names.push_back(load.name);
+  }
+  const std::string runs = fmt::format("{} runs ({}{})", observed.cases.size(), text::join(names),
+                                       names.size() < observed.cases.size() ? ", …" : "");
+  if (!wanted.concurrency && !wanted.rate) {
+    return fail(Code::data,
+                "it holds {}: a gate takes the one whose concurrency or rate the "
+                "prompt has",
+                runs);
+  }
+  const std::size_t count = count_runs(observed, wanted);
+  if (count != 1) {
+    return fail(Code::data, "{} of its {} of the load that the cell asks for",
+                count == 0 ? "none" : std::to_string(count), runs + (count == 0 ? " is" : " are"));
+  }
+  return find_first(observed.cases,
+                    [&](const ObservedCase& load) { return has_load(load, wanted); });
+}
+
 // Fails unless the load is the one that the cell asks for.
 Result<void> check_load(const ObservedCase& load, const config::WantedLoad& wanted,
                         std::vector<std::string>& warnings) {
-  const auto concurrency = first_number(load, k_concurrency_facts);
+  const auto concurrency = concurrency_of(load);
   if (wanted.concurrency && concurrency &&
       *concurrency != static_cast<double>(*wanted.concurrency)) {
     return fail(Code::data, "{:g} requests were sent at once, and the cell asks for {}",
                 *concurrency, *wanted.concurrency);
   }
-  const auto rate = first_number(load, k_rate_facts);
+  const auto rate = rate_of(load);
   if (wanted.rate && rate && *rate != *wanted.rate) {
     return fail(Code::data, "{:g} requests were sent a second, and the cell asks for {:g}", *rate,
                 *wanted.rate);
@@ -160,8 +229,8 @@ Result<Observed> read_complete(std::string_view format, const Output& output) {
 
 }  // namespace
 
-void add_figure(Observed& observed, std::string_view metric, std::string_view figure,
-                double seconds) {
+void add_figure(std::vector<ObservedLatency>& latencies, std::string_view metric,
+                std::string_view figure, double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return;
   ObservedLatency latency;
   latency.metric = find_time_metric(metric);
@@ -172,10 +241,10 @@ void add_figure(Observed& observed, std::string_view metric, std::string_view fi
     latency.percentile = printed_number(figure.substr(1));
     if (!latency.percentile || *latency.percentile <= 0 || *latency.percentile >= 100) return;
   }
-  append_row_within_limit(observed.latencies, std::move(latency), observed);
+  latencies.push_back(std::move(latency));
 }
 
-void add_keyed_figure(Observed& observed, const std::string& key, double ms) {
+void add_keyed_figure(std::vector<ObservedLatency>& latencies, const std::string& key, double ms) {
   Scan scan(key);
   const std::string figure(scan.read_until("_").value_or(""));
   const std::string name(scan.read_until_last("_ms").value_or(""));
@@ -187,7 +256,7 @@ void add_keyed_figure(Observed& observed, const std::string& key, double ms) {
   if (known_figure.empty()) return;
   const auto* match =
       find_first(k_keyed_latencies, [&](const auto& latency) { return latency.first == name; });
-  add_figure(observed, match ? match->second : fmt::format("{}_seconds", name), known_figure,
+  add_figure(latencies, match ? match->second : fmt::format("{}_seconds", name), known_figure,
              ms / 1e3);
 }
 
@@ -202,21 +271,19 @@ void copy_facts(const Json& json, std::initializer_list<const char*> keys, Obser
   }
 }
 
-void fail_load(ObservedCase& load, std::string error, Observed& observed) {
-  observed.errors.push_back(load.name + ": " + error);
+void fail_load(ObservedCase& load, std::string error) {
   if (!load.error) load.error = std::move(error);
 }
 
 void set_requests(ObservedCase& load, std::optional<std::int64_t> completed,
-                  std::optional<std::int64_t> failed, Observed& observed) {
+                  std::optional<std::int64_t> failed) {
   if (completed) load.facts[k_whole_requests] = fmt::format("{}", *completed);
   if (failed) load.facts[k_failed_requests] = fmt::format("{}", *failed);
   if (completed == 0) {
     const std::string all = failed.value_or(0) > 0 ? fmt::format(", {} failed", *failed) : "";
-    return fail_load(load, "no request was completed" + all, observed);
+    return fail_load(load, "no request was completed" + all);
   }
-  if (!completed) fail_load(load, "it does not say how many requests were completed", observed);
-  if (!failed) add_warning(observed, "{}: it does not say how many requests failed", load.name);
+  if (!completed) fail_load(load, "it does not say how many requests were completed");
 }
 
 bool has_answers(const ObservedCase& load) {
@@ -248,33 +315,45 @@ std::size_t skip_elements(std::string_view rest) {
 }
 
 void finish_loads(Observed& observed) {
+  name_by_load(observed.cases);
   for (ObservedCase& load : observed.cases) {
-    if (!has_answers(load)) continue;
-    if (load.generated_tokens == 0) fail_load(load, "no token was generated", observed);
-    // A gate may allow some, so any other error of the run comes first.
-    if (count_fact(load, k_failed_requests).value_or(0) > 0)
-      fail_load(load, failed_requests_text(load), observed);
+    if (has_answers(load)) {
+      if (load.generated_tokens == 0) fail_load(load, "no token was generated");
+      // A gate may allow some, so any other error of the run comes first.
+      if (count_fact(load, k_failed_requests).value_or(0) > 0)
+        fail_load(load, failed_requests_text(load));
+      if (load.facts.contains(k_whole_requests) && !load.facts.contains(k_failed_requests))
+        add_warning(observed, "{}: it does not say how many requests failed", load.name);
+    }
+    if (load.error) observed.errors.push_back(load.name + ": " + *load.error);
   }
   copy_tokens_of_only_case(observed);
-  if (observed.cases.size() == 1) {
-    observed.timings = observed.cases.front().timings;
-  } else if (observed.cases.size() > 1) {
-    add_warning(observed, "it holds several runs: latencies are listed run by run");
+  if (observed.cases.size() != 1) return;
+  ObservedCase& only = observed.cases.front();
+  observed.timings = only.timings;
+  std::ranges::move(std::exchange(only.latencies, {}), std::back_inserter(observed.latencies));
+}
+
+std::size_t count_runs(const Observed& result, const config::WantedLoad& wanted) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      result.cases, [&](const ObservedCase& load) { return has_load(load, wanted); }));
+}
+
+std::vector<std::int64_t> list_concurrencies(const Observed& result) {
+  std::set<std::int64_t> concurrencies;
+  for (const ObservedCase& load : result.cases) {
+    const auto concurrency = rounded_count(concurrency_of(load));
+    if (rate_of(load) || concurrency.value_or(0) < 1) return {};
+    concurrencies.insert(*concurrency);
   }
+  if (result.cases.size() < 2 || concurrencies.size() != result.cases.size()) return {};
+  return {concurrencies.begin(), concurrencies.end()};
 }
 
 Result<profile::EngineReport> make_load_report(std::string_view format, const Output& output) {
   WEIR_TRY(const auto observed, read_complete(format, output));
-  if (observed.cases.size() > 1) {
-    return fail(Code::data, "it holds {} runs: a gate takes one of each file",
-                observed.cases.size());
-  }
-  if (observed.cases.empty()) {
-    return fail(
-        Code::data, "{}",
-        observed.errors.empty() ? "it holds no run: a gate takes one" : observed.errors.front());
-  }
-  const ObservedCase& load = observed.cases.front();
+  WEIR_TRY(const ObservedCase* run, choose_run(observed, output.wanted_load));
+  const ObservedCase& load = *run;
   if (load.error && *load.error != failed_requests_text(load))
     return fail(Code::data, "{}", *load.error);
   // With failed requests, the figures are those of another load.
@@ -295,7 +374,8 @@ Result<profile::EngineReport> make_load_report(std::string_view format, const Ou
     if (rate.mean && unit::find_metric(rate.metric.name) == rate.metric)
       report.times.push_back({rate.metric, {*rate.mean}});
   }
-  for (const ObservedLatency& latency : observed.latencies) {
+  const bool is_only = observed.cases.size() == 1;
+  for (const ObservedLatency& latency : is_only ? observed.latencies : load.latencies) {
     const auto metric = judged_metric(latency);
     if (!metric || latency.seconds <= 0) continue;
     const auto same = [&](const auto& series) { return series.metric == *metric; };

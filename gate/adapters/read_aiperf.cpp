@@ -105,7 +105,7 @@ std::optional<std::int64_t> count_failed(const Json& json, const Json& metrics) 
   return std::max(failed.value_or(0), listed);
 }
 
-void read_metrics(const Json& metrics, ObservedCase& load, Observed& observed) {
+void read_metrics(const Json& metrics, ObservedCase& load) {
   load.prompt_tokens = total_tokens(metrics, "total_isl", "input_sequence_length");
   load.generated_tokens = total_tokens(metrics, "total_output_tokens", "output_sequence_length");
   for (const auto& [key, metric] : k_rates) {
@@ -117,7 +117,7 @@ void read_metrics(const Json& metrics, ObservedCase& load, Observed& observed) {
     const auto scale = time_scale(figures);
     for (const auto& [name, figure] : k_figures) {
       const auto value = json_number(figures, name);
-      if (scale && value) add_figure(observed, metric, figure, *value * *scale);
+      if (scale && value) add_figure(load.latencies, metric, figure, *value * *scale);
     }
   }
 }
@@ -143,13 +143,13 @@ void read_result(const Json& json, Observed& observed) {
   ObservedCase load;
   load.name = fmt::format("run {}", observed.cases.size());
   read_settings(member_or_null(json, "input_config"), metrics, load, observed);
-  if (json_flag(json, "was_cancelled")) fail_load(load, "the run was cancelled", observed);
+  if (json_flag(json, "was_cancelled")) fail_load(load, "the run was cancelled");
   if (member_or_null(json, "is_complete") == Json(false))
-    fail_load(load, "the run is not complete", observed);
+    fail_load(load, "the run is not complete");
   auto completed = average_count(metrics, "request_count");
   if (!completed && average_count(metrics, "error_request_count")) completed = 0;
-  set_requests(load, completed, count_failed(json, metrics), observed);
-  read_metrics(metrics, load, observed);
+  set_requests(load, completed, count_failed(json, metrics));
+  read_metrics(metrics, load);
   append_row_within_limit(observed.cases, std::move(load), observed);
 }
 
@@ -167,8 +167,8 @@ void read_older_result(const Json& json, Observed& observed) {
   std::erase_if(load.facts,
                 [](const auto& fact) { return fact.second == "0" || fact.second == ""; });
   read_settings(config, json, load, observed);
-  set_requests(load, average_count(json, "request_count"), std::nullopt, observed);
-  read_metrics(json, load, observed);
+  set_requests(load, average_count(json, "request_count"), std::nullopt);
+  read_metrics(json, load);
   append_row_within_limit(observed.cases, std::move(load), observed);
 }
 

@@ -39,7 +39,8 @@ const std::vector<Latency>& latencies() {
 }
 
 // Adds the latencies of an object under "PREFIX NAME (UNIT)".
-void add_latencies(const Json& json, Keys prefixes, std::string_view figure, Observed& observed) {
+void add_latencies(const Json& json, Keys prefixes, std::string_view figure,
+                   std::vector<ObservedLatency>& latencies_found) {
   for (const Latency& latency : latencies()) {
     for (const char* prefix : prefixes) {
       for (const char* name : latency.names) {
@@ -47,7 +48,8 @@ void add_latencies(const Json& json, Keys prefixes, std::string_view figure, Obs
           const std::string key = fmt::format("{}{}{}", prefix, name, unit);
           const auto value = json_number(json, key.c_str());
           if (value)
-            add_figure(observed, latency.metric, figure, *value * (unit == " (ms)" ? 1e-3 : 1));
+            add_figure(latencies_found, latency.metric, figure,
+                       *value * (unit == " (ms)" ? 1e-3 : 1));
         }
       }
     }
@@ -69,9 +71,9 @@ void read_summary(const Json& json, Observed& observed) {
   if (total) load.facts["requests"] = fmt::format("{}", *total);
   if (count_of(json, {"Stream Requests"}) == 0) load.facts[k_not_streamed] = "true";
   const auto failed = count_of(json, {"Failed Requests", "Failed requests"});
-  set_requests(load, completed, failed, observed);
+  set_requests(load, completed, failed);
   if (!load.error && total && *total != *completed + failed.value_or(0))
-    fail_load(load, fmt::format("{} of {} requests were completed", *completed, *total), observed);
+    fail_load(load, fmt::format("{} of {} requests were completed", *completed, *total));
   const auto tokens = [&](Keys keys) -> std::optional<std::int64_t> {
     const auto mean = number_of(json, keys);
     if (!mean) return std::nullopt;
@@ -84,7 +86,7 @@ void read_summary(const Json& json, Observed& observed) {
                             "Average output tokens per second (tok/s)"}));
   set_rate(load, "requests_per_second",
            number_of(json, {"Req Throughput (req/s)", "Request throughput (req/s)"}));
-  if (has_answers(load)) add_latencies(json, {"Avg ", "Average "}, "mean", observed);
+  if (has_answers(load)) add_latencies(json, {"Avg ", "Average "}, "mean", load.latencies);
   append_row_within_limit(observed.cases, std::move(load), observed);
 }
 
@@ -94,7 +96,7 @@ void read_percentile(const Json& json, Observed& observed) {
   const auto percentile = name && name->ends_with('%')
                               ? printed_number(name->substr(0, name->size() - 1))
                               : std::nullopt;
-  if (percentile) add_latencies(json, {""}, fmt::format("p{:g}", *percentile), observed);
+  if (percentile) add_latencies(json, {""}, fmt::format("p{:g}", *percentile), observed.latencies);
 }
 
 void read(const Printed& printed, Observed& observed) {

@@ -68,7 +68,7 @@ void read_benchmark(const Json& json, Observed& observed) {
   const Json& totals = first_object(
       {&member_or_null(metrics, "request_totals"), &member_or_null(json, "request_totals"),
        &member_or_null(member_or_null(json, "run_stats"), "requests_made")});
-  set_requests(load, json_integer(totals, "successful"), json_integer(totals, "errored"), observed);
+  set_requests(load, json_integer(totals, "successful"), json_integer(totals, "errored"));
   load.prompt_tokens = total_tokens(metrics, "prompt_token_count");
   load.generated_tokens = total_tokens(metrics, "output_token_count");
   for (const auto& [key, metric] : k_rates) {
@@ -80,11 +80,11 @@ void read_benchmark(const Json& json, Observed& observed) {
     for (const auto& [name, figure] :
          {std::pair{"mean", "mean"}, {"median", "median"}, {"std_dev", "stddev"}}) {
       if (const auto value = json_number(figures, name))
-        add_figure(observed, metric, figure, *value * scale);
+        add_figure(load.latencies, metric, figure, *value * scale);
     }
     for (const char* percentile : {"p90", "p95", "p99"}) {
       if (const auto value = json_number(member_or_null(figures, "percentiles"), percentile))
-        add_figure(observed, metric, percentile, *value * scale);
+        add_figure(load.latencies, metric, percentile, *value * scale);
     }
   }
   append_row_within_limit(observed.cases, std::move(load), observed);

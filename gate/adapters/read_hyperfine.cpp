@@ -32,8 +32,8 @@ void read_command(const Json& row, Observed& observed) {
   const Json& codes = list_in(row, "exit_codes");
   const auto failed = std::ranges::count_if(codes, [](const Json& code) { return code != 0; });
   if (failed > 0) {
-    fail_load(command, fmt::format("{} of {} runs did not exit with 0", failed, codes.size()),
-              observed);
+    fail_load(command, fmt::format("{} of {} runs did not exit with 0", failed, codes.size()));
+    observed.errors.push_back(command.name + ": " + *command.error);
   }
   for (const Json& seconds : list_in(row, "times")) {
     if (seconds.is_number()) add_sample(command.timings, "real_seconds", seconds.get<double>());

@@ -24,14 +24,14 @@ void check_load(ObservedCase& load, Observed& observed) {
               load.name);
 }
 
-void add_latencies(const Json& latency, Observed& observed) {
+void add_latencies(const Json& latency, ObservedCase& load) {
   for (const auto& [key, metric] : k_latencies) {
     const Json& figures = member_or_null(latency, key);
     const std::string units = json_text(figures, "units").value_or("s");
     const double scale = units.starts_with("ms") ? 1e-3 : units.starts_with("us") ? 1e-6 : 1;
     for (const auto& [name, figure] : k_figures) {
       if (const auto value = json_number(figures, name))
-        add_figure(observed, metric, figure, *value * scale);
+        add_figure(load.latencies, metric, figure, *value * scale);
     }
   }
 }
@@ -55,10 +55,10 @@ void read_result(const Json& json, Observed& observed) {
   load.name = fmt::format("run {}", observed.cases.size());
   copy_facts(summary, {"count", "requested_rate", "achieved_rate", "concurrency"}, load);
   const auto completed = json_integer(successes, "count"), failed = json_integer(failures, "count");
-  set_requests(load, completed, failed, observed);
+  set_requests(load, completed, failed);
   const auto sent = json_integer(summary, "count");
   if (!load.error && sent && completed && *sent != *completed + failed.value_or(0))
-    fail_load(load, fmt::format("{} of {} requests were completed", *completed, *sent), observed);
+    fail_load(load, fmt::format("{} of {} requests were completed", *completed, *sent));
   check_load(load, observed);
   load.prompt_tokens = count_tokens(member_or_null(successes, "prompt_tokens"),
                                     member_or_null(successes, "prompt_len"), completed);
@@ -67,7 +67,7 @@ void read_result(const Json& json, Observed& observed) {
   const Json& throughput = member_or_null(successes, "throughput");
   set_rate(load, "output_tokens_per_second", json_number(throughput, "output_tokens_per_sec"));
   set_rate(load, "requests_per_second", json_number(throughput, "requests_per_sec"));
-  if (has_answers(load)) add_latencies(member_or_null(successes, "latency"), observed);
+  if (has_answers(load)) add_latencies(member_or_null(successes, "latency"), load);
   append_row_within_limit(observed.cases, std::move(load), observed);
 }
 
@@ -96,7 +96,7 @@ void read_report(const Json& json, Observed& observed) {
   const auto total = json_integer(requests, "total"), failed = json_integer(requests, "failures");
   std::optional<std::int64_t> completed = total;
   if (completed && failed) completed = std::max<std::int64_t>(*total - *failed, 0);
-  set_requests(load, completed, failed, observed);
+  set_requests(load, completed, failed);
   read_scenario(json, load, observed);
   check_load(load, observed);
   load.prompt_tokens = count_tokens({}, member_or_null(requests, "input_length"), completed);
@@ -108,7 +108,7 @@ void read_report(const Json& json, Observed& observed) {
   };
   set_rate(load, "output_tokens_per_second", rate("output_token_rate", "output_tokens_per_sec"));
   set_rate(load, "requests_per_second", rate("request_rate", "requests_per_sec"));
-  if (has_answers(load)) add_latencies(member_or_null(figures, "latency"), observed);
+  if (has_answers(load)) add_latencies(member_or_null(figures, "latency"), load);
   append_row_within_limit(observed.cases, std::move(load), observed);
 }
 

@@ -14,7 +14,7 @@ constexpr std::pair<const char*, const char*> k_percentiles[] = {
 ObservedCase start_load(std::int64_t requests, std::int64_t failures, Observed& observed) {
   ObservedCase load;
   load.name = "all requests";
-  set_requests(load, std::max<std::int64_t>(requests - failures, 0), failures, observed);
+  set_requests(load, std::max<std::int64_t>(requests - failures, 0), failures);
   load.facts[k_unsaid_load] = "not in the file";
   add_warning(observed, "it does not say how many users there were: runs of others look like it");
   return load;
@@ -32,9 +32,10 @@ void read_total(const TableRow& row, Observed& observed) {
   set_rate(load, "requests_per_second", number("Requests/s"));
   if (has_answers(load)) {
     if (const auto mean = number("Average Response Time"))
-      add_figure(observed, k_latency, "mean", *mean * 1e-3);
+      add_figure(load.latencies, k_latency, "mean", *mean * 1e-3);
     for (const auto& [column, figure] : k_percentiles) {
-      if (const auto value = number(column)) add_figure(observed, k_latency, figure, *value * 1e-3);
+      if (const auto value = number(column))
+        add_figure(load.latencies, k_latency, figure, *value * 1e-3);
     }
   }
   append_row_within_limit(observed.cases, std::move(load), observed);
@@ -118,7 +119,7 @@ void read_list(const Printed& printed, Observed& observed) {
     for (const auto& [figure, share] :
          {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}}) {
       if (const auto ms = percentile(totals, share))
-        add_figure(observed, k_latency, figure, *ms * 1e-3);
+        add_figure(load.latencies, k_latency, figure, *ms * 1e-3);
     }
   }
   append_row_within_limit(observed.cases, std::move(load), observed);

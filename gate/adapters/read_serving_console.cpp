@@ -28,7 +28,7 @@ constexpr std::pair<std::string_view, const char*> k_facts[] = {
     {"Total Token throughput (tok/s)", "total_token_throughput"},
     {"Peak output token throughput (tok/s)", "max_output_tokens_per_s"},
     {"Peak concurrent requests", "max_concurrent_requests"},
-    {"Concurrency", "concurrency"},
+    {"Concurrency", "mean_concurrency"},
     {"Accept length", "accept_length"}};
 
 // A block, as it is read.
@@ -46,7 +46,8 @@ std::optional<std::int64_t> count_of(std::string_view value) {
 }
 
 // Reads "P99 E2E Latency (ms)". Returns false if it is no latency.
-bool take_latency(std::string_view title, std::string_view value, Observed& observed) {
+bool take_latency(std::string_view title, std::string_view value, ObservedCase& load,
+                  Observed& observed) {
   if (!title.ends_with(')')) return false;
   const std::size_t open = title.rfind(" (");
   if (open == title.npos) return false;
@@ -66,7 +67,7 @@ bool take_latency(std::string_view title, std::string_view value, Observed& obse
     add_warning(observed, "{} is no number: {}", display_text(title, 60), display_text(value, 60));
     return true;
   }
-  add_figure(observed, latency->second, name, *number * unit->factor);
+  add_figure(load.latencies, latency->second, name, *number * unit->factor);
   return true;
 }
 
@@ -90,7 +91,7 @@ void take_line(std::string_view title, std::string_view text, Block& block, Obse
                     title.find("E2E Latency") != title.npos;
   block.is_vllm = block.is_vllm || title == "Failed requests" ||
                   title == "Maximum request concurrency" || title.find("E2EL") != title.npos;
-  take_latency(title, value, observed);
+  take_latency(title, value, block.load, observed);
 }
 
 // Returns the number of requests in a command, "--num-prompts 1000".
@@ -121,11 +122,7 @@ void add_block(Block block, std::optional<std::int64_t> requested, Observed& obs
   if (requested) load.facts["num_prompts"] = fmt::format("{}", *requested);
   if (!block.failed && requested && block.completed && *requested >= *block.completed)
     block.failed = *requested - *block.completed;
-  set_requests(load, block.completed, block.failed, observed);
-  if (!load.error && load.generated_tokens == 0) {
-    load.error = "no token was generated";
-    observed.errors.push_back(load.name + ": " + *load.error);
-  }
+  set_requests(load, block.completed, block.failed);
   if (block.is_sglang) {
     observed.context.facts["tool"] = "SGLang bench_serving";
     observed.context.engine = look_up(load.facts, "backend", "sglang");

@@ -28,7 +28,7 @@ void read_result(const Json& json, const Details& details, Observed& observed) {
   if (const auto backend = json_text(json, "backend")) observed.context.backend = *backend;
   const auto failed =
       details.requests > 0 ? std::optional(details.errors) : json_integer(json, "failed");
-  set_requests(run, json_integer(json, "completed"), failed, observed);
+  set_requests(run, json_integer(json, "completed"), failed);
   run.prompt_tokens = json_integer(json, "total_input_tokens");
   run.generated_tokens = json_integer(json, "total_output_tokens");
   set_rate(run, "output_tokens_per_second", json_number(json, "output_throughput"));
@@ -37,7 +37,8 @@ void read_result(const Json& json, const Details& details, Observed& observed) {
     add_sample(run.timings, "time_to_first_token_seconds", seconds);
   }
   for (const auto& [key, value] : json.items()) {
-    if (value.is_number() && has_answers(run)) add_keyed_figure(observed, key, value.get<double>());
+    if (value.is_number() && has_answers(run))
+      add_keyed_figure(run.latencies, key, value.get<double>());
   }
   append_row_within_limit(observed.cases, std::move(run), observed);
 }

@@ -22,8 +22,7 @@ struct Details {
 };
 
 // Adds an error if requests failed or are missing.
-void check_requests(const Json& json, const Details& details, ObservedCase& run,
-                    Observed& observed) {
+void check_requests(const Json& json, const Details& details, ObservedCase& run) {
   auto failed = json_integer(json, "failed");
   const auto completed = json_integer(json, "completed");
   const auto requested = json_integer(json, "num_prompts");
@@ -31,10 +30,9 @@ void check_requests(const Json& json, const Details& details, ObservedCase& run,
   if (!failed && completed && requested)
     failed = std::max<std::int64_t>(*requested - *completed, 0);
   if (details.errors > 0) failed = std::max(failed.value_or(0), details.errors);
-  set_requests(run, completed, failed, observed);
+  set_requests(run, completed, failed);
   if (!run.error && completed && requested && *completed + failed.value_or(0) < *requested)
-    fail_load(run, fmt::format("{} of {} requests were completed", *completed, *requested),
-              observed);
+    fail_load(run, fmt::format("{} of {} requests were completed", *completed, *requested));
 }
 
 // Reads the result of one run.
@@ -53,7 +51,7 @@ void read_result(const Json& json, const Details& details, Observed& observed) {
     run.facts["arrivals"] = fmt::format("of burstiness {:g}", *burstiness);
   set_model(json_text(json, "model_id"), observed);
   if (const auto backend = json_text(json, "backend")) observed.context.backend = *backend;
-  check_requests(json, details, run, observed);
+  check_requests(json, details, run);
   run.prompt_tokens = json_integer(json, "total_input_tokens");
   run.generated_tokens = json_integer(json, "total_output_tokens");
   // The rate over all requests includes the time of their prompts, so it is no decode rate.
@@ -64,7 +62,8 @@ void read_result(const Json& json, const Details& details, Observed& observed) {
     add_sample(run.timings, "time_to_first_token_seconds", seconds);
   }
   for (const auto& [key, value] : json.items()) {
-    if (value.is_number() && has_answers(run)) add_keyed_figure(observed, key, value.get<double>());
+    if (value.is_number() && has_answers(run))
+      add_keyed_figure(run.latencies, key, value.get<double>());
   }
   append_row_within_limit(observed.cases, std::move(run), observed);
 }

@@ -20,7 +20,7 @@ void read_result(const Json& json, Observed& observed) {
     find_or_add_timing(run.timings, find_time_metric(k_latency)).mean = mean;
   for (const auto& [percent, seconds] : member_or_null(json, "percentiles").items()) {
     if (seconds.is_number())
-      add_figure(observed, k_latency, percent == "50" ? "median" : "p" + percent,
+      add_figure(run.latencies, k_latency, percent == "50" ? "median" : "p" + percent,
                  seconds.get<double>());
   }
   if (run.timings.empty()) return count_unread(observed, "runs", "a run has no latency");
@@ -38,7 +38,8 @@ void read_line(std::string_view line, Observed& observed) {
     find_or_add_timing(run.timings, find_time_metric(k_latency)).mean = seconds;
     append_row_within_limit(observed.cases, std::move(run), observed);
   } else if (scan.parse("{}% percentile latency: {} seconds", percent, seconds)) {
-    add_figure(observed, k_latency, percent == 50 ? "median" : fmt::format("p{}", percent),
+    auto& latencies = observed.cases.empty() ? observed.latencies : observed.cases.back().latencies;
+    add_figure(latencies, k_latency, percent == 50 ? "median" : fmt::format("p{}", percent),
                seconds);
   }
 }

@@ -134,11 +134,11 @@ void copy_tokens_of_only_case(Observed& observed);
 //
 // Adds a figure of a distribution of latencies: "mean", "median", "stddev", or "p99". Values that
 // are no time are left out.
-void add_figure(Observed& observed, std::string_view metric, std::string_view figure,
-                double seconds);
+void add_figure(std::vector<ObservedLatency>& latencies, std::string_view metric,
+                std::string_view figure, double seconds);
 // Adds a latency by its key in results of vLLM and SGLang: "p99_ttft_ms", "mean_e2el_ms". Other
 // keys are ignored.
-void add_keyed_figure(Observed& observed, const std::string& key, double ms);
+void add_keyed_figure(std::vector<ObservedLatency>& latencies, const std::string& key, double ms);
 // Sets the mean of a rate; 0 is a value.
 void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate);
 // Copies members of an object that are texts, numbers or flags to the facts of the case.
@@ -148,12 +148,12 @@ inline constexpr const char* k_whole_requests = "completed";
 inline constexpr const char* k_failed_requests = "failed";
 inline constexpr const char* k_not_streamed = "not streamed";
 inline constexpr const char* k_unsaid_load = "load";  // of tools that never say it
-// Sets the error of the run, which is one of the document as well.
-void fail_load(ObservedCase& load, std::string error, Observed& observed);
-// Keeps the numbers of completed and failed requests. A run without the number of failed ones gets
-// a warning, and is not judged unless the cell asks for a number.
+// Sets the error of the run. The first one stays.
+void fail_load(ObservedCase& load, std::string error);
+// Keeps the numbers of completed and failed requests. A run without the number of failed ones is
+// not judged unless the cell asks for a number.
 void set_requests(ObservedCase& load, std::optional<std::int64_t> completed,
-                  std::optional<std::int64_t> failed, Observed& observed);
+                  std::optional<std::int64_t> failed);
 // Returns true unless no request was completed, so that latencies mean nothing.
 [[nodiscard]] bool has_answers(const ObservedCase& load);
 void set_model(const std::optional<std::string>& model, Observed& observed);
@@ -161,11 +161,12 @@ void set_model(const std::optional<std::string>& model, Observed& observed);
 [[nodiscard]] std::optional<std::int64_t> rounded_count(std::optional<double> count);
 // Returns the bytes of the whole elements at the beginning of `rest`, the text of a list of JSON.
 [[nodiscard]] std::size_t skip_elements(std::string_view rest);
-// Adds an error to each run that generated no token or has failed requests. Sets the rates and
-// tokens of the whole to those of the run, if there is only one.
+// Completes the runs when all are read. Several are named by their loads ("concurrency 4"). A run
+// that generated no token or has failed requests gets an error, and errors become the document's.
+// The whole gets the rates, latencies and tokens of an only run.
 void finish_loads(Observed& observed);
-// Returns the values of such a result that a gate uses. Fails with Code::data unless it is one
-// complete run, of the load that the cell asks for.
+// Returns the values of such a result that a gate uses. Fails with Code::data unless it holds one
+// run of the load that the cell asks for, and that run is complete.
 [[nodiscard]] Result<profile::EngineReport> make_load_report(std::string_view format,
                                                              const Output& output);
 

@@ -12,6 +12,12 @@ namespace weir::config {
 inline constexpr std::int64_t k_all_threads = -1;
 
 // One cell, resolved: templates still hold their placeholders.
+// A file that is read in place of what a process would print.
+struct ResultFile {
+  std::string path;
+  std::optional<std::string> warning{};  // of its run
+};
+
 struct Cell {
   profile::CellKey key;
   std::string device;  // device that must really do the work
@@ -20,13 +26,12 @@ struct Cell {
   std::string compile{};          // as in BackendSettings
   std::string adapter;
   const EngineSettings* engine =
-      nullptr;        // into the Settings it was made from, which must outlive it
-  Arguments command;  // templates, arguments of model/variant/backend/prompt placed
-  // Files that are read in place of what its processes would print, one for each timed run.
-  std::vector<std::string> results{};
-  WantedLoad wanted_load{};    // of such a file; may_fail also of a server's timed load
-  Arguments counted_run_args;  // appended in the counted pass
-  Environment env;             // templates; precedence engine < variant < backend < prompt
+      nullptr;                        // into the Settings it was made from, which must outlive it
+  Arguments command;                  // templates, arguments of model/variant/backend/prompt placed
+  std::vector<ResultFile> results{};  // one for each timed run; empty: it is run
+  WantedLoad wanted_load{};           // of such a file; may_fail also of a server's timed load
+  Arguments counted_run_args;         // appended in the counted pass
+  Environment env;                    // templates; precedence engine < variant < backend < prompt
   std::set<std::string> passed_variables{};  // names that it inherits although they are withheld
   Environment counted_run_env;
   std::string model_path;  // as written

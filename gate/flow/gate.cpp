@@ -1,17 +1,16 @@
 // weir gate and weir run: measures, judges and reports; the main flow of weir.
 #include "gate/flow/gate.hpp"
 
-#include "gate/adapters/format.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/reach.hpp"
+#include "gate/flow/result_files.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_text.hpp"
-#include "gate/sys/gunzip.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -170,71 +169,6 @@ Result<std::optional<BaseRequest>> base_request(const GateOptions& options) {
                                 : "takes one base: a REF or DIR, or -- COMMAND…");
   }
   return BaseRequest{.spec = *options.against, .command = command, .env = options.base_env};
-}
-
-// Returns true if a tool that is judged by files wrote this one.
-bool is_result(const std::string& path, const sys::Files& files) {
-  constexpr std::uint64_t k_head = std::uint64_t{1} << 20;
-  const auto head = files.read_prefix(path, k_head);
-  if (!head) return false;
-  const bool is_packed = sys::begins_gzip(*head);
-  const auto text = is_packed ? sys::read_unpacked(files, path, adapters::k_most_result) : head;
-  if (!text) return false;
-  const auto formats = adapters::find_formats(adapters::Printed({*text, {}, path}));
-  return !formats.empty() && formats.front()->adapter.counts == adapters::Counts::results;
-}
-
-// Replaces each folder by the results in it, in the order of their names.
-Result<std::vector<std::string>> list_results(const std::vector<std::string>& paths,
-                                              const Job& job) {
-  std::vector<std::string> results;
-  for (const std::string& path : paths) {
-    if (job.files().kind(path) != sys::Kind::folder) {
-      results.push_back(path);
-      continue;
-    }
-    WEIR_TRY(std::vector<std::string> names, job.files().list(path));
-    std::ranges::sort(names);
-    const std::size_t before = results.size();
-    std::size_t others = 0;
-    for (const std::string& name : names) {
-      const std::string file = sys::join_path(path, name);
-      if (job.files().kind(file) != sys::Kind::file) continue;
-      if (is_result(file, job.files())) {
-        results.push_back(file);
-      } else {
-        ++others;
-      }
-    }
-    if (results.size() == before)
-      return fail(Code::usage, "{}: no result of a tool is in this folder", path);
-    if (others > 0) {
-      job.log(fmt::format("{}: {} taken, {} left out: no results", path,
-                          text::plural(results.size() - before, "result"),
-                          text::plural(others, "other file")));
-    }
-  }
-  return results;
-}
-
-// Returns a minimal weir.yaml for a result file, for use without a configuration.
-Result<std::string> make_results_config(const std::string& file, const Job& job) {
-  WEIR_TRY(const std::string text, sys::read_unpacked(job.files(), file, adapters::k_most_result));
-  const auto formats = adapters::find_formats(adapters::Printed({text, {}, file}));
-  if (formats.empty() || formats.front()->adapter.counts != adapters::Counts::results) {
-    std::vector<std::string> tools;
-    for (const adapters::Adapter& adapter : adapters::table()) {
-      if (adapter.counts == adapters::Counts::results) tools.emplace_back(adapter.format);
-    }
-    return fail(Code::usage, "{}: no result of a tool that weir judges by files\n  they are: {}",
-                file, text::join(tools));
-  }
-  return fmt::format(
-      "version: 1\n"
-      "engines: {{{0}: {{output: {0}}}}}\n"
-      "backends: {{server: {{device: cpu}}}}\n"
-      "prompts: {{load: {{}}}}\n",
-      formats.front()->adapter.name);
 }
 
 // Measures, or reads the run of --from, which excludes the options that change a measurement.

@@ -21,7 +21,7 @@ struct GateOptions {
   ReportFiles files;
   bool require_baseline = false;
   std::optional<std::string> from, against;
-  std::vector<std::string> results;               // files, judged as the runs of one cell
+  std::vector<std::string> results;               // files, judged as runs of cells
   std::vector<std::string> words;                 // after "--"
   std::optional<config::Environment> base_env{};  // BaseRequest::env
   RulesOptions rules;

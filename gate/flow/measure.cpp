@@ -3,7 +3,6 @@
 
 #include <functional>
 
-#include "gate/adapters/format.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
@@ -12,6 +11,7 @@
 #include "gate/flow/devices.hpp"
 #include "gate/flow/kernel_code.hpp"
 #include "gate/flow/newest_run.hpp"
+#include "gate/flow/result_files.hpp"
 #include "gate/flow/shards.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/clock.hpp"
@@ -255,47 +255,6 @@ Result<MeasuredRun> measure_or_resume(const std::function<Result<LoadedConfig>()
   return start();
 }
 
-namespace {
-
-// Returns true if the cell's engine output is a result file of a load generator.
-bool takes_results(const config::Cell& cell) {
-  const adapters::Adapter* adapter = adapters::find(cell.adapter);
-  return adapter != nullptr && adapter->counts == adapters::Counts::results;
-}
-
-// Leaves out cells that only result files can measure, with a note: a gate cannot start them.
-void leave_out_results(LoadedConfig& loaded) {
-  const auto only_results = [](const config::Cell& cell) {
-    return cell.command.empty() && takes_results(cell);
-  };
-  if (std::ranges::all_of(loaded.cells, only_results)) return;  // which says what is missing
-  if (const auto count = std::erase_if(loaded.cells, only_results); count > 0) {
-    loaded.configuration.notes.push_back(
-        fmt::format("{} of result files left out: weir gate --results judges {}",
-                    text::plural(count, "cell"), count == 1 ? "it" : "them"));
-  }
-}
-
-// Leaves only the cell that takes result files, and plans to read `files` in place of running it.
-Result<void> use_result_files(const std::vector<std::string>& files, LoadedConfig& loaded,
-                              run::PlanOptions& plan) {
-  std::erase_if(loaded.cells, std::not_fn(takes_results));
-  if (loaded.cells.size() != 1) {
-    return fail(Code::usage, "--results: {} of the cells of {} take results: {}",
-                loaded.cells.empty() ? "none" : std::to_string(loaded.cells.size()),
-                loaded.configuration.file,
-                loaded.cells.empty() ? "they need output: vllm-bench, sglang, aiperf, guidellm or "
-                                       "another of docs/reference/formats.md"
-                                     : "name one with --cell");
-  }
-  loaded.cells.front().results = files;
-  plan.counts = false;
-  plan.runs = std::ssize(files);
-  return {};
-}
-
-}  // namespace
-
 // Loads the configuration, applies --results and --shard, and measures. Errors show no private
 // names.
 Result<MeasuredRun> measure(const Job& job, const MeasureOptions& wanted) {
@@ -304,7 +263,7 @@ Result<MeasuredRun> measure(const Job& job, const MeasureOptions& wanted) {
   if (wanted.results.empty()) {
     leave_out_results(loaded);
   } else {
-    WEIR_CHECK(use_result_files(wanted.results, loaded, options.plan));
+    WEIR_CHECK(use_result_files(wanted.results, job, loaded, options.plan));
     options.verb.clear();
   }
   if (wanted.shard)

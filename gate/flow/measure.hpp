@@ -23,7 +23,7 @@ struct MeasureOptions {
   std::optional<std::string> resume;  // "" is the newest run
   std::optional<BaseRequest> against = std::nullopt;
   std::size_t min_pairs = 0;           // pairs that each cell gets, decided or not
-  std::vector<std::string> results{};  // result files of the only cell, read in place of running it
+  std::vector<std::string> results{};  // result files, read in place of running their cells
   std::optional<std::string> shard = std::nullopt;  // "3/16"
   std::string plan_file = {};                       // written by weir plan
   std::optional<run::ShardFacts> shard_facts = {};  // describes the loaded cells

@@ -133,6 +133,7 @@ static void fields(Fields& io, ObservedCase& entry) {
   io.optional("depth", as_count(entry.depth));
   io.optional("timings", entry.timings, ".timings[]");
   io.optional("error", entry.error);
+  io.optional("latencies", entry.latencies, ".latencies[]");
 }
 
 static void fields(Fields& io, ObservedSplit::Input& input) {

@@ -133,7 +133,8 @@ struct ObservedCase {
   std::map<std::string, std::string> facts;  // its settings, by the document's own names
   std::optional<std::int64_t> prompt_tokens, generated_tokens, depth;
   std::vector<ObservedTiming> timings;
-  std::optional<std::string> error;  // it was not measured: its times mean nothing
+  std::optional<std::string> error;          // it was not measured: its times mean nothing
+  std::vector<ObservedLatency> latencies{};  // empty if the whole has those of its only case
 
   friend bool operator==(const ObservedCase&, const ObservedCase&) = default;
 };

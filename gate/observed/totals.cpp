@@ -470,6 +470,23 @@ std::vector<ObservedFigure> figures_of(const Observed& observed) {
   return figures_of(observed, observed.case_settings);
 }
 
+// Adds the latencies of the whole, or of a case whose name is the prefix.
+static void add_latencies(const std::vector<ObservedLatency>& latencies, const std::string& prefix,
+                          const std::optional<std::string>& error,
+                          std::vector<ObservedFigure>& list) {
+  std::set<std::string> names;
+  for (const auto& latency : latencies) {
+    std::string name = fmt::format("{}{} {}", prefix, latency.metric.name, figure_name(latency));
+    if (!names.insert(name).second) continue;  // a median and a p50 are one figure
+    if (latency.at_most) {
+      list.push_back({std::move(name), latency.metric, std::nullopt,
+                      "at most " + unit::show(latency.metric, latency.seconds)});
+    } else {
+      list.push_back({std::move(name), latency.metric, latency.seconds, error});
+    }
+  }
+}
+
 // Lists the single numbers of a profile: timings, latencies, counts, then case by case.
 std::vector<ObservedFigure> figures_of(const Observed& observed,
                                        const std::vector<std::string>& settings) {
@@ -480,18 +497,7 @@ std::vector<ObservedFigure> figures_of(const Observed& observed,
   for (const auto& timing : observed.timings) {
     if (const auto value = timing.value()) add(timing.metric.name, timing.metric, *value);
   }
-  for (const auto& latency : observed.latencies) {
-    std::string name = fmt::format("{} {}", latency.metric.name, figure_name(latency));
-    // A median and a p50 are one figure.
-    const auto has_name = [&](const ObservedFigure& figure) { return figure.name == name; };
-    if (std::ranges::any_of(list, has_name)) continue;
-    if (latency.at_most) {
-      list.push_back({std::move(name), latency.metric, std::nullopt,
-                      "at most " + unit::show(latency.metric, latency.seconds)});
-    } else {
-      add(std::move(name), latency.metric, latency.seconds);
-    }
-  }
+  add_latencies(observed.latencies, "", std::nullopt, list);
   for (const auto& count : observed.counts) {
     if (const auto mean = count.mean()) add(count.metric.name, count.metric, mean->value());
   }
@@ -503,6 +509,7 @@ std::vector<ObservedFigure> figures_of(const Observed& observed,
       list.push_back(
           {fmt::format("{} {}", name, timing.metric.name), timing.metric, *value, test.error});
     }
+    add_latencies(test.latencies, name + " ", test.error, list);
     if (test.error) list.push_back({name, {}, std::nullopt, test.error});
   }
   return list;

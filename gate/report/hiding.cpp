@@ -380,6 +380,7 @@ observed::Observed without_private(observed::Observed observed, PrivateWords pri
     test.name = hiding.words(test.name);
     hide(test.facts, hiding);
     hide_metrics(test.timings, hiding);
+    hide_metrics(test.latencies, hiding);
     hide(test.error, hiding);
   }
   hide(observed.errors, hiding);

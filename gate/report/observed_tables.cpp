@@ -179,11 +179,17 @@ PageTable measured_table(const Observed& observed) {
                         spread ? Json(unit::show(timing.metric, *spread)) : Json(),
                         timing.samples.empty() ? Json() : Json(timing.samples.size())});
   }
-  for (const auto& latency : observed.latencies) {
-    out.rows.push_back(
-        {fmt::format("{} {}", latency.metric.name, observed::figure_name(latency)),
-         (latency.at_most ? "at most " : "") + unit::show(latency.metric, latency.seconds), Json(),
-         Json()});
+  const auto add_latencies = [&](const std::string& prefix, const auto& latencies) {
+    for (const auto& latency : latencies) {
+      out.rows.push_back(
+          {fmt::format("{}{} {}", prefix, latency.metric.name, observed::figure_name(latency)),
+           (latency.at_most ? "at most " : "") + unit::show(latency.metric, latency.seconds),
+           Json(), Json()});
+    }
+  };
+  add_latencies("", observed.latencies);
+  for (const auto& test : observed.cases) {
+    add_latencies(observed::case_name(test, observed.case_settings) + " ", test.latencies);
   }
   for (const auto& count : observed.counts) {
     if (count.values.empty()) continue;

@@ -54,8 +54,7 @@ RunRecord read_result(const Effects& effects, const PreparedCell& cell, const St
                       std::int64_t attempt) {
   RunRecord record = begin_record(effects, cell, step, attempt);
   record.machine.other_load.reset();  // the tool ran before
-  const std::vector<std::string>& files = cell.cell.results;
-  const std::string& file = files[static_cast<std::size_t>(step.order) % files.size()];
+  const auto& [file, warning] = cell.cell.results.at(step.result);
   sys::Finished finished;
   auto report = sys::read_unpacked(effects.files, file, adapters::k_most_result)
                     .and_then([&](std::string text) {

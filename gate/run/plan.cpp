@@ -161,7 +161,12 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
       // Times on a device twin mean nothing: only its counts do.
       if (plan.cells[i].unavailable || plan.cells[i].cell.twin) continue;
       if (round > 0 && plan.cells[i].cell.runs_long()) continue;  // a soak runs once
-      add(i, profile::Pass::timed, config::timed_request(plan.cells[i].cell, settings.gate));
+      const auto result = static_cast<std::size_t>(round);
+      const std::size_t results = plan.cells[i].cell.results.size();
+      if (results > 0 && result >= results) continue;
+      Step& step =
+          add(i, profile::Pass::timed, config::timed_request(plan.cells[i].cell, settings.gate));
+      if (results > 0) step.result = result;
     }
   }
   for (std::int64_t round = 0; round < options.cost_pairs; ++round) {

@@ -44,6 +44,7 @@ struct Step {
   profile::Side side = profile::Side::candidate;
   std::optional<std::int64_t> pair = std::nullopt;  // as RunRecord::pair
   std::optional<bool> probed = std::nullopt;        // as RunRecord::probed
+  std::size_t result = 0;                           // index into the cell's result files
 
   // Counted from outside: nothing is attached, and what the engine's own profiler takes is off.
   [[nodiscard]] bool bare() const { return instructions || host; }

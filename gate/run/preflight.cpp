@@ -41,7 +41,7 @@ class Preflight {
     prepared.folder = surroundings_.config_folder;
     prepared.threads = cell.threads > 0 ? cell.threads : surroundings_.machine.usable_cores;
     if (!cell.results.empty()) {
-      for (const std::string& file : cell.results) {
+      for (const auto& [file, warning] : cell.results) {
         if (!files_.readable(file)) add_problem(file + ": cannot be read");
       }
     } else if (cell.command.empty() && cell.engine != nullptr && cell.engine->server) {

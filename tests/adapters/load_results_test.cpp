@@ -212,6 +212,43 @@ TEST(LoadTools, WithOtherErrorsAreRefusedWhateverMayFail) {
   }
 }
 
+// expected.tsv has the latencies of both runs.
+TEST(LoadTools, WithSeveralRunsGiveTheOneOfTheCellsLoad) {
+  for (const char* name : {"guidellm-0.8.1-c1-c4.json", "vllm-0.32.0-append-c1-c4.json"}) {
+    const std::string text = read_tool_file(name);
+    const auto observed = read_any({text});
+    ASSERT_TRUE(observed) << name;
+    EXPECT_THAT(collect<std::string>(observed->cases, &ObservedCase::name),
+                testing::ElementsAre("concurrency 1", "concurrency 4"))
+        << name;
+    EXPECT_TRUE(observed->latencies.empty()) << name;
+    EXPECT_EQ(list_concurrencies(*observed), (std::vector<std::int64_t>{1, 4})) << name;
+    std::vector<Row> rows;
+    for (const Row& row : read_expected()) {
+      if (row.file == name) rows.push_back(row);
+    }
+    ASSERT_EQ(rows.size(), 2U);
+    for (const Row& row : rows) {
+      config::WantedLoad wanted{.concurrency = text::to_int(row.load)};
+      wanted.may_fail = verdict::Amount{1, false};
+      const auto report = judge(text, wanted);
+      ASSERT_TRUE(report) << name << ": " << report.error().message;
+      EXPECT_EQ(report->requests, text::to_int(row.completed)) << name;
+      const auto* first = find_first(report->times, [](const auto& series) {
+        return series.metric.name == "time_to_first_token_seconds";
+      });
+      ASSERT_NE(first, nullptr);
+      expect_near(name, row.first_p50, first->samples.front(), 1e-3);
+    }
+    EXPECT_THAT(refusal(text, {.concurrency = 8}), HasSubstr("none of its 2 runs (concurrency 1,"));
+    EXPECT_THAT(refusal(text), HasSubstr("whose concurrency or rate the prompt has"));
+  }
+  const std::string once = read_tool_file("vllm-0.32.0-append-c1-c4.json") + "\n";
+  EXPECT_THAT(refusal(once + once, {.concurrency = 4}), HasSubstr("2 of its 4 runs"));
+  EXPECT_THAT(read_any({once + once})->cases.back().name, "concurrency 4 (2)");
+  EXPECT_TRUE(list_concurrencies(*read_any({once + once})).empty());
+}
+
 TEST(LoadTools, OfAnotherLoadThanTheCellsAreRefused) {
   const std::string c4 = read_tool_file("vllm-0.32.0-c4.json");
   EXPECT_EQ(refusal(c4, {.requests = 24, .concurrency = 4}), "taken");

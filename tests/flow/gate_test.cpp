@@ -352,7 +352,7 @@ prompts: {chat: {concurrency: [1, 8]}}
   options.results = {"/a.json"};
   const auto both = gate(job, options);
   ASSERT_FALSE(both);
-  EXPECT_THAT(both.error().message, HasSubstr("2 of the cells"));
+  EXPECT_THAT(both.error().message, HasSubstr("no run of the load of one of the 2 cells"));
   job.selection.cells = {"*@c8"};
   const auto selected = gate(job, options);
   ASSERT_TRUE(selected) << selected.error().message;
@@ -364,6 +364,57 @@ prompts: {chat: {concurrency: [1, 8]}}
   const auto unnamed = gate(job, {});
   ASSERT_FALSE(unnamed);
   EXPECT_THAT(unnamed.error().message, HasSubstr("--results"));
+}
+
+TEST(Gate, GivesEachCellTheRunsOfItsLoad) {
+  FakeWorld world(R"(version: 1
+engines: {vllm: {output: vllm-bench}, guide: {output: guidellm}}
+backends: {h100: {device: cuda}}
+prompts: {chat: {concurrency: [1, 4]}}
+matrix: {exclude: [{engine: guide}]}
+)");
+  const auto run_at = [](int concurrency, double throughput) {
+    std::string text = vllm_result(throughput);
+    return text.insert(1, fmt::format("\"max_concurrency\": {}, ", concurrency));
+  };
+  world.files.put("/sweep.json", run_at(1, 500) + "\n" + run_at(4, 1680) + "\n");
+  world.files.put("/c4.json", run_at(4, 1690));
+  world.files.put("/three.json", run_at(1, 510) + "\n" + run_at(4, 1700) + run_at(8, 1800));
+  Job job = world.job();
+  GateOptions options;
+  options.results = {"/sweep.json", "/c4.json", "/three.json"};
+  const auto answer = gate(job, options);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_THAT(world.terminal.out, HasSubstr("/three.json: 1 of 3"));
+  const auto run = read_measured(job, "");
+  ASSERT_TRUE(run) << run.error().message;
+  std::map<std::string, std::vector<double>> samples;
+  for (const profile::Profile& profile : run->profiles) {
+    samples[profile.cell.prompt_part()] = profile.metrics.at("output_tokens_per_second").samples;
+  }
+  EXPECT_EQ(samples, (std::map<std::string, std::vector<double>>{{"chat@c1", {500, 510}},
+                                                                 {"chat@c4", {1680, 1690, 1700}}}));
+  options.results = {"/c4.json"};
+  const auto missing = gate(job, options);
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().message, HasSubstr("no file holds a run of vllm/none/h100/chat@c1"));
+}
+
+TEST(Gate, TakesASweepWithoutAConfigurationAsCellsOfItsConcurrencies) {
+  FakeWorld world("");
+  (void)world.files.remove("/project/weir.yaml");
+  std::string one = vllm_result(500), four = vllm_result(1680);
+  world.files.put("/sweep.json", one.insert(1, "\"max_concurrency\": 1, ") + "\n" +
+                                     four.insert(1, "\"max_concurrency\": 4, "));
+  Job job = world.job();
+  GateOptions options;
+  options.results = {"/sweep.json"};
+  const auto answer = gate(job, options);
+  ASSERT_TRUE(answer) << answer.error().message;
+  const auto run = read_measured(job, "");
+  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_EQ(run->profiles.size(), 2U);
+  EXPECT_EQ(run->profiles[1].cell.str(), "vllm-bench/none/server/load@c4");
 }
 
 // The container answers what it sees; the engine in it prints what the fake always does.

@@ -31,7 +31,7 @@ void add_gate(const Verb& verb) {
   CLI::Option* results =
       verb.list_option("--results", options->results, "PATH",
                        "Judge the result of AIPerf, guidellm, vllm bench serve, SGLang or another "
-                       "tool as a run of one cell, or all results of a folder; repeatable, a run "
+                       "tool as a run of its cell, or all results of a folder; repeatable, a run "
                        "each");
   CLI::Option* confirm =
       verb.option("--confirm", options->confirm.ref, "REF",

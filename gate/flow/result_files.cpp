@@ -1,0 +1,185 @@
+// Result files of other tools, in place of what engines print.
+#include "gate/flow/result_files.hpp"
+
+#include <functional>
+
+#include "gate/adapters/format.hpp"
+#include "gate/base/text.hpp"
+#include "gate/sys/gunzip.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+namespace {
+
+bool is_judged(const std::vector<const adapters::Format*>& formats) {
+  return !formats.empty() && formats.front()->adapter.counts == adapters::Counts::results;
+}
+
+// Returns true if a tool that is judged by files wrote this one.
+bool is_result(const std::string& path, const sys::Files& files) {
+  constexpr std::uint64_t k_head = std::uint64_t{1} << 20;
+  const auto head = files.read_prefix(path, k_head);
+  if (!head) return false;
+  const bool is_packed = sys::begins_gzip(*head);
+  const auto text = is_packed ? sys::read_unpacked(files, path, adapters::k_most_result) : head;
+  if (!text) return false;
+  return is_judged(adapters::find_formats(adapters::Printed({*text, {}, path})));
+}
+
+// A result and the adapter that takes it.
+struct ResultFile {
+  std::string_view adapter;
+  observed::Observed observed;
+};
+
+// Reads a result of a tool that is judged by files.
+Result<ResultFile> read_result(const std::string& file, const Job& job) {
+  WEIR_TRY(const std::string text, sys::read_unpacked(job.files(), file, adapters::k_most_result));
+  const adapters::Document document{text, {}, file};
+  const auto formats = adapters::find_formats(adapters::Printed(document));
+  if (!is_judged(formats)) {
+    std::vector<std::string> tools;
+    for (const adapters::Adapter& adapter : adapters::table()) {
+      if (adapter.counts == adapters::Counts::results) tools.emplace_back(adapter.format);
+    }
+    return fail(Code::usage, "{}: no result of a tool that weir judges by files\n  they are: {}",
+                file, text::join(tools));
+  }
+  const adapters::Format& format = *formats.front();
+  WEIR_TRY(observed::Observed observed,
+           adapters::read_as(format.name, document).map_error(with_prefix(file)));
+  return ResultFile{format.adapter.name, std::move(observed)};
+}
+
+// Returns true if the cell's engine output is a result file of a load generator.
+bool takes_results(const config::Cell& cell) {
+  const adapters::Adapter* adapter = adapters::find(cell.adapter);
+  return adapter != nullptr && adapter->counts == adapters::Counts::results;
+}
+
+// Gives each cell the files with a run of its load. Fails if a file, or a cell, has none, or if two
+// cells have the same run. Runs of no cell are noted.
+Result<void> assign_results(const std::vector<std::string>& files, const Job& job,
+                            LoadedConfig& loaded) {
+  const auto name_of = [&](const config::Cell& cell) {
+    return loaded.configuration.redactor.cell(cell.key).str();
+  };
+  for (const std::string& file : files) {
+    WEIR_TRY(const ResultFile result, read_result(file, job));
+    std::vector<config::Cell*> takers;
+    std::size_t taken_runs = 0;
+    for (config::Cell& cell : loaded.cells) {
+      if (cell.adapter != result.adapter) continue;
+      const std::size_t runs = adapters::count_runs(result.observed, cell.wanted_load);
+      if (runs > 0) takers.push_back(&cell);
+      taken_runs += runs;
+    }
+    const std::size_t all_runs = result.observed.cases.size();
+    if (takers.empty()) {
+      return fail(
+          Code::usage,
+          "--results: {} holds no run of the load of one of the {} cells that take results: "
+          "name one with --cell",
+          file, loaded.cells.size());
+    }
+    if (taken_runs > all_runs) {
+      return fail(Code::usage, "--results: {} is of {} as of {}: name one with --cell", file,
+                  name_of(*takers.front()), name_of(*takers.back()));
+    }
+    if (taken_runs < all_runs) {
+      loaded.configuration.notes.push_back(fmt::format("{}: {} of {} runs are of no cell here",
+                                                       file, all_runs - taken_runs, all_runs));
+    }
+    for (config::Cell* cell : takers) cell->results.push_back({file});
+  }
+  for (const config::Cell& cell : loaded.cells) {
+    if (!cell.results.empty()) continue;
+    return fail(Code::usage,
+                "--results: no file holds a run of {}: give its file as well, or name the other "
+                "cells with --cell",
+                name_of(cell));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> list_results(const std::vector<std::string>& paths,
+                                              const Job& job) {
+  std::vector<std::string> results;
+  for (const std::string& path : paths) {
+    if (job.files().kind(path) != sys::Kind::folder) {
+      results.push_back(path);
+      continue;
+    }
+    WEIR_TRY(std::vector<std::string> names, job.files().list(path));
+    std::ranges::sort(names);
+    const std::size_t before = results.size();
+    std::size_t others = 0;
+    for (const std::string& name : names) {
+      const std::string file = sys::join_path(path, name);
+      if (job.files().kind(file) != sys::Kind::file) continue;
+      if (is_result(file, job.files())) {
+        results.push_back(file);
+      } else {
+        ++others;
+      }
+    }
+    if (results.size() == before)
+      return fail(Code::usage, "{}: no result of a tool is in this folder", path);
+    if (others > 0) {
+      job.log(fmt::format("{}: {} taken, {} left out: no results", path,
+                          text::plural(results.size() - before, "result"),
+                          text::plural(others, "other file")));
+    }
+  }
+  return results;
+}
+
+Result<std::string> make_results_config(const std::string& file, const Job& job) {
+  WEIR_TRY(const ResultFile result, read_result(file, job));
+  const auto concurrencies = adapters::list_concurrencies(result.observed);
+  return fmt::format(
+      "version: 1\n"
+      "engines: {{{0}: {{output: {0}}}}}\n"
+      "backends: {{server: {{device: cpu}}}}\n"
+      "prompts: {{load: {{{1}}}}}\n",
+      result.adapter,
+      concurrencies.empty() ? ""
+                            : fmt::format("concurrency: [{}]", fmt::join(concurrencies, ", ")));
+}
+
+void leave_out_results(LoadedConfig& loaded) {
+  const auto only_results = [](const config::Cell& cell) {
+    return cell.command.empty() && takes_results(cell);
+  };
+  if (std::ranges::all_of(loaded.cells, only_results)) return;  // which says what is missing
+  if (const auto count = std::erase_if(loaded.cells, only_results); count > 0) {
+    loaded.configuration.notes.push_back(
+        fmt::format("{} of result files left out: weir gate --results judges {}",
+                    text::plural(count, "cell"), count == 1 ? "it" : "them"));
+  }
+}
+
+Result<void> use_result_files(const std::vector<std::string>& files, const Job& job,
+                              LoadedConfig& loaded, run::PlanOptions& plan) {
+  std::erase_if(loaded.cells, std::not_fn(takes_results));
+  if (loaded.cells.empty()) {
+    return fail(Code::usage,
+                "--results: none of the cells of {} take results: they need output: vllm-bench, "
+                "sglang, aiperf, guidellm or another of docs/reference/formats.md",
+                loaded.configuration.file);
+  }
+  if (loaded.cells.size() > 1) {
+    WEIR_CHECK(assign_results(files, job, loaded));
+  } else {
+    for (const std::string& file : files) loaded.cells.front().results.push_back({file});
+  }
+  plan.counts = false;
+  std::size_t runs = 0;
+  for (const config::Cell& cell : loaded.cells) runs = std::max(runs, cell.results.size());
+  plan.runs = static_cast<std::int64_t>(runs);
+  return {};
+}
+
+}  // namespace weir::flow
