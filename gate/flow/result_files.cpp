@@ -5,6 +5,8 @@
 
 #include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
+#include "gate/baseline/baseline.hpp"
+#include "gate/run/journal.hpp"
 #include "gate/sys/gunzip.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -102,6 +104,56 @@ Result<void> assign_results(const std::vector<std::string>& files, const Job& jo
   return {};
 }
 
+// Returns when the newest run of a cell began; nothing if none of the last ones has the cell.
+std::optional<double> newest_start(const profile::CellKey& cell, const Job& job) {
+  constexpr std::size_t k_max_runs = 20;
+  auto runs = run::list_runs(job.files(), job.selection.runs_folder);
+  std::ranges::reverse(runs);
+  if (runs.size() > k_max_runs) runs.resize(k_max_runs);
+  for (const std::string& folder : runs) {
+    const auto run = run::read_run(job.files(), folder);
+    const auto is_cell = [&](const profile::CellFacts& facts) { return facts.cell == cell; };
+    if (run && std::ranges::any_of(run->header.cells, is_cell)) return run->header.started_at;
+  }
+  return std::nullopt;
+}
+
+// Returns when a baseline of a cell was last written, here or by a checkout.
+std::optional<double> newest_baseline(const profile::CellKey& cell, const Job& job) {
+  const auto path = baseline::path_of(cell, "any");
+  if (!path) return std::nullopt;
+  const std::string folder = sys::folder_of(sys::join_path(job.selection.baselines, *path));
+  const auto names = job.files().list(folder);
+  std::optional<double> newest;
+  for (const std::string& name : names.value_or(std::vector<std::string>())) {
+    const auto written = job.files().written_at(sys::join_path(folder, name));
+    if (written && *written > newest.value_or(0)) newest = *written;
+  }
+  return newest;
+}
+
+// Returns a warning if a file may be of an earlier run of its tool: AIPerf writes none if all
+// requests failed, and the old one stays. A CI job begins with a checkout, which writes weir.yaml.
+std::optional<std::string> describe_age(const std::string& file, const profile::CellKey& cell,
+                                        const Job& job) {
+  const auto written = job.files().written_at(file);
+  if (!written) return std::nullopt;
+  std::optional<double> job_began;
+  if (!job.variable("CI").empty()) {
+    if (const auto time = job.files().written_at(job.selection.config)) job_began = *time;
+  }
+  for (const auto& [time, event] : {std::pair{job_began, "this job checked out its weir.yaml"},
+                                    {newest_start(cell, job), "the newest run of this cell began"},
+                                    {newest_baseline(cell, job), "the baseline of this cell"}}) {
+    if (time.value_or(0) <= *written) continue;
+    return fmt::format(
+        "{} was written before {}: a tool whose requests all failed may leave an old result. "
+        "Remove results before the tool runs",
+        file, event);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> list_results(const std::vector<std::string>& paths,
@@ -177,7 +229,10 @@ Result<void> use_result_files(const std::vector<std::string>& files, const Job& 
   }
   plan.counts = false;
   std::size_t runs = 0;
-  for (const config::Cell& cell : loaded.cells) runs = std::max(runs, cell.results.size());
+  for (config::Cell& cell : loaded.cells) {
+    for (auto& [file, warning] : cell.results) warning = describe_age(file, cell.key, job);
+    runs = std::max(runs, cell.results.size());
+  }
   plan.runs = static_cast<std::int64_t>(runs);
   return {};
 }

@@ -55,6 +55,7 @@ RunRecord read_result(const Effects& effects, const PreparedCell& cell, const St
   RunRecord record = begin_record(effects, cell, step, attempt);
   record.machine.other_load.reset();  // the tool ran before
   const auto& [file, warning] = cell.cell.results.at(step.result);
+  if (warning) record.warnings.push_back(*warning);
   sys::Finished finished;
   auto report = sys::read_unpacked(effects.files, file, adapters::k_most_result)
                     .and_then([&](std::string text) {

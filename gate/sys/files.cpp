@@ -211,15 +211,26 @@ Result<std::uint64_t> RealFiles::size(const std::string& path) const {
   return static_cast<std::uint64_t>(info.st_size);
 }
 
+static timespec last_change(const struct stat& info) {
+#ifdef __APPLE__
+  return info.st_mtimespec;
+#else
+  return info.st_mtim;
+#endif
+}
+
 Result<std::string> RealFiles::stamp(const std::string& path) const {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return io_error(path, "cannot be looked at");
-#ifdef __APPLE__
-  const timespec changed = info.st_mtimespec;
-#else
-  const timespec changed = info.st_mtim;
-#endif
+  const timespec changed = last_change(info);
   return fmt::format("{} bytes, {}.{:09}", info.st_size, changed.tv_sec, changed.tv_nsec);
+}
+
+Result<double> RealFiles::written_at(const std::string& path) const {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return io_error(path, "cannot be looked at");
+  const timespec changed = last_change(info);
+  return static_cast<double>(changed.tv_sec) + 1e-9 * static_cast<double>(changed.tv_nsec);
 }
 
 // Lists the names in a folder, sorted.

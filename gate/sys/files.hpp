@@ -63,6 +63,10 @@ class Files {
   [[nodiscard]] virtual Result<std::uint64_t> size(const std::string& path) const = 0;
   // Size and time of the last change as text: differs when the file was written again.
   [[nodiscard]] virtual Result<std::string> stamp(const std::string& path) const = 0;
+  // Seconds since the epoch at which the file was last written.
+  [[nodiscard]] virtual Result<double> written_at(const std::string& path) const {
+    return fail(Code::unavailable, "{}: no time is known", path);
+  }
   // Names (not paths) in a folder, sorted by bytes, without "." and "..". At most 1 000 000.
   [[nodiscard]] virtual Result<std::vector<std::string>> list(const std::string& path) const = 0;
   // Makes the folder and those above it; fine when it is there.
@@ -100,6 +104,7 @@ class RealFiles final : public Files {
   [[nodiscard]] bool writable(const std::string& path) const override;
   [[nodiscard]] Result<std::uint64_t> size(const std::string& path) const override;
   [[nodiscard]] Result<std::string> stamp(const std::string& path) const override;
+  [[nodiscard]] Result<double> written_at(const std::string& path) const override;
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path) const override;
   [[nodiscard]] Result<void> make_dirs(const std::string& path) override;
   [[nodiscard]] Result<void> set_mode(const std::string& path, unsigned mode) override;

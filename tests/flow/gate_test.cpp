@@ -400,6 +400,44 @@ matrix: {exclude: [{engine: guide}]}
   EXPECT_THAT(missing.error().message, HasSubstr("no file holds a run of vllm/none/h100/chat@c1"));
 }
 
+// A tool that failed altogether may leave the file of its run before.
+TEST(Gate, WarnsOfAResultThatIsOlderThanTheJobOrTheNewestRunOrBaselineOfItsCell) {
+  constexpr const char* k_yaml = R"(version: 1
+engines: {vllm: {output: vllm-bench}}
+backends: {h100: {device: cuda}}
+prompts: {chat: {}}
+)";
+  FakeWorld world(k_yaml);
+  world.files.put("/a.json", vllm_result(1680));
+  GateOptions options;
+  options.results = {"/a.json"};
+  const auto warned = [&](const char* event) {
+    world.terminal.out.clear();
+    const auto answer = gate(world.job(), options);
+    EXPECT_TRUE(answer) << answer.error().message;
+    EXPECT_EQ(world.terminal.out.find("was written before") != std::string::npos, *event != '\0')
+        << world.terminal.out;
+    return world.terminal.out.find(event) != std::string::npos;
+  };
+  const double now = world.clock.now();
+  world.files.set_written_at("/a.json", now - 60);
+  EXPECT_TRUE(warned("")) << "no run and no baseline is stored";
+  EXPECT_TRUE(warned("/a.json was written before the newest run"));
+  world.files.set_written_at("/a.json", now + 1e5);
+  EXPECT_TRUE(warned(""));
+  ASSERT_TRUE(accept(world.job(), {}));
+  const std::string folder = "/project/baselines/vllm/none/h100/chat";
+  const auto names = world.files.list(folder);
+  ASSERT_TRUE(names);
+  world.files.set_written_at(folder + "/" + names->front(), now + 2e5);
+  EXPECT_TRUE(warned("before the baseline"));
+  world.files.set_written_at(folder + "/" + names->front(), now);
+  world.files.set_written_at("/project/weir.yaml", now + 3e5);
+  EXPECT_TRUE(warned("")) << "an edited weir.yaml is no checkout";
+  world.environment["CI"] = "true";
+  EXPECT_TRUE(warned("before this job"));
+}
+
 TEST(Gate, TakesASweepWithoutAConfigurationAsCellsOfItsConcurrencies) {
   FakeWorld world("");
   (void)world.files.remove("/project/weir.yaml");

@@ -19,6 +19,8 @@ class MemoryFiles final : public Files {
   // A file with its folders, without errors: for setting a scene.
   void put(const std::string& path, std::string text);
   void set_executable(const std::string& path);
+  // Sets the time that written_at() returns; without it none is known.
+  void set_written_at(const std::string& path, double seconds) { times_[path] = seconds; }
   // Every later write below `path` fails, as on a full disk.
   void refuse_writes(const std::string& path);
   // The log at `path` takes so many bytes more: of the line that does not fit its beginning stays,
@@ -38,6 +40,10 @@ class MemoryFiles final : public Files {
   [[nodiscard]] bool writable(const std::string& path) const override;
   [[nodiscard]] Result<std::uint64_t> size(const std::string& path) const override;
   [[nodiscard]] Result<std::string> stamp(const std::string& path) const override;
+  [[nodiscard]] Result<double> written_at(const std::string& path) const override {
+    const auto time = times_.find(path);
+    return time == times_.end() ? Files::written_at(path) : time->second;
+  }
   [[nodiscard]] Result<std::vector<std::string>> list(const std::string& path) const override;
   [[nodiscard]] Result<void> make_dirs(const std::string& path) override;
   [[nodiscard]] Result<void> link(const std::string& target, const std::string& path) override;
@@ -54,6 +60,7 @@ class MemoryFiles final : public Files {
   mutable std::mutex mutex_;
   std::map<std::string, std::string> files_;
   std::map<std::string, int> writes_;  // per path: the stamp
+  std::map<std::string, double> times_;
   std::set<std::string> folders_;
   std::map<std::string, std::string> links_;  // name -> target
   std::set<std::string> executables_;
