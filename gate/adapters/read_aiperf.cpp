@@ -3,7 +3,7 @@
 //
 // genai-perf, its predecessor, writes the same metrics (profile_export_genai_perf.json), but not
 // how many requests failed.
-#include "gate/adapters/readers.hpp"
+#include "gate/adapters/work_table.hpp"
 
 namespace weir::adapters::aiperf {
 namespace {
@@ -188,6 +188,131 @@ void read_older(const Printed& printed, Observed& observed) {
   finish_loads(observed);
 }
 
+}  // namespace
+
+namespace console {
+namespace {
+
+// Returns the cells of a row of a box; empty for other lines.
+std::vector<std::string> split_box(std::string_view line) {
+  std::vector<std::string> cells;
+  for (const std::string_view bar : {"\u2502", "\u2503"}) {  // thin, and thick in the heading
+    std::string_view rest = text::trim(line);
+    if (!rest.starts_with(bar) || !rest.ends_with(bar) || rest.size() < 2 * bar.size()) continue;
+    rest.remove_prefix(bar.size());
+    for (std::size_t at = rest.find(bar); at != rest.npos; at = rest.find(bar)) {
+      cells.emplace_back(text::trim(rest.substr(0, at)));
+      rest.remove_prefix(at + bar.size());
+    }
+  }
+  return cells;
+}
+
+// A metric of the table. Its name may go over several lines.
+struct Row {
+  std::string name;
+  std::vector<std::string> cells;
+};
+
+// Returns the member of the JSON form for "Time to First Token (ms)", and its unit.
+std::pair<std::string, std::string> parse_name(std::string_view name) {
+  std::string unit;
+  if (const std::size_t open = name.rfind(" ("); open != name.npos && name.ends_with(')')) {
+    unit = name.substr(open + 2, name.size() - open - 3);
+    name = name.substr(0, open);
+  }
+  std::string key = text::lower(name);
+  std::ranges::replace(key, ' ', '_');
+  return {key, unit};
+}
+
+// A table and the errors below it: one run.
+struct Run {
+  std::vector<std::string> titles;
+  std::vector<Row> rows;
+  bool in_errors = false;
+  Json errors = Json::array(), config = Json::object();
+
+  void take_cells(std::vector<std::string> cells) {
+    if (cells.size() < 2) return;
+    if (in_errors) {
+      if (const auto count = number_cell(cells.back())) errors.push_back({{"count", *count}});
+    } else if (cells.front() == "Metric") {
+      titles = std::move(cells);
+    } else if (cells.size() == titles.size()) {
+      const bool goes_on =
+          !rows.empty() && std::all_of(cells.begin() + 1, cells.end(),
+                                       [](const auto& cell) { return cell.empty(); });
+      if (goes_on) {
+        rows.back().name += " " + cells.front();
+      } else {
+        rows.push_back({cells.front(), cells});
+      }
+    }
+  }
+
+  [[nodiscard]] Json make_json() const {
+    Json json = {{"input_config", config}, {"error_summary", errors}};
+    for (const Row& row : rows) {
+      const auto [key, unit] = parse_name(row.name);
+      json[key] = {{"unit", unit}};
+      for (std::size_t i = 1; i < row.cells.size(); ++i) {
+        if (const auto value = number_cell(row.cells[i])) json[key][titles[i]] = *value;
+      }
+    }
+    return json;
+  }
+};
+
+// Returns the settings in "CLI Command: aiperf profile --model 'm' --concurrency 4".
+Json read_command(std::string_view command) {
+  Json config = Json::object();
+  const auto option = [&](const char* name) -> std::optional<std::string> {
+    Scan scan(command);
+    if (!scan.read_until(fmt::format("{} ", name))) return std::nullopt;
+    const std::string value = display_text(scan.word().value_or(""));
+    const bool is_quoted = value.size() > 2 && value.starts_with('\'');
+    return is_quoted ? value.substr(1, value.size() - 2) : value;
+  };
+  if (const auto model = option("--model")) config["endpoint"]["model_names"] = {*model};
+  config["endpoint"]["streaming"] = command.find("--streaming") != command.npos;
+  for (const char* setting : {"concurrency", "request-rate", "request-count"}) {
+    std::string key = setting;
+    std::ranges::replace(key, '-', '_');
+    if (const auto value = option(fmt::format("--{}", setting).c_str()))
+      config["loadgen"][key] = *value;
+  }
+  return config;
+}
+
+}  // namespace
+
+void read(const Printed& printed, Observed& observed) {
+  std::vector<Run> runs;
+  bool is_read = false, has_end = true;
+  for (const std::string_view line : printed.lines()) {
+    Scan scan(line);
+    if (scan.read_until("NVIDIA AIPerf |")) {  // tables of other things follow
+      const bool is_run = scan.rest() == "LLM Metrics", is_errors = scan.rest() == "Error Summary";
+      if (is_run) runs.emplace_back();
+      is_read = !runs.empty() && (is_run || is_errors);
+      if (is_read) runs.back().in_errors = is_errors;
+      has_end = false;
+    }
+    if (runs.empty() || printed.is_cut(line)) continue;
+    if (scan.skip_prefix("CLI Command:")) runs.back().config = read_command(scan.rest());
+    if (scan.skip_prefix("\u2514")) has_end = true;  // the lower left corner
+    if (is_read) runs.back().take_cells(split_box(line));
+  }
+  if (!has_end) mark_truncated(observed);
+  for (const Run& run : runs) read_result(run.make_json(), observed);
+  finish_loads(observed);
+}
+
+}  // namespace console
+
+namespace {
+
 Result<profile::EngineReport> make_aiperf_report(const Output& output) {
   return make_load_report("aiperf", output);
 }
@@ -210,3 +335,7 @@ const weir::adapters::Format weir::adapters::k_genai_perf(
     "genai-perf", "genai-perf: profile_export_genai_perf.json", "", aiperf::read_older,
     {{85, {"\"request_throughput\" & \"request_latency\" & \"avg\""}}},
     {"genai-perf", 17, Counts::results, aiperf::make_genai_perf_report});
+
+const weir::adapters::Format weir::adapters::k_aiperf_console(
+    "aiperf-console", "AIPerf: the table that it prints", "", aiperf::console::read,
+    {{92, {"NVIDIA AIPerf | LLM Metrics"}}});

@@ -1,5 +1,6 @@
-// Google Benchmark's JSON. Each benchmark is a case, its repetitions are samples; without
-// repetitions, times are those of aggregates. A row with an error has time 0, so it is an error.
+// Google Benchmark's JSON, and the table that it prints. Each benchmark is a case, its repetitions
+// are samples; without repetitions, times are those of aggregates. A row with an error has time 0,
+// so it is an error.
 
 #include "gate/adapters/readers.hpp"
 #include "gate/base/hash.hpp"
@@ -169,6 +170,129 @@ void read(const Printed& printed, Observed& observed) {
               observed);
 }
 
+namespace console {
+namespace {
+
+// A row of the console: "BM_gemv/64   1234 ns   1230 ns   567 items_per_second=1.2M/s".
+struct Row {
+  std::string name;
+  std::optional<double> real, cpu;  // seconds
+  std::optional<std::int64_t> iterations;
+  std::string error, skipped;
+  bool is_share = false;  // a cv, or the RMS of a complexity
+};
+
+// Reads a time and its unit from two words; nothing if they are none.
+std::optional<double> read_time(const std::string& number, const std::string& unit) {
+  const auto value = printed_number(number);
+  const auto scale = unit::parse_scale(unit);
+  if (!value || !scale || scale->unit != unit::Unit::seconds) return std::nullopt;
+  return *value * scale->factor;
+}
+
+std::vector<std::string> split_words(std::string_view line) {
+  std::vector<std::string> words;
+  Scan scan(line);
+  while (const auto word = scan.word()) words.emplace_back(*word);
+  return words;
+}
+
+// Reads "BM_gemv/7   ERROR OCCURRED: 'size must be even'". Returns nothing for another line.
+std::optional<Row> parse_error(std::string_view line) {
+  Row row;
+  for (const auto& [mark, message] : {std::pair{std::string_view(" ERROR OCCURRED: "), &row.error},
+                                      {std::string_view(" SKIPPED: "), &row.skipped}}) {
+    const std::size_t at = line.find(mark);
+    if (at == line.npos) continue;
+    row.name = display_text(text::trim(line.substr(0, at)), 400);
+    std::string_view quoted = text::trim(line.substr(at + mark.size()));
+    if (quoted.size() >= 2 && quoted.front() == '\'') quoted = quoted.substr(1, quoted.size() - 2);
+    *message = display_text(quoted);
+    return row;
+  }
+  return std::nullopt;
+}
+
+// Returns the row of these words; nothing if they are none. Names may hold blanks.
+std::optional<Row> parse_row(const std::vector<std::string>& words) {
+  Row row;
+  for (std::size_t i = 1; i + 4 < words.size(); ++i) {
+    row.is_share = words[i + 1] == "%" && words[i + 3] == "%" && printed_number(words[i]);
+    row.real = read_time(words[i], words[i + 1]);
+    row.cpu = read_time(words[i + 2], words[i + 3]);
+    row.iterations = text::to_int(words[i + 4]);
+    if ((!row.real && !row.is_share) || !row.iterations) continue;
+    row.name = text::join(std::vector(words.begin(), words.begin() + static_cast<long>(i)), " ");
+    return row;
+  }
+  return std::nullopt;
+}
+
+// Returns true if a line that is no row looks like one: its times have a unit.
+bool looks_like_row(const std::vector<std::string>& words) {
+  return words.size() > 4 && std::ranges::any_of(words, [](const std::string& word) {
+           return word == "ns" || word == "us" || word == "ms";
+         });
+}
+
+// Returns the row as JSON has it. `names`: all of the table. "BM_a_mean" is an aggregate if there
+// is a BM_a, or a BM_a_stddev as well.
+Json make_json(const Row& row, const std::set<std::string>& names) {
+  Json json = {{"name", row.name}, {"time_unit", "s"}};
+  if (!row.error.empty()) json.update({{"error_occurred", true}, {"error_message", row.error}});
+  if (!row.skipped.empty()) json.update({{"skipped", true}, {"skip_message", row.skipped}});
+  if (row.real) json["real_time"] = *row.real;
+  if (row.cpu) json["cpu_time"] = *row.cpu;
+  if (row.iterations) json["iterations"] = *row.iterations;
+  for (const char* aggregate : {"mean", "median", "stddev", "cv"}) {
+    const std::string end = fmt::format("_{}", aggregate);
+    if (!row.name.ends_with(end)) continue;
+    const std::string benchmark = row.name.substr(0, row.name.size() - end.size());
+    if (!names.contains(benchmark) && !names.contains(benchmark + "_stddev")) continue;
+    json["name"] = benchmark;
+    json.update({{"run_type", "aggregate"}, {"aggregate_name", aggregate}});
+  }
+  return json;
+}
+
+}  // namespace
+
+void read(const Printed& printed, Observed& observed) {
+  std::vector<Row> rows;
+  std::set<std::string> names;
+  const auto take_line = [&](std::string_view line) {
+    const std::vector<std::string> words = split_words(line);
+    auto row = parse_error(line);
+    if (!row) row = parse_row(words);
+    if (!row && looks_like_row(words))
+      count_unread(observed, k_parts, "a row has no time and iterations");
+    if (!row || rows.size() >= k_most_rows) return;
+    names.insert(row->name);
+    rows.push_back(std::move(*row));
+  };
+  for (const auto* lines : {&printed.out(), &printed.err()}) {
+    bool in_table = false;
+    for (const std::string_view line : *lines) {
+      if (line.find("***WARNING*** CPU scaling") != line.npos)
+        add_warning(observed, "the processor's frequency was not fixed");
+      if (line.find("***WARNING*** Library was built as DEBUG") != line.npos)
+        add_warning(observed, "the benchmark library is a debug build: short times are too long");
+      if (in_table && printed.is_cut(line)) {
+        mark_truncated(observed);
+      } else if (in_table) {
+        take_line(line);
+      }
+      in_table = in_table || (text::trim(line).starts_with("Benchmark ") &&
+                              line.find("Iterations") != line.npos);
+    }
+  }
+  for (const Row& row : rows) {
+    if (!row.is_share) read_row(make_json(row, names), observed);  // a cv is none
+  }
+}
+
+}  // namespace console
+
 namespace {
 
 // Makes the report: one iteration of all benchmarks added up, and benchmarks that limits name
@@ -226,3 +350,7 @@ const weir::adapters::Format weir::adapters::k_google_benchmark(
     "google-benchmark", "Google Benchmark, JSON", "google-benchmark", google_benchmark::read,
     {{90, {"\"library_build_type\"", "\"benchmarks\" & \"real_time\""}}},
     {"google-benchmark", 10, Counts::none, google_benchmark::report_benchmarks});
+
+const weir::adapters::Format weir::adapters::k_google_benchmark_console(
+    "google-benchmark-console", "Google Benchmark, the table that it prints", "google-benchmark",
+    google_benchmark::console::read, {{88, {"^Benchmark & Time & CPU & Iterations"}}});

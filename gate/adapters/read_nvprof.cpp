@@ -1,4 +1,5 @@
-// nvprof's table of a profile: times with their units, "729.72us".
+// nvprof's table of a profile: times with their units, "729.72us". In CSV (--csv) the units are in
+// a row below the titles.
 #include "gate/adapters/work_table.hpp"
 
 namespace weir::adapters::nvprof {
@@ -19,16 +20,62 @@ std::optional<WorkRow> parse_row(Scan scan) {
   return row;
 }
 
+// The columns of a table in CSV, by their titles.
+class CsvTable {
+ public:
+  explicit CsvTable(std::vector<std::string> titles) : titles_(std::move(titles)) {}
+
+  // Returns the row of a line; nothing for the units, which are kept.
+  std::optional<WorkRow> parse_row(std::string_view line) {
+    const std::vector<std::string> cells = csv_fields(text::trim(line));
+    if (units_.empty()) {
+      units_ = cells;
+      return std::nullopt;
+    }
+    WorkRow row;
+    row.name = cell(cells, "Name");
+    row.category = cell(cells, "Type");
+    row.calls = text::to_int(cell(cells, "Calls"));
+    row.seconds = time(cells, "Time");
+    row.min_seconds = time(cells, "Min");
+    row.max_seconds = time(cells, "Max");
+    if (!row.calls || cells.size() != titles_.size()) row.seconds.reset();
+    return row;
+  }
+
+ private:
+  [[nodiscard]] std::string cell(const std::vector<std::string>& cells, const char* title) const {
+    const auto at = static_cast<std::size_t>(std::ranges::find(titles_, title) - titles_.begin());
+    return at < cells.size() ? cells[at] : "";
+  }
+  [[nodiscard]] std::optional<double> time(const std::vector<std::string>& cells,
+                                           const char* title) const {
+    return time_cell(cell(cells, title) + cell(units_, title));
+  }
+
+  std::vector<std::string> titles_, units_;
+};
+
+// Adds a row of a table. Rows of a newer version say which table they are of.
+void add_row(const WorkRow& row, bool of_calls, WorkRows& rows) {
+  const bool is_call = row.category.empty() ? of_calls : row.category == "API calls";
+  const bool is_copy = row.name.starts_with("[CUDA mem");
+  rows.add(is_call ? Work::call : is_copy ? Work::copy : Work::kernel, row);
+}
+
 }  // namespace
 
 void read(const Printed& printed, Observed& observed) {
   WorkRows rows(observed);
+  std::optional<CsvTable> csv;
   bool in_table = false, of_calls = false;
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
     if (line.find("Time(%)") != line.npos && line.find("Calls") != line.npos) {
       in_table = true;
       rows.begin_table();
+      csv.reset();
+      if (line.find(',') != line.npos) csv.emplace(csv_fields(text::trim(line)));
       continue;
     }
     if (scan.done() || scan.skip_prefix("==")) {  // "==4711== API calls:"
@@ -39,14 +86,13 @@ void read(const Printed& printed, Observed& observed) {
     if (!in_table) continue;
     if (scan.skip_prefix("GPU activities:")) of_calls = false;
     if (scan.skip_prefix("API calls:")) of_calls = true;
-    const auto row = parse_row(scan);
+    const auto row = csv ? csv->parse_row(line) : parse_row(scan);
     if (!row) continue;
     if (printed.is_cut(line)) {
       mark_truncated(observed);
       continue;
     }
-    const bool is_copy = row->name.starts_with("[CUDA mem");
-    rows.add(of_calls ? Work::call : is_copy ? Work::copy : Work::kernel, *row);
+    add_row(*row, of_calls, rows);
   }
   rows.finish();
 }
@@ -55,4 +101,6 @@ void read(const Printed& printed, Observed& observed) {
 
 const weir::adapters::Format weir::adapters::k_nvprof(
     "nvprof", "nvprof's table of kernels, copies and calls of CUDA", "", nvprof::read,
-    {{86, {"Time(%) & Calls & Avg & Max  Name", "== Profiling result:"}}});
+    {{86,
+      {"Time(%) & Calls & Avg & Max  Name",
+       "== Profiling result:", "Time(%)\",\"Time\",\"Calls\""}}});

@@ -25,7 +25,8 @@ namespace weir::adapters {
       F(sglang), F(aiperf), F(genai_perf), F(guidellm), F(inference_perf), F(evalscope),          \
       F(locust), F(google_benchmark), F(hyperfine), F(pytest_benchmark), F(tracy), F(prometheus), \
       F(chrome), F(batched_bench), F(serving_console), F(vllm_latency), F(vllm_throughput),       \
-      F(nsys), F(nvprof), F(rocprof), F(torch_table)
+      F(nsys), F(nvprof), F(rocprof), F(torch_table), F(google_benchmark_console),                \
+      F(aiperf_console), F(sglang_batch), F(torch_benchmark)
 #define WEIR_FORMAT_NAME(name) k_##name
 #define WEIR_FORMAT_ADDRESS(name) &k_##name
 extern const Format WEIR_FORMATS(WEIR_FORMAT_NAME);

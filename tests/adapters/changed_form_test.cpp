@@ -30,6 +30,7 @@ Numbers numbers_of(const Observed& observed) {
   for (const auto& latency : observed.latencies) add(latency.metric.name, latency.seconds);
   for (const auto& test : observed.cases) {
     for (const auto& timing : test.timings) add_timing(timing);
+    for (const auto& latency : test.latencies) add(latency.metric.name, latency.seconds);
   }
   for (const auto& count : observed.counts) {
     for (const auto value : count.values) add(count.metric.name, static_cast<double>(value));
@@ -216,6 +217,10 @@ const std::map<std::string, std::vector<std::string>> k_rows{
     {"ggml-profiler-text", {"[OP  ]"}},
     {"test-backend-ops", {" us/run"}},
     {"prometheus", {"_total "}},
+    {"google-benchmark-console", {"BM_gemv/", "BM_softmax"}},
+    {"nvprof", {"\"GPU activities\"", "%  "}},
+    {"sglang-one-batch", {"Prefill. latency", "Decode.  median"}},
+    {"torch-benchmark", {"Median: "}},
 };
 
 TEST(ChangedForm, WithARowThatCanNotBeReadSaysSo) {

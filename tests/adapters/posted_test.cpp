@@ -211,6 +211,91 @@ TEST(Nvprof, ReadsTheUnitOfEachTime) {
   EXPECT_EQ(observed.ops.size(), 3U);
 }
 
+TEST(Nvprof, ReadsTheUnitsOfCsvFromTheRowBelowTheTitles) {
+  const auto observed = read(read_data("constructed-nvprof.csv"));
+  const auto& gemv = find_op(
+      observed.ops, "void gemv<__half, int=128>(__half const *, __half const *, __half*, int)");
+  EXPECT_DOUBLE_EQ(*gemv.seconds, 812.44123e-3);
+  EXPECT_EQ(gemv.calls, 4160);
+  EXPECT_DOUBLE_EQ(*gemv.min_seconds, 101.12e-6);
+  EXPECT_DOUBLE_EQ(*gemv.max_seconds, 0.240112e-3);
+  EXPECT_EQ(find_op(observed.ops, "[CUDA memcpy HtoD]").category, "copy");
+  EXPECT_DOUBLE_EQ(*find_op(observed.cpu_calls, "cudaDeviceSynchronize").seconds, 506.08e-3);
+}
+
+TEST(GoogleBenchmarkConsole, HasTimesRepetitionsAndAggregates) {
+  const std::string out = read_data("google-benchmark-console.stdout.txt");
+  const auto observed = read(out + "BM_cuda SKIPPED: 'no device'\nDone.\n");
+  EXPECT_EQ(observed.format, "google-benchmark-console");
+  EXPECT_THAT(case_names(observed),
+              ElementsAre("BM_gemv/32", "BM_gemv/64", "BM_gemv/256", "BM_gemv/512",
+                          "BM_norm<float,4>/repeats:3", "BM_softmax/repeats:4", "BM_broken/7",
+                          "BM_slow/real_time", "BM_cuda"));
+  const auto near = [](double seconds) { return testing::DoubleNear(seconds, 1e-12); };
+  EXPECT_THAT(rates(observed.cases[3], "real_seconds"), ElementsAre(near(551593e-9)));
+  EXPECT_THAT(rates(observed.cases[3], "cpu_seconds"), ElementsAre(near(108777e-9)));
+  EXPECT_THAT(rates(observed.cases[4], "real_seconds"),
+              ElementsAre(near(494e-9), near(506e-9), near(526e-9)));
+  EXPECT_NEAR(observed.cases[5].timings[0].mean.value_or(0), 3.28e-6, 1e-12);
+  EXPECT_NEAR(observed.cases[5].timings[0].stddev.value_or(0), 2.06e-6, 1e-12);
+  EXPECT_THAT(rates(observed.cases[7], "real_seconds"), ElementsAre(near(0.214)));
+  EXPECT_THAT(observed.errors, ElementsAre("BM_broken/7: size must be even"));
+  EXPECT_THAT(observed.warnings, ElementsAre("BM_cuda: skipped: no device"));
+  EXPECT_THAT(read(out + "BM_more  many ns  3 ns  4\n").warnings,
+              Contains(HasSubstr("a row has no time and iterations")));
+  const auto both = read_any({out, read_data("google-benchmark-console.stderr.txt")});
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->cases.size(), 8U);
+  EXPECT_THAT(both->warnings, Contains(HasSubstr("debug build")));
+}
+
+// A name that goes over two lines is one metric.
+TEST(AiperfConsole, HasTheFiguresOfTheTableAndTheLoadOfTheCommand) {
+  const std::string text = read_data("constructed-aiperf-console.txt");
+  const auto observed = read(text);
+  ASSERT_EQ(observed.cases.size(), 1U);
+  const observed::ObservedCase& load = observed.cases[0];
+  EXPECT_EQ(load.facts.at("completed"), "40");
+  EXPECT_EQ(load.facts.at("concurrency"), "4");
+  EXPECT_EQ(observed.context.model, "acme/tiny-1b");
+  EXPECT_EQ(load.generated_tokens, 5056) << "126.40 of each";
+  EXPECT_EQ(load.prompt_tokens, 20480);
+  std::map<std::string, double> figures;
+  for (const auto& figure : observed::figures_of(observed)) {
+    if (figure.value) figures[figure.name] = *figure.value;
+  }
+  EXPECT_DOUBLE_EQ(figures["output_tokens_per_second"], 392.75);
+  EXPECT_DOUBLE_EQ(figures["requests_per_second"], 3.11);
+  EXPECT_DOUBLE_EQ(figures["end_to_end_latency_seconds p99"], 2.69004);
+  EXPECT_DOUBLE_EQ(figures["time_to_first_token_seconds p50"], 0.01987);
+  EXPECT_DOUBLE_EQ(figures["time_per_output_token_seconds mean"], 0.00941);
+  EXPECT_EQ(read(text + text).cases.size(), 2U);
+}
+
+// What is printed before "Benchmark ..." is the warm-up.
+TEST(SglangOneBatch, HasTheRatesOfEachBatch) {
+  const auto printed = read(read_data("constructed-sglang-one-batch.txt"));
+  const auto lines = read(read_data("constructed-sglang-one-batch.jsonl"));
+  EXPECT_THAT(case_names(printed), ElementsAre("batch 4", "batch 8"));
+  EXPECT_THAT(case_names(lines), ElementsAre("before, batch_size 4, input_len 512, output_len 32",
+                                             "before, batch_size 8, input_len 512, output_len 32"));
+  for (const auto* observed : {&printed, &lines}) {
+    EXPECT_THAT(rates(observed->cases[0], "prefill_tokens_per_second"), ElementsAre(9732));
+    EXPECT_THAT(rates(observed->cases[1], "decode_tokens_per_second"), ElementsAre(451.21));
+  }
+}
+
+TEST(TorchBenchmark, HasTheMedianOfEachMeasurement) {
+  const auto observed = read(read_data("constructed-torch-benchmark.txt"));
+  EXPECT_THAT(case_names(observed),
+              ElementsAre("attention(q, k, v)", "attention(q, k, v), 4 threads", "mlp(x)"));
+  const auto near = [](double seconds) { return testing::DoubleNear(seconds, 1e-12); };
+  EXPECT_THAT(rates(observed.cases[0], "real_seconds"), ElementsAre(near(3.12e-3)));
+  EXPECT_THAT(rates(observed.cases[1], "real_seconds"), ElementsAre(near(941.2e-6)));
+  EXPECT_THAT(rates(observed.cases[2], "real_seconds"), ElementsAre(near(14.72e-3)));
+  EXPECT_THAT(observed.warnings, Contains(HasSubstr("Interquartile range is 32.9%")));
+}
+
 TEST(Rocprof, AddsUpTheCallsOfATrace) {
   const auto trace = read(read_data("constructed-rocprofv3-kernel-trace.csv"));
   const auto& kernel = find_op(trace.ops, "void mul_mat_vec_q<8>(float*)");
