@@ -93,7 +93,8 @@ struct Evidence {
   // those of the start and of each token.
   std::optional<Rational> more_dispatches{};
   std::vector<std::string>
-      warnings;  // checks of the data against itself that failed, one line each
+      warnings;          // checks of the data against itself that failed, one line each
+  bool has_work = true;  // false for a file without ops, kernels and counts, as of a load
 };
 
 // Two measured profiles of the same cell, or of two that one wants to compare.

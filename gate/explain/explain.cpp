@@ -211,7 +211,8 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   if (use_gate_findings) result.findings = evidence.gate->findings;
   result.sides_differ = differences.any() || !result.findings.empty();
   result.hints = find_hints(evidence, options.bands);
-  result.checklist = fill_checklist(evidence, options, result.findings);
+  result.has_work = evidence.has_work;
+  if (result.has_work) result.checklist = fill_checklist(evidence, options, result.findings);
   result.warnings = evidence.warnings;
   // Without these counts nothing says how often the device was waited for.
   const bool has_waits = evidence.gate || both_sides_count(evidence, "syncs") ||

@@ -100,6 +100,7 @@ struct Explanation {
   std::vector<Hint> hints;            // counts outside of the usual, of the later side
   std::vector<Check> checklist;       // for slow engines
   std::vector<std::string> warnings;  // doubts about the data
+  bool has_work = true;               // as in Evidence; in no file
   bool is_alone = false;              // true for one profile, which is both sides
   bool sides_differ = false;          // something does, explained or not
   // The gate's verdict if it is no pass ("fail", "error", "new", …) and its reason, one line.

@@ -540,7 +540,8 @@ Evidence make_evidence(const Observed& before, const Observed& after) {
                                   ": it ends in the middle: sums are of its whole parts");
     }
   }
-  if (!has_work(before) && !has_work(after)) {
+  evidence.has_work = has_work(before) || has_work(after);
+  if (!evidence.has_work) {
     evidence.warnings.emplace_back(
         "no op, kernel or count is in it, so there is none to explain: weir profile lists its "
         "figures, and weir compare those of two");

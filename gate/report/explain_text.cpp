@@ -207,11 +207,12 @@ class ExplainPage {
   void body(const Explanation& explanation) {
     std::size_t number = 0;
     for (const Finding& finding : explanation.findings) show_finding(finding, ++number);
-    if (explanation.findings.empty()) {
+    if (explanation.findings.empty() && explanation.has_work) {
       page_.paragraph(k_before, no_finding_text(explanation), k_number_indent);
     }
     for (const std::string& doubt : explanation.warnings) labelled_line("   warning: ", doubt);
-    if (style_.checklist || explanation.is_alone) checklist(explanation);
+    const bool shows_checklist = style_.checklist || explanation.is_alone;
+    if (shows_checklist && explanation.has_work) checklist(explanation);
   }
 
   void show_finding(const Finding& finding, std::size_t number) {

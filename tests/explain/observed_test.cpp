@@ -51,6 +51,16 @@ TEST(ObservedRuns, TellOfAnOpThatMovedToTheCpu) {
   EXPECT_EQ(why.findings.front().per_layer, 1);
 }
 
+TEST(OneObservedRun, WithoutOpsHasNoChecklist) {
+  Observed load;
+  load.timings = {{*unit::find_metric("output_tokens_per_second"), {}, 840, std::nullopt}};
+  const auto why = explain(make_evidence(load), nullptr, {default_bands(), {}});
+  EXPECT_FALSE(why.has_work);
+  EXPECT_TRUE(why.checklist.empty());
+  EXPECT_THAT(why.warnings, testing::ElementsAre(HasSubstr("there is none to explain")));
+  EXPECT_TRUE(explain(make_evidence(ten_tokens()), nullptr, {default_bands(), {}}).has_work);
+}
+
 TEST(OneObservedRun, HasTheChecklistAndComparesNothing) {
   const auto why = explain(make_evidence(ten_tokens()), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.is_alone);

@@ -101,6 +101,15 @@ TEST(ExplainText, SaysThatNothingDiffers) {
   EXPECT_EQ(explain_text(all, {}), "llama.cpp / tiny / vulkan / decode: nothing differs.\n");
 }
 
+TEST(ExplainText, OfAFileWithoutOpsIsItsWarningAlone) {
+  std::vector<explain::Explanation> all(1);
+  all.front().cell = "tiny";
+  all.front().is_alone = true;
+  all.front().has_work = false;
+  all.front().warnings = {"no op is in it"};
+  EXPECT_EQ(explain_text(all, {}), "tiny\n   warning: no op is in it\n");
+}
+
 TEST(ExplainText, HasTheChecklistOfOneProfileUnasked) {
   std::vector<explain::Explanation> all(1);
   all.front().cell = "llama.cpp/tiny/vulkan/decode";
