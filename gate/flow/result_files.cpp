@@ -2,6 +2,7 @@
 #include "gate/flow/result_files.hpp"
 
 #include <functional>
+#include <set>
 
 #include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
@@ -52,6 +53,42 @@ Result<ResultFile> read_result(const std::string& file, const Job& job) {
            adapters::read_as(format.name, document).map_error(with_prefix(file)));
   return ResultFile{format.adapter.name, std::move(observed)};
 }
+
+// Returns true if the file is a run of a tool. Its summaries of several runs are none.
+bool is_run(const std::string& file, const Job& job) {
+  if (!is_result(file, job.files())) return false;
+  const auto result = read_result(file, job);
+  if (!result || !result->observed.cases.empty()) return true;
+  return result->observed.errors.empty() || result->observed.truncated;
+}
+
+// The results in a folder and in those below it, as tools make one for each load.
+struct FolderResults {
+  std::vector<std::string> results{};  // in the order of their names
+  std::size_t others = 0;              // other files
+  std::set<std::string> seen{};        // a link to a folder shows its files again
+
+  Result<void> add(const std::string& folder, const Job& job, int depth = 0) {
+    constexpr int k_max_depth = 4;
+    WEIR_TRY(std::vector<std::string> names, job.files().list(folder));
+    std::ranges::sort(names);
+    for (const std::string& name : names) {
+      const std::string path = sys::join_path(folder, name);
+      const sys::Kind kind = job.files().kind(path);
+      if (kind == sys::Kind::folder && depth < k_max_depth) {
+        WEIR_CHECK(add(path, job, depth + 1));
+      } else if (kind == sys::Kind::file &&
+                 seen.insert(sys::real_path(path).value_or(path)).second) {
+        if (is_run(path, job)) {
+          results.push_back(path);
+        } else {
+          ++others;
+        }
+      }
+    }
+    return {};
+  }
+};
 
 // Returns true if the cell's engine output is a result file of a load generator.
 bool takes_results(const config::Cell& cell) {
@@ -164,26 +201,16 @@ Result<std::vector<std::string>> list_results(const std::vector<std::string>& pa
       results.push_back(path);
       continue;
     }
-    WEIR_TRY(std::vector<std::string> names, job.files().list(path));
-    std::ranges::sort(names);
-    const std::size_t before = results.size();
-    std::size_t others = 0;
-    for (const std::string& name : names) {
-      const std::string file = sys::join_path(path, name);
-      if (job.files().kind(file) != sys::Kind::file) continue;
-      if (is_result(file, job.files())) {
-        results.push_back(file);
-      } else {
-        ++others;
-      }
-    }
-    if (results.size() == before)
+    FolderResults folder;
+    WEIR_CHECK(folder.add(path, job));
+    if (folder.results.empty())
       return fail(Code::usage, "{}: no result of a tool is in this folder", path);
-    if (others > 0) {
+    if (folder.others > 0) {
       job.log(fmt::format("{}: {} taken, {} left out: no results", path,
-                          text::plural(results.size() - before, "result"),
-                          text::plural(others, "other file")));
+                          text::plural(folder.results.size(), "result"),
+                          text::plural(folder.others, "other file")));
     }
+    results.insert(results.end(), folder.results.begin(), folder.results.end());
   }
   return results;
 }

@@ -9,7 +9,7 @@
 
 namespace weir::flow {
 
-// Replaces each folder by the results in it, in the order of their names.
+// Replaces each folder by the results in it and in folders below it, in the order of their names.
 [[nodiscard]] Result<std::vector<std::string>> list_results(const std::vector<std::string>& paths,
                                                             const Job& job);
 

@@ -292,9 +292,11 @@ prompts: {chat: {}}
 TEST(Gate, TakesAllResultsOfAFolderAsRuns) {
   FakeWorld world("");
   (void)world.files.remove("/project/weir.yaml");
-  for (const char* name : {"/runs/a.json", "/runs/b.json"}) {
+  for (const char* name : {"/runs/a.json", "/runs/second/of/b.json"}) {
     world.files.put(name, vllm_result(1680));
   }
+  world.files.put("/runs/profile_export_aiperf_aggregate.json",
+                  R"({"aggregation_type": "confidence", "num_profile_runs": 2})");
   world.files.put("/runs/notes.txt", "nothing of a tool");
   Job job = world.job();
   GateOptions options;
