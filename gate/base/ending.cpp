@@ -36,7 +36,7 @@ bool gives_reason(std::string_view line) {
 
 // Keeps the last `most` lines, and up to three earlier ones that give a reason. Returns how many of
 // those were kept.
-std::size_t keep_end(std::vector<std::string>& lines, std::size_t max_lines) {
+std::size_t keep_last_lines(std::vector<std::string>& lines, std::size_t max_lines) {
   constexpr std::size_t k_max_reasons = 3;
   if (lines.size() <= max_lines) return 0;
   const std::size_t cut = lines.size() - max_lines;

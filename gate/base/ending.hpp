@@ -14,6 +14,6 @@ namespace weir::text {
 // Leaves the last `most` lines and, in front of them, up to three of the others that give a reason
 // ("panic: …", "error: …", "out of memory"), with the line that follows where that says the place.
 // Returns how many are in front.
-std::size_t keep_end(std::vector<std::string>& lines, std::size_t max_lines);
+std::size_t keep_last_lines(std::vector<std::string>& lines, std::size_t max_lines);
 
 }  // namespace weir::text

@@ -58,7 +58,7 @@ struct Grouped {
   std::vector<std::pair<First, Rest>> all;
   std::map<std::string, std::size_t> places;
 
-  Rest& of(const std::string& key, const First& first) {
+  Rest& find_or_add(const std::string& key, const First& first) {
     const auto [place, fresh] = places.try_emplace(key, all.size());
     if (fresh) all.emplace_back(first, Rest());
     return all[place->second].second;

@@ -19,9 +19,14 @@ struct RationalMaker {
     if (denominator == 0) return std::nullopt;
     // Euclid's algorithm.
     Wide divisor = numerator, rest = denominator;
-    while (rest != 0) divisor = std::exchange(rest, divisor % rest);
+    while (rest != 0) {
+      const Wide next_rest = divisor % rest;
+      divisor = rest;
+      rest = next_rest;
+    }
     // Give the divisor the denominator's sign, so that the result's denominator is positive.
-    if ((divisor < 0) != (denominator < 0)) divisor = -divisor;
+    const bool is_negative = divisor < 0, should_be_negative = denominator < 0;
+    if (is_negative != should_be_negative) divisor = -divisor;
     numerator /= divisor;
     denominator /= divisor;
     if (!fits(numerator) || !fits(denominator)) return std::nullopt;

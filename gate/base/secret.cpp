@@ -27,23 +27,23 @@ std::string base64_core(const std::string& secret, std::size_t offset) {
 // Adds all forms of a secret: plain, percent-encoded, JSON-escaped, and base64 at each offset.
 void Masker::add(const Secret& secret) {
   const std::string& plain = secret.reveal();
-  if (plain.size() < k_shortest) return;
+  if (plain.size() < k_min_secret_bytes) return;
   const auto add_form = [&](std::string form, std::size_t shortest) {
     if (form.size() >= shortest && std::ranges::find(forms_, form) == forms_.end()) {
       forms_.push_back(std::move(form));
     }
   };
-  add_form(plain, k_shortest);
+  add_form(plain, k_min_secret_bytes);
   const std::string percent = percent_encode(plain);
-  add_form(percent, k_shortest);
+  add_form(percent, k_min_secret_bytes);
   std::string lower_percent = percent;
   for (std::size_t i = 0; i + 2 < lower_percent.size(); ++i) {
     if (lower_percent[i] == '%')
       lower_percent.replace(i + 1, 2, text::lower(lower_percent.substr(i + 1, 2)));
   }
-  add_form(lower_percent, k_shortest);
+  add_form(lower_percent, k_min_secret_bytes);
   const std::string quoted = dump_json(Json(plain));
-  add_form(quoted.substr(1, quoted.size() - 2), k_shortest);
+  add_form(quoted.substr(1, quoted.size() - 2), k_min_secret_bytes);
   for (std::size_t offset = 0; offset < 3; ++offset) {
     std::string core = base64_core(plain, offset);
     add_form(core, k_shortest_base64);
@@ -71,7 +71,7 @@ std::string Masker::mask(std::string_view text) const {
 std::string Masker::mask_with_parts(std::string_view text) const {
   std::string masked = mask(text);
   for (const std::string& form : forms_) {
-    const std::string head = form.substr(0, k_shortest);
+    const std::string head = form.substr(0, k_min_secret_bytes);
     for (std::size_t at = masked.find(head); at != std::string::npos;
          at = masked.find(head, at + 3)) {
       std::size_t length = head.size();
@@ -81,7 +81,7 @@ std::string Masker::mask_with_parts(std::string_view text) const {
       }
       masked.replace(at, length, "***");
     }
-    const std::string tail = form.substr(form.size() - std::min(form.size(), k_shortest));
+    const std::string tail = form.substr(form.size() - std::min(form.size(), k_min_secret_bytes));
     for (std::size_t at = masked.find(tail); at != std::string::npos;
          at = masked.find(tail, at + 1)) {
       std::size_t length = tail.size();

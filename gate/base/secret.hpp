@@ -33,7 +33,7 @@ std::ostream& operator<<(std::ostream&, const Secret&) = delete;
 class Masker {
  public:
   void add(const Secret& secret);
-  static constexpr std::size_t k_shortest = 6;
+  static constexpr std::size_t k_min_secret_bytes = 6;
   // "***" in their place. Text without a secret comes back unchanged.
   [[nodiscard]] std::string mask(std::string_view text) const;
   // The same of text that others have cut: also a part of at least 6 characters that a secret

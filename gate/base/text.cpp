@@ -20,8 +20,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U);
-      rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced});
+      const std::size_t unequal = a[i - 1] == b[j - 1] ? 0 : 1;
+      rows[i][j] =
+          std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + unequal});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
         rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
       }
@@ -213,7 +214,8 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   const std::string lower_word = lower(word);
   std::optional<std::string> best;
   std::size_t best_prefix = 0;
-  std::size_t best_distance = std::min<std::size_t>(3, (word.size() - (word.empty() ? 0 : 1)) / 2);
+  const std::size_t half = word.empty() ? 0 : (word.size() - 1) / 2;
+  std::size_t best_distance = std::min<std::size_t>(3, half);
   for (const std::string& candidate : candidates) {
     // As many edits as the lengths differ by are the least.
     const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
@@ -244,6 +246,15 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts, separator));
+}
+
+std::string prefix_if_any(std::string_view prefix, std::string_view text) {
+  return text.empty() ? "" : fmt::format("{}{}", prefix, text);
+}
+
+void append_item(std::string& list, std::string_view separator, std::string_view item) {
+  if (!list.empty()) list += separator;
+  list += item;
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -311,7 +322,7 @@ std::string printable(std::string_view text) {
 }
 
 // Makes text safe to print in CI: breaks up what a runner would take as a command.
-std::string disarm(std::string_view text) {
+std::string neutralize_ci_commands(std::string_view text) {
   constexpr std::string_view k_line_command = "::";
   constexpr std::pair<std::string_view, std::string_view> k_commands[] = {
       {k_line_command, "\u2237"}, {"##[", "##("}, {"##vso[", "##vso("}};

@@ -30,6 +30,10 @@ namespace weir::text {
 
 [[nodiscard]] std::string join(std::span<const std::string> parts,
                                std::string_view separator = ", ");
+// Returns the prefix and the text; "" for an empty text.
+[[nodiscard]] std::string prefix_if_any(std::string_view prefix, std::string_view text);
+// Appends an item to a list that is one text, after a separator unless the list is empty.
+void append_item(std::string& list, std::string_view separator, std::string_view item);
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 [[nodiscard]] std::vector<std::string> lines(std::string_view text);
 // Up to its first '\n'.
@@ -57,7 +61,7 @@ namespace weir::text {
 // CI systems read commands out of logs: GitHub takes "::" at the start of a line (white space
 // before it, of any kind, does not count), Azure and GitHub take "##[" and "##vso[". No line of
 // what comes back holds one; what stands in its place is no wider.
-[[nodiscard]] std::string disarm(std::string_view text);
+[[nodiscard]] std::string neutralize_ci_commands(std::string_view text);
 
 // Digits where `form` has a '0', and else the same characters.
 [[nodiscard]] bool has_form(std::string_view text, std::string_view form);

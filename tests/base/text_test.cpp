@@ -142,8 +142,8 @@ TEST(Text, CanNotBecomeACommandOfACiSystem) {
       {"", ""},
   };
   for (const auto& [from, want] : k_cases) {
-    EXPECT_EQ(disarm(from), want);
-    EXPECT_EQ(disarm(want), want);
+    EXPECT_EQ(neutralize_ci_commands(from), want);
+    EXPECT_EQ(neutralize_ci_commands(want), want);
   }
 }
 
