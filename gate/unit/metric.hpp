@@ -51,6 +51,11 @@ struct Metric {
   friend bool operator==(const Metric&, const Metric&) = default;
 };
 
+// Returns true if a value that rose, or else fell, got worse.
+[[nodiscard]] constexpr bool got_worse(Better better, bool rose) {
+  return better == Better::lower ? rose : !rose;
+}
+
 // 0 if a model does not fit into a twin's memory; a cell that was counted has no such value.
 inline constexpr std::string_view k_fits = "fits";
 // Failed requests of a load, where a limit allows some.
