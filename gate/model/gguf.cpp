@@ -32,16 +32,16 @@ class Cursor {
 
   // Keeps the first error, with the byte at which it occurred.
   template <class... Args>
-  void complain(fmt::format_string<Args...> format, Args&&... args) {
+  void set_error(fmt::format_string<Args...> format, Args&&... args) {
     if (!ok()) return;
     const std::string what = fmt::format(format, std::forward<Args>(args)...);
     error_ = Error{Code::data, fmt::format("GGUF header, byte {}: {}", at_, what)};
   }
 
-  std::string_view take(std::uint64_t count) {
+  std::string_view read_bytes(std::uint64_t count) {
     if (!ok()) return {};
     if (count > limits_.header_bytes || at_ > limits_.header_bytes - count) {
-      complain("the header is larger than {} bytes", limits_.header_bytes);
+      set_error("the header is larger than {} bytes", limits_.header_bytes);
       return {};
     }
     if (count > bytes_.size() - at_) {
@@ -54,24 +54,24 @@ class Cursor {
   }
 
   template <class Word>
-  Word word() {
-    const std::string_view bytes = take(sizeof(Word));
+  Word read_word() {
+    const std::string_view bytes = read_bytes(sizeof(Word));
     return ok() ? decode<Word>(bytes) : Word{0};
   }
 
   // Reads a value type; u8 if it is unknown.
-  GgufType type() {
-    const auto number = word<std::uint32_t>();
-    if (ok() && !known_type(number)) complain("unknown value type {}", number);
+  GgufType read_type() {
+    const auto number = read_word<std::uint32_t>();
+    if (ok() && !known_type(number)) set_error("unknown value type {}", number);
     return ok() ? static_cast<GgufType>(number) : GgufType::u8;
   }
 
-  std::string_view text(std::uint64_t max_bytes, std::string_view what) {
-    const auto length = word<std::uint64_t>();
+  std::string_view read_text(std::uint64_t max_bytes, std::string_view what) {
+    const auto length = read_word<std::uint64_t>();
     if (ok() && length > max_bytes) {
-      complain("a {} of {} bytes (at most {} are allowed)", what, length, max_bytes);
+      set_error("a {} of {} bytes (at most {} are allowed)", what, length, max_bytes);
     }
-    return take(length);
+    return read_bytes(length);
   }
 
  private:
@@ -87,21 +87,21 @@ void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsign
                    const GgufLimits& limits) {
   if (const auto size = fixed_size(element)) {
     if (count > limits.header_bytes / *size) {
-      return cursor.complain("an array of {} elements", count);
+      return cursor.set_error("an array of {} elements", count);
     }
-    cursor.take(count * *size);
+    cursor.read_bytes(count * *size);
     return;
   }
   for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
     if (element == GgufType::string) {
-      cursor.text(limits.string_bytes, "string");
+      cursor.read_text(limits.string_bytes, "string");
       continue;
     }
-    const GgufType inner = cursor.type();
-    const auto length = cursor.word<std::uint64_t>();
+    const GgufType inner = cursor.read_type();
+    const auto length = cursor.read_word<std::uint64_t>();
     if (!cursor.ok()) return;
     if (depth + 1 >= limits.array_depth) {
-      return cursor.complain("arrays nested deeper than {}", limits.array_depth);
+      return cursor.set_error("arrays nested deeper than {}", limits.array_depth);
     }
     skip_elements(cursor, inner, length, depth + 1, limits);
   }
@@ -110,15 +110,15 @@ void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsign
 // Reads one value with its type. After an error, returns a value without meaning.
 GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& limits) {
   GgufValue nothing(GgufType::u8, std::string(1, '\0'));
-  const GgufType type = cursor.type();
+  const GgufType type = cursor.read_type();
   if (!cursor.ok()) return nothing;
-  if (const auto size = fixed_size(type)) return {type, std::string(cursor.take(*size))};
+  if (const auto size = fixed_size(type)) return {type, std::string(cursor.read_bytes(*size))};
   if (type == GgufType::string) {
-    const std::string_view value = cursor.text(limits.string_bytes, "string");
+    const std::string_view value = cursor.read_text(limits.string_bytes, "string");
     return cursor.ok() ? GgufValue::string(value) : nothing;
   }
-  const GgufType element = cursor.type();
-  const auto count = cursor.word<std::uint64_t>();
+  const GgufType element = cursor.read_type();
+  const auto count = cursor.read_word<std::uint64_t>();
   const std::uint64_t start = cursor.at();
   skip_elements(cursor, element, count, 0, limits);
   if (!cursor.ok()) return nothing;
@@ -130,18 +130,18 @@ void read_metadata(Cursor& cursor, std::string_view bytes, std::uint64_t count,
                    const GgufLimits& limits, GgufHeader& header) {
   std::unordered_set<std::string> keys;
   for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
-    std::string key(cursor.text(k_max_key, "key"));
+    std::string key(cursor.read_text(k_max_key, "key"));
     GgufValue value = read_value(cursor, bytes, limits);
     if (!cursor.ok()) return;
     if (!keys.insert(key).second) {
-      return cursor.complain("the key \"{}\" occurs twice", text::printable(key));
+      return cursor.set_error("the key \"{}\" occurs twice", text::printable(key));
     }
     header.metadata.emplace_back(std::move(key), std::move(value));
   }
   if (const GgufValue* alignment = header.find("general.alignment")) {
     const auto value = alignment->to_unsigned();
     if (!value || !std::has_single_bit(*value) || *value > k_max_alignment) {
-      return cursor.complain("general.alignment is not a power of two within 1 MiB");
+      return cursor.set_error("general.alignment is not a power of two within 1 MiB");
     }
     header.alignment = *value;
   }
@@ -152,28 +152,28 @@ void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
   std::unordered_set<std::string> names;
   for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
     GgufTensor tensor;
-    tensor.name = cursor.text(k_max_name, "tensor name");
-    const auto dims = cursor.word<std::uint32_t>();
+    tensor.name = cursor.read_text(k_max_name, "tensor name");
+    const auto dims = cursor.read_word<std::uint32_t>();
     if (cursor.ok() && dims > k_max_dims) {
-      return cursor.complain("a tensor of {} dimensions", dims);
+      return cursor.set_error("a tensor of {} dimensions", dims);
     }
     std::uint64_t values = 1;  // at most 2^62
     for (std::uint32_t d = 0; d < dims && cursor.ok(); ++d) {
-      const auto dim = cursor.word<std::uint64_t>();
+      const auto dim = cursor.read_word<std::uint64_t>();
       if (dim != 0 && values > (std::uint64_t{1} << 62) / dim) {
-        return cursor.complain("a tensor of more than 2^62 values");
+        return cursor.set_error("a tensor of more than 2^62 values");
       }
       values *= dim;
       tensor.dims.push_back(dim);
     }
-    tensor.type = cursor.word<std::uint32_t>();
-    tensor.offset = cursor.word<std::uint64_t>();
+    tensor.type = cursor.read_word<std::uint32_t>();
+    tensor.offset = cursor.read_word<std::uint64_t>();
     if (!cursor.ok()) return;
     if (tensor.offset % header.alignment != 0 || tensor.offset > (std::uint64_t{1} << 62)) {
-      return cursor.complain("tensor offset {} is not aligned", tensor.offset);
+      return cursor.set_error("tensor offset {} is not aligned", tensor.offset);
     }
     if (!names.insert(tensor.name).second) {
-      return cursor.complain("the tensor \"{}\" occurs twice", text::printable(tensor.name));
+      return cursor.set_error("the tensor \"{}\" occurs twice", text::printable(tensor.name));
     }
     header.tensors.push_back(std::move(tensor));
   }
@@ -207,20 +207,20 @@ Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits) {
   if (magic != std::string_view("GGUF").substr(0, magic.size())) {
     return fail(Code::data, "not a GGUF file: it does not begin with \"GGUF\"");
   }
-  cursor.take(4);
-  header.version = cursor.word<std::uint32_t>();
+  cursor.read_bytes(4);
+  header.version = cursor.read_word<std::uint32_t>();
   if (cursor.ok() && header.version != 2 && header.version != 3) {
     const bool swapped = header.version == 0x02000000U || header.version == 0x03000000U;
-    if (swapped) cursor.complain("a big-endian file: convert it for this machine");
-    cursor.complain("GGUF version {}: weir reads 2 and 3", header.version);
+    if (swapped) cursor.set_error("a big-endian file: convert it for this machine");
+    cursor.set_error("GGUF version {}: weir reads 2 and 3", header.version);
   }
-  const auto tensors = cursor.word<std::uint64_t>();
-  const auto metadata = cursor.word<std::uint64_t>();
+  const auto tensors = cursor.read_word<std::uint64_t>();
+  const auto metadata = cursor.read_word<std::uint64_t>();
   if (cursor.ok() && metadata > limits.metadata) {
-    cursor.complain("{} metadata keys (at most {})", metadata, limits.metadata);
+    cursor.set_error("{} metadata keys (at most {})", metadata, limits.metadata);
   }
   if (cursor.ok() && tensors > limits.tensors) {
-    cursor.complain("{} tensors (at most {})", tensors, limits.tensors);
+    cursor.set_error("{} tensors (at most {})", tensors, limits.tensors);
   }
   read_metadata(cursor, prefix, metadata, limits, header);
   read_tensors(cursor, tensors, header);

@@ -67,7 +67,8 @@ std::uint64_t random_float(std::uint64_t bits, unsigned mantissa_bits, unsigned 
   if (fill == Fill::negative) return sign | one_exponent << mantissa_bits | mantissa;
   const std::uint64_t lower = spread + (bits >> (mantissa_bits + 1) & 3U);
   const std::uint64_t exponent = one_exponent - std::min(lower, one_exponent - 1);
-  return ((bits >> mantissa_bits & 1U) != 0 ? sign : 0) | exponent << mantissa_bits | mantissa;
+  const bool is_negative = (bits >> mantissa_bits & 1U) != 0;
+  return (is_negative ? sign : 0) | exponent << mantissa_bits | mantissa;
 }
 
 }  // namespace
