@@ -36,15 +36,15 @@ Passes split_passes(std::string_view cell, Side side, std::span<const RunRecord>
   for (const RunRecord* record : last_attempts(cell, records)) {
     if (record->side != side) continue;
     const bool measures =
-        record->probed || !record->pair || (*record->pair > 0 && !find_error(*record));
+        record->with_probes || !record->pair || (*record->pair > 0 && !find_error(*record));
     if (!measures) continue;
-    if (record->probed) {
+    if (record->with_probes) {
       passes.cost.push_back(record);
     } else if (record->pass == Pass::timed) {
       passes.timed.push_back(record);
-    } else if (record->instructions) {
+    } else if (record->counts_instructions) {
       passes.instructions.push_back(record);
-    } else if (record->host) {
+    } else if (record->counts_host_calls) {
       passes.host.push_back(record);
     } else {
       passes.counted.push_back(record);
@@ -86,7 +86,7 @@ bool add_errors(const CellFacts& facts, const Records& records, std::string_view
     }
     profile.engine_ended |= record->ended == Ended::signaled ||
                             (record->ended == Ended::exited && record->exit_code != 0);
-    Failure& failure = failures.of(*error, *error);
+    Failure& failure = failures.find_or_add(*error, *error);
     if (failure.stderr_tail.empty()) failure.stderr_tail = record->stderr_tail;
     ++failure.times;
   }
@@ -241,7 +241,7 @@ void set_profiling_cost(const Records& cost, Profile& profile) {
   Records with_probes, without_probes;
   if (cost.empty()) return;
   for (const RunRecord* record : cost) {
-    Records& group = *record->probed ? with_probes : without_probes;
+    Records& group = *record->with_probes ? with_probes : without_probes;
     group.push_back(record);
   }
   for (const char* name : {"decode_tokens_per_second", "prefill_tokens_per_second"}) {
@@ -471,15 +471,17 @@ std::vector<std::string> cross_checks(const Profile& profile, const std::string&
   if (!counted->source.empty() && counted->source != profile.device) return {};
   const auto sum = profile.kernels->sum();
   if (!sum || *sum == *counted->exact || profile.kernels->counts.empty()) return {};
-  return {fmt::format("{}kernels by name add up to {}, dispatches were counted {}",
-                      side.empty() ? "" : side + ": ", sum->str(), counted->exact->str())};
+  std::string warning = fmt::format("kernels by name add up to {}, dispatches were counted {}",
+                                    sum->str(), counted->exact->str());
+  if (!side.empty()) warning = fmt::format("{}: {}", side, warning);
+  return {warning};
 }
 
 RecordsByCell::RecordsByCell(std::vector<RunRecord> records) : records_(std::move(records)) {
   std::ranges::stable_sort(records_, {}, &RunRecord::cell);
 }
 
-std::span<const RunRecord> RecordsByCell::of(const CellKey& cell) const {
+std::span<const RunRecord> RecordsByCell::find(const CellKey& cell) const {
   const auto range = std::ranges::equal_range(records_, cell.str(), {}, &RunRecord::cell);
   return {range.begin(), range.end()};
 }
@@ -491,7 +493,7 @@ std::vector<Profile> assemble_all(const std::vector<CellFacts>& cells,
   std::vector<Profile> profiles;
   for (const CellFacts& facts : cells) {
     const std::string name = facts.cell.str();
-    profiles.push_back(assemble(facts, records.of(facts.cell)));
+    profiles.push_back(assemble(facts, records.find(facts.cell)));
     if (const auto* error = look_up(unavailable, name)) profiles.back().errors = {*error};
   }
   return profiles;

@@ -85,7 +85,7 @@ inline constexpr std::string_view k_no_record = "no run of this cell is recorded
 class RecordsByCell {
  public:
   RecordsByCell(std::vector<RunRecord> records);  // NOLINT: any records can be grouped
-  [[nodiscard]] std::span<const RunRecord> of(const CellKey& cell) const;
+  [[nodiscard]] std::span<const RunRecord> find(const CellKey& cell) const;
 
  private:
   std::vector<RunRecord> records_;  // by cell, else in their order

@@ -22,7 +22,7 @@ bool parse_prompt(std::string_view part, CellKey& key) {
     const std::string& piece = pieces[i];
     if (key.threads) return false;
     if (piece == "tall") {
-      key.threads = 0;
+      key.threads = 0;  // all threads
       continue;
     }
     const std::string digits = piece.substr(std::min<std::size_t>(1, piece.size()));
@@ -76,8 +76,9 @@ std::string CellKey::prompt_part() const {
   std::string part = prompt;
   if (depth) part += fmt::format("@d{}", *depth);
   if (concurrency) part += fmt::format("@c{}", *concurrency);
-  if (threads) part += *threads == 0 ? "@tall" : fmt::format("@t{}", *threads);
-  return part;
+  if (!threads) return part;
+  if (*threads == 0) return part + "@tall";
+  return part + fmt::format("@t{}", *threads);
 }
 
 std::string CellKey::str() const {

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 5> k_device_bases{"dispatches", "barriers
 bool counts_a_device(std::string_view probe) { return unit::find_device_api(probe) != nullptr; }
 
 // Returns true for a probe that only repeats the counts of another probe, as a check.
-bool is_check(std::string_view probe) {
+bool only_repeats_other_probe(std::string_view probe) {
   return std::ranges::any_of(unit::device_apis(), [&](const unit::DeviceApi& api) {
     return !api.check.empty() && api.check == probe;
   });
@@ -33,12 +33,13 @@ std::vector<std::string> find_complete_probes(const CellFacts& facts, const Reco
   }
   std::vector<std::string> names;
   for (const auto& [name, runs] : runs_seen) {
+    const bool is_own = name == facts.device;
     if (runs == counted_runs.size()) {
-      names.insert(name == facts.device ? names.begin() : names.end(), name);
+      names.insert(is_own ? names.begin() : names.end(), name);
     } else {
       const auto line =
           fmt::format("counted: the {} probe saw {} of {} runs", name, runs, counted_runs.size());
-      add_once(name == facts.device ? profile.errors : profile.warnings, line);
+      add_once(is_own ? profile.errors : profile.warnings, line);
     }
   }
   return names;
@@ -94,11 +95,12 @@ std::vector<std::string> find_count_bases(const std::string& probe, const Record
 void cross_check(const Measurement& first, const Measurement& second, Profile& profile) {
   const auto first_value = first.value(), second_value = second.value();
   if (first_value && second_value && *first_value == *second_value) return;
-  add_once(
-      profile.warnings,
-      fmt::format("{}: {} counted {}, {} says {}", first.metric.name, first.source,
-                  first_value ? unit::show(first.metric, *first_value) : "nothing", second.source,
-                  second_value ? unit::show(second.metric, *second_value) : "nothing"));
+  const auto value_text = [&](const std::optional<double>& value) {
+    return value ? unit::show(first.metric, *value) : "nothing";
+  };
+  add_once(profile.warnings,
+           fmt::format("{}: {} counted {}, {} says {}", first.metric.name, first.source,
+                       value_text(first_value), second.source, value_text(second_value)));
 }
 
 // Returns true if this source may count calls of a library (cuBLAS) as one dispatch each, while the
@@ -117,7 +119,7 @@ void add_metric(const Measurement& measurement, Profile& profile) {
   const std::string name = measurement.metric.name;
   const bool nothing_to_check =
       !profile.metrics.contains(name) || may_count_library_calls(measurement, profile);
-  if (is_check(measurement.source) && nothing_to_check) return;
+  if (only_repeats_other_probe(measurement.source) && nothing_to_check) return;
   const auto [existing, is_first] = profile.metrics.try_emplace(name, measurement);
   if (is_first) return;
   const bool replaces =
@@ -142,7 +144,7 @@ void add_probe_counts(const CellFacts& facts, const std::string& probe, const Re
     if (!any_counted && counts_a_device(probe) && probe != facts.device) continue;
     const Fit fit = fit_counts(series, actual_sweep(facts, counted_runs));
     for (const Measurement& measurement : fit.metrics) add_metric(measurement, profile);
-    if (is_check(probe)) continue;
+    if (only_repeats_other_probe(probe)) continue;
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
   }
 }
@@ -293,13 +295,14 @@ void add_shares(const CellFacts& facts, const Records& counted_runs, Profile& pr
     const auto& [metric, shares] = entry;
     if (!metric) continue;
     const bool all_equal =
-        std::ranges::adjacent_find(shares, std::not_equal_to<>()) == shares.end();
+        std::ranges::all_of(shares, [&](const Rational& share) { return share == shares.front(); });
+    if (all_equal && actual_sweep(facts, counted_runs) != Sweep::overlapping) {
+      add_metric(exact_measurement(*metric, facts.engine_source, shares.front()), profile);
+      continue;
+    }
     const auto values =
         collect<double>(shares, [](const Rational& share) { return share.value(); });
-    add_metric(all_equal && actual_sweep(facts, counted_runs) != Sweep::overlapping
-                   ? exact_measurement(*metric, facts.engine_source, shares.front())
-                   : varying_measurement(*metric, facts.engine_source, values),
-               profile);
+    add_metric(varying_measurement(*metric, facts.engine_source, values), profile);
   }
 }
 

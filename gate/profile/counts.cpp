@@ -53,7 +53,8 @@ std::map<GraphKey, Graphs> group_graphs(const ProbeCounts& probe) {
     key.splits = graph.splits;
     for (auto& [op, count] : key.made_of) count /= std::max<std::int64_t>(1, graph.computed);
     Graphs& kind = kinds[key];
-    const GraphCount previous = std::exchange(kind.sum, graph);
+    const GraphCount previous = kind.sum;
+    kind.sum = graph;
     if (previous.computed > 0 && previous.fusible != graph.fusible) kind.sum.fusible.reset();
     add_capped(kind.sum.computed, previous.computed);
     for (const auto& [name, count] : previous.sums) add_capped(kind.sum.sums[name], count);
@@ -199,7 +200,9 @@ Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> bef
     const auto* earlier = find_first(
         before, [&](const ProbeCounts& candidate) { return candidate.probe == probe.probe; });
     const ProbeCounts nothing;
-    WEIR_TRY(result.emplace_back(), Difference(earlier ? *earlier : nothing, probe).make());
+    const ProbeCounts& counts_before = earlier != nullptr ? *earlier : nothing;
+    WEIR_TRY(ProbeCounts difference, Difference(counts_before, probe).make());
+    result.push_back(std::move(difference));
   }
   return result;
 }

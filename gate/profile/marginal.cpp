@@ -239,16 +239,20 @@ std::optional<Line> line_through(std::span<const ExactPoint> points) {
   const ExactPoint &first = points.front(), &last = points.back();
   const auto value_difference = last.value.minus(first.value);
   const auto length_difference = Rational(last.length).minus(first.length);
-  const auto per_length =
-      length_difference ? Rational::make(1, length_difference->numerator()) : std::nullopt;
-  const auto slope =
-      value_difference && per_length ? value_difference->times(*per_length) : std::nullopt;
-  const auto start_value = slope ? slope->times(first.length) : std::nullopt;
-  const auto intercept = start_value ? first.value.minus(*start_value) : std::nullopt;
+  // Each step gives nothing if its result does not fit a fraction.
+  if (!value_difference || !length_difference) return std::nullopt;
+  const auto per_length = Rational::make(1, length_difference->numerator());
+  if (!per_length) return std::nullopt;
+  const auto slope = value_difference->times(*per_length);
+  if (!slope) return std::nullopt;
+  const auto start_growth = slope->times(first.length);
+  if (!start_growth) return std::nullopt;
+  const auto intercept = first.value.minus(*start_growth);
   if (!intercept) return std::nullopt;
   for (const ExactPoint& point : points) {
     const auto growth = slope->times(point.length);
-    const auto expected = growth ? intercept->plus(*growth) : std::nullopt;
+    if (!growth) return std::nullopt;
+    const auto expected = intercept->plus(*growth);
     if (!expected || *expected != point.value) return std::nullopt;
   }
   return Line{*slope, *intercept};
@@ -443,11 +447,11 @@ KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
     if (const auto line = exact_line(series.runs, counts)) {
       rate = line->slope;
     } else {
-      const double slope = std::round(k_tenths * series.runs.slope(counts));
-      const auto tenths = std::fabs(slope) < k_most
-                              ? Rational::make(static_cast<std::int64_t>(slope), 10)
-                              : std::nullopt;
-      rate = tenths.value_or(rate);
+      const double tenths = std::round(k_tenths * series.runs.slope(counts));
+      const bool is_finite_rate = std::fabs(tenths) < k_most;
+      if (is_finite_rate) {
+        rate = Rational::make(static_cast<std::int64_t>(tenths), 10).value_or(rate);
+      }
     }
     if (rate != Rational(0)) set.counts[name] = rate;
   }

@@ -60,11 +60,12 @@ std::vector<OpRate> ops_per_graph(const ProbeCounts& probe) {
   std::vector<OpRate> ops;
   const GraphCount* graph = find_busiest_graph(probe, /*of_a_token=*/false);
   if (graph == nullptr) return ops;
+  const std::ptrdiff_t graph_index = graph - probe.graphs.data();
   for (const OpCount& op : probe.ops) {
-    if (op.graph != graph - probe.graphs.data()) continue;
-    const auto each = Rational::make(op.count, graph->computed);
-    if (!each || *each <= Rational(0)) continue;
-    ops.push_back({key_of(op), *each});
+    if (op.graph != graph_index) continue;
+    const auto per_graph = Rational::make(op.count, graph->computed);
+    if (!per_graph || *per_graph <= Rational(0)) continue;
+    ops.push_back({key_of(op), *per_graph});
   }
   return ops;
 }
@@ -168,10 +169,12 @@ void add_op_kernels(const CellFacts& facts, const Records& counted_runs, Profile
   const Series series = collect_op_series(facts, counted_runs);
   if (series.counts.empty() || profile.kernels) return;
   // Shapes may grow with the context while the ops are the same for every token.
-  const bool shapes_grow =
-      sweep != Sweep::none &&
-      fit_ops(series, sweep == Sweep::repeats ? sweep : Sweep::tokens, name_with_shape).set.scope ==
-          unit::Scope::at_length;
+  bool shapes_grow = false;
+  if (sweep != Sweep::none) {
+    const Sweep length_sweep = sweep == Sweep::repeats ? sweep : Sweep::tokens;
+    const KernelFit by_shape = fit_ops(series, length_sweep, name_with_shape);
+    shapes_grow = by_shape.set.scope == unit::Scope::at_length;
+  }
   KernelFit fit = fit_ops(series, sweep, name_with_shape);
   if (shapes_grow) {
     KernelFit shapeless = fit_ops(series, sweep, name_with_type);

@@ -88,12 +88,12 @@ void reject_placement(Profile& profile, std::string reason);
 // work.
 
 struct OpRate : OpKey {
-  Rational each;  // times a token (a prefill, a graph); more than 0
+  Rational per_unit;  // times a token (a prefill, a graph); more than 0
 };
 
 struct OpWork {
   std::vector<OpRate> ops;  // empty where no probe saw an op in every run
-  std::string unit;         // unit of `each`: "a token", "a prefill", "a graph"
+  std::string unit;         // unit of the rates: "a token", "a prefill", "a graph"
   bool complete = false;    // every op that was counted is in a list, with where it ran
 };
 

@@ -37,7 +37,7 @@ void place_by_device_probe(const CellFacts& facts, std::string_view probe,
                                           !find_api_devices(facts.device, counted_runs).empty()
                                       ? profile.provenance.device_name
                                       : facts.device_present.value_or("");
-  const std::string advice = facts.device_cure.empty() ? "" : ".\n  " + facts.device_cure;
+  const std::string advice = text::prefix_if_any(".\n  ", facts.device_cure);
   if (probe.empty()) {
     const bool has_marks_probe = std::ranges::any_of(counted_runs, [](const RunRecord* record) {
       return find_probe(*record, k_engine_marks) != nullptr;
@@ -84,13 +84,14 @@ std::string times_text(double count) {
 // Ops of one name that ran in one place, regardless of shapes.
 struct OpGroup {
   std::string op, backend;
-  double each = 0;
+  double per_unit = 0;
   std::vector<std::string> shapes;  // the most frequent first
 };
 
 // Groups ops by name and backend, the most frequent first.
 std::vector<OpGroup> group_ops(std::vector<OpRate> ops) {
-  std::ranges::stable_sort(ops, [](const OpRate& a, const OpRate& b) { return a.each > b.each; });
+  std::ranges::stable_sort(
+      ops, [](const OpRate& a, const OpRate& b) { return a.per_unit > b.per_unit; });
   std::vector<OpGroup> groups;
   std::map<std::pair<std::string, std::string>, std::size_t> places;  // by op and backend
   std::set<std::pair<std::size_t, std::string>> seen;                 // shapes of groups
@@ -98,13 +99,14 @@ std::vector<OpGroup> group_ops(std::vector<OpRate> ops) {
     const auto [place, is_new] = places.try_emplace({rate.op, rate.backend}, groups.size());
     if (is_new) groups.push_back({rate.op, rate.backend, 0, {}});
     OpGroup& group = groups[place->second];
-    group.each += rate.each.value();
+    group.per_unit += rate.per_unit.value();
     // Shapes are empty if the probe could not read them; one shape may come with several types.
-    const bool is_listed = rate.shape.empty() || !seen.insert({place->second, rate.shape}).second;
-    if (!is_listed) group.shapes.push_back(rate.shape);
+    if (rate.shape.empty()) continue;
+    const bool is_new_shape = seen.insert({place->second, rate.shape}).second;
+    if (is_new_shape) group.shapes.push_back(rate.shape);
   }
-  std::ranges::stable_sort(groups,
-                           [](const OpGroup& a, const OpGroup& b) { return a.each > b.each; });
+  std::ranges::stable_sort(
+      groups, [](const OpGroup& a, const OpGroup& b) { return a.per_unit > b.per_unit; });
   return groups;
 }
 
@@ -116,19 +118,19 @@ std::string describe_ops(const std::vector<OpRate>& ops, std::string_view where,
   const std::vector<OpGroup> groups = group_ops(ops);
   if (groups.size() == 1 && groups.front().shapes.size() <= 1) {
     const OpGroup& group = groups.front();
-    return fmt::format("{}{}{} ran on {} {} {}", group.op, group.shapes.empty() ? "" : " ",
-                       group.shapes.empty() ? "" : group.shapes.front(), where,
-                       times_text(group.each), unit);
+    std::string op = group.op;
+    if (!group.shapes.empty()) op += " " + group.shapes.front();
+    return fmt::format("{} ran on {} {} {}", op, where, times_text(group.per_unit), unit);
   }
   double sum = 0;
   std::vector<std::string> parts;
   for (const OpGroup& group : groups) {
-    sum += group.each;
+    sum += group.per_unit;
     if (parts.size() == k_max_kinds_listed) continue;
     std::string shapes = group.shapes.empty() ? "" : " (" + group.shapes.front();
     if (group.shapes.size() > 1) shapes += fmt::format(" and {} more", group.shapes.size() - 1);
     if (!shapes.empty()) shapes += ")";
-    parts.push_back(fmt::format("{} {}{}", group.op, times_text(group.each), shapes));
+    parts.push_back(fmt::format("{} {}{}", group.op, times_text(group.per_unit), shapes));
   }
   if (groups.size() > k_max_kinds_listed) {
     parts.push_back(fmt::format("{} more kinds of ops", groups.size() - k_max_kinds_listed));
@@ -171,9 +173,10 @@ std::string conditions_text(const CellFacts& facts, const std::vector<OpRate>& s
   std::set<std::string> ops;
   for (const OpRate& rate : strays) {
     const auto* conditions = look_up(facts.cpu_ops_when, rate.op);
-    if (conditions != nullptr && ops.insert(rate.op).second) {
-      add_once(texts, fmt::format("{}: only where {}", rate.op, text::join(*conditions, " or ")));
-    }
+    if (conditions == nullptr) continue;
+    const bool is_new = ops.insert(rate.op).second;
+    if (!is_new) continue;
+    add_once(texts, fmt::format("{}: only where {}", rate.op, text::join(*conditions, " or ")));
   }
   return texts.empty() ? "" : fmt::format(" ({})", text::join(texts, "; "));
 }
@@ -190,7 +193,7 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
     return;
   }
   std::map<std::string, double> sums;
-  for (const OpRate& rate : on_cpu) sums[rate.op] += rate.each.value();
+  for (const OpRate& rate : on_cpu) sums[rate.op] += rate.per_unit.value();
   for (const auto& [op, sum] : sums) {
     profile.placement.cpu_ops[op] = std::max<std::int64_t>(1, std::llround(sum));
   }
@@ -303,7 +306,8 @@ bool check_twin_counts(const CellFacts& facts, Records& counted_runs, Profile& p
                       parameters.depth);
   };
   // The first process that was asked for the same, and its counts.
-  std::map<decltype(request_of(*counted_runs.front())), std::map<std::string, std::int64_t>> partners;
+  std::map<decltype(request_of(*counted_runs.front())), std::map<std::string, std::int64_t>>
+      partners;
   for (const RunRecord* record : counted_runs) {
     const auto [partner, is_first] = partners.try_emplace(request_of(*record));
     if (is_first) partner->second = gated_counts(*record, facts.device);

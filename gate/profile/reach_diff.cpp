@@ -142,8 +142,9 @@ class DiffMapper {
 
  private:
   void add_known_path(const std::string& path) {
-    if (path.empty() || !known_.insert(path).second) return;
-    known_by_name_[file_name(path)].push_back(path);
+    if (path.empty()) return;
+    const bool is_new = known_.insert(path).second;
+    if (is_new) known_by_name_[file_name(path)].push_back(path);
   }
 
   // Adds a cell, with the reason if its source files are not known.

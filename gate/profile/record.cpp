@@ -187,19 +187,21 @@ static void fields(Fields& io, MachineState& machine) {
 void fields(Fields& io, RunRecord& record) {
   io("cell", record.cell);
   io("pass", pass_field(record.pass, "has a pass that is neither timed nor counted"));
-  io.optional("instructions", record.instructions);
-  io.optional("host", record.host);
+  io.optional("instructions", record.counts_instructions);
+  io.optional("host", record.counts_host_calls);
   io.optional("twin_fill", record.twin_fill);
-  io.check(!(record.instructions || record.host) || record.pass == Pass::counted,
-           "counts instructions or system calls in a timed pass");
+  io.check(
+      !(record.counts_instructions || record.counts_host_calls) || record.pass == Pass::counted,
+      "counts instructions or system calls in a timed pass");
   io("order", record.order);
   io.unless("side", Named{record.side, k_sides, "has a side that is neither candidate nor base"},
             Side::candidate);
   io.optional("pair", record.pair);
   io.check(!record.pair || (*record.pair >= 0 && record.pass == Pass::timed),
            "has a pair that no timed process can be of");
-  io.optional("probed", record.probed);
-  io.check(!record.probed || record.pass == Pass::timed, "has probes that no timed process has");
+  io.optional("probed", record.with_probes);
+  io.check(!record.with_probes || record.pass == Pass::timed,
+           "has probes that no timed process has");
   io.optional("turns", record.turns);
   io.optional("start", record.start);
   io.optional("held", record.held);

@@ -109,9 +109,9 @@ struct RunRecord {
   Pass pass = Pass::timed;
   // In the counted pass: a process for instructions alone, without a probe, because instructions of
   // probes would count as the engine's.
-  bool instructions = false;
-  // The same for its system calls: it is traced.
-  bool host = false;
+  bool counts_instructions = false;
+  // The same for its system calls: the process is traced.
+  bool counts_host_calls = false;
   // For a cell with a twin: the byte that device memory is read as. Two different ones in one pass
   // show if counts depend on what a device computes.
   std::int64_t twin_fill = 0;
@@ -127,7 +127,7 @@ struct RunRecord {
   // For a server: the number of requests that were queued before it computed the first.
   std::optional<std::int64_t> held{};
   // For a timed process that shows the cost of probes: true if they were attached.
-  std::optional<bool> probed{};
+  std::optional<bool> with_probes{};
   RunParameters parameters;
   std::int64_t attempt = 1;  // 2 after the one infrastructure retry
   double started_at = 0;     // seconds since the epoch

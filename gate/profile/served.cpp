@@ -148,12 +148,13 @@ void add_request(const ServedRequest& request, const ServedObjectives& objective
   summary.input_tokens += reported.prompt_tokens.value_or(0);
   summary.output_tokens += request.output_tokens();
   summary.cached_tokens += reported.cached_tokens.value_or(0);
-  sums.unreported += reported.output_tokens ? 0 : 1;
-  sums.cache_unreported += reported.cached_tokens ? 0 : 1;
-  sums.from_cache += reported.cached_tokens.value_or(0) > 0 ? 1 : 0;
-  sums.miscounted +=
-      reported.output_tokens && *reported.output_tokens != request.counted_tokens ? 1 : 0;
-  sums.short_of_asked += request.output_tokens() < request.asked_tokens ? 1 : 0;
+  if (!reported.output_tokens) ++sums.unreported;
+  if (!reported.cached_tokens) ++sums.cache_unreported;
+  if (reported.cached_tokens.value_or(0) > 0) ++sums.from_cache;
+  if (reported.output_tokens && *reported.output_tokens != request.counted_tokens) {
+    ++sums.miscounted;
+  }
+  if (request.output_tokens() < request.asked_tokens) ++sums.short_of_asked;
 
   ServedOutputs& outputs = summary.outputs[request.prompt];
   const std::int64_t tokens = request.output_tokens();

@@ -38,12 +38,12 @@ run::Step step_of(const RunRecord& record, std::size_t cell, Side side) {
   step.cell = cell;
   step.pass = record.pass;
   step.parameters = record.parameters;
-  step.instructions = record.instructions;
-  step.host = record.host;
+  step.counts_instructions = record.counts_instructions;
+  step.counts_host_calls = record.counts_host_calls;
   step.twin_fill = record.twin_fill;
   step.side = side;
   step.pair = record.pair;
-  step.probed = record.probed;
+  step.with_probes = record.with_probes;
   return step;
 }
 

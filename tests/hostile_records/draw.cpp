@@ -228,8 +228,8 @@ void add_functions(Draft& draft, std::size_t room) {
   const std::size_t cell = draft.some_cell("");
   add_counted_table(draft, room, cell, host ? "host" : "valgrind", &ProbeCounts::functions,
                     [&](RunRecord& record) {
-                      record.instructions = !host;
-                      record.host = host;
+                      record.counts_instructions = !host;
+                      record.counts_host_calls = host;
                       ProbeCounts& probe = record.probes.back();
                       probe.counts[host ? "system_calls" : "instructions"] =
                           1'000'000 * record.parameters.tokens;

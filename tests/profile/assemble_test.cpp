@@ -452,7 +452,7 @@ RunRecord instructions(std::int64_t order, std::int64_t tokens, std::int64_t mor
   RunRecord record;
   record.cell = k_cell;
   record.pass = Pass::counted;
-  record.instructions = true;
+  record.counts_instructions = true;
   record.order = order;
   record.parameters.tokens = tokens;
   record.report.emplace();
@@ -769,9 +769,9 @@ TEST(Assemble, SaysWhatProbesCostWhereProcessesRanInPairs) {
   std::int64_t order = 20;
   for (const auto& [without, with] : pairs) {
     records.push_back(timed(order++, {without}));
-    records.back().probed = false;
+    records.back().with_probes = false;
     records.push_back(timed(order++, {with}));
-    records.back().probed = true;
+    records.back().with_probes = true;
   }
   const Profile profile = assemble(facts(), records);
   EXPECT_NEAR(*profile.profiling_cost, 0.02, 1e-12);  // the median of 1, 2 and 3 %
@@ -781,9 +781,9 @@ TEST(Assemble, SaysWhatProbesCostWhereProcessesRanInPairs) {
   EXPECT_TRUE(assemble(facts(), records).errors.empty());
   for (const double rate : {3.0, 30.0, 30.0}) {
     records.push_back(timed(order++, {10}));
-    records.back().probed = false;
+    records.back().with_probes = false;
     records.push_back(timed(order++, {rate}));
-    records.back().probed = true;
+    records.back().with_probes = true;
   }
   const Profile noisy = assemble(facts(), records);
   EXPECT_FALSE(noisy.profiling_cost);

@@ -26,7 +26,7 @@ RunRecord traced(std::int64_t order, std::int64_t tokens, std::int64_t threads =
   RunRecord record;
   record.cell = k_cell;
   record.pass = Pass::counted;
-  record.host = true;
+  record.counts_host_calls = true;
   record.order = order;
   record.parameters.tokens = tokens;
   record.report.emplace();
@@ -95,7 +95,7 @@ TEST(Host, HowThreadsMeetIsSampledAndTheirOtherCallsAreExact) {
 
 TEST(Host, AnEngineThatCouldNotBeTracedLeavesItsOtherCounts) {
   RunRecord untraced = traced(3, 8);
-  untraced.host = false;
+  untraced.counts_host_calls = false;
   untraced.probes.front().probe = "ggml";
   untraced.probes.front().counts = {{"graphs", 8}};
   untraced.probes.front().functions.clear();
