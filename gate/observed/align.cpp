@@ -266,13 +266,13 @@ void add_left_over(std::set<std::string>& listed, std::string text, Alignment& a
 
 // The dispatches that one computation of a graph sent, in order.
 std::vector<Command*> find_sent_dispatches(const GraphRun& run, Process& process,
-                                           const std::vector<bool>& again) {
+                                           const std::vector<bool>& repeated) {
   std::vector<Command*> out;
   const auto first = std::lower_bound(
       process.submissions.begin(), process.submissions.end(), run.call.begin,
       [](const Submission& submission, double begin) { return submission.call.begin < begin; });
   for (auto at = first; at != process.submissions.end() && at->call.begin <= run.call.end; ++at) {
-    if (at->thread != run.thread || !is_counted_once(again, at->queue)) continue;
+    if (at->thread != run.thread || !is_counted_once(repeated, at->queue)) continue;
     for (BufferWork& buffer : at->buffers) {
       for (Command& command : buffer.commands) {
         if (command.kind == Command::Kind::dispatch) out.push_back(&command);
@@ -286,7 +286,7 @@ std::vector<Command*> find_sent_dispatches(const GraphRun& run, Process& process
 void align_process(Process& process, Alignment& alignment, std::set<std::string>& listed) {
   // The same graph sends the same kernels again and again, so each match is made once.
   std::map<std::pair<std::uint32_t, std::vector<std::string>>, Aligned> matches;
-  const std::vector<bool> again = repeated_queues(process);
+  const std::vector<bool> repeated = repeated_queues(process);
   for (std::uint32_t index = 0; index < process.graph_runs.size(); ++index) {
     const GraphRun& run = process.graph_runs[index];
     if (run.from_marks || run.graph >= process.graphs.size()) continue;
@@ -298,7 +298,7 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
       nodes.push_back(&node);
       ops.push_back(node.op);
     }
-    const std::vector<Command*> commands = find_sent_dispatches(run, process, again);
+    const std::vector<Command*> commands = find_sent_dispatches(run, process, repeated);
     // A device that only ggml's probe sees sends nothing that could be matched with the nodes.
     if (commands.empty()) continue;
     const auto kernels = collect<std::string>(commands, &Command::name);

@@ -54,9 +54,9 @@ std::vector<CpuCall> cpu_calls(const Timeline& timeline) {
     return row;
   };
   for (const Process& process : timeline.processes) {
-    const std::vector<bool> again = repeated_queues(process);
+    const std::vector<bool> repeated = repeated_queues(process);
     for (const Submission& submission : process.submissions) {
-      if (is_counted_once(again, submission.queue)) add("submit", "submit", submission);
+      if (is_counted_once(repeated, submission.queue)) add("submit", "submit", submission);
     }
     for (const GraphRun& run : process.graph_runs) {
       const std::size_t nodes =
@@ -66,12 +66,14 @@ std::vector<CpuCall> cpu_calls(const Timeline& timeline) {
       add(std::move(name), "graph", run);
     }
     for (const Wait& wait : process.waits) {
-      if (is_counted_once(again, wait.queue))
-        add(wait.kind, "wait", wait).syncs += wait.sync ? 1 : 0;
+      if (!is_counted_once(repeated, wait.queue)) continue;
+      CpuCall& row = add(wait.kind, "wait", wait);
+      if (wait.sync) ++row.syncs;
     }
     for (const Transfer& moved : process.transfers) {
-      add(fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to), "transfer", moved)
-          .bytes += moved.bytes;
+      CpuCall& row =
+          add(fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to), "transfer", moved);
+      row.bytes += moved.bytes;
     }
     subtract_nested(calls);
     calls.clear();

@@ -24,7 +24,8 @@ namespace weir::observed {
 enum class Phase { unknown, load, prefill, decode, other };
 // The phase of work that computes so many rows (tokens) at once; 0: nobody knows.
 [[nodiscard]] constexpr Phase phase_of_rows(std::int64_t rows) {
-  return rows == 0 ? Phase::unknown : rows == 1 ? Phase::decode : Phase::prefill;
+  if (rows == 0) return Phase::unknown;
+  return rows == 1 ? Phase::decode : Phase::prefill;
 }
 
 // The engine, model, device and place of the run, as the document has them.

@@ -105,13 +105,13 @@ inline const GraphRun* find_graph_run(const Process& process, const Piece& piece
 // Visits all work once, piece by piece: by devices, and node by node.
 template <class Visit>
 void visit_pieces(const Process& process, const Visit& visit) {
-  const std::vector<bool> again = repeated_queues(process);
+  const std::vector<bool> repeated = repeated_queues(process);
   for (const Submission& submission : process.submissions) {
-    if (!is_counted_once(again, submission.queue)) continue;
+    if (!is_counted_once(repeated, submission.queue)) continue;
     for (const BufferWork& buffer : submission.buffers) visit_groups(process, buffer, visit);
   }
   for (const LoneCommand& lone : process.commands) {
-    if (is_counted_once(again, lone.queue))
+    if (is_counted_once(repeated, lone.queue))
       visit(Piece{process, {&lone.command}, nullptr, lone.device});
   }
   for (const OpScope& scope : process.op_scopes) {

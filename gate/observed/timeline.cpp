@@ -39,13 +39,14 @@ std::vector<bool> repeated_queues(const Process& process) {
   const QueueActivity marks = find_activity(process, /*marked=*/true);
   const bool both = own.work && marks.work;
   const bool marks_win = marks.timed && !own.timed;
-  std::vector<bool> again;
-  for (const Queue& queue : process.queues) again.push_back(both && queue.from_marks != marks_win);
-  return again;
+  std::vector<bool> repeated;
+  for (const Queue& queue : process.queues)
+    repeated.push_back(both && queue.from_marks != marks_win);
+  return repeated;
 }
 
-bool is_counted_once(const std::vector<bool>& again, std::optional<std::uint32_t> queue) {
-  return !queue || *queue >= again.size() || !again[*queue];
+bool is_counted_once(const std::vector<bool>& repeated, std::optional<std::uint32_t> queue) {
+  return !queue || *queue >= repeated.size() || !repeated[*queue];
 }
 
 // Adds up the work of devices by name, most time first.
@@ -130,9 +131,9 @@ std::optional<RecordingCost> recording_cost(const Timeline& timeline) {
 Coverage coverage(const Timeline& timeline) {
   Coverage result;
   for (const Process& process : timeline.processes) {
-    const std::vector<bool> again = repeated_queues(process);
+    const std::vector<bool> repeated = repeated_queues(process);
     for (const Submission& submission : process.submissions) {
-      if (!is_counted_once(again, submission.queue)) continue;
+      if (!is_counted_once(repeated, submission.queue)) continue;
       for (const BufferWork& buffer : submission.buffers) {
         ++result.buffers;
         // A buffer without work has nothing to explain.

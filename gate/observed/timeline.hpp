@@ -153,9 +153,9 @@ struct Process {
 // that the device's own probe saw, and that probe's times are the device's. Marks count alone where
 // it saw nothing, or had no times and the marks do.
 [[nodiscard]] std::vector<bool> repeated_queues(const Process& process);
-// Returns false for work of a queue whose work is repeated by marks, or repeats theirs. `again` is
-// repeated_queues(); work without a queue is never repeated.
-[[nodiscard]] bool is_counted_once(const std::vector<bool>& again,
+// Returns false for work of a queue whose work is repeated by marks, or repeats theirs. `repeated`
+// is repeated_queues(); work without a queue is never repeated.
+[[nodiscard]] bool is_counted_once(const std::vector<bool>& repeated,
                                    std::optional<std::uint32_t> queue);
 
 // How the dispatches of a device match the nodes of the graphs that sent them (align.cpp).

@@ -3,6 +3,7 @@
 #include <set>
 #include <tuple>
 
+#include "gate/base/find.hpp"
 #include "gate/observed/pieces.hpp"
 #include "gate/observed/totals.hpp"
 
@@ -34,7 +35,8 @@ void add_nodes(const Process& process, const std::vector<Node>& nodes, const Com
     if (nodes[i].on_cpu) continue;
     --remaining;
     if (!nodes[i].kind || *nodes[i].kind >= process.op_kinds.size()) {
-      into.flops = into.bytes = std::nullopt;
+      into.flops.reset();
+      into.bytes.reset();
       return;
     }
     const ObservedOp& kind = process.op_kinds[*nodes[i].kind];
@@ -95,7 +97,8 @@ ObservedOp describe_scope(const Process& process, const OpScope& scope) {
 // bytes.
 void describe_by_nodes(const Piece& piece, const std::vector<Node>& nodes, ObservedOp& out) {
   const Process& process = piece.process;
-  out.flops = out.bytes = 0;
+  out.flops = 0;
+  out.bytes = 0;
   const Node* first = nullptr;
   bool one_layer = true, one_kind = true;
   for (const Command* command : piece.commands) {
@@ -299,7 +302,11 @@ using StepsOfRuns = std::vector<std::optional<std::size_t>>;
 StepsOfRuns add_steps(const Process& process, Observed& observed) {
   StepsOfRuns steps;
   const bool waited = ran_by_node(process);
-  std::map<std::uint32_t, std::pair<std::size_t, double>> last;  // by thread: step, its begin
+  struct LastStep {
+    std::size_t index;
+    double begin;
+  };
+  std::map<std::uint32_t, LastStep> last_steps;  // by thread
   for (const GraphRun& run : process.graph_runs) {
     std::optional<std::size_t>& index = steps.emplace_back();
     if (run.graph >= process.graphs.size()) continue;
@@ -307,9 +314,12 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
     const Phase phase = graph_phase(process, run.graph);
     const auto rows = static_cast<std::int64_t>(process.graphs[run.graph].rows);
     ObservedStep step;
-    step.label = run.from_marks ? fmt::format("evaluation {}", observed.steps.size())
-                                : fmt::format("graph {}{}", run.graph,
-                                              run.node_by_node ? ", node by node" : "");
+    if (run.from_marks) {
+      step.label = fmt::format("evaluation {}", observed.steps.size());
+    } else {
+      step.label = fmt::format("graph {}", run.graph);
+      if (run.node_by_node) step.label += ", node by node";
+    }
     step.phase = phase;
     if (rows > 0) step.tokens = rows;
     if (waited || run.from_marks) {
@@ -317,12 +327,10 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
       if (run.call.length() > 0) step.seconds = run.call.length();
     } else {
       // The device may work on after the call returned: the step lasts until the next one begins.
-      const auto [before, is_first] = last.try_emplace(run.thread, *index, run.call.begin);
-      if (!is_first) {
-        const auto [step_before, begin] = before->second;
-        observed.steps[step_before].seconds = run.call.begin - begin;
-        before->second = {*index, run.call.begin};
+      if (const LastStep* before = look_up(last_steps, run.thread)) {
+        observed.steps[before->index].seconds = run.call.begin - before->begin;
       }
+      last_steps[run.thread] = {*index, run.call.begin};
     }
     observed.steps.push_back(std::move(step));
     if (phase == Phase::decode && (run.node_by_node || !waited)) {

@@ -43,8 +43,7 @@ std::string group_name(const ObservedOp& op, GroupBy by) {
   if (by == GroupBy::kernel) return text_or(kernel, "(no name)");
   if (by == GroupBy::shape) return text_or(append_shape(op, kernel), "(no name)");
   if (by == GroupBy::op_shape) {
-    return text_or(append_shape(op, name), "(no name)") +
-           (op.backend.empty() ? "" : " on " + op.backend);
+    return text_or(append_shape(op, name), "(no name)") + text::prefix_if_any(" on ", op.backend);
   }
   if (by == GroupBy::backend) return text_or(op.backend, "(no backend)");
   if (by == GroupBy::layer) return op.layer ? fmt::format("layer {}", *op.layer) : "(no layer)";
@@ -451,7 +450,9 @@ std::string case_name(const ObservedCase& test, const std::vector<std::string>& 
     const std::string* value = look_up(test.facts, setting);
     if (value == nullptr || value->empty()) continue;
     // One form of output has "0", another "false".
-    const std::string shown = *value == "false" ? "0" : *value == "true" ? "1" : *value;
+    std::string shown = *value;
+    if (shown == "false") shown = "0";
+    if (shown == "true") shown = "1";
     name += setting.starts_with("model_") ? fmt::format(", {}", shown)
                                           : fmt::format(", {} {}", setting, shown);
   }
