@@ -25,12 +25,16 @@ constexpr std::array k_false_alarms{std::pair{-0.8, 0.0520}, std::pair{-0.6, 0.0
                                     std::pair{-0.4, 0.0168}, std::pair{-0.2, 0.0090},
                                     std::pair{0.0, 0.0045}};
 
-// The value at `at` on the line through the two rows of the table around or next to it.
+// The value at `at` on the line through the two rows of the table around or next to it. Keys rise
+// or fall with the rows.
 template <class Key, class Value>
 double interpolate(double at, Key key, Value value) {
+  const bool is_rising = key(k_false_alarms[0]) < key(k_false_alarms[1]);
   std::size_t i = 0;
-  while (i + 2 < k_false_alarms.size() &&
-         (key(k_false_alarms[i + 1]) < at) == (key(k_false_alarms[0]) < key(k_false_alarms[1]))) {
+  while (i + 2 < k_false_alarms.size()) {
+    const double next = key(k_false_alarms[i + 1]);
+    const bool is_before_next = is_rising ? at <= next : at > next;
+    if (is_before_next) break;
     ++i;
   }
   const auto &a = k_false_alarms[i], &b = k_false_alarms[i + 1];
@@ -82,14 +86,16 @@ class SeriesReader {
     for (const Alert& alert : alerts) {
       Change change;
       // A drift may have begun with the series.
-      change.index = change.end = std::max<std::size_t>(1, alert.place);
+      change.index = std::max<std::size_t>(1, alert.place);
+      change.end = change.index;
       change.found_at = alert.night;
       change.settled = alert.settled;
       change.relative = scaled_.relative;
       change.confidence = 1 - yearly_false_alarms(policy_.offset + alert.excess);
       if (alert.kind == Alert::Kind::bend) {
         if (drift) result_.changes[*drift].end = alert.place;
-        const double slope_before = std::exchange(slope, slope + alert.size);
+        const double slope_before = slope;
+        slope += alert.size;
         const bool has_ended = drift && std::abs(slope) < std::abs(slope_before) / 2;
         drift.reset();
         if (has_ended) continue;
@@ -137,7 +143,8 @@ class SeriesReader {
       const std::size_t cut = sorted.size() / 5;
       double sum = 0;
       for (std::size_t i = cut; i < sorted.size() - cut; ++i) sum += sorted[i] - sorted[cut];
-      line.first = line.last = sorted[cut] + sum / static_cast<double>(sorted.size() - 2 * cut);
+      line.first = sorted[cut] + sum / static_cast<double>(sorted.size() - 2 * cut);
+      line.last = line.first;
       return;
     }
     const std::size_t half = points.size() / 2;
@@ -268,14 +275,17 @@ Result<Changes> count_changes(std::span<const double> values) {
     changes.levels.back().end = i + 1;
     if (i == 0 || values[i] == values[i - 1]) continue;
     Change change;
-    change.index = change.end = change.found_at = i;
+    change.index = i;
+    change.end = i;
+    change.found_at = i;
     change.settled = true;
     change.before = values[i - 1];
     change.after = values[i];
     change.relative = change.before > 0;
     const double by = change.after - change.before;
     change.size = change.relative ? by / change.before : by;
-    change.low = change.high = change.size;
+    change.low = change.size;
+    change.high = change.size;
     change.confidence = 1;
     changes.changes.push_back(change);
   }

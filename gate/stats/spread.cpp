@@ -51,7 +51,7 @@ std::optional<double> chance_of_swaps(const std::vector<double>& a, const std::v
     const double difference = scores[i] - scores[a.size() + i];
     sum += difference;
     squares += difference * difference;
-    unlike += difference != 0 ? 1 : 0;
+    if (difference != 0) ++unlike;
   }
   if (unlike == 0) return 1;
   if (unlike < k_min_unequal_values) return std::nullopt;

@@ -127,15 +127,16 @@ double explained_log_likelihood(std::span<const double> weights, std::span<const
 
 }  // namespace
 
-// The factor of each coefficient at point i.
+// Returns the factor of each coefficient at point i: level, slope, then step and bend if the fit
+// has them.
 Terms NightFit::terms_at(std::size_t i) const {
   Terms at{1, static_cast<double>(i) - static_cast<double>(begin)};
   std::size_t next = 2;
   if (step) {
-    at[next] = i >= *step ? 1 : 0;
+    if (i >= *step) at[next] = 1;
     ++next;
   }
-  if (bend) at[next] = i > *bend ? static_cast<double>(i - *bend) : 0;
+  if (bend && i > *bend) at[next] = static_cast<double>(i - *bend);
   return at;
 }
 
@@ -146,7 +147,7 @@ double TrendRule::Distance::excess() const {
 void TrendRule::add(double value) {
   values_.push_back(value);
   revise_last_alert();
-  test();
+  find_change();
   fit();
   test_slope();
 }
@@ -240,7 +241,9 @@ void TrendRule::fit() {
   fit.begin = begin;
   if (regime_.step && *regime_.step > begin) fit.step = regime_.step;
   if (regime_.bend && *regime_.bend > begin && *regime_.bend < fit.night) fit.bend = regime_.bend;
-  fit.terms = 2 + (fit.step ? 1U : 0U) + (fit.bend ? 1U : 0U);
+  fit.terms = 2;
+  if (fit.step) ++fit.terms;
+  if (fit.bend) ++fit.terms;
   NightFit& stored = fits_[fit.night % k_stored_nights];
   stored = {};
   if (fit.night + 1 < begin + k_points_to_fit) return;
@@ -375,15 +378,16 @@ std::optional<TrendRule::Distance> TrendRule::distance(Alert::Kind kind, std::si
     weaker_evidence = std::min(evidence, clearness);
     best = {evidence, clearness};
   }
-  best.evidence_needed = (step ? k_step_threshold + (points == 2 ? 0.3 : 0) : k_bend_threshold) +
-                         offset_ + 1.65 * memory + fit->strictness;
+  double threshold = step ? k_step_threshold : k_bend_threshold;
+  if (step && points == 2) threshold += 0.3;
+  best.evidence_needed = threshold + offset_ + 1.65 * memory + fit->strictness;
   best.clearness_needed = best.evidence_needed + (step ? 35 : 60) / fit->fresh;
   return best;
 }
 
 // Looks for a change over all numbers of last points. Raises an alert if one is beyond its
 // thresholds.
-void TrendRule::test() {
+void TrendRule::find_change() {
   std::optional<std::size_t> place;
   double excess = 0;
   // Keeps the clearest change of one kind.
@@ -413,7 +417,7 @@ void TrendRule::test() {
   const Explanation change = explain(fit, *place);
   alerts_.push_back(
       {night(), change.kind, change.place, change.size, fit.memory, fit.noise, excess, false});
-  revisable_ = RevisableAlert{fit, regime_, *place};
+  revisable_alert_ = RevisableAlert{fit, regime_, *place};
   add_to_regime(change.kind, change.place);
   last_alert_ = night();
 }
@@ -481,14 +485,14 @@ void TrendRule::add_to_regime(Alert::Kind kind, std::size_t place) {
 // Corrects the kind or place of the last alert by the points that came since. After
 // k_nights_to_revise it is settled.
 void TrendRule::revise_last_alert() {
-  if (!revisable_) return;
+  if (!revisable_alert_) return;
   Alert& alert = alerts_.back();
   if (night() > alert.night + k_nights_to_revise) {
     alert.settled = true;
-    revisable_.reset();
+    revisable_alert_.reset();
     return;
   }
-  const Explanation change = explain(revisable_->fit, revisable_->place);
+  const Explanation change = explain(revisable_alert_->fit, revisable_alert_->place);
   const bool same_kind = change.kind == alert.kind;
   const bool may_move =
       change.kind == Alert::Kind::step && night() <= alert.night + k_nights_to_move;
@@ -496,7 +500,7 @@ void TrendRule::revise_last_alert() {
   if (same_kind) {
     regime_.step = change.place;
   } else {
-    regime_ = revisable_->before;
+    regime_ = revisable_alert_->before;
     add_to_regime(change.kind, change.place);
     last_alert_ = night();
   }
@@ -535,16 +539,19 @@ void TrendRule::test_slope() {
   };
   // Fits one shape with a change at `place`; infinitely bad if it cannot be fitted.
   const auto fit_shape = [&](Shape shape, std::size_t place) {
-    Squares squares((shape == Shape::bend ? 3U : 2U) + (fit->step ? 1U : 0U));
+    std::size_t coefficient_count = shape == Shape::bend ? 3 : 2;
+    if (fit->step) ++coefficient_count;
+    Squares squares(coefficient_count);
     for (std::size_t i = 0; i < count; ++i) {
-      const double at = static_cast<double>(i);
-      Terms terms{1, shape == Shape::step ? (i >= place ? 1.0 : 0.0) : at};
+      const double since_place = i > place ? static_cast<double>(i - place) : 0;
+      const double after_step = i >= place ? 1 : 0;
+      Terms terms{1, shape == Shape::step ? after_step : static_cast<double>(i)};
       std::size_t next = 2;
       if (shape == Shape::bend) {
-        terms[next] = i > place ? static_cast<double>(i - place) : 0;
+        terms[next] = since_place;
         ++next;
       }
-      if (fit->step) terms[next] = fit->begin + i >= *fit->step ? 1 : 0;
+      if (fit->step && fit->begin + i >= *fit->step) terms[next] = 1;
       squares.add(terms, residuals_[i]);
     }
     Terms coefficients{};
@@ -584,7 +591,7 @@ void TrendRule::test_slope() {
     regime_.sloped = true;
   }
   alerts_.push_back(alert);
-  revisable_.reset();
+  revisable_alert_.reset();
   last_alert_ = night();
 }
 

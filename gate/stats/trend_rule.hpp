@@ -101,7 +101,7 @@ class TrendRule {
 
   [[nodiscard]] std::size_t night() const { return values_.size() - 1; }
   void revise_last_alert();
-  void test();
+  void find_change();
   void fit();
   void test_slope();
   void add_to_regime(Alert::Kind kind, std::size_t place);
@@ -126,7 +126,7 @@ class TrendRule {
     Regime before;
     std::size_t place = 0;
   };
-  std::optional<RevisableAlert> revisable_;
+  std::optional<RevisableAlert> revisable_alert_;
   // Buffers that every night uses again, so that none allocates.
   mutable std::vector<double> residuals_, errors_, weights_, sorted_;
 };
