@@ -178,7 +178,9 @@ class Scanner {
     event.has_args = false;
     event.args = 0;
     event.numbers.clear();
-    event.args_name = event.shape = event.bytes = {};
+    event.args_name = {};
+    event.shape = {};
+    event.bytes = {};
   }
 
   // Takes the object "args" of the event.

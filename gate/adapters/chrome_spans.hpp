@@ -73,7 +73,8 @@ class NestedSpans {
     order();
     take(events_.size() - first_);
     events_.clear();
-    first_ = ordered_ = 0;
+    first_ = 0;
+    ordered_ = 0;
     for (Track& track : tracks_) {
       close_before(track, k_never);
       unbalanced_ += track.open.size();  // spans without an end have no known time

@@ -110,12 +110,12 @@ class ChromeTracks {
  public:
   explicit ChromeTracks(std::size_t most) : most_(most), by_json_(2 * most) {}
 
-  std::uint16_t of(const ChromeEvent& event) {
+  std::uint16_t track_number(const ChromeEvent& event) {
     return static_cast<std::uint16_t>(
         by_json_.find({event.pid, event.tid}, [&] { return std::pair(find_or_add(event), true); }));
   }
   // An event of phase M.
-  void take_metadata(const ChromeEvent& event) {
+  void read_metadata(const ChromeEvent& event) {
     const auto what = event_text(event.name);
     const auto name = event_text(event.args_name);
     if (!what || !name) return;
@@ -123,7 +123,7 @@ class ChromeTracks {
       process_names_[event_id(event.pid)] = *name;
       has_backends_ = has_backends_ || !backend_name(*name).empty();
     } else if (*what == "thread_name") {
-      tracks_[of(event)].name = *name;
+      tracks_[track_number(event)].name = *name;
     }
   }
   [[nodiscard]] std::string process(const std::string& pid) const {
@@ -184,8 +184,9 @@ class ChromeRows {
   // Returns the row of an event. `fallback` is the category of an event without one;
   // `category_for_all` replaces every category. `backends` is set if the trace's processes are
   // backends.
-  std::uint32_t of(const ChromeEvent& event, std::string_view fallback = "",
-                   std::string_view category_for_all = "", const ChromeTracks* backends = nullptr) {
+  std::uint32_t row_number(const ChromeEvent& event, std::string_view fallback = "",
+                           std::string_view category_for_all = "",
+                           const ChromeTracks* backends = nullptr) {
     const std::string_view of_pid = backends != nullptr ? event.pid : std::string_view();
     const auto row = by_json_.find(
         {fallback, category_for_all, event.category, event.name, event.shape, of_pid}, [&] {
@@ -380,7 +381,7 @@ class ChromeAsync {
       ++lost_;
       return;
     }
-    const std::uint32_t row = rows.of(event, "", "async");
+    const std::uint32_t row = rows.row_number(event, "", "async");
     rows.add_call(row);
     auto& open = open_[async_key(event)];
     if (open.size() < k_most_nested) {

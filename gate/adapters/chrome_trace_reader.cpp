@@ -56,14 +56,14 @@ class ChromeTraceReader::TraceBuilder {
  public:
   TraceBuilder(const ChromeTraceLimits& limits, observed::ObservedMoments* moments)
       : moments_(moments),
-        spans_(limits.window, [this](const NestedSpans::Ended& ended) { take_ended(ended); }),
+        spans_(limits.window, [this](const NestedSpans::Ended& ended) { add_ended_span(ended); }),
         pieces_({"traceEvents", k_work}, {[this](std::string_view list, const Json& element) {
-                                            if (list == k_work) return take_work(element);
-                                            take_json(element);
+                                            if (list == k_work) return read_work(element);
+                                            read_json_event(element);
                                           },
-                                          [this](const Json& members) { take_members(members); },
+                                          [this](const Json& members) { read_members(members); },
                                           [this](std::string_view list, std::string_view rest) {
-                                            return list == k_work ? 0 : take_many(rest);
+                                            return list == k_work ? 0 : read_many(rest);
                                           }}),
         rows_(limits.names),
         tracks_(std::min<std::size_t>(limits.tracks, UINT16_MAX)),
@@ -98,32 +98,32 @@ class ChromeTraceReader::TraceBuilder {
 
  private:
   // Takes as many events of `rest` as can be scanned directly; returns their bytes.
-  std::size_t take_many(std::string_view rest) {
+  std::size_t read_many(std::string_view rest) {
     for (std::size_t at = 0;;) {
       const std::size_t begin = std::min(rest.find_first_not_of(" \n\r\t,", at), rest.size());
       const std::size_t length = scan_chrome_event(rest.substr(begin), event_);
       if (length == 0) return begin;  // the blanks are taken, so they are skipped only once
-      take_event();
+      read_event();
       at = begin + length;
     }
   }
 
   // Takes an event that a parser had to read.
-  void take_json(const Json& event) {
+  void read_json_event(const Json& event) {
     if (!event.is_object()) return;
     const std::string text = dump_json(event);
     if (scan_chrome_event(text, event_, /*written=*/true) == 0) {  // no tracer writes such
       ++unread_;
       return;
     }
-    take_event();
+    read_event();
   }
 
   // Handles event_ by its phase.
-  void take_event() {
+  void read_event() {
     if (event_.empty) return;  // rocprof ends its list with {}
     const char kind = parse_phase(event_);
-    if (kind == 'M') return tracks_.take_metadata(event_);
+    if (kind == 'M') return tracks_.read_metadata(event_);
     const auto at = kind == '\0' ? std::nullopt : to_time(event_.at);
     if (!at) {
       ++unread_;
@@ -131,14 +131,14 @@ class ChromeTraceReader::TraceBuilder {
     }
     ++events_;
     if (kind == 'X') {
-      take_complete(*at);
+      add_complete_event(*at);
     } else if (kind == 'B') {
       const std::uint32_t row = find_row();
       rows_.add_call(row);
       rows_.add_bytes(row, event_);
-      spans_.add({*at, 0, row, tracks_.of(event_), NestedSpans::Event::Kind::begin});
+      spans_.add({*at, 0, row, tracks_.track_number(event_), NestedSpans::Event::Kind::begin});
     } else if (kind == 'E') {
-      spans_.add({*at, 0, 0, tracks_.of(event_), NestedSpans::Event::Kind::end});
+      spans_.add({*at, 0, 0, tracks_.track_number(event_), NestedSpans::Event::Kind::end});
     } else if (kind == 'C') {
       counters_.add(event_, *at + static_cast<double>(*origin_));
     } else if (kind == 'i' || kind == 'I' || kind == 'n') {
@@ -146,7 +146,7 @@ class ChromeTraceReader::TraceBuilder {
     } else if (kind == 'b' || kind == 'S') {
       async_.begin(event_, *at, rows_);
     } else if (kind == 'e' || kind == 'F') {
-      take_async(*at);
+      end_async_event(*at);
     }  // flows, objects, clocks and samples have no durations
   }
 
@@ -154,18 +154,20 @@ class ChromeTraceReader::TraceBuilder {
   std::optional<double> to_time(std::string_view value) {
     const auto moment = parse_moment(value);
     if (!moment) return std::nullopt;
-    if (!origin_) origin_ = moment->micros > k_long_clock ? moment->micros : 0;
+    const bool is_long_clock = moment->micros > k_long_clock;
+    if (!origin_) origin_ = is_long_clock ? moment->micros : 0;
     return static_cast<double>(moment->micros - *origin_) + moment->rest;
   }
 
   std::uint32_t find_row(std::string_view otherwise = "") {
-    return rows_.of(event_, otherwise, "", tracks_.has_backends() ? &tracks_ : nullptr);
+    return rows_.row_number(event_, otherwise, "", tracks_.has_backends() ? &tracks_ : nullptr);
   }
-  void take_complete(double at) {
+  void add_complete_event(double at) {
     const std::uint32_t row = find_row();
     const auto length = event_number(event_.length);
     if (length && *length >= 0 && *length <= k_longest_micros) {
-      spans_.add({at, *length, row, tracks_.of(event_), NestedSpans::Event::Kind::complete});
+      spans_.add(
+          {at, *length, row, tracks_.track_number(event_), NestedSpans::Event::Kind::complete});
       rows_.add_time(row, *length);
     } else {
       ++unfinished_;
@@ -175,7 +177,7 @@ class ChromeTraceReader::TraceBuilder {
   }
 
   // Adds a part of an Observed to work_: {"ops": [row]}, {"format": "weir-probes"}.
-  void take_work(const Json& part) {
+  void read_work(const Json& part) {
     if (!part.is_object()) return;
     work_bytes_ += dump_json(part).size();
     if (work_bytes_ > k_most_work) return;
@@ -230,7 +232,7 @@ class ChromeTraceReader::TraceBuilder {
     observed = *std::move(work);
   }
 
-  void take_members(const Json& members) {
+  void read_members(const Json& members) {
     is_from_weir_ = json_text(member_or_null(members, "otherData"), "schema") == "weir.trace/1";
     const Json& version = member_or_null(members, "schemaVersion");
     if (version.is_number()) version_ = dump_json(version);
@@ -242,7 +244,7 @@ class ChromeTraceReader::TraceBuilder {
     if (const auto name = json_text(members, "traceName")) context_.places.push_back(*name);
   }
 
-  void take_ended(const NestedSpans::Ended& ended) {
+  void add_ended_span(const NestedSpans::Ended& ended) {
     if (ended.from_begin) rows_.add_time(ended.row, ended.length);
     rows_.add_own(ended.row, ended.own);
     if (moments_ != nullptr) {
@@ -250,11 +252,12 @@ class ChromeTraceReader::TraceBuilder {
     }
   }
 
-  void take_async(double at) {
+  void end_async_event(double at) {
     const auto ended = async_.end(event_, at, rows_);
     if (moments_ == nullptr || !ended) return;
     const auto [begin, row] = *ended;
-    moments_->add({begin / 1e6, std::max(0.0, at - begin) / 1e6, row, tracks_.of(event_), true});
+    moments_->add(
+        {begin / 1e6, std::max(0.0, at - begin) / 1e6, row, tracks_.track_number(event_), true});
   }
 
   void add_warnings(Observed& observed) {

@@ -200,8 +200,8 @@ Result<Observed> read_any(const Document& document) {
     WEIR_CHECK(check_size(document, k_most_read));
     const std::string nearest = describe_nearest_formats(printed);
     if (nearest.starts_with("it looks like")) return fail(Code::data, "{}", nearest);
-    return fail(Code::data, "weir does not know this format.{}{} It reads:{}",
-                nearest.empty() ? "" : " ", nearest, list_formats());
+    return fail(Code::data, "weir does not know this format.{} It reads:{}",
+                text::prefix_if_any(" ", nearest), list_formats());
   }
   std::optional<Error> first;
   for (const Format* format : candidates) {

@@ -17,11 +17,13 @@ constexpr std::size_t k_most_values = 200'000;
 constexpr std::size_t k_longest_fact = 200;
 
 // Takes a text that matches a rule. Returns false to stop the search.
-using Take = std::function<bool(std::string text)>;
+// Returns false to end the search.
+using TextHandler = std::function<bool(std::string text)>;
 
-// Calls `take` with group 1 of each line that matches. '\r' ends a line too, as progress bars draw
-// over themselves with it.
-void find_by_pattern(const config::Pattern& pattern, std::string_view text, const Take& take) {
+// Calls `handle` with group 1 of each line that matches. '\r' ends a line too, as progress bars
+// draw over themselves with it.
+void find_by_pattern(const config::Pattern& pattern, std::string_view text,
+                     const TextHandler& handle) {
   std::string plain;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of("\n\r"), text.size());
@@ -32,20 +34,20 @@ void find_by_pattern(const config::Pattern& pattern, std::string_view text, cons
       line = plain;
     }
     if (const auto group = pattern.first_group(line)) {
-      if (!take(std::string(*group))) return;
+      if (!handle(std::string(*group))) return;
     }
   }
 }
 
-// Calls `take` with the value at `pointer` in each JSON document of the text.
-void find_by_pointer(const std::string& pointer, std::string_view text, const Take& take) {
+// Calls `handle` with the value at `pointer` in each JSON document of the text.
+void find_by_pointer(const std::string& pointer, std::string_view text, const TextHandler& handle) {
   for_each_document(text, [&](const Json& document) {
     try {
       const Json::json_pointer path(pointer);
       if (!document.contains(path)) return true;
       const Json& value = document.at(path);
       if (value.is_structured() || value.is_null()) return true;
-      return take(value.is_string() ? value.get<std::string>() : dump_json(value));
+      return handle(value.is_string() ? value.get<std::string>() : dump_json(value));
     } catch (const Json::exception&) {
       return true;  // the pointer does not fit this document
     }
@@ -68,22 +70,24 @@ Result<std::vector<std::string>> find_texts(const ValueRule& rule, ValueRule::Pi
   using Pick = ValueRule::Pick;
   const Pick pick = rule.pick.value_or(otherwise);
   std::vector<std::string> texts;
-  const auto take = [&](std::string text) {
+  // Returns true if more texts are wanted.
+  const auto add_text = [&](std::string text) {
     if (pick == Pick::last) texts.clear();
     // Several values are numbers, so longer text is invalid and may be cut.
     if (pick != Pick::last && text.size() > k_longest_fact) text.resize(k_longest_fact);
     texts.push_back(std::move(text));
     return pick != Pick::first && texts.size() <= k_most_values;
   };
-  for (const auto& [stream, other] :
-       {std::pair{output.out, ValueRule::Stream::err}, {output.err, ValueRule::Stream::out}}) {
-    if (rule.stream == other || !texts.empty()) continue;
+  const auto search = [&](std::string_view stream) {
     if (pattern) {
-      find_by_pattern(*pattern, stream, take);
+      find_by_pattern(*pattern, stream, add_text);
     } else {
-      find_by_pointer(rule.pointer, stream, take);
+      find_by_pointer(rule.pointer, stream, add_text);
     }
-  }
+  };
+  using Stream = ValueRule::Stream;
+  if (rule.stream != Stream::err) search(output.out);
+  if (rule.stream != Stream::out && texts.empty()) search(output.err);
   if (texts.size() > k_most_values) {
     return fail(Code::data, "{}: more than {} values ({})", rule.metric, k_most_values,
                 describe_rule(rule));
@@ -196,7 +200,8 @@ Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule,
 // Returns true if this pass must have values of this kind.
 bool is_needed(unit::Kind kind, const std::optional<profile::Pass>& pass) {
   if (!pass) return false;
-  return (kind == unit::Kind::count) == (*pass == profile::Pass::counted);
+  const bool is_count = kind == unit::Kind::count;
+  return *pass == profile::Pass::counted ? is_count : !is_count;
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ std::optional<std::int64_t> count_fact(const ObservedCase& load, const char* nam
 std::string failed_requests_text(const ObservedCase& load) {
   const std::int64_t failed = count_fact(load, k_failed_requests).value_or(0);
   return fmt::format("{} of {} requests failed", failed,
-                     failed + count_fact(load, k_whole_requests).value_or(0));
+                     failed + count_fact(load, k_completed_requests).value_or(0));
 }
 
 // Returns how many requests failed, or of those that the cell asks for were not completed. Fails if
@@ -94,7 +94,7 @@ Result<std::int64_t> count_failed(const ObservedCase& load, const config::Wanted
                 "not judged: it does not say how many requests failed. Give the number that were "
                 "asked for in weir.yaml (prompts: {{NAME: {{requests: N}}}})");
   }
-  const std::int64_t completed = count_fact(load, k_whole_requests).value_or(0);
+  const std::int64_t completed = count_fact(load, k_completed_requests).value_or(0);
   const std::int64_t all_requests = wanted.requests.value_or(completed + failed.value_or(0));
   const std::int64_t missing = all_requests - completed;
   const bool is_known = missing >= 0 && failed.value_or(missing) == missing;
@@ -277,7 +277,7 @@ void fail_load(ObservedCase& load, std::string error) {
 
 void set_requests(ObservedCase& load, std::optional<std::int64_t> completed,
                   std::optional<std::int64_t> failed) {
-  if (completed) load.facts[k_whole_requests] = fmt::format("{}", *completed);
+  if (completed) load.facts[k_completed_requests] = fmt::format("{}", *completed);
   if (failed) load.facts[k_failed_requests] = fmt::format("{}", *failed);
   if (completed == 0) {
     const std::string all = failed.value_or(0) > 0 ? fmt::format(", {} failed", *failed) : "";
@@ -287,7 +287,7 @@ void set_requests(ObservedCase& load, std::optional<std::int64_t> completed,
 }
 
 bool has_answers(const ObservedCase& load) {
-  return look_up(load.facts, k_whole_requests, "") != "0";
+  return look_up(load.facts, k_completed_requests, "") != "0";
 }
 
 void set_model(const std::optional<std::string>& model, Observed& observed) {
@@ -322,7 +322,7 @@ void finish_loads(Observed& observed) {
       // A gate may allow some, so any other error of the run comes first.
       if (count_fact(load, k_failed_requests).value_or(0) > 0)
         fail_load(load, failed_requests_text(load));
-      if (load.facts.contains(k_whole_requests) && !load.facts.contains(k_failed_requests))
+      if (load.facts.contains(k_completed_requests) && !load.facts.contains(k_failed_requests))
         add_warning(observed, "{}: it does not say how many requests failed", load.name);
     }
     if (load.error) observed.errors.push_back(load.name + ": " + *load.error);
@@ -389,7 +389,7 @@ Result<profile::EngineReport> make_load_report(std::string_view format, const Ou
   }
   report.model = observed.context.model;
   report.engine_build = observed.context.engine_build;
-  if (const auto completed = printed_number(look_up(load.facts, k_whole_requests, "")))
+  if (const auto completed = printed_number(look_up(load.facts, k_completed_requests, "")))
     report.requests = static_cast<std::int64_t>(*completed);
   report.prompt_tokens_per_request = tokens_per_request(load.prompt_tokens, report.requests);
   report.generated_tokens_per_request = tokens_per_request(load.generated_tokens, report.requests);

@@ -95,12 +95,12 @@ std::string describe_nearest_formats(const Printed& printed) {
   }
   std::ranges::stable_sort(near, {},
                            [](const NearFormat& format) { return format.missing.size(); });
-  std::string words;
+  std::string nearest;
   for (std::size_t i = 0; i < std::min<std::size_t>(near.size(), 2); ++i) {
-    words += fmt::format("{}{} ({})", i == 0 ? "The nearest: " : "; ", near[i].name,
-                         text::join(near[i].missing, ", "));
+    text::append_item(nearest, "; ",
+                      fmt::format("{} ({})", near[i].name, text::join(near[i].missing, ", ")));
   }
-  if (!words.empty()) return words + ".";
+  if (!nearest.empty()) return fmt::format("The nearest: {}.", nearest);
   const auto names = latency_names(printed);
   if (names.empty()) return "";
   return fmt::format("it looks like the result of a load tool ({}): weir has no reader for it",

@@ -102,12 +102,12 @@ Printed::Printed(const Document& document)
       lines_(out_) {
   lines_.insert(lines_.end(), err_.begin(), err_.end());
   const std::string& last = out_text_.empty() ? err_text_ : out_text_;
-  open_ = !last.empty() && last.back() != '\n';
+  lacks_end_ = !last.empty() && last.back() != '\n';
 }
 
 bool Printed::is_cut(std::string_view line) const {
   const auto& last = out_.empty() ? err_ : out_;
-  return open_ && !last.empty() && line.data() == last.back().data();
+  return lacks_end_ && !last.empty() && line.data() == last.back().data();
 }
 
 bool Printed::begins(std::string_view text) const {
@@ -158,7 +158,7 @@ std::string_view Scan::skip_blanks() const {
 }
 
 // Takes the text of `form` up to its next "{}", and removes both from `form`.
-bool Scan::take_text(std::string_view& form) {
+bool Scan::match_text(std::string_view& form) {
   const std::size_t value = std::min(form.find("{}"), form.size());
   std::string_view text = text::trim(form.substr(0, value));
   form.remove_prefix(std::min(value + 2, form.size()));
@@ -170,20 +170,20 @@ bool Scan::take_text(std::string_view& form) {
   return true;
 }
 
-bool Scan::take_value(std::string_view& form, double& value) {
-  const auto parsed = take_text(form) ? number() : std::nullopt;
+bool Scan::parse_value(std::string_view& form, double& value) {
+  const auto parsed = match_text(form) ? number() : std::nullopt;
   value = parsed.value_or(0);
   return parsed.has_value();
 }
 
-bool Scan::take_value(std::string_view& form, std::int64_t& value) {
-  const auto parsed = take_text(form) ? integer() : std::nullopt;
+bool Scan::parse_value(std::string_view& form, std::int64_t& value) {
+  const auto parsed = match_text(form) ? integer() : std::nullopt;
   value = parsed.value_or(0);
   return parsed.has_value();
 }
 
-bool Scan::take_value(std::string_view& form, std::string_view& value) {
-  if (!take_text(form)) return false;
+bool Scan::parse_value(std::string_view& form, std::string_view& value) {
+  if (!match_text(form)) return false;
   const bool to_blank = form.empty() || form.front() == ' ';
   const std::size_t end = std::min({form.find("  "), form.find("{}"), form.size()});
   const auto text = to_blank ? word() : read_until(form.substr(0, end));
@@ -232,7 +232,7 @@ std::optional<std::string_view> Scan::word() {
   return word;
 }
 
-std::optional<std::string_view> Scan::take_until(std::size_t at, std::string_view mark) {
+std::optional<std::string_view> Scan::read_up_to(std::size_t at, std::string_view mark) {
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view before = rest_.substr(0, at);
   rest_.remove_prefix(at + mark.size());

@@ -39,7 +39,7 @@ class Printed {
   [[nodiscard]] const std::vector<std::string_view>& lines() const { return lines_; }
   // True if the last line of standard output (or of standard error if that is empty) has no end. It
   // may have been cut.
-  [[nodiscard]] bool open() const { return open_; }
+  [[nodiscard]] bool lacks_end() const { return lacks_end_; }
   // True if `line`, one of these lines, is that last one, whose final number may be cut.
   [[nodiscard]] bool is_cut(std::string_view line) const;
   // True if some line begins with `text`, after blanks.
@@ -52,7 +52,7 @@ class Printed {
   Document document_;
   std::string out_text_, err_text_;
   std::vector<std::string_view> out_, err_, lines_;
-  bool open_ = false;
+  bool lacks_end_ = false;
 };
 
 // Reads a number as people and programs print it: "1234.5", "1234,5", "2.4e+06", "1,234.5". If both
@@ -79,7 +79,7 @@ class Scan {
   template <class... Values>
   bool parse(std::string_view form, Values&... values) {
     const std::string_view before = rest_;
-    const bool fits = (take_value(form, values) && ...) && take_text(form);
+    const bool fits = (parse_value(form, values) && ...) && match_text(form);
     if (!fits) rest_ = before;
     return fits;
   }
@@ -90,11 +90,11 @@ class Scan {
   std::optional<std::string_view> word();  // up to a blank
   // Returns the text up to the first `mark`, which is taken as well.
   std::optional<std::string_view> read_until(std::string_view mark) {
-    return take_until(rest_.find(mark), mark);
+    return read_up_to(rest_.find(mark), mark);
   }
   // Returns the text up to the last `mark`, which is taken as well.
   std::optional<std::string_view> read_until_last(std::string_view mark) {
-    return take_until(rest_.rfind(mark), mark);
+    return read_up_to(rest_.rfind(mark), mark);
   }
   [[nodiscard]] std::string_view rest() const;  // trimmed
   [[nodiscard]] bool done() const { return rest().empty(); }
@@ -102,11 +102,11 @@ class Scan {
  private:
   [[nodiscard]] std::string_view skip_blanks() const;
   // Returns the text before the mark that begins at `at`, and takes both.
-  std::optional<std::string_view> take_until(std::size_t at, std::string_view mark);
-  bool take_text(std::string_view& form);
-  bool take_value(std::string_view& form, double& value);
-  bool take_value(std::string_view& form, std::int64_t& value);
-  bool take_value(std::string_view& form, std::string_view& value);
+  std::optional<std::string_view> read_up_to(std::size_t at, std::string_view mark);
+  bool match_text(std::string_view& form);
+  bool parse_value(std::string_view& form, double& value);
+  bool parse_value(std::string_view& form, std::int64_t& value);
+  bool parse_value(std::string_view& form, std::string_view& value);
   std::string_view rest_;
 };
 

@@ -99,7 +99,7 @@ bool read_statistics(std::string_view line, Observed& observed) {
 
 // Returns the device at the beginning of a line of counters; `scan` goes on after its colon.
 // `what` is the word between device and colon.
-std::string_view take_device(Scan& scan, std::string_view what) {
+std::string_view read_device(Scan& scan, std::string_view what) {
   for (const std::string_view device : {"Metal", "CUDA", "ROCm", "Vulkan", "WebGPU"}) {
     Scan line = scan;
     if (!line.read_until(device)) continue;
@@ -119,7 +119,7 @@ void name_backend(std::string_view device, Observed& observed) {
 // dispatches".
 bool read_counters_line(std::string_view line, Observed& observed) {
   Scan scan(line);
-  const std::string_view device = take_device(scan, "stats");
+  const std::string_view device = read_device(scan, "stats");
   if (device.empty()) return false;
   bool has_counts = false;
   for (const auto& [name, metric] : {std::pair{"dispatch", "dispatches_per_token"},
@@ -221,12 +221,12 @@ class TokenReader {
   // Returns true if the line belongs to a token or to the counters.
   bool take(std::string_view line) {
     last_was_counter_ = false;
-    if (take_token(line) || take_counter(line)) return true;
+    if (read_token(line) || read_counter(line)) return true;
     if (const auto seconds = parse_token_time(line)) {
       times_.push_back(*seconds);
       return true;
     }
-    if (line.starts_with("  ") && in_token_) return take_part(line);
+    if (line.starts_with("  ") && in_token_) return read_part(line);
     in_token_ = false;
     return false;
   }
@@ -257,7 +257,7 @@ class TokenReader {
     }
   }
 
-  bool take_token(std::string_view line) {
+  bool read_token(std::string_view line) {
     auto token = parse_token(line);
     if (!token) return false;
     in_counters_ = false;
@@ -265,9 +265,9 @@ class TokenReader {
     return true;
   }
 
-  bool take_counter(std::string_view line) {
+  bool read_counter(std::string_view line) {
     Scan scan(line);
-    if (const auto device = take_device(scan, "counters"); !device.empty() && scan.done()) {
+    if (const auto device = read_device(scan, "counters"); !device.empty() && scan.done()) {
       name_backend(device, observed_);
       in_counters_ = true;
       in_token_ = false;
@@ -290,7 +290,7 @@ class TokenReader {
   }
 
   // "  lm_head_gemv: 12.1ms", "  layer 0: 8.1ms (rmsNorm: 0.3ms, gemv×3: 6.2ms, ...)", "  ..."
-  bool take_part(std::string_view line) {
+  bool read_part(std::string_view line) {
     Scan scan(line);
     const auto name = scan.read_until(": ");
     double ms = 0;
@@ -430,7 +430,7 @@ int recognises(const Printed& printed) {
   const auto is_ours = [](std::string_view line) {
     Observed unused;
     Scan scan(line);
-    const bool is_heading = !take_device(scan, "counters").empty() && scan.done();
+    const bool is_heading = !read_device(scan, "counters").empty() && scan.done();
     return is_heading || parse_token(line) || parse_token_time(line) ||
            read_counters_line(line, unused);
   };
@@ -450,7 +450,7 @@ void read(const Printed& printed, Observed& observed) {
     }
     read_complaint(line, observed);
   }
-  tokens.finish(printed.open());
+  tokens.finish(printed.lacks_end());
   if (in_table) mark_truncated(observed);
   if (!printed.document().out.empty() && printed.holds("{\"")) {
     read_pieces(printed, {},

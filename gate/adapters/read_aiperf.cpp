@@ -54,7 +54,7 @@ void read_phase(const Json& phase, ObservedCase& load) {
   if (!phase.is_object() || !is_measured) return;
   const auto add = [&](const char* key, const std::string& value) {
     std::string& fact = load.facts[key];
-    fact += (fact.empty() ? "" : " then ") + value;
+    text::append_item(fact, " then ", value);
   };
   for (const auto& [key, fact] : {std::pair{"concurrency", "concurrency"},
                                   {"rate", "rate"},

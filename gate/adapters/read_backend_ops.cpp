@@ -31,8 +31,8 @@ void read_params(std::string_view params, ObservedOp& op) {
     const auto source_type = sources.read_until("["), sizes = sources.read_until("]");
     const std::string shape = source_type && sizes ? parse_shape(*sizes) : "";
     if (shape.empty()) return;
-    types += (types.empty() ? "" : ",") + display_text(*source_type, 20);
-    shapes += (shapes.empty() ? "" : ",") + shape;
+    text::append_item(types, ",", display_text(*source_type, 20));
+    text::append_item(shapes, ",", shape);
   }
   const std::string out = parse_shape(result.read_until("]").value_or(""));
   const auto out_type = type.read_until(",");
@@ -88,14 +88,14 @@ bool read_times(std::string_view result, ObservedOp& op) {
 }
 
 // Reads the console's output.
-class Console {
+class ConsoleReader {
  public:
-  explicit Console(Observed& observed) : observed_(observed) {}
+  explicit ConsoleReader(Observed& observed) : observed_(observed) {}
   [[nodiscard]] bool ended() const { return ended_; }
 
-  void take(std::string_view line) {
+  void read_line(std::string_view line) {
     Scan scan(line);
-    if (scan.skip_prefix("Backend ")) return backend(line);
+    if (scan.skip_prefix("Backend ")) return read_backend(line);
     if (scan.skip_prefix("Device description:")) {
       observed_.context.device = display_text(scan.rest());
     } else if (scan.skip_prefix("Skipping")) {
@@ -113,7 +113,7 @@ class Console {
 
  private:
   // "Backend 1/1: CPU", "  Backend CPU: OK"
-  void backend(std::string_view line) {
+  void read_backend(std::string_view line) {
     in_summary_ = false;
     Scan scan(line);
     std::int64_t number = 0, of = 0;
@@ -166,12 +166,14 @@ void add_sql(const TableRow& row, Observed& observed) {
         fmt::format("{}({}): {}", op.op, value("op_params"), value("error_message")), 400));
   }
   const auto runs = text::to_int(value("n_runs"));
-  const auto each = printed_number(value("time_us"));
+  const auto time_us = printed_number(value("time_us"));
   if (runs && *runs > 0) op.calls = *runs;
-  if (op.calls && each && *each > 0) op.seconds = *each / 1e6 * static_cast<double>(*op.calls);
-  // FLOP per second.
-  const auto flops = printed_number(value("flops"));
-  if (flops && *flops > 0 && each && *each > 0) op.flops = *flops * *each / 1e6;
+  if (time_us && *time_us > 0) {
+    const double seconds_per_call = *time_us / 1e6;
+    if (op.calls) op.seconds = seconds_per_call * static_cast<double>(*op.calls);
+    const auto flop_per_second = printed_number(value("flops"));
+    if (flop_per_second && *flop_per_second > 0) op.flops = *flop_per_second * seconds_per_call;
+  }
   observed::fill_from_shape(op);
   const auto kib = printed_number(value("memory_kb"));
   if (!op.bytes && kib && *kib > 0) op.bytes = *kib * 1024;
@@ -199,7 +201,7 @@ void add_csv(std::string_view line, Observed& observed) {
 }  // namespace
 
 void read(const Printed& printed, Observed& observed) {
-  Console console(observed);
+  ConsoleReader console(observed);
   const bool csv = printed.begins(k_csv);
   const bool sql = printed.holds("CREATE TABLE IF NOT EXISTS test_backend_ops") ||
                    printed.holds("INSERT INTO test_backend_ops");
@@ -211,11 +213,11 @@ void read(const Printed& printed, Observed& observed) {
       if (row) add_sql(*row, observed);
       if (!row) mark_truncated(observed);
     } else if (!csv && !sql) {
-      console.take(line);
+      console.read_line(line);
     }
   }
   if (csv) add_warning(observed, "test-backend-ops writes no times as csv: take --output sql");
-  if ((csv || sql) && printed.open()) mark_truncated(observed);
+  if ((csv || sql) && printed.lacks_end()) mark_truncated(observed);
   if (!csv && !sql && printed.begins("Testing ") && !console.ended()) mark_truncated(observed);
   // The name of a backend alone is no result.
   if (observed.ops.empty() && observed.errors.empty() &&
@@ -324,8 +326,8 @@ std::optional<ObservedOp> parse_op(std::string_view line) {
   if (!numbers.ok || sources < 0 || sources > k_most_sources) return std::nullopt;
   std::string types, shapes;
   for (std::int64_t i = 0; i < sources && numbers.ok; ++i) {
-    types += (types.empty() ? "" : ",") + type_text(numbers.next());
-    shapes += (shapes.empty() ? "" : ",") + numbers.shape();
+    text::append_item(types, ",", type_text(numbers.next()));
+    text::append_item(shapes, ",", numbers.shape());
     for (int stride = 0; stride < 4; ++stride) numbers.next();
   }
   if (!numbers.ok || result.empty() || numbers.scan.done()) return std::nullopt;
@@ -356,7 +358,7 @@ void read(const Printed& printed, Observed& observed) {
       add_warning(observed, "a line is not an op and was left out");
     }
   }
-  if (printed.open()) mark_truncated(observed);
+  if (printed.lacks_end()) mark_truncated(observed);
   name_ops(observed);
 }
 

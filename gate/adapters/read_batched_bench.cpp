@@ -32,7 +32,7 @@ std::optional<std::int64_t> take_count(Texts& values, std::string_view name) {
 }
 
 // Reads the values of a row by their names in the JSON form; those that are left are settings.
-void take_row(Texts values, int table, std::vector<Row>& rows, Observed& observed) {
+void add_row(Texts values, int table, std::vector<Row>& rows, Observed& observed) {
   Row row;
   row.table = table;
   const auto prompt = take_count(values, "pp"), generated = take_count(values, "tg");
@@ -77,7 +77,7 @@ Texts read_settings(std::string_view line) {
 std::string case_name(const Row& row, const std::vector<std::string>& differing) {
   std::string name;
   if (row.prompt > 0) name = fmt::format("pp{}", row.prompt);
-  if (row.generated > 0) name += fmt::format("{}tg{}", name.empty() ? "" : " ", row.generated);
+  if (row.generated > 0) text::append_item(name, " ", fmt::format("tg{}", row.generated));
   if (row.batch) name += fmt::format(" b{}", *row.batch);
   if (row.depth.value_or(0) > 0) name += fmt::format(" @ d{}", *row.depth);
   for (const std::string& setting : differing) {
@@ -130,14 +130,14 @@ void add_case(const Row& row, const std::string& name, std::map<std::string, std
 }
 
 // Takes a row of JSON: results and settings.
-void take_json(const Json& json, std::vector<Row>& rows, Observed& observed) {
+void read_json(const Json& json, std::vector<Row>& rows, Observed& observed) {
   if (!json.is_object() || !json.contains("speed_pp")) return;
   Texts values;
   for (const auto& [name, value] : json.items()) {
     if (values.size() < 64 && value.is_primitive() && !value.is_null())
       values[display_text(name, 60)] = json_display_text(value);
   }
-  take_row(std::move(values), 0, rows, observed);
+  add_row(std::move(values), 0, rows, observed);
 }
 
 void read_tables(const Printed& printed, std::vector<Row>& rows, Observed& observed) {
@@ -167,7 +167,7 @@ void read_tables(const Printed& printed, std::vector<Row>& rows, Observed& obser
       if (at != titles.end())
         values[std::string(name)] = cells[static_cast<std::size_t>(at - titles.begin())];
     }
-    take_row(std::move(values), table, rows, observed);
+    add_row(std::move(values), table, rows, observed);
   }
 }
 
@@ -178,7 +178,7 @@ void read(const Printed& printed, Observed& observed) {
   read_tables(printed, rows, observed);
   if (printed.holds("\"speed_pp\"")) {
     read_documents(
-        printed, [&](const Json& json) { take_json(json, rows, observed); }, observed);
+        printed, [&](const Json& json) { read_json(json, rows, observed); }, observed);
   }
   const std::vector<std::string> differing = find_differing(rows);
   // Tables of several runs ("master", "PR") are no repetitions of each other.

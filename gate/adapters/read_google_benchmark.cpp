@@ -55,7 +55,7 @@ bool read_error(const Json& row, ObservedCase& benchmark, Observed& observed) {
   const auto message = json_text(row, error ? "error_message" : "skip_message");
   const std::string text = message.value_or("");
   if (!error) {
-    benchmark.error = fmt::format("{}{}{}", k_skipped, text.empty() ? "" : ": ", text);
+    benchmark.error = fmt::format("{}{}", k_skipped, text::prefix_if_any(": ", text));
     add_warning(observed, "{}: {}", benchmark.name, *benchmark.error);
     return true;
   }
@@ -87,10 +87,15 @@ bool is_complexity(const Json& row) {
   return !row.contains("real_time") && (row.contains("big_o") || row.contains("rms"));
 }
 
-// Returns the name of the benchmark that a row is of. Releases before 1.5 name aggregates alone:
-// "BM_a_mean" stands after the repetitions of "BM_a".
-std::optional<std::pair<std::string, std::string>> read_name(const Json& row,
-                                                             const Observed& observed) {
+// The benchmark that a row is of, and the aggregate ("mean", "cv"); "" for a row of one repetition.
+struct RowName {
+  std::string benchmark;
+  std::string aggregate;
+};
+
+// Reads a row's name. Releases before 1.5 name aggregates alone: "BM_a_mean" stands after the
+// repetitions of "BM_a".
+std::optional<RowName> read_name(const Json& row, const Observed& observed) {
   const Json& member = member_or_null(row, row.contains("run_name") ? "run_name" : "name");
   if (!member.is_string()) return std::nullopt;
   constexpr std::size_t k_longest = 400;
@@ -98,16 +103,16 @@ std::optional<std::pair<std::string, std::string>> read_name(const Json& row,
   std::string name = display_text(text, k_longest);
   if (text.size() > k_longest) name += "~" + short_hash(text);
   if (json_text(row, "run_type") == "aggregate")
-    return std::pair(name, json_text(row, "aggregate_name").value_or(""));
-  if (row.contains("run_type")) return std::pair(name, "");
+    return RowName{name, json_text(row, "aggregate_name").value_or("")};
+  if (row.contains("run_type")) return RowName{name, ""};
   for (const char* aggregate : {"mean", "median", "stddev", "cv"}) {
     const std::string end = fmt::format("_{}", aggregate);
     if (!name.ends_with(end)) continue;
     const std::string benchmark = name.substr(0, name.size() - end.size());
     const auto is_known = [&](const ObservedCase& part) { return part.name == benchmark; };
-    if (std::ranges::any_of(observed.cases, is_known)) return std::pair(benchmark, aggregate);
+    if (std::ranges::any_of(observed.cases, is_known)) return RowName{benchmark, aggregate};
   }
-  return std::pair(name, "");
+  return RowName{name, ""};
 }
 
 constexpr std::string_view k_parts = "rows";
@@ -117,17 +122,17 @@ void read_row(const Json& row, Observed& observed) {
   if (is_complexity(row)) return count_read(observed, k_parts);
   const auto name = read_name(row, observed);
   if (!name) return count_unread(observed, k_parts, "a benchmark has no name");
-  ObservedCase* benchmark = find_or_add_case(name->first, observed);
+  ObservedCase* benchmark = find_or_add_case(name->benchmark, observed);
   if (benchmark == nullptr) return;
   if (read_error(row, *benchmark, observed)) return count_read(observed, k_parts);
-  if (!name->second.empty()) {
-    if (name->second == "mean") {
+  if (!name->aggregate.empty()) {
+    if (name->aggregate == "mean") {
       if (!seconds_in(row, "real_time"))
         return count_unread(observed, k_parts, benchmark->name + ": its mean has no time");
       read_counters(row, *benchmark);
     }
     count_read(observed, k_parts);
-    return read_aggregate(row, name->second, *benchmark);
+    return read_aggregate(row, name->aggregate, *benchmark);
   }
   read_counters(row, *benchmark);
   if (seconds_in(row, "real_time").value_or(0) <= 0) {

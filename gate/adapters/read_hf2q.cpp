@@ -81,7 +81,7 @@ class StepReader {
   explicit StepReader(Observed& observed) : observed_(observed) {}
 
   // Takes the heading of a table. Returns false for other lines.
-  bool take_table(std::string_view line) {
+  bool read_table(std::string_view line) {
     const auto heading = parse_heading(line);
     if (!heading) return false;
     const bool is_of_last_step = heading->title.empty() && last_is_token_;
@@ -102,11 +102,11 @@ class StepReader {
       if (!append_row_within_limit(observed_.steps, std::move(step), observed_)) return false;
     }
     observed_.steps.back().seconds = heading->seconds;
-    // Only the longest labels are printed; take_row() subtracts each of them.
+    // Only the longest labels are printed; add_buffer_row() subtracts each of them.
     observed_.steps.back().labels_left_out = heading->labels;
     return true;
   }
-  void take_row(ObservedBuffer buffer) {
+  void add_buffer_row(ObservedBuffer buffer) {
     ObservedStep& step = observed_.steps.back();
     step.labels_left_out = std::max<std::int64_t>(step.labels_left_out - 1, 0);
     buffer.step = observed_.steps.size() - 1;
@@ -229,10 +229,10 @@ void read(const Printed& printed, Observed& observed) {
       mark_truncated(observed);
       continue;
     }
-    if (steps.take_table(line)) {
+    if (steps.read_table(line)) {
       in_table = true;
     } else if (auto buffer = in_table ? parse_row(line) : std::nullopt) {
-      steps.take_row(std::move(*buffer));
+      steps.add_buffer_row(std::move(*buffer));
     } else if (steps.take(line) || read_stage(line, stage, observed) || read_rate(line, observed)) {
       in_table = false;
     } else if (Scan log(line); log.read_until("[mlx-native] ")) {

@@ -28,7 +28,9 @@ void add_latencies(const Json& latency, ObservedCase& load) {
   for (const auto& [key, metric] : k_latencies) {
     const Json& figures = member_or_null(latency, key);
     const std::string units = json_text(figures, "units").value_or("s");
-    const double scale = units.starts_with("ms") ? 1e-3 : units.starts_with("us") ? 1e-6 : 1;
+    double scale = 1;
+    if (units.starts_with("ms")) scale = 1e-3;
+    if (units.starts_with("us")) scale = 1e-6;
     for (const auto& [name, figure] : k_figures) {
       if (const auto value = json_number(figures, name))
         add_figure(load.latencies, metric, figure, *value * scale);

@@ -19,7 +19,7 @@ std::optional<std::int64_t> integer_field(const BenchFields& fields, std::string
 std::string test_name(std::int64_t prompt, std::int64_t generated, std::int64_t depth) {
   std::string name;
   if (prompt > 0) name = fmt::format("pp{}", prompt);
-  if (generated > 0) name += fmt::format("{}tg{}", name.empty() ? "" : "+", generated);
+  if (generated > 0) text::append_item(name, "+", fmt::format("tg{}", generated));
   if (depth > 0) name += fmt::format(" @ d{}", depth);
   return name;
 }
@@ -84,10 +84,11 @@ void find_case_settings(Observed& observed) {
   };
   std::ranges::copy_if(names, std::back_inserter(observed.case_settings), differ);
   const auto have_own_names = [&] {
-    std::set<std::string> seen;
-    return std::ranges::all_of(cases, [&](const ObservedCase& test) {
-      return seen.insert(observed::case_name(test, observed.case_settings)).second;
-    });
+    std::set<std::string> case_names;
+    for (const ObservedCase& test : cases) {
+      case_names.insert(observed::case_name(test, observed.case_settings));
+    }
+    return case_names.size() == cases.size();
   };
   for (const std::string_view name : k_consequences) {
     if (have_own_names()) return;
@@ -347,7 +348,7 @@ class Tables {
   }
 
   // Notes the line after a table, "build: 1a2b3c4d (9001)", for the tests above it.
-  void take_build(std::string_view commit) {
+  void set_build(std::string_view commit) {
     for (; built_ < observed_.cases.size(); ++built_)
       observed_.cases[built_].facts["build_commit"] = display_text(commit);
     is_built_ = true;
@@ -428,7 +429,7 @@ void read(const Printed& printed, Observed& observed) {
       if (!row) mark_truncated(observed);
     } else if (Scan build(unquoted(line)); build.skip_prefix("build:")) {
       if (const auto commit = build.word(); commit && build.skip_prefix("("))
-        tables.take_build(*commit);
+        tables.set_build(*commit);
     } else {
       tables.take(line, printed.is_cut(line));
     }

@@ -42,7 +42,7 @@ void skip_prompt(Observed& observed) {
 
 // Adds one figure of a program, or of one of its requests (null: of the program). `title` is the
 // text before "=", `scan` the rest of the line. A server calls its tokens "runs" in old builds.
-void take_figure(std::string_view title, Scan scan, ObservedCase* request, Observed& observed) {
+void read_figure(std::string_view title, Scan scan, ObservedCase* request, Observed& observed) {
   if (title == "graphs reused") {
     auto& facts = request ? request->facts : observed.context.facts;
     if (const auto count = scan.integer()) facts["graphs reused"] = fmt::format("{}", *count);
@@ -145,14 +145,14 @@ class Requests {
   // Takes a line of a server; returns false for other lines. A line that is cut names no request.
   bool take(std::string_view line, bool is_cut) {
     if (const std::size_t slot = line.find(k_slot); slot != line.npos)
-      return take_slot(line.substr(0, slot), line.substr(slot + k_slot.size()), is_cut);
+      return read_slot(line.substr(0, slot), line.substr(slot + k_slot.size()), is_cut);
     if (is_cut && line.find(k_json) != line.npos) {
       mark_truncated(observed_);
       return true;
     }
-    if (line.find(k_json) != line.npos) return take_json(line);
+    if (line.find(k_json) != line.npos) return read_json(line);
     double prompt = 0, generated = 0;
-    if (parse_turn(line, prompt, generated)) return take_turn(prompt, generated);
+    if (parse_turn(line, prompt, generated)) return add_turn(prompt, generated);
     const auto timing = find_bare_timing(line);
     if (!timing) return false;
     const std::string source = source_of(timing->prefix);
@@ -164,7 +164,7 @@ class Requests {
       open_[source] = *fresh;
       open = look_up(open_, source);
     }
-    take_figure(timing->title, timing->scan, &observed_.cases[*open], observed_);
+    read_figure(timing->title, timing->scan, &observed_.cases[*open], observed_);
     if (timing->title == "total time") open_.erase(source);
     return true;
   }
@@ -189,7 +189,7 @@ class Requests {
 
  private:
   // "id  3 | task 0 | prompt eval time = …"; old builds write the timings on the lines below it.
-  bool take_slot(std::string_view prefix, std::string_view rest, bool is_cut) {
+  bool read_slot(std::string_view prefix, std::string_view rest, bool is_cut) {
     Scan scan(rest);
     const auto slot = scan.read_until(" | ");
     const auto task = slot ? scan.read_until("|") : std::nullopt;
@@ -208,11 +208,11 @@ class Requests {
       request = add(name, place, source);
     if (!request) return true;
     if (is_heading) open_[source] = *request;
-    if (title) take_figure(*title, scan, &observed_.cases[*request], observed_);
+    if (title) read_figure(*title, scan, &observed_.cases[*request], observed_);
     return true;
   }
 
-  bool take_json(std::string_view line) {
+  bool read_json(std::string_view line) {
     const std::size_t from = line.find('{');
     const auto json = from == line.npos ? fail(Code::data, "")
                                         : parse_json(line.substr(from), {std::size_t{1} << 16, 8});
@@ -224,19 +224,19 @@ class Requests {
     const auto request = find_or_add(fmt::format("task {}", task.value_or(0)),
                                      fmt::format("id  {}", slot.value_or(0)), "");
     if (!request) return true;
-    const auto take_time = [&](const char* title, const char* time, const char* tokens) {
+    const auto add_time = [&](const char* title, const char* time, const char* tokens) {
       const auto ms = json_number(*json, time);
       const auto count = json_integer(*json, tokens);
       if (!ms || !count) return;
       const std::string text = fmt::format("{} ms / {} tokens", *ms, *count);
-      take_figure(title, Scan(text), &observed_.cases[*request], observed_);
+      read_figure(title, Scan(text), &observed_.cases[*request], observed_);
     };
-    take_time("prompt eval time", "t_prompt_processing", "n_prompt_tokens_processed");
-    take_time("eval time", "t_token_generation", "n_decoded");
+    add_time("prompt eval time", "t_prompt_processing", "n_prompt_tokens_processed");
+    add_time("eval time", "t_token_generation", "n_decoded");
     return true;
   }
 
-  bool take_turn(double prompt, double generated) {
+  bool add_turn(double prompt, double generated) {
     const auto turn = add(fmt::format("turn {}", observed_.cases.size()), "", "");
     if (!turn) return true;
     ObservedCase& part = observed_.cases[*turn];
@@ -297,9 +297,9 @@ int recognises(const Printed& printed) {
     double prompt = 0, generated = 0;
     if (parse_turn(line, prompt, generated)) return 60;
     const auto timing = find_bare_timing(line);
-    if (const auto parsed = timing ? parse_timing(timing->scan) : std::nullopt;
-        parsed && parsed->count)
-      return 50;
+    if (!timing) continue;
+    const auto parsed = parse_timing(timing->scan);
+    if (parsed && parsed->count) return 50;
   }
   return 0;
 }
@@ -310,14 +310,15 @@ void read(const Printed& printed, Observed& observed) {
     const std::string_view* prefix = nullptr;
     std::size_t at = line.npos;
     for (const std::string_view& candidate : k_prefixes) {
-      if ((at = line.find(candidate)) == line.npos) continue;
+      at = line.find(candidate);
+      if (at == line.npos) continue;
       prefix = &candidate;
       break;
     }
     const bool is_cut = printed.is_cut(line);
     if (prefix != nullptr) {
       Scan scan(line.substr(at + prefix->size()));
-      if (const auto title = scan.read_until("=")) take_figure(*title, scan, nullptr, observed);
+      if (const auto title = scan.read_until("=")) read_figure(*title, scan, nullptr, observed);
     } else if (!requests.take(line, is_cut)) {
       if (!is_cut && read_perplexity(Scan(line), observed)) continue;
       read_complaint(line, observed);

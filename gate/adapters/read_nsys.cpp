@@ -5,7 +5,7 @@
 namespace weir::adapters::nsys {
 namespace {
 
-std::optional<Work> kind_of(std::string_view section, const WorkRow& row) {
+std::optional<Work> classify_row(std::string_view section, const WorkRow& row) {
   const std::string words = text::lower(section);
   const auto has = [&](const char* part) { return words.find(part) != words.npos; };
   if (has("nvtx") || has("osrt") || has("os runtime") || has("openmp") || has("openacc"))
@@ -27,7 +27,7 @@ std::optional<Work> kind_of(std::string_view section, const WorkRow& row) {
 }  // namespace
 
 void read(const Printed& printed, Observed& observed) {
-  read_work_tables(printed, kind_of, observed);
+  read_work_tables(printed, classify_row, observed);
 }
 
 }  // namespace weir::adapters::nsys

@@ -5,7 +5,7 @@
 namespace weir::adapters::rocprof {
 namespace {
 
-std::optional<Work> kind_of(std::string_view, const WorkRow& row) {
+std::optional<Work> classify_row(std::string_view, const WorkRow& row) {
   const std::string name = text::lower(row.name), category = text::lower(row.category);
   // domain_stats.csv adds up all of a domain.
   for (const char* domain : {"kernel_dispatch", "memory_copy", "memory_allocation", "hip_api",
@@ -29,7 +29,7 @@ std::optional<Work> kind_of(std::string_view, const WorkRow& row) {
 }  // namespace
 
 void read(const Printed& printed, Observed& observed) {
-  read_work_tables(printed, kind_of, observed);
+  read_work_tables(printed, classify_row, observed);
   // rocprof names the kernel's descriptor, rocprofv3 the kernel.
   for (ObservedOp& op : observed.ops) {
     for (const std::string_view end : {" [clone .kd]", ".kd"}) {

@@ -116,14 +116,14 @@ void read(const Printed& printed, Observed& observed) {
       add_node(std::move(*node), observed);
     } else {
       cut = line.starts_with("node #") || line.starts_with("## ");
-      const bool is_last = printed.open() && printed.is_cut(line);
+      const bool is_last = printed.lacks_end() && printed.is_cut(line);
       if (cut && !is_last && line.starts_with("node #"))
         count_unread(observed, "nodes", "a line has another form");
       if (cut && !is_last && line.starts_with("## SPLIT"))
         count_unread(observed, "splits", "a line has another form");
     }
   }
-  if (printed.open() && cut) mark_truncated(observed);
+  if (printed.lacks_end() && cut) mark_truncated(observed);
 }
 
 }  // namespace weir::adapters::sched_debug

@@ -46,7 +46,7 @@ std::optional<std::int64_t> count_of(std::string_view value) {
 }
 
 // Reads "P99 E2E Latency (ms)". Returns false if it is no latency.
-bool take_latency(std::string_view title, std::string_view value, ObservedCase& load,
+bool read_latency(std::string_view title, std::string_view value, ObservedCase& load,
                   Observed& observed) {
   if (!title.ends_with(')')) return false;
   const std::size_t open = title.rfind(" (");
@@ -71,7 +71,8 @@ bool take_latency(std::string_view title, std::string_view value, ObservedCase& 
   return true;
 }
 
-void take_line(std::string_view title, std::string_view text, Block& block, Observed& observed) {
+void read_figure_line(std::string_view title, std::string_view text, Block& block,
+                      Observed& observed) {
   // People mark lines: "0          <<<< new".
   const std::string_view value = text::trim(text.substr(0, text.find("  ")));
   if (title == "Successful requests") block.completed = count_of(value);
@@ -91,7 +92,7 @@ void take_line(std::string_view title, std::string_view text, Block& block, Obse
                     title.find("E2E Latency") != title.npos;
   block.is_vllm = block.is_vllm || title == "Failed requests" ||
                   title == "Maximum request concurrency" || title.find("E2EL") != title.npos;
-  take_latency(title, value, block.load, observed);
+  read_latency(title, value, block.load, observed);
 }
 
 // Returns the number of requests in a command, "--num-prompts 1000".
@@ -158,7 +159,8 @@ void read(const Printed& printed, Observed& observed) {
       requested.reset();
     } else if (block && !printed.is_cut(line)) {
       Scan scan(line);
-      if (const auto title = scan.read_until(":")) take_line(*title, scan.rest(), *block, observed);
+      if (const auto title = scan.read_until(":"))
+        read_figure_line(*title, scan.rest(), *block, observed);
     }
   }
   if (block) {

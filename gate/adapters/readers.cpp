@@ -263,7 +263,7 @@ std::string shape_text(const std::vector<std::int64_t>& sizes) {
   std::string text;
   for (std::size_t i = 0; i < dims; ++i) {
     if (sizes[i] <= 0) return "";
-    text += fmt::format("{}{}", i == 0 ? "" : "x", sizes[i]);
+    text::append_item(text, "x", std::to_string(sizes[i]));
   }
   return text;
 }

@@ -145,7 +145,7 @@ void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate
 // Copies members of an object that are texts, numbers or flags to the facts of the case.
 void copy_facts(const Json& json, std::initializer_list<const char*> keys, ObservedCase& load);
 // Facts of the case that readers of all tools set.
-inline constexpr const char* k_whole_requests = "completed";
+inline constexpr const char* k_completed_requests = "completed";
 inline constexpr const char* k_failed_requests = "failed";
 inline constexpr const char* k_not_streamed = "not streamed";
 inline constexpr const char* k_unsaid_load = "load";  // of tools that never say it

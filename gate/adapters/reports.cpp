@@ -8,7 +8,7 @@ namespace weir::adapters {
 namespace {
 
 // Takes times of weir's own metrics; a format's other figures are for `weir profile`.
-void take_times(const Observed& observed, profile::EngineReport& report) {
+void add_times(const Observed& observed, profile::EngineReport& report) {
   for (const auto& timing : observed.timings) {
     if (unit::find_metric(timing.metric.name) != timing.metric) continue;
     std::vector<double> samples = timing.samples;
@@ -17,8 +17,8 @@ void take_times(const Observed& observed, profile::EngineReport& report) {
   }
 }
 
-void take_counts(const Observed& observed, const profile::RunParameters& request,
-                 profile::EngineReport& report) {
+void add_counts(const Observed& observed, const profile::RunParameters& request,
+                profile::EngineReport& report) {
   for (const auto& count : observed.counts) {
     if (count.values.empty() || unit::find_metric(count.metric.name) != count.metric) continue;
     // If the counted tokens are unknown, the reason is in the report's `uncounted`.
@@ -36,7 +36,7 @@ constexpr std::string_view k_buffer_time = "buffer:";
 
 // Adds single ops and kernels of the engine's own profile that limits name, per token: times in a
 // timed pass, calls otherwise. Names that become the same metric are added up.
-void take_works(const Observed& observed, const Output& output, profile::EngineReport& report) {
+void add_works(const Observed& observed, const Output& output, profile::EngineReport& report) {
   using observed::GroupBy;
   const auto names_ops = [](const std::string& pattern) { return !pattern.starts_with("buffer"); };
   if (std::ranges::none_of(output.works, names_ops)) return;
@@ -69,7 +69,7 @@ void take_works(const Observed& observed, const Output& output, profile::EngineR
 
 // Adds command buffers by label: how many a token takes, or in a timed pass the device's time in
 // those that limits name. Labels that become the same metric are added up.
-void take_buffers(const Observed& observed, const Output& output, profile::EngineReport& report) {
+void add_buffers(const Observed& observed, const Output& output, profile::EngineReport& report) {
   const bool timed = output.pass == profile::Pass::timed;
   const bool has_limit = std::ranges::any_of(output.works, [](const std::string& pattern) {
     return pattern.starts_with(k_buffer_time) || pattern.starts_with(unit::k_buffers);
@@ -119,8 +119,9 @@ std::optional<std::string> refutation_reason(const Observed& observed, const Out
 
 // Fails unless there is exactly one test for each requested length, at the requested depth.
 Result<void> check_tests(const Observed& observed, const profile::RunParameters& request) {
-  const std::size_t expected =
-      (request.prompt_tokens > 0 ? 1U : 0U) + (request.tokens > 0 ? 1U : 0U);
+  std::size_t expected = 0;
+  if (request.prompt_tokens > 0) ++expected;
+  if (request.tokens > 0) ++expected;
   if (observed.cases.size() != expected) {
     return fail(Code::data,
                 "llama-bench reports {} results, expected {} (it adds up flags that stand twice)",
@@ -283,20 +284,20 @@ Result<profile::EngineReport> make_report(std::string_view format, const Output&
   if (observed.truncated) return fail(Code::data, "the engine's output ends in the middle");
   WEIR_CHECK(check_all_parts_read(observed));
   profile::EngineReport report;
-  take_times(observed, report);
+  add_times(observed, report);
   if (!observed.errors.empty() && report.times.empty()) {
     return fail(Code::data, "the engine reports: {}", observed.errors.front());
   }
   if (format == "llama-bench-table") WEIR_CHECK(check_tests(observed, output.parameters));
   report.generated_tokens = observed.generated_tokens;
-  take_counts(observed, output.parameters, report);
-  take_works(observed, output, report);
-  take_buffers(observed, output, report);
+  add_counts(observed, output.parameters, report);
+  add_works(observed, output, report);
+  add_buffers(observed, output, report);
   const bool timed = output.pass == profile::Pass::timed;
   if (report.times.empty() && (timed || (report.counts.empty() && report.shares.empty()))) {
-    return fail(Code::data, "the engine's output has no {} ({}){}",
-                timed ? "rate or time" : "rate, time or count", format,
-                report.warnings.empty() ? "" : "; " + report.warnings.front());
+    const char* missing = timed ? "rate or time" : "rate, time or count";
+    const std::string why = report.warnings.empty() ? "" : "; " + report.warnings.front();
+    return fail(Code::data, "the engine's output has no {} ({}){}", missing, format, why);
   }
   report.prompt_tokens = observed.prompt_tokens;
   report.model = observed.context.model;

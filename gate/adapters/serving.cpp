@@ -60,19 +60,19 @@ const Api* find_api(std::string_view name) { return find_named(k_apis, name); }
 
 std::vector<std::string> api_names() { return list_names(k_apis); }
 
-std::vector<std::string> reserved_members(const Api& api, bool own_fields) {
+std::vector<std::string> reserved_members(const Api& api, bool sends_extra_fields) {
   // Other names for the number of tokens, and for several answers to one prompt.
   std::vector<std::string> names{"max_tokens", "max_completion_tokens", "n", "best_of"};
-  Ask ask;
+  ServingRequest ask;
   ask.model = "any";
-  ask.own_fields = own_fields;
+  ask.sends_extra_fields = sends_extra_fields;
   add_member_names(api.body(ask), "", names);
   return names;
 }
 
-std::string make_body(const Api& api, const Ask& ask) {
+std::string make_body(const Api& api, const ServingRequest& ask) {
   Json body = api.body(ask);
-  if (ask.more.is_object()) body.update(ask.more, true);
+  if (ask.extra_members.is_object()) body.update(ask.extra_members, true);
   return dump_json(body);
 }
 
@@ -103,11 +103,11 @@ void merge(profile::ServedReport& report, const profile::ServedReport& newer) {
   take(&Report::build);
 }
 
-Result<Piece> parse_piece(std::string_view data,
-                          Result<void> (*fill)(const Json& json, Piece& piece)) {
+Result<StreamPiece> parse_piece(std::string_view data,
+                                Result<void> (*fill)(const Json& json, StreamPiece& piece)) {
   WEIR_TRY(const Json json, parse_json(data, k_event_limits));
   if (!json.is_object()) return fail(Code::data, "an event that is no JSON object");
-  Piece piece;
+  StreamPiece piece;
   piece.error = find_error(json);
   if (!piece.error) WEIR_CHECK(fill(json, piece));
   return piece;
@@ -141,7 +141,7 @@ profile::ServedReport read_usage(const Json& json) {
   return report;
 }
 
-void read_likely(const Json& positions, Piece& piece) {
+void read_likely(const Json& positions, StreamPiece& piece) {
   for (const Json& position : positions) {
     const std::string* token = text_in(position, "token");
     if (token == nullptr) continue;
@@ -157,16 +157,16 @@ void read_likely(const Json& positions, Piece& piece) {
   }
 }
 
-Json openai_body(const Ask& ask) {
+Json openai_body(const ServingRequest& ask) {
   Json body = {{"max_tokens", ask.max_tokens},
                {"seed", ask.seed},
                {"stream", true},
                {"stream_options", {{"include_usage", true}}},
                {"temperature", 0}};
   if (!ask.model.empty()) body["model"] = ask.model;
-  if (ask.own_fields) {
-    if (!ask.cached_prompts) body["cache_prompt"] = false;
-    if (ask.to_full_length) body["ignore_eos"] = true;
+  if (ask.sends_extra_fields) {
+    if (!ask.allows_cached_prompts) body["cache_prompt"] = false;
+    if (ask.ignores_eos) body["ignore_eos"] = true;
   }
   return body;
 }

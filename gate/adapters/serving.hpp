@@ -12,7 +12,7 @@
 namespace weir::adapters::serving {
 
 // One request. Sampling is greedy (temperature 0) always.
-struct Ask {
+struct ServingRequest {
   std::string model;  // "" : left out where the API lets that be (llama-server serves one model)
   std::string prompt;
   std::int64_t max_tokens = 16;
@@ -20,20 +20,20 @@ struct Ask {
   // Fields that are no part of OpenAI's API, and that llama-server, vLLM and SGLang understand or
   // pass over: ignore_eos, so that each answer has max_tokens tokens, and cache_prompt: false, so
   // that each prompt is computed. Off for servers that refuse fields they do not know.
-  bool own_fields = true;
-  bool to_full_length = true;   // ignore_eos
-  bool cached_prompts = false;  // true: the server decides if it uses a cache
+  bool sends_extra_fields = true;
+  bool ignores_eos = true;             // ignore_eos
+  bool allows_cached_prompts = false;  // true: the server decides if it uses a cache
   // Members that are added to the body or replace its own: {"cache_salt": "…"}. Objects in both are
   // merged. An object, or null.
-  Json more = nullptr;
+  Json extra_members = nullptr;
 };
 
 // The content of one event.
-struct Piece {
+struct StreamPiece {
   bool is_token = false;    // it brings tokens, maybe of no text (half a character, a special one)
   std::int64_t tokens = 1;  // how many, where it says; else 1
   // Tokens generated up to here, if it says so, including those that were held back before.
-  std::optional<std::int64_t> so_far;
+  std::optional<std::int64_t> tokens_so_far;
   std::string text;
   profile::Likely likely{};          // if requested
   profile::ServedReport reported;    // numbers that the server reports; some are absent
@@ -47,11 +47,11 @@ struct Api {
   std::string_view content_type;  // content type of its streams, without parameters
   Framing framing = Framing::server_sent;
   bool needs_model = false;
-  Json (*body)(const Ask& ask) = nullptr;
+  Json (*body)(const ServingRequest& ask) = nullptr;
   // Reads an event's data. Fails with Code::data when the data does not fit the API.
-  Result<Piece> (*read)(std::string_view data) = nullptr;
-  // Members that ask for the likeliest tokens at each position; null: it cannot be asked.
-  Json (*ask_likely)(std::int64_t tokens) = nullptr;
+  Result<StreamPiece> (*read)(std::string_view data) = nullptr;
+  // Returns the members that ask for the likeliest tokens at each position; null: the API has none.
+  Json (*likely_tokens_request)(std::int64_t tokens) = nullptr;
 };
 
 [[nodiscard]] std::span<const Api> apis();
@@ -60,10 +60,10 @@ struct Api {
 
 // Members of a request that weir sends itself ("options.seed"), or that would undo one of them: no
 // configuration may set them.
-[[nodiscard]] std::vector<std::string> reserved_members(const Api& api, bool own_fields);
+[[nodiscard]] std::vector<std::string> reserved_members(const Api& api, bool sends_extra_fields);
 
-// The body to send: the API's own members and `ask.more`, in one line.
-[[nodiscard]] std::string make_body(const Api& api, const Ask& ask);
+// The body to send: the API's own members and `ask.extra_members`, in one line.
+[[nodiscard]] std::string make_body(const Api& api, const ServingRequest& ask);
 
 // Returns the message of an error answer: {"error": {"message": …}}, {"error": "…"}, {"detail": …},
 // {"message": …}; else the text's beginning. Printable.

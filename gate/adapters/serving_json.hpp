@@ -7,10 +7,10 @@
 
 namespace weir::adapters::serving {
 
-#define WEIR_SERVING_API(name)                             \
-  namespace name {                                         \
-  [[nodiscard]] Json body(const Ask& ask);                 \
-  [[nodiscard]] Result<Piece> read(std::string_view data); \
+#define WEIR_SERVING_API(name)                                   \
+  namespace name {                                               \
+  [[nodiscard]] Json body(const ServingRequest& ask);            \
+  [[nodiscard]] Result<StreamPiece> read(std::string_view data); \
   }
 WEIR_SERVING_API(completions)
 WEIR_SERVING_API(chat)
@@ -21,8 +21,9 @@ WEIR_SERVING_API(ollama)
 inline constexpr JsonLimits k_event_limits{std::size_t{1} << 20, 32, 200'000};
 
 // Parses an event's data, a JSON object. `fill` fills in the piece unless the event is an error.
-[[nodiscard]] Result<Piece> parse_piece(std::string_view data,
-                                        Result<void> (*fill)(const Json& json, Piece& piece));
+[[nodiscard]] Result<StreamPiece> parse_piece(std::string_view data,
+                                              Result<void> (*fill)(const Json& json,
+                                                                   StreamPiece& piece));
 
 // Returns a count of at most a billion, as counts of a server are added up.
 [[nodiscard]] inline std::optional<std::int64_t> count_in(const Json& json, const char* key) {
@@ -52,8 +53,8 @@ inline constexpr JsonLimits k_event_limits{std::size_t{1} << 20, 32, 200'000};
 // `usage`, `model` and `system_fingerprint`, as OpenAI has them.
 [[nodiscard]] profile::ServedReport read_usage(const Json& json);
 // A list of {"token", "logprob", "top_logprobs": [{"token", "logprob"}]}.
-void read_likely(const Json& positions, Piece& piece);
+void read_likely(const Json& positions, StreamPiece& piece);
 // The request body of both of OpenAI's APIs, without the prompt.
-[[nodiscard]] Json openai_body(const Ask& ask);
+[[nodiscard]] Json openai_body(const ServingRequest& ask);
 
 }  // namespace weir::adapters::serving

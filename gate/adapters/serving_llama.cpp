@@ -8,20 +8,20 @@
 
 namespace weir::adapters::serving::llama {
 
-Json body(const Ask& ask) {
+Json body(const ServingRequest& ask) {
   Json body = {{"prompt", ask.prompt},
                {"n_predict", ask.max_tokens},
                {"seed", ask.seed},
                {"stream", true},
                {"temperature", 0}};
-  if (!ask.cached_prompts) body["cache_prompt"] = false;
+  if (!ask.allows_cached_prompts) body["cache_prompt"] = false;
   if (!ask.model.empty()) body["model"] = ask.model;
-  if (ask.to_full_length) body["ignore_eos"] = true;
+  if (ask.ignores_eos) body["ignore_eos"] = true;
   return body;
 }
 
 // Fills a piece from an event.
-static Result<void> fill(const Json& json, Piece& piece) {
+static Result<void> fill(const Json& json, StreamPiece& piece) {
   const std::string* content = text_in(json, "content");
   if (content == nullptr || !member_or_null(json, "stop").is_boolean()) {
     return fail(Code::data, "an event without \"content\" and \"stop\"");
@@ -32,13 +32,13 @@ static Result<void> fill(const Json& json, Piece& piece) {
   const bool no_ids = member_or_null(json, "tokens").is_null();
   piece.is_token = count > 0 || !piece.text.empty() || (no_ids && !piece.is_last);
   if (count > 0) piece.tokens = static_cast<std::int64_t>(count);
-  piece.so_far = count_in(json, "tokens_predicted");
+  piece.tokens_so_far = count_in(json, "tokens_predicted");
   read_likely(list_in(json, "completion_probabilities"), piece);
   piece.reported = read_timings(json);
   piece.reported.model = name_in(json, "model");
   if (piece.is_last) {
     // Older builds have no timings, but these two counts.
-    if (!piece.reported.output_tokens) piece.reported.output_tokens = piece.so_far;
+    if (!piece.reported.output_tokens) piece.reported.output_tokens = piece.tokens_so_far;
     if (!piece.reported.prompt_tokens)
       piece.reported.prompt_tokens = count_in(json, "tokens_evaluated");
     piece.reported.finish = name_in(json, "stop_type");
@@ -46,6 +46,6 @@ static Result<void> fill(const Json& json, Piece& piece) {
   return {};
 }
 
-Result<Piece> read(std::string_view data) { return parse_piece(data, fill); }
+Result<StreamPiece> read(std::string_view data) { return parse_piece(data, fill); }
 
 }  // namespace weir::adapters::serving::llama

@@ -7,7 +7,7 @@
 
 namespace weir::adapters::serving::ollama {
 
-Json body(const Ask& ask) {
+Json body(const ServingRequest& ask) {
   return {{"model", ask.model},
           {"prompt", ask.prompt},
           {"raw", true},
@@ -16,7 +16,7 @@ Json body(const Ask& ask) {
 }
 
 // Fills a piece from a line.
-static Result<void> fill(const Json& json, Piece& piece) {
+static Result<void> fill(const Json& json, StreamPiece& piece) {
   constexpr double k_ns = 1e-9;
   if (!member_or_null(json, "done").is_boolean())
     return fail(Code::data, "a line without \"done\"");
@@ -36,6 +36,6 @@ static Result<void> fill(const Json& json, Piece& piece) {
   return {};
 }
 
-Result<Piece> read(std::string_view data) { return parse_piece(data, fill); }
+Result<StreamPiece> read(std::string_view data) { return parse_piece(data, fill); }
 
 }  // namespace weir::adapters::serving::ollama

@@ -12,16 +12,16 @@ namespace weir::adapters::serving {
 namespace {
 
 // Reads a choice into a piece: its text, and if it is a token.
-using TakeChoice = void (*)(const Json& choice, bool finished, Piece& piece);
+using TakeChoice = void (*)(const Json& choice, bool finished, StreamPiece& piece);
 
-void take_completion(const Json& choice, bool finished, Piece& piece) {
+void read_completion(const Json& choice, bool finished, StreamPiece& piece) {
   const std::string* text = text_in(choice, "text");
   if (text == nullptr) return;
   piece.text = *text;
   piece.is_token = !text->empty() || !finished;
 }
 
-void take_message(const Json& choice, bool finished, Piece& piece) {
+void read_message(const Json& choice, bool finished, StreamPiece& piece) {
   const Json& delta = member_or_null(choice, "delta");
   bool has_text = false;
   // Thinking is output as well; servers use either name for it.
@@ -36,7 +36,7 @@ void take_message(const Json& choice, bool finished, Piece& piece) {
 }
 
 // Reads the likely tokens of completions of OpenAI, vLLM and others: lists of the same length.
-void read_older_likely(const Json& logprobs, Piece& piece) {
+void read_older_likely(const Json& logprobs, StreamPiece& piece) {
   const auto tokens = list_in(logprobs, "tokens"), tops = list_in(logprobs, "top_logprobs");
   for (std::size_t i = 0; i < std::min(tokens.size(), tops.size()); ++i) {
     if (!tokens[i].is_string() || !tops[i].is_object()) continue;
@@ -51,7 +51,7 @@ void read_older_likely(const Json& logprobs, Piece& piece) {
 
 // Fills a piece from a chunk; `take` reads its choice.
 template <TakeChoice take>
-Result<void> fill(const Json& json, Piece& piece) {
+Result<void> fill(const Json& json, StreamPiece& piece) {
   piece.reported = read_usage(json);
   // `timings` are more detailed; both describe the same tokens.
   merge(piece.reported, read_timings(json));
@@ -70,27 +70,29 @@ Result<void> fill(const Json& json, Piece& piece) {
 }
 
 template <TakeChoice take>
-Result<Piece> read_chunk(std::string_view data) {
+Result<StreamPiece> read_chunk(std::string_view data) {
   if (data != "[DONE]") return parse_piece(data, fill<take>);
-  Piece piece;
+  StreamPiece piece;
   piece.is_last = true;
   return piece;
 }
 
 }  // namespace
 
-Json completions::body(const Ask& ask) {
+Json completions::body(const ServingRequest& ask) {
   Json body = openai_body(ask);
   body["prompt"] = ask.prompt;
   return body;
 }
-Result<Piece> completions::read(std::string_view data) { return read_chunk<take_completion>(data); }
+Result<StreamPiece> completions::read(std::string_view data) {
+  return read_chunk<read_completion>(data);
+}
 
-Json chat::body(const Ask& ask) {
+Json chat::body(const ServingRequest& ask) {
   Json body = openai_body(ask);
   body["messages"] = Json::array({{{"role", "user"}, {"content", ask.prompt}}});
   return body;
 }
-Result<Piece> chat::read(std::string_view data) { return read_chunk<take_message>(data); }
+Result<StreamPiece> chat::read(std::string_view data) { return read_chunk<read_message>(data); }
 
 }  // namespace weir::adapters::serving

@@ -316,16 +316,24 @@ void WorkRows::add_row(Work work, const WorkRow& row) {
     return;
   }
   ObservedOp op;
-  (work == Work::kernel ? op.kernel : op.op) = row.name;
-  op.category = is_call ? call_category(row.name) : work == Work::copy ? "copy" : "kernel";
+  if (work == Work::kernel) {
+    op.kernel = row.name;
+  } else {
+    op.op = row.name;
+  }
+  op.category = work == Work::copy ? "copy" : "kernel";
+  if (is_call) op.category = call_category(row.name);
   op.calls = row.calls;
   op.seconds = row.seconds;
   op.min_seconds = row.min_seconds;
   op.max_seconds = row.max_seconds;
-  if (row.calls == 1 && row.seconds) op.min_seconds = op.max_seconds = row.seconds;
-  if (!(is_call ? append_row_within_limit(list, std::move(op), observed_)
-                : append_valid_op(std::move(op), observed_)))
-    rows_.erase(at);
+  if (row.calls == 1 && row.seconds) {
+    op.min_seconds = row.seconds;
+    op.max_seconds = row.seconds;
+  }
+  const bool is_added = is_call ? append_row_within_limit(list, std::move(op), observed_)
+                                : append_valid_op(std::move(op), observed_);
+  if (!is_added) rows_.erase(at);
 }
 
 void WorkRows::add(Work work, const WorkRow& row) {
@@ -334,10 +342,10 @@ void WorkRows::add(Work work, const WorkRow& row) {
   if (row.name.empty() || !is_finite || !(row.seconds || row.bytes)) {
     return count_unread(observed_, "rows", "a row has no name or no time");
   }
-  const Part part = has_only_bytes         ? Part::bytes
-                    : work == Work::kernel ? Part::kernels
-                    : work == Work::copy   ? Part::copies
-                                           : Part::calls;
+  Part part = Part::calls;
+  if (work == Work::copy) part = Part::copies;
+  if (work == Work::kernel) part = Part::kernels;
+  if (has_only_bytes) part = Part::bytes;
   if (is_repeated(part)) {
     return count_unread(observed_, "rows",
                         "a second table of the same kind, of another run or of the same work");

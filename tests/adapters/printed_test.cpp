@@ -33,10 +33,10 @@ TEST(Printed, HasLinesWithoutWhatATerminalOrALoggerAdds) {
 }
 
 TEST(Printed, KnowsWhetherItsLastLineHasAnEnd) {
-  EXPECT_FALSE(Printed(Document{"a\n"}).open());
-  EXPECT_TRUE(Printed(Document{"a"}).open());
-  EXPECT_TRUE(Printed(Document{"", "a"}).open());
-  EXPECT_FALSE(Printed(Document{"a\n", "a"}).open());
+  EXPECT_FALSE(Printed(Document{"a\n"}).lacks_end());
+  EXPECT_TRUE(Printed(Document{"a"}).lacks_end());
+  EXPECT_TRUE(Printed(Document{"", "a"}).lacks_end());
+  EXPECT_FALSE(Printed(Document{"a\n", "a"}).lacks_end());
 }
 
 TEST(PrintedNumber, TakesEitherDecimalMark) {

@@ -19,8 +19,8 @@ const Api& api(std::string_view name) {
   return match != nullptr ? *match : apis().front();
 }
 
-Ask ask() {
-  Ask ask;
+ServingRequest ask() {
+  ServingRequest ask;
   ask.model = "m";
   ask.prompt = "Why?\n\"\xC3\xA9\"";
   ask.max_tokens = 32;
@@ -51,8 +51,8 @@ TEST(Bodies, AreGreedySeededStreamedAndWithoutCaches) {
 }
 
 TEST(Bodies, LeaveOutWhatIsNoPartOfOpenAisApiWhereAServerRefusesIt) {
-  Ask strict = ask();
-  strict.own_fields = false;
+  ServingRequest strict = ask();
+  strict.sends_extra_fields = false;
   strict.model.clear();
   for (const char* name : {"completions", "chat"}) {
     const Json body = parse_json(make_body(api(name), strict)).value_or(Json());
@@ -63,10 +63,10 @@ TEST(Bodies, LeaveOutWhatIsNoPartOfOpenAisApiWhereAServerRefusesIt) {
 }
 
 TEST(Bodies, TakeMoreMembersLast) {
-  Ask more = ask();
-  more.cached_prompts = true;
-  more.to_full_length = false;
-  more.more = {{"cache_salt", "x"}, {"seed", 9}};
+  ServingRequest more = ask();
+  more.allows_cached_prompts = true;
+  more.ignores_eos = false;
+  more.extra_members = {{"cache_salt", "x"}, {"seed", 9}};
   const Json body = parse_json(make_body(api("llama"), more)).value_or(Json());
   EXPECT_EQ(body["cache_salt"], "x");
   EXPECT_EQ(body["seed"], 9);
@@ -75,8 +75,8 @@ TEST(Bodies, TakeMoreMembersLast) {
 }
 
 TEST(Bodies, AreOneWithObjectsOfBothSides) {
-  Ask more = ask();
-  more.more = {{"options", {{"num_ctx", 4096}}}, {"keep_alive", "5m"}};
+  ServingRequest more = ask();
+  more.extra_members = {{"options", {{"num_ctx", 4096}}}, {"keep_alive", "5m"}};
   const Json body = parse_json(make_body(api("ollama"), more)).value_or(Json());
   EXPECT_EQ(body["options"],
             Json::parse(R"({"num_predict": 32, "seed": 7, "temperature": 0, "num_ctx": 4096})"));
@@ -106,13 +106,13 @@ TEST(Bodies, SayWhatNobodyElseMaySend) {
 }
 
 TEST(Bodies, HoldPromptsThatAreNoUtf8) {
-  Ask odd = ask();
+  ServingRequest odd = ask();
   odd.prompt = "\xFF\xFE";
   EXPECT_TRUE(parse_json(make_body(api("completions"), odd)));
 }
 
 // How an event reads, in short: "token", "token×3", "", "last", "error".
-std::string kind(const Piece& piece) {
+std::string kind(const StreamPiece& piece) {
   if (piece.error) return "error";
   std::string words = piece.is_token ? "token" : "";
   if (piece.is_token && piece.tokens != 1) words += "×" + std::to_string(piece.tokens);
@@ -297,12 +297,12 @@ TEST(LikelyTokens, AreAskedForAndReadInEachApi) {
        {{"a", {}}}},
   };
   for (const Case& c : cases) {
-    EXPECT_EQ(dump_json(api(c.api).ask_likely(10)), c.asks) << c.api;
+    EXPECT_EQ(dump_json(api(c.api).likely_tokens_request(10)), c.asks) << c.api;
     const auto piece = api(c.api).read(c.event);
     ASSERT_TRUE(piece) << c.event;
     EXPECT_EQ(piece->likely, c.likely) << c.event;
   }
-  EXPECT_EQ(api("ollama").ask_likely, nullptr);
+  EXPECT_EQ(api("ollama").likely_tokens_request, nullptr);
 }
 
 // A stream as it was recorded from llama-server: 9 prompt tokens, 4 of them cached; 3 generated.
