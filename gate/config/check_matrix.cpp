@@ -15,18 +15,20 @@ bool has_amount(const verdict::LimitEntry& entry) {
 
 // Returns the metrics that every cell can have. Metrics that are fitted over depths need a list of
 // depths.
+std::vector<unit::Metric> list_common_metrics(bool has_depths) {
+  std::vector<unit::Metric> metrics;
+  for (const std::string& name : unit::metric_names()) {
+    const auto metric = unit::find_metric(name);
+    if (!metric) continue;
+    if (has_depths || !unit::is_over_context(*metric)) metrics.push_back(*metric);
+  }
+  return metrics;
+}
+
 const std::vector<unit::Metric>& common_metrics(bool has_depths) {
-  static const auto k_metrics = [] {
-    std::array<std::vector<unit::Metric>, 2> metrics;
-    for (const std::string& name : unit::metric_names()) {
-      const auto metric = unit::find_metric(name);
-      if (!metric) continue;
-      metrics[1].push_back(*metric);
-      if (!unit::is_over_context(*metric)) metrics[0].push_back(*metric);
-    }
-    return metrics;
-  }();
-  return k_metrics[has_depths ? 1 : 0];
+  static const auto k_with_depths = list_common_metrics(true);
+  static const auto k_without_depths = list_common_metrics(false);
+  return has_depths ? k_with_depths : k_without_depths;
 }
 
 // Returns the metrics that the entry names and that exist only once an engine runs.

@@ -103,8 +103,8 @@ std::optional<std::string> read_text(const Node& node, std::string_view what, Pr
   return problems.report_expected(node, what, "a text");
 }
 
-std::optional<std::int64_t> WholeNumber::operator()(const Node& node, std::string_view what,
-                                                    Problems& problems) const {
+std::optional<std::int64_t> WholeNumber::parse(const Node& node, std::string_view what,
+                                               Problems& problems) const {
   if (node.kind == Node::Kind::scalar) {
     const auto value = text::to_int(node.text);
     if (value && *value >= low && *value <= high) return *value;
@@ -117,8 +117,8 @@ Form WholeNumber::form() const {
   return {"integer", fmt::format(R"("type": "integer", "minimum": {}, "maximum": {})", low, high)};
 }
 
-std::optional<double> Share::operator()(const Node& node, std::string_view what,
-                                        Problems& problems) const {
+std::optional<double> Share::parse(const Node& node, std::string_view what,
+                                   Problems& problems) const {
   if (node.kind == Node::Kind::scalar) {
     const auto value = text::to_double(node.text);
     if (value && *value > 0 && *value < k_below) return *value;
@@ -237,8 +237,8 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
                       text::did_you_mean(node.text, names), choices_text(names));
 }
 
-std::optional<verdict::Amount> AmountType::operator()(const Node& node, std::string_view what,
-                                                      Problems& problems) const {
+std::optional<verdict::Amount> AmountType::parse(const Node& node, std::string_view what,
+                                                 Problems& problems) const {
   const auto text = read_text(node, what, problems);
   if (!text) return std::nullopt;
   std::string_view digits = text::trim(*text);
@@ -261,15 +261,15 @@ Form AmountType::form() const {
   return number | Form{"text", R"("type": "string", "pattern": "^[0-9.eE+-]+ *%?$")"};
 }
 
-std::optional<double> Duration::operator()(const Node& node, std::string_view what,
-                                           Problems& problems) const {
+std::optional<double> Duration::parse(const Node& node, std::string_view what,
+                                      Problems& problems) const {
   const auto text = read_text(node, what, problems);
   if (!text) return std::nullopt;
   const auto seconds = unit::parse_duration_seconds(*text);
   if (!seconds) return problems.add(node.position, "{}: {}", what, seconds.error().message);
   if (*seconds > 0 && *seconds <= max_seconds) return *seconds;
-  return problems.add(node.position, "{} must be more than nothing{}{}", what,
-                      *max_seconds_text == '\0' ? "" : " and at most ", max_seconds_text);
+  return problems.add(node.position, "{} must be more than nothing{}", what,
+                      text::prefix_if_any(" and at most ", max_seconds_text));
 }
 
 Form Duration::form() const {
@@ -282,7 +282,7 @@ Fields::Fields(const Node& node, std::string what, Problems& problems)
   if (!is_map_) problems.report_expected(node, what_, "a mapping");
 }
 
-const Node* Fields::take(const Key& key, const Form& form, const std::string& shown_default,
+const Node* Fields::find(const Key& key, const Form& form, const std::string& shown_default,
                          bool needed) {
   known_.emplace_back(key.name);
   if (KeyList* keys = problems_->lists()) {
@@ -299,7 +299,7 @@ const Node* Fields::take(const Key& key, const Form& form, const std::string& sh
 }
 
 const Node* Fields::require(const Key& key, const Form& form) {
-  const Node* node = take(key, form, "", /*needed=*/true);
+  const Node* node = find(key, form, "", /*needed=*/true);
   if (node == nullptr) lacks(key.name);
   return node;
 }

@@ -57,7 +57,8 @@ std::optional<std::string> replace_flag_values(Arguments& command,
     if (flag.size() < command[i].size()) {
       command[i] = flag + "=" + *value;
     } else if (i + 1 < command.size()) {
-      command[++i] = *value;
+      ++i;
+      command[i] = *value;
     }
   }
   if (missing.empty()) return std::nullopt;
@@ -86,7 +87,7 @@ std::map<std::string, std::string> fingerprint_parts(const Cell& cell, const Arg
     arguments["server"] = {{"api", server->api},
                            {"model_name", server->model_name},
                            {"warm_up", server->warm_up},
-                           {"own_fields", server->own_fields}};
+                           {"own_fields", server->sends_extra_fields}};
     if (!server->extra_body.empty()) arguments["server"]["extra_body"] = server->extra_body;
     prompt["requests"] = cell.requests;
     if (cell.rate) prompt["rate"] = *cell.rate;
@@ -216,7 +217,8 @@ std::pair<Cell, std::optional<std::string>> make_cell(const Combination& combina
                     combination.prompt->is_private;
 
   Extra all = combination.extra();
-  if (at.threads) all.threads = *at.threads == 0 ? k_all_threads : *at.threads;
+  if (at.threads) all.threads = *at.threads;
+  if (at.threads == 0) all.threads = k_all_threads;
   cell.env = all.env;
   cell.passed_variables = all.passed_variables;
   cell.threads = all.threads.value_or(cell.threads);
@@ -410,7 +412,9 @@ class Expansion {
     constexpr std::size_t k_max_notes = 100;
     const std::string text = fmt::format("left out: {} × {}: {}", combination.engine->name,
                                          combination.prompt->name, reason);
-    if (noted_.size() < k_max_notes && noted_.insert(text).second) matrix_.notes.push_back(text);
+    if (noted_.size() == k_max_notes) return;
+    const bool is_new = noted_.insert(text).second;
+    if (is_new) matrix_.notes.push_back(text);
   }
 
   const Settings& settings_;

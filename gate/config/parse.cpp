@@ -89,7 +89,7 @@ void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing) {
 }
 
 void parse_match_key(Fields& fields, const Key& key, verdict::Match& match, Parsing& parsing) {
-  const Node* node = fields.take(key, mapping());
+  const Node* node = fields.find(key, mapping());
   if (node == nullptr) return;
   Fields parts(*node, "match", parsing.problems);
   parse_match(parts, match, parsing);
@@ -109,7 +109,7 @@ void parse_seed(Fields& fields, Extra& extra) {
 }
 
 void parse_environment(Fields& fields, Extra& extra, Problems& problems) {
-  const Node* node = fields.take(
+  const Node* node = fields.find(
       {"env",
        "Environment variables. A name without a value passes weir's own variable through, which "
        "would be withheld.",
@@ -146,7 +146,7 @@ void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads) {
 void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool threads) {
   parse_extra(fields, extra.extra, parsing, threads);
   const Node* engines =
-      fields.take({"engines", "args, replace, env, threads and seed for single engines.",
+      fields.find({"engines", "args, replace, env, threads and seed for single engines.",
                    "{llama.cpp: {args: [-fa, \"1\"]}}"},
                   named(nothing() | mapping(), k_name_pattern));
   if (engines == nullptr) return;
@@ -257,7 +257,7 @@ void parse_root(const Node& root, Parsing& parsing) {
     const bool is_models = parse == parse_models;
     const bool is_needed = is_models ? needs_model(settings) : needed;
     const bool is_engines = parse == parse_engines;  // other sections may come from a preset
-    const Node* section = is_engines ? fields.require(key, form) : fields.take(key, form);
+    const Node* section = is_engines ? fields.require(key, form) : fields.find(key, form);
     if (section != nullptr) {
       parse(*section, parsing);
       continue;

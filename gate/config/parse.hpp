@@ -135,10 +135,10 @@ inline constexpr std::string_view k_name_rule =
 
 // A type that is read by a function.
 template <class Value>
-struct Plain {
+struct FieldType {
   Value (*read)(const Node& node, std::string_view what, Problems& problems);
   const char *type, *schema;
-  Value operator()(const Node& node, std::string_view what, Problems& problems) const {
+  Value parse(const Node& node, std::string_view what, Problems& problems) const {
     return read(node, what, problems);
   }
   [[nodiscard]] Form form() const { return {type, schema}; }
@@ -158,54 +158,52 @@ Environment read_environment(const Node& node, std::string_view what, Problems& 
 std::map<std::string, std::string> read_replaced(const Node& node, std::string_view what,
                                                  Problems& problems);
 
-inline constexpr Plain k_text{read_text, "text",
-                              R"("type": ["string", "number", "boolean"], "minLength": 1)"};
-inline constexpr Plain k_boolean{read_boolean, "boolean", R"("type": "boolean")"};
-inline constexpr Plain k_text_list{
+inline constexpr FieldType k_text{read_text, "text",
+                                  R"("type": ["string", "number", "boolean"], "minLength": 1)"};
+inline constexpr FieldType k_boolean{read_boolean, "boolean", R"("type": "boolean")"};
+inline constexpr FieldType k_text_list{
     read_texts, "text, list",
     R"("anyOf": [{"type": ["string", "number", "boolean"], "minLength": 1}, )"
     R"({"type": "array", "items": {"type": ["string", "number", "boolean"], "minLength": 1}}])"};
-inline constexpr Plain k_name_list{
+inline constexpr FieldType k_name_list{
     read_names, "text, list",
     R"("anyOf": [{"type": ["string", "number", "boolean"], "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"}, )"
     R"({"type": "array", "items": {"type": ["string", "number", "boolean"], "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"}}])"};
-inline constexpr Plain k_arguments{
+inline constexpr FieldType k_arguments{
     read_arguments, "list",
     R"("type": "array", "items": {"type": ["string", "number", "boolean"]})"};
-inline constexpr Plain k_environment{
+inline constexpr FieldType k_environment{
     read_environment, "object",
     R"("type": "object", "additionalProperties": false, "patternProperties": )"
     R"({"^[A-Za-z_][A-Za-z0-9_]*$": {"type": ["string", "number", "boolean", "null"]}})"};
-inline constexpr Plain k_replaced{
+inline constexpr FieldType k_replaced{
     read_replaced, "object",
     R"("type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]})"};
 
 struct WholeNumber {
   std::int64_t low, high;
-  std::optional<std::int64_t> operator()(const Node& node, std::string_view what,
-                                         Problems& problems) const;
+  std::optional<std::int64_t> parse(const Node& node, std::string_view what,
+                                    Problems& problems) const;
   [[nodiscard]] Form form() const;
 };
 // A number above 0 and below 0.5.
 struct Share {
-  std::optional<double> operator()(const Node& node, std::string_view what,
-                                   Problems& problems) const;
+  std::optional<double> parse(const Node& node, std::string_view what, Problems& problems) const;
   [[nodiscard]] Form form() const;
 };
 // Seconds: more than none and at most `most`, shown as `max_seconds_text`.
 struct Duration {
   double max_seconds = 24 * 3600;
   const char* max_seconds_text = "24h";
-  std::optional<double> operator()(const Node& node, std::string_view what,
-                                   Problems& problems) const;
+  std::optional<double> parse(const Node& node, std::string_view what, Problems& problems) const;
   [[nodiscard]] Form form() const;
   [[nodiscard]] static std::string show(double seconds) { return fmt::format("{}s", seconds); }
 };
 // "5%" is a share of the baseline; a bare number is in the metric's base unit.
 struct AmountType {
   bool may_be_relative;
-  std::optional<verdict::Amount> operator()(const Node& node, std::string_view what,
-                                            Problems& problems) const;
+  std::optional<verdict::Amount> parse(const Node& node, std::string_view what,
+                                       Problems& problems) const;
   [[nodiscard]] Form form() const;
 };
 // One of `names`.
@@ -213,8 +211,8 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
                                        std::span<const std::string> names, Problems& problems);
 struct OneName {
   std::span<const std::string> names;
-  std::optional<std::string> operator()(const Node& node, std::string_view what,
-                                        Problems& problems) const {
+  std::optional<std::string> parse(const Node& node, std::string_view what,
+                                   Problems& problems) const {
     return read_choice(node, what, names, problems);
   }
   [[nodiscard]] Form form() const { return choice_form(names, true); }
@@ -223,8 +221,7 @@ struct OneName {
 template <class Value>
 struct OneOf {
   std::span<const Name<Value>> choices;
-  std::optional<Value> operator()(const Node& node, std::string_view what,
-                                  Problems& problems) const {
+  std::optional<Value> parse(const Node& node, std::string_view what, Problems& problems) const {
     const auto chosen = read_choice(node, what, names(), problems);
     return chosen ? value_of(choices, *chosen) : std::nullopt;
   }
@@ -260,13 +257,13 @@ class Fields {
   Fields(const Fields&) = delete;
   ~Fields() { finish(); }
   // The value under `key`, or nullptr when it is absent or nothing.
-  const Node* take(const Key& key, const Form& form = {}) { return take(key, form, "", false); }
+  const Node* find(const Key& key, const Form& form = {}) { return find(key, form, "", false); }
   // The same, and a problem when it is absent.
   const Node* require(const Key& key, const Form& form = {});
   // Reads the value under `key`, if there is one. `into` stays unchanged if `type` returns nothing.
   template <class Value, class Type>
   const Node* read(const Key& key, Value& into, const Type& type) {
-    return assign(take(key, type.form(), default_text(into, type), false), key, into, type);
+    return assign(find(key, type.form(), default_text(into, type), false), key, into, type);
   }
   template <class Value, class Type>
   const Node* require(const Key& key, Value& into, const Type& type) {
@@ -281,11 +278,11 @@ class Fields {
   [[nodiscard]] bool lists_keys() const { return problems_->lists() != nullptr; }
 
  private:
-  const Node* take(const Key& key, const Form& form, const std::string& shown_default, bool needed);
+  const Node* find(const Key& key, const Form& form, const std::string& shown_default, bool needed);
   template <class Value, class Type>
   const Node* assign(const Node* node, const Key& key, Value& into, const Type& type) {
     if (node == nullptr) return node;
-    auto result = type(*node, key.name, *problems_);
+    auto result = type.parse(*node, key.name, *problems_);
     if constexpr (std::is_same_v<decltype(result), std::optional<Value>>) {
       if (result) into = *std::move(result);
     } else {

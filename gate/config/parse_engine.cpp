@@ -61,13 +61,13 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
   constexpr auto k_better = names_in_order<unit::Better>("higher", "lower");
   constexpr auto k_kinds =
       names_in_order<unit::Kind>("time", "memory", "quality", "usage", "count");
-  const Node* unit = fields.take({"unit", "Unit in the output.", "ms", "the metric's base unit"},
+  const Node* unit = fields.find({"unit", "Unit in the output.", "ms", "the metric's base unit"},
                                  choice_form(k_units, true));
   const Node* better =
-      fields.take({"better", "Direction, for a metric that weir does not know.", "lower"},
+      fields.find({"better", "Direction, for a metric that weir does not know.", "lower"},
                   OneOf{k_better}.form());
   const Node* kind =
-      fields.take({"kind", "Kind, for a metric that weir does not know.", "time", "by its unit"},
+      fields.find({"kind", "Kind, for a metric that weir does not know.", "time", "by its unit"},
                   OneOf{k_kinds}.form());
   if (unit != nullptr) {
     const auto text = read_text(*unit, "unit", problems);
@@ -81,8 +81,8 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
   }
   if (const auto metric = unit::find_metric(name)) {
     if (better != nullptr || kind != nullptr) {
-      problems.add((better != nullptr ? better : kind)->position,
-                   "weir knows \"{}\" (better: {}): leave this out", name,
+      const Node& needless = better != nullptr ? *better : *kind;
+      problems.add(needless.position, "weir knows \"{}\" (better: {}): leave this out", name,
                    unit::to_string(metric->better));
     }
     if (rule.scale && rule.scale->unit != metric->unit) {
@@ -98,10 +98,10 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
                  name, text::did_you_mean(name, unit::metric_names()));
     return;
   }
-  const auto direction = OneOf{k_better}(*better, "direction", problems);
+  const auto direction = OneOf{k_better}.parse(*better, "direction", problems);
   unit::Kind metric_kind = default_kind(rule.scale->unit);
   if (kind != nullptr) {
-    metric_kind = OneOf{k_kinds}(*kind, "kind", problems).value_or(metric_kind);
+    metric_kind = OneOf{k_kinds}.parse(*kind, "kind", problems).value_or(metric_kind);
   }
   if (direction) rule.custom = unit::custom_metric(name, metric_kind, rule.scale->unit, *direction);
 }
@@ -152,10 +152,11 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   const Node* regex = fields.read(
       {"regex", "RE2, matched line by line. Group 1 is the value.", "'eval: ([0-9.]+) tok/s'"},
       rule.regex, k_text);
-  const Node* pointer =
-      fields.read({"pointer", "JSON pointer into a document in the output.", "/results/0/tps"},
-                  rule.pointer, Plain{read_text, "text", R"("type": "string", "pattern": "^/")"});
-  if (entry.value.kind == Node::Kind::map && (regex == nullptr) == (pointer == nullptr)) {
+  const Node* pointer = fields.read(
+      {"pointer", "JSON pointer into a document in the output.", "/results/0/tps"}, rule.pointer,
+      FieldType{read_text, "text", R"("type": "string", "pattern": "^/")"});
+  const bool has_regex = regex != nullptr, has_pointer = pointer != nullptr;
+  if (entry.value.kind == Node::Kind::map && has_regex == has_pointer) {
     problems.add(entry.key_position,
                  "\"{}\" needs either regex (group 1 is the value) or pointer (a JSON pointer such "
                  "as /stats/tokens)",
@@ -249,14 +250,14 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
     runtime = fields.require({"runtime", "Program that starts the container or job.", "docker"},
                              OneOf{k_runtimes}.form());
     image =
-        fields.take({"image", "Image to run. Left out: the command itself begins with the runtime.",
+        fields.find({"image", "Image to run. Left out: the command itself begins with the runtime.",
                      "ghcr.io/me/engine:1"},
                     k_text.form());
-    args = fields.take({"args", "More arguments of the runtime.", "[--gpus, all]"},
+    args = fields.find({"args", "More arguments of the runtime.", "[--gpus, all]"},
                        k_arguments.form());
     if (runtime == nullptr) return;
   }
-  const auto chosen = OneOf{k_runtimes}(*runtime, "container", problems);
+  const auto chosen = OneOf{k_runtimes}.parse(*runtime, "container", problems);
   if (!chosen) return;
   ContainerSettings container{*chosen, "", {}};
   if (image != nullptr) container.image = read_text(*image, "image", problems).value_or("");
@@ -299,7 +300,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   engine.source = problems.source(entry.key_position);
   Fields fields(entry.value, fmt::format("engine \"{}\"", text::printable(entry.key)), problems);
   const Node* preset =
-      fields.take({"preset",
+      fields.find({"preset",
                    "What weir knows of the engine fills each key that does not stand here, and "
                    "models, backends "
                    "and prompts where the file has none: weir init --list, weir config show.",
@@ -309,7 +310,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     if (const auto* match = find_named(presets(), preset->text)) engine.preset = match->id();
   }
   // expand_presets() has put the program into the command.
-  fields.take({"program",
+  fields.find({"program",
                "The program of the preset's command. A relative path with a / counts from this "
                "file's folder.",
                "./build/bin/llama-bench"},
@@ -319,7 +320,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   const bool is_result =
       output_key != nullptr && holds(parsing.supported.results, output_key->text);
   const bool has_command = !is_result && (!engine.server || engine.server->url.empty());
-  const Node* command = fields.take(
+  const Node* command = fields.find(
       {"command",
        "The program and its arguments, one an entry; no shell splits them. A relative path with a "
        "/ "
@@ -342,7 +343,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
       problems.add(command->position, "{args} may stand in the command once");
     }
   }
-  const Node* output = fields.take({"output", "Format of its output.", "llama-bench"},
+  const Node* output = fields.find({"output", "Format of its output.", "llama-bench"},
                                    choice_form(parsing.supported.adapters, true));
   if (engine.server) {
     engine.output = k_requests;
@@ -358,7 +359,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     engine.reports_counts_on_request = holds(parsing.supported.reporting_on_request, engine.output);
   }
   const Form probe = choice_form(parsing.supported.probes, true);
-  const Node* probes = fields.take(
+  const Node* probes = fields.find(
       {"probes",
        "Attached in the counted pass, where the backend's device fits; instructions and host "
        "(system calls) in processes of their own.",
@@ -394,13 +395,13 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
               engine.cuda_code, k_text);
   parse_environment(fields, engine.extra, problems);
   const Node* container =
-      fields.take({"container", "Run the engine in a container, or on a node of Slurm.",
+      fields.find({"container", "Run the engine in a container, or on a node of Slurm.",
                    "{runtime: docker, image: \"ghcr.io/me/engine:1\"}"},
                   OneOf{k_runtimes}.form() | mapping());
   if (container != nullptr) parse_container(*container, engine, parsing);
   fields.read(k_threads_key, engine.extra.threads, k_threads);
   parse_seed(fields, engine.extra);
-  const Node* cpu_ops = fields.take(
+  const Node* cpu_ops = fields.find(
       {"cpu_ops_allowed",
        "Ops that may run on the CPU of cells that ask for another device, each with its reason; "
        "several conditions of one op are a list.",
@@ -413,15 +414,15 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   fields.read(
       {"output_limit", "More output than this is the cell's error.", "64KiB", "16MiB"},
       engine.output_limit,
-      Plain{read_output_limit, "size", R"("type": ["integer", "string"], "minimum": 4096)"});
+      FieldType{read_output_limit, "size", R"("type": ["integer", "string"], "minimum": 4096)"});
   constexpr WholeNumber k_code{0, 255};
   const Node* codes =
-      fields.take({"ok_exit_codes", "Exit codes besides 0 of an engine that did its work.", "[1]"},
+      fields.find({"ok_exit_codes", "Exit codes besides 0 of an engine that did its work.", "[1]"},
                   k_code.form() | list_form(k_code.form()));
   if (codes != nullptr) {
     const bool is_list = codes->kind == Node::Kind::list;
     for (const Node& item : is_list ? std::span(codes->items) : std::span(codes, 1)) {
-      const auto code = k_code(item, "ok_exit_codes", problems);
+      const auto code = k_code.parse(item, "ok_exit_codes", problems);
       if (code) engine.ok_exit_codes.push_back(*code);
     }
   }
@@ -435,12 +436,12 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   fields.read(k_private, engine.is_private, k_boolean);
   constexpr std::string_view k_one_place =
       R"(, "oneOf": [{"required": ["regex"]}, {"required": ["pointer"]}])";
-  const Node* metrics = fields.take(
+  const Node* metrics = fields.find(
       {"metrics", "With output: generic: where each metric is found, by regex or pointer.",
        "{decode_tokens_per_second: {regex: \"([0-9.]+) tok/s\"}}"},
       named(mapping(k_one_place), "^([a-z][a-z0-9_]{0,63}|(op|kernel)(_calls)?:.{1,100})$",
             "load_seconds"));
-  const Node* facts = fields.take(
+  const Node* facts = fields.find(
       {"facts",
        "With output: generic: facts about the run (engine_build, generated_tokens, model, "
        "output_digest, prompt_tokens), which must be the same on both sides.",

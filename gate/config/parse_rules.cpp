@@ -24,7 +24,7 @@ void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsin
   // Each pattern is matched with each name, here and when a gate judges.
   constexpr std::size_t k_max_patterns = 2000;
   const std::vector<std::string>& names = parsing.limitable;
-  const auto complain = [&](TextPosition at, const std::string& pattern) {
+  const auto add_problem = [&](TextPosition at, const std::string& pattern) {
     const bool is_known = unit::find_metric(pattern).has_value() || matches_any(pattern, names);
     if (!is_known) parsing.problems.report_unknown(at, "metric", pattern, names);
   };
@@ -38,14 +38,14 @@ void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsin
   }
   if (node.kind == Node::Kind::list) {
     for (const Node& item : node.items) {
-      if (item.kind == Node::Kind::scalar) complain(item.position, item.text);
+      if (item.kind == Node::Kind::scalar) add_problem(item.position, item.text);
     }
     if (node.items.empty() || node.items.size() > 100) {
       parsing.problems.add(node.position,
                            "metrics must name 1 to 100 metrics: leave it out for all");
     }
   } else if (!entry.metrics.empty()) {
-    complain(node.position, entry.metrics.front());
+    add_problem(node.position, entry.metrics.front());
   }
 }
 
@@ -60,7 +60,8 @@ void parse_mode(Fields& fields, verdict::LimitEntry& entry, TextPosition at, Par
   const Node* until = fields.read(
       {"until", "Last day of this entry. Later it is an error that names it.", "2027-03-01"},
       entry.until,
-      Plain{read_text, "day", R"("type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$")"});
+      FieldType{read_text, "day",
+                R"("type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$")"});
   if (!entry.until) return;
   if (!verdict::is_day(*entry.until)) {
     problems.report_expected(*until, "until", "a day such as 2027-03-01");
@@ -82,7 +83,7 @@ void parse_limit(const Node& node, Parsing& parsing) {
   Fields fields(node, "a limit", problems);
   parse_match_key(fields, {"match", "Only cells that match.", "{backend: vulkan}", "all cells"},
                   entry.match, parsing);
-  const Node* metrics = fields.take(
+  const Node* metrics = fields.find(
       {"metrics",
        "Metrics by name or pattern; kernels; kernel_code; placement; op:NAME, kernel:NAME, "
        "buffer:LABEL (times), op_calls:NAME, kernel_calls:NAME, buffers:LABEL.",
@@ -197,11 +198,11 @@ void parse_rules(const Node& node, Parsing& parsing) {
 explain::Band parse_band(const Node& node, Problems& problems) {
   explain::Band band;
   Fields fields(node, "a band", problems);
-  constexpr Plain k_count{read_count, "number", R"("type": "number", "minimum": 0)"};
+  constexpr FieldType k_count{read_count, "number", R"("type": "number", "minimum": 0)"};
   fields.read({"low", "Lowest usual value.", "1"}, band.low, k_count);
   fields.read({"high", "Highest usual value.", "2"}, band.high, k_count);
   const Node* good =
-      fields.take({"good", "Best values known: the pair of a lowest and a highest.", "[300, 600]"},
+      fields.find({"good", "Best values known: the pair of a lowest and a highest.", "[300, 600]"},
                   list_form(k_count.form(), R"(, "minItems": 2, "maxItems": 2)"));
   if (good != nullptr) {
     if (good->kind != Node::Kind::list || good->items.size() != 2) {
@@ -303,7 +304,7 @@ void parse_gate(const Node& node, Parsing& parsing) {
                "target branch says so.",
                "true"},
               gate.accept_own, k_boolean);
-  const Node* confirm = fields.take(
+  const Node* confirm = fields.find(
       {"confirm",
        "REF for paired runs that confirm a drop against stored samples before it fails; false for "
        "never.",
@@ -326,11 +327,11 @@ void parse_gate(const Node& node, Parsing& parsing) {
 
 void parse_explain(const Node& node, Parsing& parsing) {
   Fields fields(node, "explain", parsing.problems);
-  const Node* rules = fields.take({"rules", "Sentences to print when something changed.",
+  const Node* rules = fields.find({"rules", "Sentences to print when something changed.",
                                    "[{when: {op: GET_ROWS}, say: See chapter 3.}]"},
                                   list_form(mapping(), R"(, "maxItems": 200)"));
   if (rules != nullptr) parse_rules(*rules, parsing);
-  const Node* bands = fields.take(
+  const Node* bands = fields.find(
       {"bands", "Usual ranges of counts; weir explain --checklist lists what is outside.",
        "{syncs_per_token: {low: 1, high: 2}}"},
       named(mapping(), ".", "syncs_per_token"));

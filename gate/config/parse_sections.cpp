@@ -45,7 +45,7 @@ void parse_points(const Node& node, const char* what, const WholeNumber& number,
                              k_max_points));
   }
   for (const Node& item : list) {
-    const auto point = number(item, what, problems);
+    const auto point = number.parse(item, what, problems);
     if (!point) continue;
     if (holds(points, *point)) {
       problems.add(item.position, "{} {} stands here twice", what, *point);
@@ -58,7 +58,7 @@ void parse_points(const Node& node, const char* what, const WholeNumber& number,
 // means all cores of the machine, kept as 0.
 void parse_threads(const Node& node, PromptSettings& prompt, Problems& problems) {
   if (node.kind != Node::Kind::list) {
-    prompt.extra.extra.threads = k_threads(node, "threads", problems);
+    prompt.extra.extra.threads = k_threads.parse(node, "threads", problems);
     return;
   }
   Node numbers = node;
@@ -84,8 +84,8 @@ std::optional<double> read_rate(const Node& node, std::string_view what, Problem
                       describe(node));
 }
 
-constexpr Plain k_rate{read_rate, "number",
-                       R"("type": "number", "exclusiveMinimum": 0, "maximum": 100000)"};
+constexpr FieldType k_rate{read_rate, "number",
+                           R"("type": "number", "exclusiveMinimum": 0, "maximum": 100000)"};
 
 // Reads `capacity`: the two rates between which the highest sustainable one is searched.
 void parse_capacity(const Node& node, PromptSettings& prompt, Problems& problems) {
@@ -104,7 +104,7 @@ void parse_capacity(const Node& node, PromptSettings& prompt, Problems& problems
 // Reads the keys of a prompt that say how a server is loaded.
 void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
   constexpr WholeNumber k_at_once{1, 1024};
-  const Node* concurrency = fields.take(
+  const Node* concurrency = fields.find(
       {"concurrency", "Server: requests at the same time. Each value of a list is a cell (@c4).",
        "[1, 4]", "1"},
       points_form(k_at_once.form()));
@@ -123,7 +123,7 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
                  "rate and concurrency: requests are sent as they arrive, or as soon as one "
                  "before them has ended; not both");
   }
-  const Node* capacity = fields.take(
+  const Node* capacity = fields.find(
       {"capacity",
        "Server: find the highest rate of requests that keeps the engine's slo. Instead of rate and "
        "concurrency.",
@@ -178,20 +178,24 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
 void check_prompt(const Entry& entry, const PromptSettings& prompt, Parsing& parsing) {
   Problems& problems = parsing.problems;
   // A key counts even if its value was refused, so that one mistake gives one complaint.
-  const auto has = [&](const char* key) { return entry.value.find(key) != nullptr ? 1 : 0; };
-  if (has("text") + has("file") + has("prompt_tokens") + has("workload") > 1) {
+  const auto has = [&](const char* key) { return entry.value.find(key) != nullptr; };
+  int sources = 0;
+  for (const char* key : {"text", "file", "prompt_tokens", "workload"}) {
+    if (has(key)) ++sources;
+  }
+  if (sources > 1) {
     problems.add(entry.key_position,
                  "{} has more than one of text, file, prompt_tokens and workload",
                  describe_entry("prompt", entry));
   }
-  const bool nothing = has("text") + has("file") + has("workload") == 0 &&
-                       (has("tokens") == 0 || prompt.tokens == 0) &&
-                       (has("prompt_tokens") == 0 || prompt.prompt_tokens == 0);
+  const bool has_input = has("text") || has("file") || has("workload");
+  const bool has_tokens = has("tokens") && prompt.tokens != 0;
+  const bool has_prompt_tokens = has("prompt_tokens") && prompt.prompt_tokens != 0;
   // Results that come as files were requested by another tool.
   const bool reads_results = std::ranges::any_of(parsing.settings.engines, [](const auto& engine) {
     return engine.command.empty() && !engine.server;
   });
-  if (nothing && !reads_results) {
+  if (!has_input && !has_tokens && !has_prompt_tokens && !reads_results) {
     problems.add(entry.key_position,
                  "{} asks for nothing: give it tokens, prompt_tokens, text or file",
                  describe_entry("prompt", entry));
@@ -205,7 +209,7 @@ void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) 
   fields.read({"prompt_tokens", "Tokens of the prompt.", "64", "0"}, prompt.prompt_tokens,
               k_tokens);
   fields.read({"tokens", "Tokens to generate.", "32"}, prompt.tokens, k_tokens);
-  const Node* depth = fields.take(
+  const Node* depth = fields.find(
       {"depth",
        "Tokens of context before it. Each value of a list is a cell (@d256), and a line is fitted "
        "over them.",
@@ -220,7 +224,7 @@ void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) 
               k_text);
   fields.read(k_private, prompt.is_private, k_boolean);
   parse_per_engine(fields, prompt.extra, parsing, /*threads=*/false);
-  const Node* threads = fields.take(
+  const Node* threads = fields.find(
       {"threads",
        "Value of {threads}. Each value of a list is a cell (@t4, @tall: all cores); the report "
        "tells what a thread adds.",
@@ -361,7 +365,7 @@ void parse_matrix(const Node& node, Parsing& parsing) {
   Settings& settings = parsing.settings;
   Fields fields(node, "matrix", parsing.problems);
   const Form entries = list_form(mapping(R"(, "minProperties": 1)"), R"(, "maxItems": 1000)");
-  const Node* include = fields.take(
+  const Node* include = fields.find(
       {"include", "Combinations that are cells; each names one value or a pattern per dimension.",
        "[{engine: llama.cpp, prompt: decode}]", "all"},
       entries);
@@ -369,7 +373,7 @@ void parse_matrix(const Node& node, Parsing& parsing) {
   if (include != nullptr && settings.include.empty()) {
     parsing.problems.add(include->position, "include is empty: leave it out for the whole product");
   }
-  const Node* exclude = fields.take(
+  const Node* exclude = fields.find(
       {"exclude", "Combinations that are not.", "[{engine: llama.cpp, prompt: hello}]", "none"},
       entries);
   if (exclude != nullptr) settings.exclude = parse_entries(*exclude, "exclude", parsing);

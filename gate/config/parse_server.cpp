@@ -9,7 +9,7 @@
 namespace weir::config {
 namespace {
 
-constexpr Duration k_within_a_day{24 * 3600, "24 h 0 m"};
+constexpr Duration k_duration_within_day{24 * 3600, "24 h 0 m"};
 
 bool is_http_url(std::string_view url) {
   return url.starts_with("http://") || url.starts_with("https://");
@@ -21,11 +21,11 @@ void check_address(const Node& node, std::string_view what, std::string_view url
                    Problems& problems) {
   std::string_view address = url.substr(url.find("://") + 3);
   address = address.substr(0, address.find_first_of("/?#"));
-  const auto complain = [&](std::string_view why) {
+  const auto add_problem = [&](std::string_view why) {
     problems.add(node.position, "{}{}", what, why);
   };
   if (address.find('@') != std::string_view::npos) {
-    return complain(
+    return add_problem(
         " holds a user or a password, which journals and reports would show: name a token's "
         "variable by token_env");
   }
@@ -33,14 +33,14 @@ void check_address(const Node& node, std::string_view what, std::string_view url
   const std::size_t colon =
       host_ends == std::string_view::npos ? host_ends : address.find(':', host_ends);
   if (address.empty() || colon == 0 || host_ends == std::string_view::npos) {
-    return complain(" names no host, as http://127.0.0.1:8080 does");
+    return add_problem(" names no host, as http://127.0.0.1:8080 does");
   }
   if (colon == std::string_view::npos || address.substr(colon) == ":{port}") return;
   constexpr std::int64_t k_last_port = 65535;
   const std::string_view port = address.substr(colon + 1);
   if (const auto number = text::to_int(port); !number || *number < 1 || *number > k_last_port) {
-    complain(fmt::format(": \"{}\" is no port (1 to {})", text::printable(port.substr(0, 80)),
-                         k_last_port));
+    add_problem(fmt::format(": \"{}\" is no port (1 to {})", text::printable(port.substr(0, 80)),
+                            k_last_port));
   }
 }
 
@@ -74,8 +74,8 @@ std::optional<std::string> read_url(const Node& node, std::string_view what, Pro
 // Type of a key that is a path of the server, or a full URL.
 struct ServerPath {
   const char* example;  // for messages
-  std::optional<std::string> operator()(const Node& node, std::string_view what,
-                                        Problems& problems) const {
+  std::optional<std::string> parse(const Node& node, std::string_view what,
+                                   Problems& problems) const {
     auto url = read_text(node, what, problems);
     if (!url) return url;
     if (!url->starts_with('/') && !is_http_url(*url)) {
@@ -112,31 +112,33 @@ std::optional<std::string> read_line_pattern(const Node& node, std::string_view 
   return line;
 }
 
-constexpr ServerPath k_ready_path{"/health, a URL, or {line: REGEX}"};
+constexpr ServerPath k_ready_address{"/health, a URL, or {line: REGEX}"};
 
 // Reads `ready`: a path or URL that answers once the server is up, or a mapping {url|line,
 // timeout}.
 void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
   const auto take_url = [&](const Node& url) {
-    if (auto place = k_ready_path(url, "ready", problems)) server.ready_url = *std::move(place);
+    if (auto place = k_ready_address.parse(url, "ready", problems))
+      server.ready_url = *std::move(place);
   };
   if (node.kind != Node::Kind::map) return take_url(node);
   Fields fields(node, "ready", problems);
-  const Node* url = fields.take(
+  const Node* url = fields.find(
       {"url", "Path or URL that answers 2xx once it is up.", "/up", "/health"}, ServerPath::form());
   const Node* line = fields.read(
       {"line", "RE2; a line of its output that matches. Instead of url.", "listening on port"},
-      server.ready_line, Plain{read_line_pattern, "text", R"("type": "string", "minLength": 1)"});
+      server.ready_line,
+      FieldType{read_line_pattern, "text", R"("type": "string", "minLength": 1)"});
   if (url != nullptr && line != nullptr) {
     problems.add(line->position,
                  "ready has both url and line: one of them says when the server is up");
   }
   if (url != nullptr) take_url(*url);
-  const Node* timeout =
-      fields.take({"timeout", "Longest time until it is up.", "2m", "60s"}, k_within_a_day.form());
+  const Node* timeout = fields.find({"timeout", "Longest time until it is up.", "2m", "60s"},
+                                    k_duration_within_day.form());
   if (timeout == nullptr) return;
-  server.ready_seconds =
-      k_within_a_day(*timeout, "timeout of ready", problems).value_or(server.ready_seconds);
+  server.ready_seconds = k_duration_within_day.parse(*timeout, "timeout of ready", problems)
+                             .value_or(server.ready_seconds);
 }
 
 // Reads `slo`: the latencies that a request must keep to count as good.
@@ -144,11 +146,11 @@ void parse_objectives(const Node& node, ServerSettings& server, Problems& proble
   Fields fields(node, "slo", problems);
   profile::ServedObjectives& objectives = server.objectives;
   fields.read({"ttft", "Longest time to first token.", "200ms"}, objectives.first_token_seconds,
-              k_within_a_day);
+              k_duration_within_day);
   fields.read({"tpot", "Longest time per output token.", "50ms"}, objectives.per_token_seconds,
-              k_within_a_day);
+              k_duration_within_day);
   fields.read({"e2e", "Longest end-to-end time.", "5s"}, objectives.end_to_end_seconds,
-              k_within_a_day);
+              k_duration_within_day);
   if (node.kind == Node::Kind::map && node.entries.empty()) {
     problems.add(node.position, "slo must say at least one of ttft, tpot and e2e: {ttft: 200ms}");
   }
@@ -313,13 +315,14 @@ void parse_server(Fields& fields, TextPosition at, EngineSettings& engine, Parsi
                "Server: where it listens. Without a command, a server that is already running. May "
                "hold {port}.",
                "http://127.0.0.1:8080"},
-              server.url, Plain{read_url, "text", R"("type": "string", "pattern": "^https?://")"});
+              server.url,
+              FieldType{read_url, "text", R"("type": "string", "pattern": "^https?://")"});
   const Node* api = fields.read({"api", "Server: how it is asked.", "llama"}, server.api,
                                 OneName{parsing.supported.apis});
   if (api == nullptr)
     needs("api", "how the server is asked" + choices_text(parsing.supported.apis));
   const Node* ready =
-      fields.take({"ready", "Server: path or URL that answers 2xx once it is up, or an object.",
+      fields.find({"ready", "Server: path or URL that answers 2xx once it is up, or an object.",
                    "{url: /up, timeout: 2m}", "/health"},
                   ServerPath::form() | mapping());
   if (ready != nullptr) parse_ready(*ready, server, problems);
@@ -333,13 +336,13 @@ void parse_server(Fields& fields, TextPosition at, EngineSettings& engine, Parsi
     needs("model_name", "Ollama serves many models");
   }
   const Node* objectives =
-      fields.take({"slo", "Server: what a request must keep to count as good (goodput).",
+      fields.find({"slo", "Server: what a request must keep to count as good (goodput).",
                    "{ttft: 200ms, tpot: 50ms}"},
                   mapping(R"(, "minProperties": 1)"));
   if (objectives != nullptr) parse_objectives(*objectives, server, problems);
   fields.read({"own_fields",
                "Server: false for one that refuses fields beyond those of OpenAI's API.", "false"},
-              server.own_fields, k_boolean);
+              server.sends_extra_fields, k_boolean);
   fields.read(
       {"share_start",
        "Server: one start serves all cells whose server is started in the same way; false: each "
@@ -347,11 +350,11 @@ void parse_server(Fields& fields, TextPosition at, EngineSettings& engine, Parsi
        "false"},
       server.share_start, k_boolean);
   const Node* extra =
-      fields.take({"extra_body", "Server: fields added to each request.", "{cache_salt: weir}"},
+      fields.find({"extra_body", "Server: fields added to each request.", "{cache_salt: weir}"},
                   {"object", R"("type": "object")"});
   if (extra != nullptr) {
     auto [sent, own] = look_up(parsing.supported.sent, server.api, Supported::Sent());
-    if (server.own_fields) sent.insert(sent.end(), own.begin(), own.end());
+    if (server.sends_extra_fields) sent.insert(sent.end(), own.begin(), own.end());
     server.extra_body = read_extra_body(*extra, sent, problems);
   }
   fields.read({"warm_up", "Server: requests before the measured ones.", "0"}, server.warm_up,
@@ -362,8 +365,8 @@ void parse_server(Fields& fields, TextPosition at, EngineSettings& engine, Parsi
               server.metrics, ServerPath{"/metrics, or a URL"});
   fields.read({"token_env", "Server: environment variable that holds its token.", "VLLM_API_KEY"},
               server.token_env,
-              Plain{read_token, "text",
-                    R"("type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,127}$")"});
+              FieldType{read_token, "text",
+                        R"("type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,127}$")"});
   fields.read(
       {"max_different_outputs",
        "Server: requests of a load that may be answered differently from the rest. More are "
@@ -375,7 +378,7 @@ void parse_server(Fields& fields, TextPosition at, EngineSettings& engine, Parsi
                "alternate, the first drawn at random. 0: one server after the other.",
                "8"},
               server.blocks, WholeNumber{0, 64});
-  const Node* logits = fields.take(
+  const Node* logits = fields.find(
       {"logits",
        "Server: judge the output by the probabilities of its likely tokens, not by its digest.",
        "{max_kl: 0.01}"},

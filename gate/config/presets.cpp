@@ -28,11 +28,11 @@ Result<Preset> read_preset(const PresetText& file) {
   fields.read({"loads"}, preset.loads, k_text);
   fields.read({"unasked"}, preset.unasked, k_text);
   fields.read({"build"}, preset.build, k_arguments);
-  if (const Node* flags = fields.take({"flags"})) {
+  if (const Node* flags = fields.find({"flags"})) {
     for (const Entry& flag : flags->entries) preset.flags[flag.key] = flag.value.text;
   }
-  fields.take({"models"});
-  fields.take({"limits"});
+  fields.find({"models"});
+  fields.find({"limits"});
   if (const Node* engine = fields.require({"engine"})) {
     const auto take = [&](const char* key, auto& into, const auto& how) {
       if (const Node* node = engine->find(key)) into = how(*node, key, parsing.problems);

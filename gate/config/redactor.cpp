@@ -224,7 +224,8 @@ Arguments Redactor::add_container(const EngineSettings& engine, const std::strin
   for (std::size_t i = 0; i < options.size(); ++i) {
     const std::string& word = options[i];
     if (srun && word == k_container_image && i + 1 < options.size()) {
-      add_image(options[++i], alias);
+      ++i;
+      add_image(options[i], alias);
     } else if (srun && matches_option(word, k_container_image)) {
       add_image(word.substr(std::min(word.size(), k_container_image.size() + 1)), alias);
     } else {

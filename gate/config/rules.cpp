@@ -468,7 +468,9 @@ class RulesComparison {
     std::set<std::string> names;
     const auto add_metric = [&](const std::string& name,
                                 const std::optional<unit::Metric>& metric) {
-      if (metric && names.insert(name).second) metrics.push_back(*metric);
+      if (!metric) return;
+      const bool is_new = names.insert(name).second;
+      if (is_new) metrics.push_back(*metric);
     };
     for (const std::string& name : unit::metric_names()) add_metric(name, unit::find_metric(name));
     for (const Settings* settings : {&base_, &head_}) {
@@ -501,7 +503,9 @@ class RulesComparison {
     };
     const auto flag = [&](const char* name, bool from, bool to, bool on_is_looser,
                           const char* off = "off", const char* on = "on") {
-      text(name, from ? on : off, to ? on : off, effect_of_growth(from, to, on_is_looser));
+      const char* before = from ? on : off;
+      const char* after = to ? on : off;
+      text(name, before, after, effect_of_growth(from, to, on_is_looser));
     };
     // Fewer false alarms take more evidence before anything fails.
     amount("false_alarm", a.false_alarm, b.false_alarm, false);

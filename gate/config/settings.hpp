@@ -75,9 +75,9 @@ struct ServerSettings {
   std::string ready_url;   // a path of the server or a whole URL that answers 2xx once it is up
   std::string ready_line;  // instead: a regular expression that a line of its output matches
   double ready_seconds = 60;
-  std::string model_name;    // sent with each request; "": none
-  std::int64_t warm_up = 2;  // requests before the load, one after the other
-  bool own_fields = true;    // as in adapters/serving.hpp
+  std::string model_name;          // sent with each request; "": none
+  std::int64_t warm_up = 2;        // requests before the load, one after the other
+  bool sends_extra_fields = true;  // as in adapters/serving.hpp
   bool share_start = true;   // one start serves all cells whose server is started in the same way
   std::string extra_body{};  // fields that each request has besides: a JSON object; "": none
   // Beside a base program: into how many blocks each side's requests are split, which take turns
@@ -276,7 +276,7 @@ struct Supported {
   std::vector<std::string> always_reporting{}, reporting_on_request{};
   std::vector<std::string> results{};  // adapters whose engines need no command
   // By api: members of a request that only weir sends ("options.seed"); those in `own` only if
-  // own_fields is true.
+  // sends_extra_fields is true.
   struct Sent {
     std::vector<std::string> always, own;
   };

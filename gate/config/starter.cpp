@@ -53,10 +53,9 @@ std::string engines_section(const StarterInput& input, const std::vector<NamedEn
   std::vector<std::string> lines;
   for (const NamedEngine& engine : all) {
     const std::string& program = engine.engine->program;
-    const std::string keys =
-        fmt::format("{{preset: {}{}{}", engine.preset->name,
-                    program.empty() ? "" : ", program: " + yaml_scalar(program),
-                    input.has_probes ? "" : ", probes: []");
+    std::string keys = fmt::format("{{preset: {}", engine.preset->name);
+    if (!program.empty()) keys += ", program: " + yaml_scalar(program);
+    if (!input.has_probes) keys += ", probes: []";
     // A program of this checkout: comparing with a base builds the base's own.
     if (input.build.empty() || !engine.engine->program.starts_with("./")) {
       lines.push_back(fmt::format("  {}: {}}}", engine.name, keys));
@@ -161,9 +160,10 @@ std::string fresh_name(std::string_view wanted, std::string_view fallback,
   while (!name.empty() && name.back() == '-') name.pop_back();
   if (name.empty()) name = fallback;
   std::string unique = name;
-  for (int i = 2; !used_names.insert(text::lower(unique)).second; ++i) {
+  for (int i = 2; used_names.contains(text::lower(unique)); ++i) {
     unique = fmt::format("{}-{}", name, i);
   }
+  used_names.insert(text::lower(unique));
   return unique;
 }
 

@@ -33,7 +33,8 @@ std::vector<Option> list_options(const Arguments& command) {
     if (equals != std::string::npos) {
       options.push_back({word.substr(0, equals), word.substr(equals + 1), true});
     } else {
-      options.push_back({word, has_next ? command[++i] : "", false});
+      options.push_back({word, has_next ? command[i + 1] : "", false});
+      if (has_next) ++i;
     }
   }
   return options;
@@ -94,9 +95,9 @@ class ConfigWriter {
     Node root = single_entry_map("version", text_node("1"));
     put(root, "engines",
         single_entry_map(name_from_path(typed_.program, "program"), std::move(engine)));
-    put(root, "models",
-        single_entry_map(model_.empty() ? "none" : name_from_path(stem, "model"),
-                         text_node(model_.empty() ? "/dev/null" : model_)));
+    const std::string model_name = model_.empty() ? "none" : name_from_path(stem, "model");
+    const std::string model_path = model_.empty() ? "/dev/null" : model_;
+    put(root, "models", single_entry_map(model_name, text_node(model_path)));
     put(root, "backends", single_entry_map(typed_.device, std::move(backend)));
     put(root, "prompts", std::move(prompts));
     if (Node limits = limits_node(); !limits.items.empty()) put(root, "limits", std::move(limits));
@@ -129,7 +130,8 @@ class ConfigWriter {
         used_flags.insert(flag);
         command_.push_back(word);
       } else {
-        const std::string value = joined ? word.substr(equals + 1) : args[++i];
+        if (!joined) ++i;
+        const std::string value = joined ? word.substr(equals + 1) : args[i];
         const std::string placeholder = option->placeholder();
         if (placeholder.empty()) continue;  // the preset's own value goes before it
         used_flags.insert(flag);

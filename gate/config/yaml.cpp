@@ -170,14 +170,14 @@ class Builder final : public YAML::EventHandler {
     if (open.node.kind == Node::Kind::list) {
       open.node.items.push_back(std::move(node));
     } else if (!open.has_key) {
-      take_key(open, node);
+      add_key(open, node);
     } else {
       open.has_key = false;
       open.node.entries.push_back({std::move(open.key), open.key_position, std::move(node)});
     }
   }
 
-  static void take_key(Open& open, const Node& node) {
+  static void add_key(Open& open, const Node& node) {
     if (node.kind != Node::Kind::scalar) throw ParseError{node.position, "a key must be a text"};
     if (!open.keys.insert(node.text).second) {
       throw ParseError{node.position,
@@ -226,7 +226,8 @@ std::size_t find_deep_bracket(std::string_view text) {
   std::size_t open = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '[' || text[at] == '{') {
-      if (++open > k_max_open) return at;
+      ++open;
+      if (open > k_max_open) return at;
     } else if ((text[at] == ']' || text[at] == '}') && open > 0) {
       --open;
     }

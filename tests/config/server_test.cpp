@@ -40,7 +40,7 @@ TEST(Server, HasWhatIsLeftOut) {
   EXPECT_EQ(engine.server->metrics, "");
   EXPECT_EQ(engine.server->token_env, "");
   EXPECT_EQ(engine.server->max_different_outputs, std::nullopt);
-  EXPECT_TRUE(engine.server->own_fields);
+  EXPECT_TRUE(engine.server->sends_extra_fields);
   EXPECT_FALSE(engine.server->objectives.any());
 }
 
@@ -58,7 +58,7 @@ TEST(Server, TakesAllThatItIsTold) {
   EXPECT_EQ(server.ready_seconds, 300);
   EXPECT_EQ(server.model_name, "big");
   EXPECT_EQ(server.warm_up, 0);
-  EXPECT_FALSE(server.own_fields);
+  EXPECT_FALSE(server.sends_extra_fields);
   EXPECT_EQ(server.blocks, 8);
   EXPECT_FALSE(server.share_start);
   EXPECT_EQ(server.metrics, "/metrics");
