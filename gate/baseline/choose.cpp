@@ -241,7 +241,7 @@ BaselineChoice choose_run(const profile::Profile& candidate, const profile::Prof
   const BaselineChoice by_class = choose_baseline(candidate, {&*choice.baseline, 1});
   choice.match = by_class.match;
   if (!by_class.reason.empty()) {
-    choice.reason += (choice.reason.empty() ? "" : "; ") + by_class.reason;
+    text::append_item(choice.reason, "; ", by_class.reason);
   }
   return choice;
 }

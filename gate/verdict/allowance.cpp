@@ -99,8 +99,9 @@ std::string launches_text(const std::vector<Changed>& kernels,
     ++names;
     if (sum) sum = sum->plus(*count);
   }
-  return fmt::format("{} {} of {}", sum ? sum->str() : "many",
-                     sum == Rational(1) ? "launch" : "launches", text::plural(names, "kernel"));
+  const std::string count = sum ? sum->str() : "many";
+  const char* noun = sum == Rational(1) ? "launch" : "launches";
+  return fmt::format("{} {} of {}", count, noun, text::plural(names, "kernel"));
 }
 
 Allowable allowable_kernel_change(const std::string& cell, const std::string& device_class,
@@ -165,7 +166,7 @@ void prepend_acceptances(const Accepted& accepted, CellVerdict& cell) {
     if (acceptance == nullptr) continue;
     const bool is_first = shown.insert(*acceptance).second;
     if (!is_first) continue;
-    reason = *acceptance + (reason.empty() ? "" : " (" + reason + ")");
+    reason = reason.empty() ? *acceptance : fmt::format("{} ({})", *acceptance, reason);
   }
 }
 
@@ -493,10 +494,11 @@ namespace {
 
 constexpr std::string_view k_fence = "```json\n", k_fence_end = "\n```\n";
 
-// Writes `take` as JSON with its back ticks escaped, so that none of them ends the Markdown block.
-std::string json_without_backticks(const NeededAllowances& take) {
+// Writes `needed` as JSON with its back ticks escaped, so that none of them ends the Markdown
+// block.
+std::string json_without_backticks(const NeededAllowances& needed) {
   std::string json;
-  for (const char c : dump_json(write_fields(take))) {
+  for (const char c : dump_json(write_fields(needed))) {
     json += c == '`' ? "\\u0060" : std::string(1, c);
   }
   return json;
@@ -505,38 +507,39 @@ std::string json_without_backticks(const NeededAllowances& take) {
 }  // namespace
 
 // Writes or reads weir.allowable/1.
-void fields(Fields& io, NeededAllowances& take) {
+void fields(Fields& io, NeededAllowances& needed) {
   io.schema("weir.allowable/1", "says nothing that could be accepted: schema");
   io.limit_items("changes", k_max_allowances,
                  fmt::format("more than {} changes", k_max_allowances));
-  io("changes", take.changes, "allowances");
-  io.always("beyond", take.beyond);
-  if (!take.rules && !io.has("rules")) return;
-  io.object("rules", [&](Fields& of) {
-    RulesFrom& rules = take.rules ? *take.rules : take.rules.emplace();
-    of("commit", rules.commit);
-    of("text_hash", rules.text_hash);
-    of("accept_own", rules.accept_own);
+  io("changes", needed.changes, "allowances");
+  io.always("beyond", needed.beyond);
+  if (!needed.rules && !io.has("rules")) return;
+  if (!needed.rules) needed.rules.emplace();
+  io.object("rules", [&](Fields& rules_io) {
+    rules_io("commit", needed.rules->commit);
+    rules_io("text_hash", needed.rules->text_hash);
+    rules_io("accept_own", needed.rules->accept_own);
   });
 }
 
 // Formats the changes for a comment: a sentence for people and a block of JSON, at most `limit`
 // bytes.
-std::string allowable_text(const NeededAllowances& take, std::size_t limit) {
-  if (take.changes.empty()) return "";
-  const auto text_with_block = [](const NeededAllowances& needed) {
+std::string allowable_text(const NeededAllowances& needed, std::size_t limit) {
+  if (needed.changes.empty()) return "";
+  const auto text_with_block = [](const NeededAllowances& listed) {
+    const bool accepts_own = listed.rules && listed.rules->accept_own;
     return fmt::format(
         "What `/weir accept CODE REASON` in a comment accepts, for this commit and base alone. Who "
         "may write here may do so{}:\n\n{}{}{}",
-        needed.rules && needed.rules->accept_own ? "" : ", except the pull request's author",
-        k_fence, json_without_backticks(needed), k_fence_end);
+        accepts_own ? "" : ", except the pull request's author", k_fence,
+        json_without_backticks(listed), k_fence_end);
   };
-  std::string text = text_with_block(take);
+  std::string text = text_with_block(needed);
   if (text.size() <= limit) return text;
   NeededAllowances without_changes;
   without_changes.beyond = {fmt::format(
-      "{} changes are more than fit here: weir allow VERDICT.json", take.changes.size())};
-  without_changes.rules = take.rules;
+      "{} changes are more than fit here: weir allow VERDICT.json", needed.changes.size())};
+  without_changes.rules = needed.rules;
   return text_with_block(without_changes);
 }
 

@@ -52,63 +52,39 @@ inline constexpr std::size_t k_max_allowances = 10'000;
 // of another pull request, and on a part that is malformed.
 [[nodiscard]] Result<std::vector<Allowance>> parse_allowances(std::string_view text,
                                                               std::int64_t pull_request);
-// Adds `added` to `stored`. An added
-// one replaces those of the same
-// cell, metric, class and commit.
+// Adds `added` to `stored`. An added one replaces those of the same cell, metric, class and commit.
 [[nodiscard]] std::vector<Allowance> with_allowances(std::vector<Allowance> stored,
                                                      std::vector<Allowance> added);
-// Returns why `allowance` is not
-// valid; nothing when fine.
+// Returns why `allowance` is not valid; nothing when fine.
 [[nodiscard]] std::optional<std::string> allowance_problem(const Allowance& allowance);
 
-// As in weir.allowable/1: what is
-// accepted, by which rules it failed,
-// and who may not accept it.
-void fields(Fields& io, NeededAllowances& take);
-// The text that a check run shows of
-// it and `/weir accept` reads back: a
-// line for people and a block of
-// weir.allowable/1, which nothing in
-// it can end early. If the changes
-// exceed `limit` bytes, they are left
-// out, and `beyond` says so.
-[[nodiscard]] std::string allowable_text(const NeededAllowances& take, std::size_t limit);
+// As in weir.allowable/1: what is accepted, by which rules it failed, and who may not accept it.
+void fields(Fields& io, NeededAllowances& needed);
+// The text that a check run shows of it and `/weir accept` reads back: a line for people and a
+// block of weir.allowable/1, which nothing in it can end early. If the changes exceed `limit`
+// bytes, they are left out, and `beyond` says so.
+[[nodiscard]] std::string allowable_text(const NeededAllowances& needed, std::size_t limit);
 [[nodiscard]] Result<NeededAllowances> parse_allowable_text(std::string_view text);
 
-// The baseline to store once the pull
-// request is merged: `stored` with
-// the allowed counts and kernels.
-// Nothing if it is of another class
-// or holds another value than `from`.
-// Times are never written, for a
-// bound is no sample.
+// The baseline to store once the pull request is merged: `stored` with the allowed counts and
+// kernels. Nothing if it is of another class or holds another value than `from`. Times are never
+// written, for a bound is no sample.
 [[nodiscard]] std::optional<baseline::Baseline> apply_to_baseline(const Allowable& what,
                                                                   const baseline::Baseline& stored);
 
 void fields(Fields& io, Allowable& what);
 
-// The gate that allowances are
-// applied to.
+// The gate that allowances are applied to.
 struct AllowanceContext {
   std::int64_t pull_request = 0;
-  std::string head;   // the pull request's
-                      // commit; "" where it is
-                      // not known
+  std::string head;   // the pull request's commit; "" where it is not known
   std::string today;  // "2026-11-20"
-  // Returns a cell's name as reports
-  // show it.
+  // Returns a cell's name as reports show it.
   std::function<std::string(const profile::CellKey&)> shown{};
-  std::string base{};  // the branch that the
-                       // pull request is for;
-                       // "" where it is not
-                       // known
+  std::string base{};  // the branch that the pull request is for; "" where it is not known
 };
-// Turns fails that are allowed into
-// accepted ones, and folds their
-// cells again. Returns, in words, the
-// allowances that are void here:
-// somebody counts on them, so reports
-// list them.
+// Turns fails that are allowed into accepted ones, and folds their cells again. Returns, in words,
+// the allowances that are void here: somebody counts on them, so reports list them.
 [[nodiscard]] std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowances,
                                                         const AllowanceContext& gate,
                                                         std::vector<CellVerdict>& cells);

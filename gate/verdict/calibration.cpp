@@ -123,7 +123,7 @@ struct SimulatedGates {
   [[nodiscard]] bool decided_within_budget(double budget) const {
     std::size_t number = 0;
     for (std::size_t k = 0; k < seconds.size(); ++k) {
-      number += decided[k] && seconds[k] <= budget ? 1 : 0;
+      if (decided[k] && seconds[k] <= budget) ++number;
     }
     return static_cast<double>(number) >=
            k_min_share_within_budget * static_cast<double>(seconds.size());
@@ -144,9 +144,9 @@ PairsNeeded replay(Series& series, ReplayAs as, std::uint64_t seed, SimulatedGat
         stats::replay_cell(series.pairs, series.rules, as, seed + replays.size(), max_pairs);
     replays.push_back(replay);
     pairs.push_back(static_cast<double>(replay.pairs));
-    decided += replay.decided ? 1 : 0;
+    if (replay.decided) ++decided;
     const double seconds = pairs.back() * series.cell.pair_seconds;
-    decided_within_budget += replay.decided && seconds <= facts.budget_seconds ? 1 : 0;
+    if (replay.decided && seconds <= facts.budget_seconds) ++decided_within_budget;
   }
   for (std::size_t k = 0; k < gates.seconds.size(); ++k) {
     const stats::CellReplay& replay = replays[k % replays.size()];
@@ -193,13 +193,15 @@ std::vector<std::string> describe_failures(const Calibration& calibration) {
     for (const CalibratedMetric& metric : cell.metrics) {
       if (metric.decision != stats::Decision::fail) continue;
       const std::string what = fmt::format("{} of {}", unit::label(metric.metric), cell.cell.str());
-      notes.push_back(
-          calibration.two_builds
-              ? fmt::format("two builds of one source differ: {} fails beside the other build",
-                            what)
-              : fmt::format("{} failed beside itself, which chance does in at most {:.2g} % of "
-                            "gates: calibrate again, and ask weir doctor",
-                            what, 100 * calibration.false_alarm));
+      if (calibration.two_builds) {
+        notes.push_back(
+            fmt::format("two builds of one source differ: {} fails beside the other build", what));
+      } else {
+        notes.push_back(
+            fmt::format("{} failed beside itself, which chance does in at most {:.2g} % of "
+                        "gates: calibrate again, and ask weir doctor",
+                        what, 100 * calibration.false_alarm));
+      }
     }
   }
   return notes;

@@ -125,7 +125,8 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& paired, const std::strin
     if (match == nullptr || !has_answer(*match, paired)) {
       if (!suspect) continue;
       std::string why = paired.reason;
-      if (why.empty()) why = match == nullptr ? "the base does not report it" : match->reason;
+      if (why.empty() && match != nullptr) why = match->reason;
+      if (why.empty() && match == nullptr) why = "the base does not report it";
       result.not_asked.push_back(fmt::format("{}, {}: {}", cell.cell.str(),
                                              unit::label(metric.metric), text::first_line(why)));
     } else if (suspect) {
@@ -184,7 +185,8 @@ static std::size_t subject_rank(std::string_view subject) {
 
 Judgement::Judgement(const char* subject, Limit wanted)
     : Ruling{Outcome::info}, limit(std::move(wanted)) {
-  metric.name = metric.base = subject;
+  metric.name = subject;
+  metric.base = subject;
 }
 
 bool Judgement::is_metric() const { return subject_rank(metric.name) == 0; }

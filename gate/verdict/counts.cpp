@@ -16,7 +16,7 @@ constexpr std::string_view k_engine_marks = "instrument";  // source of an engin
 bool is_count(const Measurement& measured) { return measured.metric.kind == unit::Kind::count; }
 
 // The relative change that a count may show between runs of one program; 0 for an exact one.
-double allowed_share(const Measurement& base) {
+double allowed_variation(const Measurement& base) {
   constexpr double k_min_near_share = 0.005, k_near_spreads = 3;
   if (base.nature == Nature::exact) return 0;
   return std::max(k_near_spreads * base.relative_spread.value_or(0), k_min_near_share);
@@ -25,7 +25,7 @@ double allowed_share(const Measurement& base) {
 bool same_value(const Measurement& base, const Measurement& current) {
   if (base.exact) return current.exact && *base.exact == *current.exact;
   const double from = *base.value(), to = *current.value();
-  return std::fabs(to - from) <= allowed_share(base) * std::fabs(from);
+  return std::fabs(to - from) <= allowed_variation(base) * std::fabs(from);
 }
 
 // "65 to 67 (+2)".
@@ -41,7 +41,7 @@ std::string change_text(const Measurement& base, const Measurement& current) {
 
 // Returns true if the device got the same work: as many dispatches, and as many barriers and copies
 // where they were counted. Then fewer waits or submits took no work away.
-bool same_device_work(const Comparison& comparison, const unit::Metric& metric) {
+bool has_equal_device_counts(const Comparison& comparison, const unit::Metric& metric) {
   const bool buffers = unit::buffer_label(metric.name).has_value();
   if (metric.base != "syncs" && metric.base != "submits" && !buffers) return false;
   const Scope scope = buffers ? Scope::per_token : metric.scope;
@@ -65,20 +65,20 @@ Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
                         value_text(base), low, high)};
   }
   const bool rose = *current.value() > *base.value();
-  const bool better = rose == (current.metric.better == unit::Better::higher);
+  const bool better = !unit::got_worse(current.metric.better, rose);
   const std::string changed = change_text(base, current);
   if (!better && base.nature == Nature::nearly_exact) {
     return {Outcome::fail,
-            fmt::format("{}, may vary by {:.2g} %", changed, 100 * allowed_share(base))};
+            fmt::format("{}, may vary by {:.2g} %", changed, 100 * allowed_variation(base))};
   }
   if (!better) return {Outcome::fail, changed + ", must not change"};
   if (current.metric.name == unit::k_fits) return {Outcome::improved, changed};
-  if (has_work_stayed(comparison))
+  if (has_no_new_cpu_ops(comparison))
     return {Outcome::improved, changed + ", with all work where it was"};
   if (comparison.candidate.placement.state == profile::Placement::State::refuted) {
     return {Outcome::fail, changed + ": the work ran elsewhere, see placement"};
   }
-  if (same_device_work(comparison, current.metric)) {
+  if (has_equal_device_counts(comparison, current.metric)) {
     return {Outcome::improved, changed + ", with the same work on the device"};
   }
   return {
@@ -101,10 +101,13 @@ Ruling judge_allowed_change(const Limit& limit, const Measurement& base,
     return by > room + k_rounding * std::max(std::fabs(from), std::fabs(to));
   };
   const std::string changed = change_text(base, current);
-  for (const auto& [change, by, verb] : {std::tuple(&limit.max_increase, to - from, "rise"),
-                                         {&limit.max_decrease, from - to, "fall"}}) {
-    if (!is_beyond(*change, by)) continue;
-    return {Outcome::fail, fmt::format("{}, may {} {}", changed, verb, show((*change)->amount))};
+  if (is_beyond(limit.max_increase, to - from)) {
+    return {Outcome::fail,
+            fmt::format("{}, may rise {}", changed, show(limit.max_increase->amount))};
+  }
+  if (is_beyond(limit.max_decrease, from - to)) {
+    return {Outcome::fail,
+            fmt::format("{}, may fall {}", changed, show(limit.max_decrease->amount))};
   }
   return {Outcome::pass, from == to ? "" : changed + ", as the limit allows"};
 }
@@ -233,7 +236,7 @@ std::string value_text(const Measurement& measured) {
 }
 
 // Returns true if placement is shown on both sides and no op moved to the CPU.
-bool has_work_stayed(const Comparison& comparison) {
+bool has_no_new_cpu_ops(const Comparison& comparison) {
   using State = profile::Placement::State;
   if (comparison.base == nullptr) return false;
   const profile::Placement& current = comparison.candidate.placement;
@@ -263,7 +266,7 @@ Judgement judge_count(const Comparison& comparison, const Measurement& current,
   // A count that was exact before must not change, whatever it does now.
   const Measurement& repeats = base ? *base : current;
   if (limit.exact && repeats.nature == Nature::nearly_exact) {
-    limit.repeats_within = allowed_share(repeats);
+    limit.allowed_variation = allowed_variation(repeats);
   }
   judgement.current = current.value();
   if (current.exact) judgement.current_text = current.exact->str();
@@ -282,8 +285,8 @@ Judgement judge_count(const Comparison& comparison, const Measurement& current,
     keep_worse(ruling, judge_against_base(comparison, limit, base, current));
   }
   if (!ruling) return judgement;
-  static_cast<Ruling&>(judgement) = *ruling;  // verdict and reason
-  make_info_unless_gated(limit, judgement);
+  judgement.set_ruling(*ruling);
+  apply_limit_mode(limit, judgement);
   return judgement;
 }
 
@@ -319,7 +322,7 @@ std::optional<Judgement> judge_missing(const Comparison& comparison, const Measu
     ruling = {Outcome::error, "could not be measured: " + reason};
     make_new_if_other_device(comparison, judgement.limit.exact, ruling);
   }
-  make_info_unless_gated(judgement.limit, ruling);
+  apply_limit_mode(judgement.limit, ruling);
   return judgement;
 }
 
@@ -339,8 +342,7 @@ static Judgement judge_measured(const Comparison& comparison, const Counts& base
   const bool slope = scope == Scope::per_token || scope == Scope::per_prefill;
   if (comparison.base != nullptr && slope &&
       base_kinds.bases_at_lengths.contains(measured.metric.base)) {
-    static_cast<Ruling&>(judgement) = {Outcome::info,
-                                       "compared at the lengths that the baseline holds"};
+    judgement.set_ruling({Outcome::info, "compared at the lengths that the baseline holds"});
   }
   return judgement;
 }

@@ -40,7 +40,9 @@ ExitCode exit_code(const Cells& cells, const Policy& policy) {
 // Why cells were skipped or not compared, in order of first sight: "no probe sees cpu" with the
 // number of its cells.
 using Reasons = Grouped<std::string, std::int64_t>;
-void add_reason(Reasons& reasons, const std::string& reason) { ++reasons.of(reason, reason); }
+void add_reason(Reasons& reasons, const std::string& reason) {
+  ++reasons.find_or_add(reason, reason);
+}
 
 // "2 kernels have other code", over all cells, where no rule judges that; empty if there is none.
 std::vector<std::string> describe_changed_kernels(const Cells& cells) {
@@ -109,12 +111,13 @@ void append_metric_count_line(const Cells& cells, std::string_view what, const M
       const std::string_view group = metric_group(metric.metric);
       const std::string name =
           split.contains(group) ? unit::label(metric.metric) : std::string(group);
-      names.of(name, name).insert(i);
+      names.find_or_add(name, name).insert(i);
     }
   }
   Grouped<std::size_t, std::vector<std::string>> together;  // with the number of their cells
   for (const auto& [name, in_cells] : names.all) {
-    together.of(fmt::format("{}", fmt::join(in_cells, " ")), in_cells.size()).push_back(name);
+    together.find_or_add(fmt::format("{}", fmt::join(in_cells, " ")), in_cells.size())
+        .push_back(name);
   }
   for (const auto& [number, group] : together.all) {
     const std::string subject = group.size() == 2 ? text::join(group, " and ") : list_some(group);
@@ -158,7 +161,7 @@ std::vector<std::string> list_not_judged(const Cells& cells, const Policy& polic
     }
   }
   for (const auto& [reason, times] : skipped.all) {
-    lines.push_back(fmt::format("{} skipped{}{}", times, reason.empty() ? "" : ": ", reason));
+    lines.push_back(fmt::format("{} skipped{}", times, text::prefix_if_any(": ", reason)));
   }
   for (const auto& [reason, times] : uncounted.all) {
     lines.push_back(fmt::format("counts not taken {}: {}",
@@ -194,15 +197,15 @@ using PairedLimits = std::map<std::pair<std::string, std::string>, std::set<std:
 // at most 1 of 100; …" for each limit.
 std::string describe_paired_rule(const PairedLimits& limits, const Policy& policy) {
   std::string rule = "Pairs beside the base program: ";
+  const std::string blamed =
+      policy.strict ? share_text(policy.false_alarm) + " gates" : share_text(0.01);
   for (const auto& [limit, groups] : limits) {
     const auto& [amount, tolerated] = limit;
     rule += fmt::format(
         "a change of {} for the worse of {} and more passes in at most {}; one of {} and less is "
-        "blamed in at most {}{}; ",
+        "blamed in at most {}; ",
         text::join(std::vector<std::string>(groups.begin(), groups.end()), " or "), amount,
-        share_text(policy.missed), tolerated,
-        policy.strict ? share_text(policy.false_alarm) : share_text(0.01),
-        policy.strict ? " gates" : "");
+        share_text(policy.missed), tolerated, blamed);
   }
   return rule + fmt::format(
                     "where nothing changed, at most {} gates fails by chance, whatever the "
@@ -304,7 +307,7 @@ void keep_worse(std::optional<Ruling>& ruling, Ruling other) {
 
 // Makes a ruling informative if the limit is reported or off; its reason says what it would have
 // been.
-void make_info_unless_gated(const Limit& limit, Ruling& ruling) {
+void apply_limit_mode(const Limit& limit, Ruling& ruling) {
   auto& [verdict, reason] = ruling;
   if (limit.mode == Mode::gate || verdict == Outcome::info) return;
   const std::string why = limit.reason ? ": " + *limit.reason : "";
@@ -313,8 +316,8 @@ void make_info_unless_gated(const Limit& limit, Ruling& ruling) {
   } else if (verdict == Outcome::pass) {
     reason = "reported, not gated" + why;
   } else {
-    reason = fmt::format("reported, not gated{} (would be {}{}{})", why, to_string(verdict),
-                         reason.empty() ? "" : ": ", reason);
+    reason = fmt::format("reported, not gated{} (would be {}{})", why, to_string(verdict),
+                         text::prefix_if_any(": ", reason));
   }
   verdict = Outcome::info;
 }
@@ -331,7 +334,7 @@ GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
     ++gate.totals[std::string(to_string(cell.verdict))];
     gate.metrics_judged += std::ranges::count_if(
         cell.metrics(), [](const Judgement& metric) { return is_judged(metric.verdict); });
-    gate.compared += is_compared(cell) ? 1 : 0;
+    if (is_compared(cell)) ++gate.compared;
   }
   gate.not_compared = reasons_not_compared(cells);
   gate.exit_code = exit_code(cells, policy);

@@ -78,7 +78,7 @@ static void fields(Fields& io, MaxChange& change) {
 // Only the kinds that are set: {"exact": true}.
 static void fields(Fields& io, Limit& limit) {
   io.optional("exact", limit.exact);
-  io.optional("repeats_within", limit.repeats_within);
+  io.optional("repeats_within", limit.allowed_variation);
   io.optional("max_drop", limit.max_drop, " max_drop");
   io.optional("max_increase", limit.max_increase, " max_increase");
   io.optional("max_decrease", limit.max_decrease, " max_decrease");

@@ -67,7 +67,7 @@ struct Comparison {
 void keep_worse(std::optional<Ruling>& ruling, Ruling other);
 
 // Turns a verdict into information if the limit's mode says so; its reason says what it would be.
-void make_info_unless_gated(const Limit& limit, Ruling& ruling);
+void apply_limit_mode(const Limit& limit, Ruling& ruling);
 
 // Turns a ruling into a new one (an error where an exact baseline is required) if the baseline is
 // of the nearest class only: the class may have changed the number. Else does nothing.
@@ -166,6 +166,6 @@ struct WantedPatterns {
 
 // True if placement is shown on both sides and no op moved to the CPU. Only then a lower count is
 // an improvement.
-[[nodiscard]] bool has_work_stayed(const Comparison& comparison);
+[[nodiscard]] bool has_no_new_cpu_ops(const Comparison& comparison);
 
 }  // namespace weir::verdict

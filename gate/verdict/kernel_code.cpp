@@ -56,8 +56,12 @@ std::optional<std::pair<Kernels, Kernels>> comparable_kernels(const CodeSide& ba
   const bool grouped = base.groups && candidate.groups &&
                        same_counting_scope(*base.groups, *base.codes) &&
                        same_counting_scope(*candidate.groups, *candidate.codes);
-  return std::pair(collect_kernels(*base.codes, grouped ? &*base.groups : nullptr),
-                   collect_kernels(*candidate.codes, grouped ? &*candidate.groups : nullptr));
+  if (!grouped) {
+    return std::pair(collect_kernels(*base.codes, nullptr),
+                     collect_kernels(*candidate.codes, nullptr));
+  }
+  return std::pair(collect_kernels(*base.codes, &*base.groups),
+                   collect_kernels(*candidate.codes, &*candidate.groups));
 }
 
 std::vector<std::string> code_hashes(const KernelUse& use) {
@@ -268,8 +272,8 @@ Judgement judge_kernel_code(const Comparison& comparison, CellVerdict& /*cell*/)
   if (judgement.limit.mode == Mode::off) return judgement;
   auto ruling = compare_code(comparison, judgement.limit.exact, judgement.code);
   if (!ruling) return judgement;
-  make_info_unless_gated(judgement.limit, *ruling);
-  static_cast<Ruling&>(judgement) = std::move(*ruling);  // verdict and reason
+  apply_limit_mode(judgement.limit, *ruling);
+  judgement.set_ruling(std::move(*ruling));
   judgement.compiler = comparison.candidate.compiler;
   return judgement;
 }

@@ -83,7 +83,8 @@ struct Graphs {
     for (const auto& [op, count] : *ops_now) add(now[kernel_name(op).work()], count);
     for (const Changed& op : differences(before, now)) {
       const Rational delta = change_of_count(op);
-      add(is_large_op(op.name) ? large : small, delta < k_none ? minus(k_none, delta) : delta);
+      const Rational magnitude = delta < k_none ? minus(k_none, delta) : delta;
+      add(is_large_op(op.name) ? large : small, magnitude);
     }
   }
 };

@@ -39,7 +39,7 @@ Ruling judge_changed_kernels(const Comparison& comparison, const KernelSet& curr
     // No count of dispatches: ops of an engine whose device no probe sees. The sum of the kernels
     // takes its place.
     const auto before = comparison.base->kernels->sum(), now = current.sum();
-    if (before && now && *now < *before && has_work_stayed(comparison)) {
+    if (before && now && *now < *before && has_no_new_cpu_ops(comparison)) {
       return {Outcome::improved, fmt::format("{} to {} in all, with all work where it was",
                                              before->str(), now->str())};
     }
@@ -235,8 +235,8 @@ Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell) {
     make_new_if_other_device(comparison, limit.exact, ruling);
   }
   if (!limit.exact) return judgement;  // the changes stay as an explanation
-  make_info_unless_gated(limit, ruling);
-  static_cast<Ruling&>(judgement) = std::move(ruling);  // verdict and reason
+  apply_limit_mode(limit, ruling);
+  judgement.set_ruling(std::move(ruling));
   return judgement;
 }
 
@@ -333,8 +333,8 @@ Judgement judge_placement(const Comparison& comparison, CellVerdict& cell) {
   cell.ran_elsewhere = placement.state == Placement::State::refuted;
   cell.not_allowed = placement.not_allowed;
   if (!judgement.limit.exact) return judgement;
-  make_info_unless_gated(judgement.limit, ruling);
-  static_cast<Ruling&>(judgement) = std::move(ruling);  // verdict and reason
+  apply_limit_mode(judgement.limit, ruling);
+  judgement.set_ruling(std::move(ruling));
   return judgement;
 }
 
@@ -400,7 +400,7 @@ std::vector<Judgement> judge_likely_tokens(const Comparison& comparison) {
     if (!was_judged || !ran || !limited) return {};
     ruling = {Outcome::error,
               "the server reported no probabilities of tokens: nothing judges its output"};
-    make_info_unless_gated(judgement.limit, ruling);
+    apply_limit_mode(judgement.limit, ruling);
   } else if (!divergence && judgement.limit.is_set()) {
     ruling = comparison.ruling_without_base(
         /*exact=*/false, has_base ? "the baseline holds no likely tokens: accept it"
@@ -471,9 +471,11 @@ struct MeasuredCell {
         matching(limits.no_patterns()),
         is_unmeasured(cell.verdict == Outcome::error || cell.verdict == Outcome::skipped) {
     for (const Judgement& metric : cell.metrics()) {
-      const bool is_count = metric.metric.kind == unit::Kind::count;
-      has_counts |= is_count;
-      has_times |= !is_count;
+      if (metric.metric.kind == unit::Kind::count) {
+        has_counts = true;
+      } else {
+        has_times = true;
+      }
       insert_all(matching, limits.matching(metric.metric.name));
     }
   }
@@ -498,9 +500,10 @@ std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> verdicts
       bool is_unknown = false, any_metric = false, is_measured = false;
       for (const MeasuredCell& cell : cells) {
         if (!contains(cell.fitting, i)) continue;
-        is_unknown |= cell.is_unmeasured;
-        any_metric |= is_time ? cell.has_times : cell.has_counts;
-        is_measured |= contains(cell.matching, place);
+        const bool has_such_metric = is_time ? cell.has_times : cell.has_counts;
+        is_unknown = is_unknown || cell.is_unmeasured;
+        any_metric = any_metric || has_such_metric;
+        is_measured = is_measured || contains(cell.matching, place);
       }
       if (is_unknown || is_measured || !any_metric) continue;
       lines.push_back(fmt::format("\"{}\": nothing by that name was measured ({})", pattern,

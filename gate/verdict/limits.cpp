@@ -187,8 +187,9 @@ bool Limit::is_set() const {
 std::string Limit::words() const {
   std::vector<std::string> parts;
   if (exact) {
-    parts.push_back(repeats_within ? fmt::format("may vary by {:.2g} %", 100 * *repeats_within)
-                                   : std::string("must not change"));
+    const double percent = 100 * allowed_variation.value_or(0);
+    parts.push_back(allowed_variation ? fmt::format("may vary by {:.2g} %", percent)
+                                      : std::string("must not change"));
   }
   for (const ChangeKind& kind : k_changes) {
     const auto& change = this->*kind.in_limit;
@@ -401,8 +402,9 @@ bool is_day(std::string_view text) {
   const long long year = part(0, 4), month = part(5, 2), day = part(8, 2);
   if (year < 1 || month < 1 || month > 12 || day < 1) return false;
   constexpr std::array<int, 12> k_days{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-  return day <= k_days[static_cast<std::size_t>(month - 1)] + (month == 2 && leap ? 1 : 0);
+  const bool is_leap_year = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  if (month == 2 && is_leap_year) return day <= 29;
+  return day <= k_days[static_cast<std::size_t>(month - 1)];
 }
 
 std::string show(const Amount& amount) {

@@ -68,7 +68,7 @@ struct Limit {
   Mode mode = Mode::gate;
   std::optional<std::string> reason;
   // With `exact` on a count that only nearly repeats: how far it may move, relative.
-  std::optional<double> repeats_within{};
+  std::optional<double> allowed_variation{};
 
   [[nodiscard]] bool is_set() const;        // some kind is set
   [[nodiscard]] std::string words() const;  // "must not change", "may vary by 0.5 %", "1 to 3", ""

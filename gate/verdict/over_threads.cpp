@@ -49,7 +49,9 @@ std::string changes_over_threads(const std::vector<const Profile*>& group,
     values.push_back(*value);
     words.push_back(unit::show(measurement->metric, *value));
   }
-  if (std::ranges::adjacent_find(words, std::not_equal_to<>()) == words.end()) return "";
+  const bool all_equal =
+      std::ranges::all_of(words, [&](const auto& word) { return word == words.front(); });
+  if (all_equal) return "";
   const unit::Metric& metric = group.front()->metrics.at(name).metric;
   const double waits_of_most_threads = values.back();
   const bool serialises = metric.base == "futex_waits" && waits_of_most_threads >= 1 &&

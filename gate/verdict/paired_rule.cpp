@@ -185,7 +185,7 @@ std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
     for (const profile::PairedMetric& metric : runs[i].metrics) {
       const Limit limit = resolve_limit(cells[i].cell, metric.metric, limits);
       if (limit.mode != Mode::gate) continue;
-      metrics += limit.max_drop || limit.max_increase ? 1 : 0;
+      if (limit.max_drop || limit.max_increase) ++metrics;
     }
   }
   return metrics;
@@ -235,7 +235,7 @@ void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metr
   for (const stats::Pair& pair : pairs) test.add(pair);
   const auto pairs_run = static_cast<double>(comparison.pairs->pairs);
   const double pair_seconds = comparison.pairs->seconds / (pairs_run + 1);  // 1: the warm-ups
-  static_cast<Ruling&>(judgement) = decide(metric, test, *rule, pair_seconds, judgement);
+  judgement.set_ruling(decide(metric, test, *rule, pair_seconds, judgement));
   if (test.decision() != Decision::undecided) {
     judgement.pairs = static_cast<std::int64_t>(test.decided_after());
   }

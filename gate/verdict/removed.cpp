@@ -21,7 +21,7 @@ Judgement judgement_on_cell(std::string now, Ruling ruling) {
   judgement.baseline = 1;
   judgement.baseline_text = "1";
   judgement.current_text = std::move(now);
-  static_cast<Ruling&>(judgement) = std::move(ruling);  // verdict and reason
+  judgement.set_ruling(std::move(ruling));
   return judgement;
 }
 
@@ -68,7 +68,7 @@ struct RemovedCheck {
     if (!fails) return warn(fmt::format("{}: {}", unit::label(metric.metric), reason));
     metric.baseline_text = std::move(had);
     metric.current_text = k_not_measured;
-    static_cast<Ruling&>(metric) = {Outcome::fail, std::move(reason)};  // verdict and reason
+    metric.set_ruling({Outcome::fail, std::move(reason)});
   }
 
   // Fails the kernels if the baseline holds them and the candidate no longer names any.
@@ -86,7 +86,7 @@ struct RemovedCheck {
     if (!fails) return warn("kernels: " + reason);
     Judgement& kernels = cell.put(k_kernels);
     kernels.limit = limit;
-    static_cast<Ruling&>(kernels) = {Outcome::fail, reason};  // verdict and reason
+    kernels.set_ruling({Outcome::fail, reason});
     kernels.changed = differences(stored->counts, {});
   }
 };

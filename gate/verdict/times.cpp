@@ -20,7 +20,7 @@ using stats::StoredInterval;
 using unit::Kind;
 
 // The relative change that a limit allows. A plain number is divided by the stored value.
-double allowed_share(const Amount& amount, double stored) {
+double relative_amount(const Amount& amount, double stored) {
   return amount.relative ? amount.value : amount.value / stored;
 }
 
@@ -78,7 +78,7 @@ std::optional<Ruling> judge_against_stored(const Limit& limit, const StoredInter
                         std::string_view verb) {
     if (!change) return;
     keep_worse(ruling,
-               judge_interval(interval, sign, allowed_share(change->amount, interval.stored),
+               judge_interval(interval, sign, relative_amount(change->amount, interval.stored),
                               fmt::format("may {} {}", verb, show(change->amount))));
   };
   hold(limit.max_drop, -1, "drop");
@@ -261,7 +261,7 @@ void judge_with_pairs(const Comparison& comparison, const Measurement& current,
   } else if (auto plain = judge_plain_number(limit, current, comparison.policy.stored_level)) {
     if (ruling.verdict == Outcome::info || plain->verdict < ruling.verdict) ruling = *plain;
   }
-  make_info_unless_gated(limit, ruling);
+  apply_limit_mode(limit, ruling);
 }
 
 // The interval of the change against stored samples. It is 0 wide between runs for a quality, which
@@ -309,8 +309,8 @@ void judge_with_samples(const Comparison& comparison, const Measurement& current
                           (!ruling || ruling->verdict != Outcome::fail);
     keep_worse(ruling, compared);
   }
-  if (ruling) static_cast<Ruling&>(judgement) = *ruling;  // verdict and reason
-  make_info_unless_gated(limit, judgement);
+  if (ruling) judgement.set_ruling(*ruling);
+  apply_limit_mode(limit, judgement);
 }
 
 // Judges one time: by pairs if there are any, else against stored samples.
@@ -328,8 +328,8 @@ Judgement judge_time(const Comparison& comparison, const Measurement& current) {
   } else if (current.metric.kind == Kind::usage) {
     judgement.reason = "sampled: judged beside a base program alone (--against)";
     const auto plain = judge_plain_number(judgement.limit, current, comparison.policy.stored_level);
-    if (plain && judgement.limit.mode != Mode::off) static_cast<Ruling&>(judgement) = *plain;
-    make_info_unless_gated(judgement.limit, judgement);
+    if (plain && judgement.limit.mode != Mode::off) judgement.set_ruling(*plain);
+    apply_limit_mode(judgement.limit, judgement);
   } else {
     judge_with_samples(comparison, current, judgement);
   }
@@ -380,9 +380,9 @@ std::vector<Judgement> judge_missing_times(const Comparison& comparison) {
     without_samples.metric = *metric;
     Judgement judgement = comparison.start_judgement(without_samples);
     if (!judgement.limit.is_set() || judgement.limit.mode == Mode::off) continue;
-    static_cast<Ruling&>(judgement) = {
-        Outcome::error, "could not be measured: samples are stored, this run gave none"};
-    make_info_unless_gated(judgement.limit, judgement);
+    judgement.set_ruling(
+        {Outcome::error, "could not be measured: samples are stored, this run gave none"});
+    apply_limit_mode(judgement.limit, judgement);
     judgements.push_back(std::move(judgement));
   }
   return judgements;

@@ -138,12 +138,13 @@ std::string differences_text(const std::vector<TwinDifference>& all, DifferenceK
   for (const TwinDifference& difference : all) {
     if (parts.size() == k_max_parts) break;
     const auto metric = of_metrics ? unit::find_metric(difference.name) : std::nullopt;
+    const std::string label = metric ? unit::label(*metric) : difference.name;
+    const char* without_count = of_metrics ? "not counted" : "0";
     const auto number = [&](const std::optional<Rational>& count) {
-      return count ? count->str() : std::string(of_metrics ? "not counted" : "0");
+      return count ? count->str() : without_count;
     };
-    parts.push_back(fmt::format("{} {} ({} on the device)",
-                                metric ? unit::label(*metric) : difference.name,
-                                number(difference.twin), number(difference.real)));
+    parts.push_back(fmt::format("{} {} ({} on the device)", label, number(difference.twin),
+                                number(difference.real)));
   }
   if (all.size() > parts.size()) {
     parts.push_back(fmt::format("and {} more", all.size() - parts.size()));
@@ -156,8 +157,8 @@ std::string warning_text(const TwinCheck& check) {
   std::string out = fmt::format("the twin {} does not count as the real device does: ", check.twin);
   out += differences_text(check.differences, DifferenceKind::metric);
   if (!check.kernels.empty()) {
-    out += fmt::format("{}kernels {}", check.differences.empty() ? "" : "; ",
-                       differences_text(check.kernels, DifferenceKind::kernel));
+    if (!check.differences.empty()) out += "; ";
+    out += "kernels " + differences_text(check.kernels, DifferenceKind::kernel);
   }
   out += ". ";
   if (!check.about.empty()) {
@@ -190,7 +191,8 @@ class RealCells {
       const DeviceMatch match = match_device(twin, described, real);
       other_driver = other_driver || match == DeviceMatch::other_driver;
       if (match != DeviceMatch::same) continue;
-      if (++backends > k_max_backends) break;
+      ++backends;
+      if (backends > k_max_backends) break;
       const std::size_t ways = list_other_differences(twin, *real.profile).size();
       if (best == nullptr || ways < fewest_differences) {
         best = real.profile;

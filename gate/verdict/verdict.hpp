@@ -128,6 +128,8 @@ struct Judgement : Ruling {
   Judgement(const char* subject, Limit wanted);
 
   [[nodiscard]] bool is_metric() const;
+  // Sets the verdict and its reason.
+  void set_ruling(Ruling ruling) { static_cast<Ruling&>(*this) = std::move(ruling); }
 
   unit::Metric metric;
   Limit limit;
