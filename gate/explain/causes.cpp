@@ -65,7 +65,8 @@ struct Group {
   // Moves the members of `other` here, and its subjects up to a limit.
   void take(Group& other) {
     constexpr std::size_t k_max_subjects = 16;
-    std::ranges::move(std::exchange(other.members, {}), std::back_inserter(members));
+    std::ranges::move(other.members, std::back_inserter(members));
+    other.members.clear();
     for (Subject& theirs : std::exchange(other.subjects, {})) {
       if (subjects.size() < k_max_subjects && !holds(subjects, theirs)) {
         subjects.push_back(std::move(theirs));
@@ -153,7 +154,7 @@ Names count_names(const Group& group) {
   for (const Member& member : group.members) {
     const auto& works = member.subject.works;
     const auto& spelled = member.subject.spelled;
-    naming_members += works.empty() ? 0 : 1;
+    if (!works.empty()) ++naming_members;
     for (std::size_t i = 0; i < works.size(); ++i) {
       const auto [position, fresh] = places.try_emplace(works[i], counts.size());
       if (fresh) counts.push_back({works[i], spelled[i]});
@@ -166,7 +167,7 @@ Names count_names(const Group& group) {
   Names names;
   for (const Count& count : counts) {
     names.all.push_back(count.spelled);
-    names.common += count.members == naming_members ? 1 : 0;
+    if (count.members == naming_members) ++names.common;
   }
   return names;
 }
@@ -202,15 +203,16 @@ std::string cause_headline(const Group& group, const Names& common_names) {
   for (std::string& name : names) name = safe_name(name);
   const std::string& what = group.subject().what;
   if (!what.empty()) names.insert(names.begin(), safe_name(readable_name(what)));
-  return fmt::format("{}{}{}.", seems ? kind->seems : kind->sentence, names.empty() ? "" : ": ",
-                     text::join(names));
+  std::string headline(seems ? kind->seems : kind->sentence);
+  if (!names.empty()) headline += ": " + text::join(names);
+  return headline + ".";
 }
 
 // --- metrics that changed ------------------------------------------------------------------------
 
 // A metric that changed in cells of a cause. Metrics that are no counts follow from counts, and
 // come last.
-struct Carried {
+struct ChangedMetric {
   verdict::Carrier carrier;
   std::int64_t failed = 0;  // cells
   unit::Metric metric{};
@@ -224,18 +226,18 @@ std::size_t metric_rank(const std::string& base) {
 }
 
 // Collects the metrics that members claim, with the range of their changes, the most telling first.
-std::vector<Carried> find_carriers(const Group& group) {
-  std::map<std::string, Carried> metrics;
+std::vector<ChangedMetric> collect_changed_metrics(const Group& group) {
+  std::map<std::string, ChangedMetric> metrics;
   for (const Member& member : group.members) {
     const std::set<std::string_view> claims(member.claims.begin(), member.claims.end());
     for (const Judgement& judgement : member.cell->metrics()) {
       const std::string& name = judgement.metric.name;
       if (!claims.contains(name)) continue;
-      Carried& carried = metrics[name];
+      ChangedMetric& carried = metrics[name];
       verdict::Carrier& carrier = carried.carrier;
       carrier.metric = name;
       carried.metric = judgement.metric;
-      carried.failed += judgement.verdict == Outcome::fail ? 1 : 0;
+      if (judgement.verdict == Outcome::fail) ++carried.failed;
       if (!judgement.baseline || !judgement.current) continue;
       const double change = *judgement.current - *judgement.baseline;
       carrier.min_change = carrier.cells == 0 ? change : std::min(carrier.min_change, change);
@@ -243,9 +245,9 @@ std::vector<Carried> find_carriers(const Group& group) {
       ++carrier.cells;
     }
   }
-  std::vector<Carried> list;
+  std::vector<ChangedMetric> list;
   for (auto& [name, carried] : metrics) list.push_back(std::move(carried));
-  std::ranges::stable_sort(list, {}, [](const Carried& entry) {
+  std::ranges::stable_sort(list, {}, [](const ChangedMetric& entry) {
     return std::tuple(entry.carrier.cells == 0, entry.metric.kind != unit::Kind::count,
                       -entry.failed, metric_rank(entry.metric.base), entry.metric.scope);
   });
@@ -267,7 +269,9 @@ std::vector<std::string> other_kinds(const Group& group) {
       if (other.also || !other.claims.empty() || kind == nullptr || kind->sentence.empty()) {
         continue;
       }
-      if (holds(k_outcomes, other.kind) || !kinds.insert(other.kind).second) continue;
+      if (holds(k_outcomes, other.kind)) continue;
+      const bool is_new = kinds.insert(other.kind).second;
+      if (!is_new) continue;
       auto* count = find_first(counts, [&](const auto& entry) { return entry.first == kind; });
       if (count == nullptr) count = &counts.emplace_back(kind, 0);
       ++count->second;
@@ -287,9 +291,9 @@ verdict::Cause make_cause(const Group& group) {
   cause.headline = cause_headline(group, names);
   cause.ops = std::move(names.all);
   if (cause.ops.size() > k_max_ops) cause.ops.resize(k_max_ops);
-  const std::vector<Carried> carried = find_carriers(group);
+  const std::vector<ChangedMetric> carried = collect_changed_metrics(group);
   std::set<std::string> bases;  // per token and per prefill they say the same
-  for (const Carried& entry : carried) {
+  for (const ChangedMetric& entry : carried) {
     if (cause.carriers.size() == k_max_carriers || entry.carrier.cells == 0) break;
     if (bases.insert(entry.metric.base).second) cause.carriers.push_back(entry.carrier);
   }
@@ -334,7 +338,7 @@ struct Unexplained {
   std::size_t failures = 0;
 
   void add(const UnpassedJudgement& judgement, const std::string& cell) {
-    Entry& entry = metrics.of(judgement.metric, judgement.metric);
+    Entry& entry = metrics.find_or_add(judgement.metric, judgement.metric);
     entry.cells.push_back(cell);
     if (!judgement.failed) return;
     entry.failed_at = std::min(entry.failed_at, failures);

@@ -51,7 +51,7 @@ struct Selection {
   [[nodiscard]] std::string text(const std::string& unit = "") const {
     std::string result = fmt::format("{:g}", min_value());
     if (max_value() > min_value()) result += fmt::format(" to {:g}", max_value());
-    result += unit.empty() ? "" : " " + unit;
+    result += text::prefix_if_any(" ", unit);
     if (values.size() == total) return result;
     const std::string tokens = values.size() == 1 ? "one" : std::to_string(values.size());
     return result + fmt::format(" in {} of {} tokens", tokens, total);
@@ -173,10 +173,13 @@ Check check_fusions(const CheckInput& input) {
   const auto& fusible = input.evidence.fusible;
   const unit::Scope scope = input.evidence.scope;
   if (fusible && !fusible->separate.empty()) {
+    std::string problem =
+        fmt::format("{} ran apart: as one kernel each at least {:g} fewer dispatches",
+                    rows_text(fusible->separate, scope), fusible->saved.value());
+    if (!lost.empty()) problem = lost + "; " + problem;
     const std::string per = per_text(scope);
-    return wrong(fmt::format("{}{} ran apart: as one kernel each at least {:g} fewer dispatches{}",
-                             lost.empty() ? "" : lost + "; ", rows_text(fusible->separate, scope),
-                             fusible->saved.value(), per.empty() ? "" : " " + per));
+    if (!per.empty()) problem += " " + per;
+    return wrong(problem);
   }
   if (!lost.empty()) return wrong(lost);
   const auto& gate = input.evidence.gate;

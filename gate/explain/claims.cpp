@@ -71,6 +71,18 @@ bool may_explain(const Finding& finding, bool is_slower) {
   return kind == nullptr || kind->effect == either || kind->effect == (is_slower ? slower : faster);
 }
 
+// Returns true if the finding may explain that a time, memory or quality got worse (`slower`).
+bool may_explain_time(const Entry& entry, unit::Kind metric_kind, bool slower) {
+  const Finding& finding = entry.finding;
+  if (finding.also) return false;
+  if (finding.kind == kind::time_changed) return true;
+  if (metric_kind == unit::Kind::quality) return false;
+  if (metric_kind == unit::Kind::memory) {
+    return is_cause_of_all(entry) || finding.kind == kind::memory_changed;
+  }
+  return may_explain(finding, slower);
+}
+
 // Returns the metrics that changed beyond their noise, or that the gate called changed.
 std::map<std::string, unit::Metric> changed_metrics(const ExplainState& state) {
   std::map<std::string, unit::Metric> metrics;
@@ -106,25 +118,25 @@ class Owners {
   // The finding that the others follow from.
   [[nodiscard]] Entry& leader() const { return *first_; }
   // Returns the finding that explains an item; null if none does.
-  [[nodiscard]] Entry* of(const std::string& item) const {
+  [[nodiscard]] Entry* owner_of(const std::string& item) const {
     Entry* const* owner = look_up(by_item_, item);
     if (owner != nullptr) return *owner;
     return is_cause_of_all(*first_) ? first_ : nullptr;
   }
-  [[nodiscard]] Entry* of_kernels() const { return kernels_; }
-  [[nodiscard]] Entry* of_code() const {
-    Entry* code = of("code");
+  [[nodiscard]] Entry* owner_of_kernels() const { return kernels_; }
+  [[nodiscard]] Entry* owner_of_code() const {
+    Entry* code = owner_of("code");
     return code != nullptr ? code : kernels_;
   }
-  [[nodiscard]] Entry* of_metric(const unit::Metric& metric) const {
-    if (by_item_.contains(metric.name)) return of(metric.name);
-    if (metric.kind != unit::Kind::count) return of_time(metric);
-    if (unit::buffer_label(metric.name)) return of("buffers");
-    if (unit::is_summed_cost(metric.base)) return kernels_ != nullptr ? kernels_ : of_code();
-    if (unit::is_op_or_kernel_metric(metric.name)) return of_work(metric.name);
+  [[nodiscard]] Entry* owner_of_metric(const unit::Metric& metric) const {
+    if (by_item_.contains(metric.name)) return owner_of(metric.name);
+    if (metric.kind != unit::Kind::count) return owner_of_time(metric);
+    if (unit::buffer_label(metric.name)) return owner_of("buffers");
+    if (unit::is_summed_cost(metric.base)) return kernels_ != nullptr ? kernels_ : owner_of_code();
+    if (unit::is_op_or_kernel_metric(metric.name)) return owner_of_work(metric.name);
     const bool of_context = metric.scope == unit::Scope::per_context_token;
     const bool has_owner = by_item_.contains(metric.base);
-    return of(of_context && !has_owner ? "context " + metric.base : metric.base);
+    return owner_of(of_context && !has_owner ? "context " + metric.base : metric.base);
   }
 
  private:
@@ -134,39 +146,35 @@ class Owners {
     const bool cpu = state_.evidence.device == "cpu";
     const char* base = cpu ? "cpu_ops" : "dispatches";
     const double change = state_.differences.count(base).value();
+    const double direction = change < 0 ? -1 : 1;
     std::map<const Entry*, double> shares;  // in the direction of the change
     for (const WorkChange& kernel : state_.differences.kernels) {
       const Entry* owner = look_up(by_item_, "kernel " + kernel.name, nullptr);
-      shares[owner] += kernel.delta().value() * (change < 0 ? -1 : 1);
+      shares[owner] += kernel.delta().value() * direction;
     }
     const Entry* current = look_up(by_item_, base, nullptr);
     const bool is_contradicted = current != nullptr && look_up(shares, current, 0) < 0;
-    if (change == 0 || (cpu ? current != nullptr : !is_contradicted)) return;
+    const bool is_assigned = cpu ? current != nullptr : !is_contradicted;
+    if (change == 0 || is_assigned) return;
     const auto share = [&](const Entry& entry) { return look_up(shares, &entry, 0); };
     const auto largest_share = std::ranges::max_element(state_.entries, {}, share);
     if (share(*largest_share) > 0) by_item_[base] = &*largest_share;
   }
 
-  [[nodiscard]] Entry* of_work(const std::string& name) const {
-    if (name.find("_calls:") == std::string::npos) return of_code();
-    return kernels_ != nullptr ? kernels_ : of("cpu_ops");
+  [[nodiscard]] Entry* owner_of_work(const std::string& name) const {
+    if (name.find("_calls:") == std::string::npos) return owner_of_code();
+    return kernels_ != nullptr ? kernels_ : owner_of("cpu_ops");
   }
 
   // Returns the first finding that may explain a time.
-  [[nodiscard]] Entry* of_time(const unit::Metric& metric) const {
+  [[nodiscard]] Entry* owner_of_time(const unit::Metric& metric) const {
     const double* ratio = look_up(state_.differences.times, metric.name);
     if (ratio == nullptr) return nullptr;
-    const bool slower = (metric.better == unit::Better::lower) == (*ratio > 1);
-    return find_first(state_.entries, [&](const Entry& entry) {
-      const Finding& finding = entry.finding;
-      if (finding.also) return false;
-      if (finding.kind == kind::time_changed) return true;
-      if (metric.kind == unit::Kind::quality) return false;
-      if (metric.kind == unit::Kind::memory) {
-        return is_cause_of_all(entry) || finding.kind == kind::memory_changed;
-      }
-      return may_explain(finding, slower);
-    });
+    const bool slower = unit::got_worse(metric.better, /*rose=*/*ratio > 1);
+    for (Entry& entry : state_.entries) {
+      if (may_explain_time(entry, metric.kind, slower)) return &entry;
+    }
+    return nullptr;
   }
 
   ExplainState& state_;
@@ -187,17 +195,18 @@ void add_claims(ExplainState& state) {
   if (!state.evidence.gate || state.entries.empty()) return;
   const Owners owners(state);
   for (const auto& [name, metric] : changed_metrics(state)) {
-    add_claim(owners.of_metric(metric), name);
+    add_claim(owners.owner_of_metric(metric), name);
   }
-  if (!state.differences.kernels.empty()) add_claim(owners.of_kernels(), "kernels");
-  if (!state.evidence.code.empty()) add_claim(owners.of_code(), "kernel_code");
+  if (!state.differences.kernels.empty()) add_claim(owners.owner_of_kernels(), "kernels");
+  if (!state.evidence.code.empty()) add_claim(owners.owner_of_code(), "kernel_code");
   const bool misplaced = state.evidence.gate->placement == verdict::Outcome::fail;
-  if (misplaced || !state.differences.cpu_ops.empty()) add_claim(owners.of("cpu_ops"), "placement");
+  if (misplaced || !state.differences.cpu_ops.empty())
+    add_claim(owners.owner_of("cpu_ops"), "placement");
   Entry& first = owners.leader();
   for (Entry& entry : state.entries) {
     if (&entry == &first || !follows(state, entry, first)) continue;
-    std::ranges::move(std::exchange(entry.finding.claims, {}),
-                      std::back_inserter(first.finding.claims));
+    std::ranges::move(entry.finding.claims, std::back_inserter(first.finding.claims));
+    entry.finding.claims.clear();
   }
 }
 

@@ -5,19 +5,18 @@
 namespace weir::explain {
 namespace {
 
-// Returns how much worse a kernel's costs became, for sorting: by the most telling cost that grew,
-// then by its factor.
-std::pair<std::ptrdiff_t, double> worsening(const verdict::KernelChange& code) {
-  const auto known_costs = unit::kernel_costs();
-  for (const verdict::KernelChange::Cost& cost : code.costs) {  // in the order of these
-    const auto* kernel_cost = unit::find_kernel_cost(cost.cost);
-    if (kernel_cost == nullptr) continue;
-    const double before = static_cast<double>(cost.before), after = static_cast<double>(cost.now);
-    const auto [less, more] =
-        kernel_cost->more_is_better ? std::pair(after, before) : std::pair(before, after);
-    if (more > less) {
-      return {known_costs.data() + known_costs.size() - kernel_cost, more / std::max(less, 1.0)};
+// Returns how much worse a kernel's costs became, for sorting: by the most telling cost that got
+// worse, then by its factor.
+std::pair<std::size_t, double> find_worsening(const verdict::KernelChange& code) {
+  std::size_t rank = unit::kernel_costs().size();  // the most telling cost comes first
+  for (const unit::KernelCost& kernel_cost : unit::kernel_costs()) {
+    for (const verdict::KernelChange::Cost& cost : code.costs) {
+      if (unit::find_kernel_cost(cost.cost) != &kernel_cost) continue;
+      double good = static_cast<double>(cost.before), bad = static_cast<double>(cost.now);
+      if (kernel_cost.more_is_better) std::swap(good, bad);
+      if (bad > good) return {rank, bad / std::max(good, 1.0)};
     }
+    --rank;
   }
   return {0, 0};
 }
@@ -42,7 +41,7 @@ void find_code(ExplainState& state) {
   }
   if (changed.empty()) return;
   std::ranges::stable_sort(changed, std::greater<>(),
-                           [](const auto* kernel) { return worsening(*kernel); });
+                           [](const auto* kernel) { return find_worsening(*kernel); });
   Finding finding = make_finding(kind::code_changed);
   const verdict::KernelChange& first = *changed.front();
   finding.headline =

@@ -117,9 +117,11 @@ class CodeComparison {
       add_counts(facts_before.shared, facts_after.shared, "bytes of ");
     }
     if (facts_before.local_size != facts_after.local_size) {
-      add_line(change_text("local size",
-                           facts_before.local_size.empty() ? "not known" : facts_before.local_size,
-                           facts_after.local_size.empty() ? "not known" : facts_after.local_size));
+      const auto size_text = [](const std::string& size) {
+        return size.empty() ? "not known" : size;
+      };
+      add_line(change_text("local size", size_text(facts_before.local_size),
+                           size_text(facts_after.local_size)));
     }
     add_sets("capabilities", facts_before.capabilities, facts_after.capabilities);
     add_sets("execution modes", facts_before.modes, facts_after.modes);

@@ -59,7 +59,7 @@ ComparedInput describe_input(const Observed& observed) {
   for (const auto* part : {&context.engine, &context.engine_build, &context.model, &context.backend,
                            &context.device}) {
     if (!*part || (*part)->empty()) continue;
-    side.words += (side.words.empty() ? "" : " \u00b7 ") + **part;
+    text::append_item(side.words, " \u00b7 ", **part);
   }
   return side;
 }
@@ -273,25 +273,27 @@ std::map<RowKey, RowPair> group_rows(const RowPair& rows) {
 // If one group exists only in A and one only in B, they are the same work with another shape: joins
 // them.
 void join_single_groups(std::map<RowKey, RowPair>& groups) {
-  const std::pair<const RowKey, RowPair>*only_a = nullptr, *only_b = nullptr;
-  for (auto& group : groups) {
-    const RowPair& rows = group.second;
-    if (!rows.a.empty() && !rows.b.empty()) continue;
-    auto*& only = rows.b.empty() ? only_a : only_b;
-    if (only != nullptr) return;
-    only = &group;
+  std::vector<RowKey> only_a, only_b;
+  for (const auto& [key, rows] : groups) {
+    if (rows.b.empty()) {
+      only_a.push_back(key);
+    } else if (rows.a.empty()) {
+      only_b.push_back(key);
+    }
   }
-  if (only_a == nullptr || only_b == nullptr) return;
-  if (only_a->first.front() != only_b->first.front()) return;
-  groups[only_a->first].b = only_b->second.b;
-  groups.erase(RowKey(only_b->first));
+  if (only_a.size() != 1 || only_b.size() != 1) return;
+  const RowKey &key_a = only_a.front(), &key_b = only_b.front();
+  if (key_a.front() != key_b.front()) return;
+  groups[key_a].b = groups[key_b].b;
+  groups.erase(key_b);
 }
 
 // Sums rows of one side; nothing without rows.
 std::optional<ComparedOp> sum_rows(const Rows& rows) {
   if (rows.empty()) return std::nullopt;
   ComparedOp sum;
-  sum.calls = sum.seconds = 0;
+  sum.calls = 0;
+  sum.seconds = 0;
   for (const WorkRow* row : rows) {
     sum.names.insert(row->name);
     sum.types.insert(row_key(*row)[k_type]);
@@ -398,21 +400,18 @@ std::vector<OpChange> match_buffers(const WorkRows& a, const WorkRows& b) {
   return buffers;
 }
 
-// Warns if a side does not report command buffers, or not all labels of them.
-void warn_about_buffers(const WorkRows& a, const WorkRows& b, std::vector<std::string>& warnings) {
-  for (const auto& [side, other_side, names] :
-       {std::tuple(&a, &b, std::pair("A", "B")), {&b, &a, std::pair("B", "A")}}) {
-    if (other_side->buffers.empty()) continue;
-    if (side->buffers.empty()) {
-      warnings.push_back(fmt::format(
-          "{} does not tell the command buffers of a token by label: those of {} are compared "
-          "with nothing",
-          names.first, names.second));
-    } else if (!side->side.all_labels) {
-      warnings.push_back(fmt::format(
-          "{} does not list all labels of command buffers: one that it lacks may be there",
-          names.first));
-    }
+// Warns if one side does not report command buffers, or not all labels of them, but the other does.
+void warn_about_buffers(const WorkRows& rows, const char* name, const WorkRows& other_rows,
+                        const char* other_name, std::vector<std::string>& warnings) {
+  if (other_rows.buffers.empty()) return;
+  if (rows.buffers.empty()) {
+    warnings.push_back(fmt::format(
+        "{} does not tell the command buffers of a token by label: those of {} are compared "
+        "with nothing",
+        name, other_name));
+  } else if (!rows.side.all_labels) {
+    warnings.push_back(fmt::format(
+        "{} does not list all labels of command buffers: one that it lacks may be there", name));
   }
 }
 
@@ -565,7 +564,8 @@ Comparison compare(const Compared& a, const Compared& b) {
   for (const auto& [rows, name] : {std::pair(&rows_a, "A: "), std::pair(&rows_b, "B: ")}) {
     for (const std::string& warning : rows->warnings) result.warnings.push_back(name + warning);
   }
-  warn_about_buffers(rows_a, rows_b, result.warnings);
+  warn_about_buffers(rows_a, "A", rows_b, "B", result.warnings);
+  warn_about_buffers(rows_b, "B", rows_a, "A", result.warnings);
   result.a = std::move(rows_a.side);
   result.b = std::move(rows_b.side);
   result.a.name = a.name;

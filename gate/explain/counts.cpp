@@ -84,11 +84,12 @@ void find_batches_by_kernels(ExplainState& state) {
     if (factor < 2) continue;
     const double log_factor = is_increase ? std::log(factor) : -std::log(factor);
     if (std::fabs(std::log(*syncs) - log_factor) > 1e-9) continue;
+    const std::string times = is_increase ? fmt::format("{}", factor) : fmt::format("1/{}", factor);
+    const char* batches = is_increase ? "more, smaller" : "fewer, larger";
     return add_batch_finding(
         state, "dispatches", is_increase,
-        fmt::format("The same kernels run {}{} times as often: the work is done in {} batches.",
-                    is_increase ? "" : "1/", factor,
-                    is_increase ? "more, smaller" : "fewer, larger"));
+        fmt::format("The same kernels run {} times as often: the work is done in {} batches.",
+                    times, batches));
   }
 }
 
@@ -97,21 +98,21 @@ void find_batches_by_kernels(ExplainState& state) {
 constexpr double k_sync_units = 10;  // a wait empties the device: about what ten dispatches cost
 
 // Returns "twice in each layer that has blk.*.ssm_* tensors".
-std::string layers_phrase(const Fit& fit, std::int64_t each) {
+std::string layers_phrase(const Fit& fit, std::int64_t per_layer) {
   const std::string expert =
-      fit.set.times > 1 ? fmt::format(" for each of {} experts", fit.set.times) : "";
+      fit.set.experts > 1 ? fmt::format(" for each of {} experts", fit.set.experts) : "";
   const std::string tensors =
       fit.set.tensors.empty() ? "" : " that has " + safe_name(fit.set.tensors);
-  return fmt::format("{}{} in each layer{}", frequency_text(each, unit::Scope::whole_run), expert,
-                     tensors);
+  return fmt::format("{}{} in each layer{}", frequency_text(per_layer, unit::Scope::whole_run),
+                     expert, tensors);
 }
 
 // Returns a hint based on the layers without the change.
 std::string where_to_look(const ExplainState& state, const Fit& fit) {
   const auto rest = state.model->layers - static_cast<std::int64_t>(fit.set.layers.size());
   if (rest <= 0) return "what every layer does between its first and its last kernel.";
-  return fmt::format("what those layers do that the other {} do{} not.", rest,
-                     rest == 1 ? "es" : "");
+  const char* verb = rest == 1 ? "does" : "do";
+  return fmt::format("what those layers do that the other {} {} not.", rest, verb);
 }
 
 // Adds the finding that the CPU waits in each of the layers of `fit`, and claims the amounts that
@@ -120,9 +121,9 @@ void add_sync_per_layer(ExplainState& state, const std::vector<Amount>& amounts,
                         Finding finding) {
   const bool more = amounts.front().delta > k_zero;
   finding.kind = more ? kind::sync_per_layer : kind::sync_removed;
-  finding.headline = fmt::format("A CPU step {}, {}.",
-                                 more ? "came in between GPU steps" : "between GPU steps is gone",
-                                 layers_phrase(fit, std::abs(fit.term(0)->each)));
+  const char* change = more ? "came in between GPU steps" : "between GPU steps is gone";
+  finding.headline = fmt::format("A CPU step {}, {}.", change,
+                                 layers_phrase(fit, std::abs(fit.term(0)->per_layer)));
   if (more) {
     finding.cause =
         "a split or copy moved from a kernel to the CPU, which has to wait for the GPU before and "
@@ -159,10 +160,11 @@ bool set_dispatch_per_layer(const ExplainState& state, Finding& finding) {
   const std::int64_t rest = both->after.numerator() - layers;
   if (rest < 0 || rest > layers / 2 || both->before.value() < 4 * both->after.value()) return false;
   finding.kind = kind::fusion_gained;
+  const char* run = knows_op_places(state.evidence) ? "run" : "seem to run";
+  std::string sum = fmt::format("{} layers", layers);
+  if (rest > 0) sum += fmt::format(" + {}", rest);
   finding.headline =
-      fmt::format("Whole layers {} as one dispatch each: {} = {} layers{}.",
-                  knows_op_places(state.evidence) ? "run" : "seem to run", both->after.str(),
-                  layers, rest > 0 ? fmt::format(" + {}", rest) : "");
+      fmt::format("Whole layers {} as one dispatch each: {} = {}.", run, both->after.str(), sum);
   finding.layers.clear();
   for (std::int64_t layer = 0; layer < layers; ++layer) finding.layers.push_back(layer);
   return true;
@@ -183,8 +185,8 @@ std::string total_headline(const Finding& finding, bool more, bool is_certain) {
   }
   std::string reason = is_certain ? "they are fused" : "fused, or done elsewhere";
   if (more) reason = "a fusion is lost, or work was added";
-  return fmt::format("{} {} dispatch{}{}: {}.", each, more ? "more" : "fewer",
-                     each == 1 ? "" : "es", layers, reason);
+  const char* dispatches = each == 1 ? "dispatch" : "dispatches";
+  return fmt::format("{} {} {}{}: {}.", each, more ? "more" : "fewer", dispatches, layers, reason);
 }
 
 // Returns true if the waits grew with the dispatches: one for each, or one for every few.
@@ -278,11 +280,10 @@ void find_batches(ExplainState& state) {
   const auto dispatches = count_ratio(state, "dispatches");
   const auto work = dispatches ? dispatches : count_ratio(state, "cpu_ops");
   // Graphs alone may be cut without more work; then all is not multiplied.
-  if (!work || (*graphs > 1) != (*work > 1) ||
-      std::fabs(std::log(*work)) < 0.5 * std::fabs(std::log(*graphs))) {
-    return;
-  }
-  const bool more = *graphs > 1;
+  if (!work) return;
+  const bool more = *graphs > 1, more_work = *work > 1;
+  const bool is_much = std::fabs(std::log(*work)) >= 0.5 * std::fabs(std::log(*graphs));
+  if (more != more_work || !is_much) return;
   const auto both = exact_counts(state.evidence, "graphs");
   add_batch_finding(state, "graphs", more,
                     fmt::format("The same work is done in {} batches: {} graphs{}, before {}.",
@@ -294,7 +295,7 @@ void find_batches(ExplainState& state) {
 // for many launches.
 void find_graphs(ExplainState& state) {
   const auto launches = exact_counts(state.evidence, "graph_launches");
-  if (!launches || (launches->before == k_zero) == (launches->after == k_zero)) return;
+  if (!launches || !is_on_one_side(launches->before, launches->after)) return;
   const auto dispatches = exact_counts(state.evidence, "dispatches");
   if (dispatches && (dispatches->before == k_zero || dispatches->after == k_zero)) return;
   const bool lost = launches->after == k_zero;
@@ -351,11 +352,12 @@ void find_syncs(ExplainState& state) {
   Finding finding = state.finding_about(more ? kind::sync_added : kind::sync_removed, base);
   add_amounts(state, changed_amounts(state, {base}), finding);
   const std::string per = state.per_unit_text();
-  finding.headline = fmt::format("{} {} often{}{}{}.",
-                                 state.evidence.device == "cpu" ? "The engine waits for its backend"
-                                                                : "The CPU waits for the GPU",
-                                 more ? "more" : "less", per.empty() ? "" : " in", per,
-                                 is_per_copy ? ": once per new copy" : "");
+  finding.headline = state.evidence.device == "cpu" ? "The engine waits for its backend"
+                                                    : "The CPU waits for the GPU";
+  finding.headline += more ? " more often" : " less often";
+  if (!per.empty()) finding.headline += " in" + per;
+  if (is_per_copy) finding.headline += ": once per new copy";
+  finding.headline += ".";
   if (is_per_copy) {
     add_number({"copies", delta}, finding);
     state.claim("copies");
@@ -446,8 +448,9 @@ void find_barriers(ExplainState& state) {
   std::string change =
       fmt::format("{} barriers{}{}", signed_text(barriers), state.per_unit_text(), compared);
   if (!per_dispatch.empty()) change = per_dispatch;
-  finding.headline = fmt::format("Batching{} {}: {}.", dispatches_counted ? "" : " seems",
-                                 more ? "lost" : "gained", change);
+  std::string outcome = more ? "lost" : "gained";
+  if (!dispatches_counted) outcome = "seems " + outcome;
+  finding.headline = fmt::format("Batching {}: {}.", outcome, change);
   add_amounts(state, changed_amounts(state, {"barriers"}), finding);
   if (more) {
     finding.cause =
@@ -577,9 +580,10 @@ void find_submits(ExplainState& state) {
   if (!buffers.empty()) {
     const WorkChange& largest = *buffers.front();
     const Rational difference = magnitude(largest.delta());
-    finding.headline = fmt::format("{} {} command buffer{} labelled {} a token.", difference.str(),
-                                   largest.is_increase() ? "more" : "fewer",
-                                   difference == Rational(1) ? "" : "s", safe_name(largest.name));
+    const char* more = largest.is_increase() ? "more" : "fewer";
+    const char* noun = difference == Rational(1) ? "command buffer" : "command buffers";
+    finding.headline = fmt::format("{} {} {} labelled {} a token.", difference.str(), more, noun,
+                                   safe_name(largest.name));
     if (buffers.size() > 1) finding.lines.push_back(changes_text(buffers, 6));
     if (amounts.empty()) amounts.push_back({safe_name(largest.name), largest.delta()});
   }
@@ -615,18 +619,20 @@ void find_fixed(ExplainState& state) {
   Finding finding = make_finding(kind::fixed_cost_changed, start_counts.begin()->first + "_fixed");
   finding.delta = start_counts.begin()->second;
   const std::string per = state.per_unit_text();
-  finding.headline =
-      fmt::format("{} is done once changed{}: load, warm-up{}{}.",
-                  only_fixed && state.differences.kernels.empty() ? "Only what" : "What",
-                  only_fixed ? "" : " as well",
-                  state.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
-                  per.empty() || !only_fixed ? "" : "; no count" + per + " did");
+  const bool only_start = only_fixed && state.differences.kernels.empty();
+  const bool knows_rest = only_fixed && !per.empty();
+  finding.headline = only_start ? "Only what is done once changed" : "What is done once changed";
+  if (!only_fixed) finding.headline += " as well";
+  finding.headline += ": load, warm-up";
+  if (state.evidence.scope == unit::Scope::per_token) finding.headline += ", prompt";
+  if (knows_rest) finding.headline += "; no count" + per + " did";
+  finding.headline += ".";
   if (start_counts.size() == 1 && start_counts.contains("allocations")) {
     finding.kind = kind::memory_changed;
-    finding.headline =
-        fmt::format("Devices are asked for memory {} often at the start{}.",
-                    *finding.delta > k_zero ? "more" : "less",
-                    per.empty() || !only_fixed ? "" : "; no count" + per + " changed");
+    finding.headline = fmt::format("Devices are asked for memory {} often at the start",
+                                   *finding.delta > k_zero ? "more" : "less");
+    if (knows_rest) finding.headline += "; no count" + per + " changed";
+    finding.headline += ".";
   }
   add_amounts(state, counts.amounts, finding);
   // Memory that stays allocated says more than the number of requests for it.

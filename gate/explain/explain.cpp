@@ -163,7 +163,7 @@ Finding ExplainState::finding_about(const char* kind, const std::string& base) c
 
 std::string ExplainState::per_unit_text() const {
   const std::string words = per_text(evidence.scope);
-  return words.empty() ? "" : " " + words;
+  return text::prefix_if_any(" ", words);
 }
 
 std::string per_text(unit::Scope scope) {
@@ -185,9 +185,8 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   std::vector<ExplainState::Entry> entries = run_patterns(evidence, differences, model);
   const Evidence longest = counts_at_longest(evidence);
   const bool has_findings = !entries.empty();
-  const auto is_claimed = [claims = collect_claims(entries)](const std::string& claim) {
-    return claims.contains(claim);
-  };
+  const auto claims = collect_claims(entries);
+  const auto is_claimed = [&](const std::string& claim) { return claims.contains(claim); };
   // Findings at the longest length follow those per token.
   for (ExplainState::Entry& entry : run_patterns(longest, find_differences(longest), model)) {
     // Next to an explained change the rest says little, and kernels explain dispatches better.

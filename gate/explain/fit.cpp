@@ -24,8 +24,8 @@ LayerSet make_layer_set(std::vector<std::int64_t> layers, const std::string& ten
   LayerSet set;
   set.layers = std::move(layers);
   set.tensors = tensors;
-  set.words = layers_text(set.size());
-  set.short_words = "the same " + set.words;
+  set.description = layers_text(set.size());
+  set.short_description = "the same " + set.description;
   return set;
 }
 
@@ -35,9 +35,9 @@ LayerSet all_layers(const ModelFacts& model) {
   return make_layer_set(std::move(all), "");
 }
 
-LayerSet make_family_set(const Family& family, const ModelFacts& model) {
+LayerSet make_family_set(const LayerFamily& family, const ModelFacts& model) {
   LayerSet set = make_layer_set(family.layers, family.pattern);
-  set.words += fmt::format(" {} (of {})", family.words, layers_text(model.layers));
+  set.description += fmt::format(" {} (of {})", family.description, layers_text(model.layers));
   return set;
 }
 
@@ -74,7 +74,7 @@ double term_chance(const Term& term, std::int64_t size) {
 
 // Returns the cost of a term in bits; simpler terms cost less.
 double term_cost(const Term& term) {
-  return std::log2(1.0 + std::fabs(static_cast<double>(term.each))) +
+  return std::log2(1.0 + std::fabs(static_cast<double>(term.per_layer))) +
          (term.rest == 0 ? 0 : 2 + std::fabs(static_cast<double>(term.rest)));
 }
 
@@ -103,8 +103,8 @@ bool is_last_line_repeated(const std::vector<std::string>& lines) {
 // Sets the layers of a finding, or of a number of it.
 void set_layers(const Fit& fit, const Term& term, auto& target) {
   target.layers = fit.set.layers;
-  if (term.rest == 0 && fit.set.times == 1 && fit.chance <= k_by_chance) {
-    target.per_layer = term.each;
+  if (term.rest == 0 && fit.set.experts == 1 && fit.chance <= k_by_chance) {
+    target.per_layer = term.per_layer;
   }
 }
 void set_place(const Fit& fit, const Term& term, Finding& finding) {
@@ -123,17 +123,18 @@ std::vector<LayerSet> layer_sets(const ModelFacts& model) {
   std::vector<LayerSet> sets;
   if (model.layers < 1) return sets;
   sets.push_back(all_layers(model));
-  for (const Family& family : model.families) sets.push_back(make_family_set(family, model));
+  for (const LayerFamily& family : model.families) sets.push_back(make_family_set(family, model));
   if (model.experts_used && *model.experts_used > 1 && *model.experts_used <= 64) {
-    const std::size_t plain_sets = sets.size();
-    for (std::size_t i = 0; i < plain_sets; ++i) {
-      const bool experts = sets[i].tensors.find("exp") != std::string::npos;
-      if (i > 0 && !experts) continue;
-      LayerSet each = sets[i];
-      each.times = *model.experts_used;
-      each.words = fmt::format("{} experts × {}", each.times, sets[i].words);
-      each.short_words = fmt::format("{} experts × {}", each.times, sets[i].short_words);
-      sets.push_back(std::move(each));
+    const std::size_t layer_set_count = sets.size();
+    for (std::size_t i = 0; i < layer_set_count; ++i) {
+      const bool has_experts = sets[i].tensors.find("exp") != std::string::npos;
+      if (i > 0 && !has_experts) continue;
+      LayerSet set = sets[i];
+      set.experts = *model.experts_used;
+      set.description = fmt::format("{} experts × {}", set.experts, sets[i].description);
+      set.short_description =
+          fmt::format("{} experts × {}", set.experts, sets[i].short_description);
+      sets.push_back(std::move(set));
     }
   }
   return sets;
@@ -162,7 +163,7 @@ std::vector<Fit> fits(const std::vector<Amount>& amounts, const ModelFacts& mode
     if (fit.terms.empty()) continue;
     // The chance is multiplied by the number of sets that were tried.
     fit.chance = std::min(1.0, chance * static_cast<double>(sets.size()));
-    if (set.times > 1) fit.cost += 2;
+    if (set.experts > 1) fit.cost += 2;
     if (fit.chance <= k_worth_telling) result.push_back(std::move(fit));
   }
   std::ranges::stable_sort(result, {}, [](const Fit& candidate) {
@@ -188,8 +189,8 @@ std::string signed_text(const Rational& value) {
 }
 
 std::string term_text(const Term& term, const std::string& layers) {
-  std::string text = fmt::format("{} × {}", std::abs(term.each), layers);
-  const std::int64_t rest = term.each < 0 ? -term.rest : term.rest;
+  std::string text = fmt::format("{} × {}", std::abs(term.per_layer), layers);
+  const std::int64_t rest = term.per_layer < 0 ? -term.rest : term.rest;
   if (rest > 0) text += fmt::format(" + {}", rest);
   if (rest < 0) text += fmt::format(" \u2212 {}", -rest);
   return text;
@@ -238,7 +239,7 @@ std::optional<Fit> add_amounts(const ExplainState& state, const std::vector<Amou
       if (is_last_line_repeated(finding.lines)) finding.lines.pop_back();
       continue;
     }
-    const std::string& layers = first ? fit->set.words : fit->set.short_words;
+    const std::string& layers = first ? fit->set.description : fit->set.short_description;
     finding.lines.back() += " = " + term_text(*term, layers);
     set_layers(*fit, *term, finding.numbers.back());
     first = false;
@@ -278,13 +279,15 @@ void add_also(ExplainState& state, const std::vector<Amount>& amounts, const Fit
     }
   }
   if (!other) return;
-  const auto& [fit, amount] = *other;
+  const Fit& fit = other->fit;
+  const Amount* amount = other->amount;
+  const LayerSet& layers = fit.set;
   std::vector<std::string> misfits;
   for (const Amount& entry : amounts) {
     if (entry.name == amount->name) continue;
     const auto alone = fits({entry}, *state.model);
-    const bool fits_too = std::ranges::any_of(alone, [&set = fit.set](const Fit& alone_fit) {
-      return alone_fit.set.words == set.words && alone_fit.terms.front().rest == 0;
+    const bool fits_too = std::ranges::any_of(alone, [&](const Fit& alone_fit) {
+      return alone_fit.set.description == layers.description && alone_fit.terms.front().rest == 0;
     });
     if (!fits_too) misfits.push_back(entry.name);
   }
@@ -297,8 +300,9 @@ void add_also(ExplainState& state, const std::vector<Amount>& amounts, const Fit
   set_place(fit, fit.terms.front(), finding);
   finding.numbers.push_back({amount->name, amount->delta, finding.per_layer, finding.layers});
   finding.headline = fmt::format("Also possible: {} {} = {}", signed_text(amount->delta),
-                                 amount->name, term_text(fit.terms.front(), fit.set.words));
-  if (barriers) finding.headline += more ? " (batching off)" : " (batching on)";
+                                 amount->name, term_text(fit.terms.front(), fit.set.description));
+  const char* batching = more ? " (batching off)" : " (batching on)";
+  if (barriers) finding.headline += batching;
   if (!misfits.empty()) {
     finding.headline +=
         fmt::format(", but {} would not fit these layers", text::join(misfits, " and "));
@@ -315,6 +319,11 @@ double absolute_value(const Rational& value) { return std::fabs(value.value()); 
 
 bool same_sign(const Rational& a, const Rational& b) { return a.value() * b.value() > 0; }
 
+bool is_on_one_side(const Rational& before, const Rational& after) {
+  const bool was_there = before != k_zero, is_there = after != k_zero;
+  return was_there != is_there;
+}
+
 std::string readable_name(std::string base) {
   std::ranges::replace(base, '_', ' ');
   return base;
@@ -330,7 +339,7 @@ std::string changes_text(const WorkChanges& changes, std::size_t max_changes) {
 std::string frequency_text(const Rational& times, unit::Scope scope) {
   const Rational often = magnitude(times);
   const std::string per = per_text(scope);
-  const std::string unit = per.empty() ? "" : " " + per;
+  const std::string unit = text::prefix_if_any(" ", per);
   if (often == Rational(1)) return "once" + unit;
   if (often == Rational(2)) return "twice" + unit;
   return often.str() + " times" + unit;

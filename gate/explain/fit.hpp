@@ -13,12 +13,12 @@ namespace weir::explain {
 // Things that repeat: layers of a family, all layers, or the experts in use in these.
 struct LayerSet {
   std::vector<std::int64_t> layers;
-  std::string tensors;      // "blk.*.ssm_*"; "" for all layers
-  std::string words;        // "16 layers with blk.*.ssm_* tensors (of 24 layers)"
-  std::string short_words;  // "the same 16 layers"
-  std::int64_t times = 1;   // experts used in each
+  std::string tensors;            // "blk.*.ssm_*"; "" for all layers
+  std::string description;        // "16 layers with blk.*.ssm_* tensors (of 24 layers)"
+  std::string short_description;  // "the same 16 layers"
+  std::int64_t experts = 1;       // used in each layer; 1 unless the set counts experts
   [[nodiscard]] std::int64_t size() const {
-    return static_cast<std::int64_t>(layers.size()) * times;
+    return static_cast<std::int64_t>(layers.size()) * experts;
   }
 };
 // Returns all sets that the model's header names, all layers among them.
@@ -30,11 +30,11 @@ struct Amount {
   Rational delta;
 };
 
-// delta = each x size (+ rest), with a small rest.
+// delta = per_layer x size (+ rest), with a small rest.
 struct Term {
-  std::size_t amount = 0;  // index into the amounts
-  std::int64_t each = 0;   // signed, never 0
-  std::int64_t rest = 0;   // 0, or -2 to 2
+  std::size_t amount = 0;      // index into the amounts
+  std::int64_t per_layer = 0;  // signed, never 0
+  std::int64_t rest = 0;       // 0, or -2 to 2
 };
 
 struct Fit {

@@ -92,9 +92,12 @@ std::string fusion_headline(const ExplainState& state, const Fusion& fusion, boo
   const char* seems = fusion.by_number ? " seems" : "";
   if (parts.empty()) {
     const std::string frequency_alone = frequency_among(fusion.parts);
-    return fmt::format("Fusion{} {}: {} runs {} where it ran {}.", seems, lost ? "lost" : "gained",
-                       name, lost ? frequency_alone : frequency,
-                       lost ? frequency : frequency_alone);
+    if (lost) {
+      return fmt::format("Fusion{} lost: {} runs {} where it ran {}.", seems, name, frequency_alone,
+                         frequency);
+    }
+    return fmt::format("Fusion{} gained: {} runs {} where it ran {}.", seems, name, frequency,
+                       frequency_alone);
   }
   const std::string names = joined_names(parts);
   const char* op_or_kernel = state.evidence.device == "cpu" ? "op" : "kernel";
@@ -163,23 +166,23 @@ bool find_fusion(ExplainState& state, const UnexplainedChanges& changed, bool lo
   return true;
 }
 
-// Finds that nearly every kernel is new while dispatches changed by half or more: a compiler fuses
-// ops now, or no longer does.
-bool add_compiled_otherwise(ExplainState& state) {
+// Adds a finding if nearly every kernel is new while dispatches changed by half or more: a compiler
+// fuses ops now, or no longer does.
+bool add_compiler_fusion_change(ExplainState& state) {
   const auto totals = exact_counts(state.evidence, "dispatches");
   const UnexplainedChanges changed(state);
   const bool lost = totals && totals->after > totals->before;
   WorkChanges removed = changed.decreased, added = changed.increased;
   std::erase_if(removed, [](const WorkChange* change) { return change->after != k_zero; });
   std::erase_if(added, [](const WorkChange* change) { return change->before != k_zero; });
-  const double nearly_all = 0.9, many = 1.5;
-  if (!totals || totals->before <= k_zero || totals->after <= k_zero || removed.size() < 4 ||
-      added.size() < 4 || -total_delta(removed).value() < nearly_all * totals->before.value() ||
-      total_delta(added).value() < nearly_all * totals->after.value() ||
-      std::max(totals->before.value() / totals->after.value(),
-               totals->after.value() / totals->before.value()) < many) {
-    return false;
-  }
+  if (!totals || totals->before <= k_zero || totals->after <= k_zero) return false;
+  if (removed.size() < 4 || added.size() < 4) return false;
+  constexpr double k_nearly_all = 0.9, k_min_factor = 1.5;
+  const double before = totals->before.value(), after = totals->after.value();
+  const bool are_nearly_all_new = -total_delta(removed).value() >= k_nearly_all * before &&
+                                  total_delta(added).value() >= k_nearly_all * after;
+  const double factor = std::max(before / after, after / before);
+  if (!are_nearly_all_new || factor < k_min_factor) return false;
   Finding finding =
       state.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
   finding.headline = fmt::format(

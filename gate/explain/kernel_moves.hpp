@@ -71,9 +71,9 @@ enum class FusionBy { name, number };
 // Kernels that ran as one and run apart (`lost`), or the other way round; false where there are
 // none.
 bool find_fusion(ExplainState& state, const UnexplainedChanges& open, bool lost, FusionBy by);
-// Nearly every kernel is another, and they are many more or many fewer: a compiler that joins ops
-// does not, or does, any more.
-bool add_compiled_otherwise(ExplainState& state);
+// Adds a finding if nearly every kernel is another, and they are many more or many fewer: a
+// compiler fuses ops now, or no longer does.
+bool add_compiler_fusion_change(ExplainState& state);
 // Several calls of one kernel for each of another that is named by more words (gemv_qkv for three
 // gemv), or the other way round.
 void add_merged(ExplainState& state, bool lost);

@@ -53,14 +53,16 @@ void add_work_change(ExplainState& state, WorkChanges changes, bool added) {
   Finding finding = state.finding_about(kind, "dispatches");
   const std::string names = joined_names(
       changes.size() > 3 ? WorkChanges(changes.begin(), changes.begin() + 3) : changes);
+  const bool is_one = changes.size() == 1;
+  const char* outcome = added ? "lost" : "gained";
+  const char* now = added ? "now" : "no longer";
   if (fusion && !same_graph) {
-    finding.headline = fmt::format("Fusion seems {}: {} has other code, and {} {} run{} apart.",
-                                   added ? "lost" : "gained", safe_name(recoded.front()), names,
-                                   added ? "now" : "no longer", changes.size() == 1 ? "s" : "");
+    finding.headline =
+        fmt::format("Fusion seems {}: {} has other code, and {} {} {} apart.", outcome,
+                    safe_name(recoded.front()), names, now, is_one ? "runs" : "run");
   } else if (fusion) {
-    finding.headline = fmt::format("Fusion {}: the same ops {} {} in kernels of {} own.",
-                                   added ? "lost" : "gained", added ? "now run" : "no longer run",
-                                   names, changes.size() == 1 ? "its" : "their");
+    finding.headline = fmt::format("Fusion {}: the same ops {} run {} in kernels of {} own.",
+                                   outcome, now, names, is_one ? "its" : "their");
   } else {
     const char* place = state.evidence.device == "cpu" ? " on the CPU" : " on the device";
     if (!place_known(state.evidence, *changes.front())) place = "";
@@ -100,7 +102,7 @@ void add_replaced_in_pieces(ExplainState& state) {
   for (const auto& [words, changes] :
        group_by_work(concatenated(changed.increased, changed.decreased))) {
     const bool all_new_or_gone = std::ranges::all_of(changes, [](const WorkChange* change) {
-      return (change->before == k_zero) != (change->after == k_zero);
+      return is_on_one_side(change->before, change->after);
     });
     const bool any_gone = !changes.back()->is_increase();
     if (!all_new_or_gone || !any_gone || is_small_kernel(changes.front()) ||
@@ -150,7 +152,7 @@ void find_kernels(ExplainState& state) {
     fused = find_fusion(state, changed, lost, FusionBy::name) || fused;
   }
   if (!fused) add_exchanged_kinds(state);
-  fused = fused || add_compiled_otherwise(state);
+  fused = fused || add_compiler_fusion_change(state);
   if (!fused && dispatches != k_zero) {
     UnexplainedChanges unfused(state);
     unfused.remove_if([&](const WorkChange* change) { return copies_for_device(state, change); });
@@ -177,24 +179,27 @@ void find_pieces(ExplainState& state) {
   for (const WorkChange& change : state.differences.kernels) {
     if (!state.is_unexplained(change)) continue;
     // A single additional dispatch may be anything, and so may kernels without names.
-    if (change.before == k_zero || change.after == k_zero || absolute_value(change.delta()) < 2 ||
-        change.parsed.words.empty() || is_small_kernel(&change) || is_unnamed_kernel(&change) ||
-        (!changes.empty() && (change.delta() > k_zero) != (changes[0]->delta() > k_zero))) {
+    const bool is_on_both_sides = change.before != k_zero && change.after != k_zero;
+    if (!is_on_both_sides || absolute_value(change.delta()) < 2 || change.parsed.words.empty() ||
+        is_small_kernel(&change) || is_unnamed_kernel(&change)) {
       return;
     }
+    if (!changes.empty() && !same_sign(change.delta(), changes[0]->delta())) return;
     changes.push_back(&change);
   }
   if (changes.empty()) return;
   const WorkChange& first = *changes.front();
-  const bool lost = first.delta() > k_zero, seems = !lost && !state.evidence.graph_known;
-  if (!lost && !(state.differences.graph.empty() && state.differences.cpu_ops.empty())) return;
+  const bool lost = first.is_increase(), seems = !lost && !state.evidence.graph_known;
+  const bool is_same_graph = state.differences.graph.empty() && state.differences.cpu_ops.empty();
+  if (!lost && !is_same_graph) return;
+  std::string outcome = lost ? "lost" : "gained";
+  if (seems) outcome = "seems " + outcome;
   Finding finding =
       state.finding_about(lost ? kind::batching_lost : kind::batching_gained, "dispatches");
   finding.headline =
-      fmt::format("Batching {}{}: {} runs {}, before {}, and nothing {}.", seems ? "seems " : "",
-                  lost ? "lost" : "gained", safe_name(first.work()),
-                  frequency_text(first.after, state.evidence.scope), first.before.str(),
-                  lost ? "is gone" : "came");
+      fmt::format("Batching {}: {} runs {}, before {}, and nothing {}.", outcome,
+                  safe_name(first.work()), frequency_text(first.after, state.evidence.scope),
+                  first.before.str(), lost ? "is gone" : "came");
   finding.lines.push_back(changes_text(changes, 6));
   if (seems) {
     finding.look_at =

@@ -78,9 +78,9 @@ std::string level_text(const ExplainState& state, const std::string& name,
   };
   const Rational delta = both.delta().value_or(k_zero);
   const std::string label = name.ends_with("_bytes") ? name.substr(0, name.size() - 6) : name;
+  const char* sign = delta > k_zero ? "+" : "\u2212";
   return fmt::format("{}: {} to {} ({}{})", readable_name(label), value_text(both.before),
-                     value_text(both.after), delta > k_zero ? "+" : "\u2212",
-                     unit::show(metric, absolute_value(delta)));
+                     value_text(both.after), sign, unit::show(metric, absolute_value(delta)));
 }
 
 // Returns a finding about memory of this use, and claims all that grew, or fell, with it. `caused`:
@@ -92,7 +92,7 @@ Finding memory_finding(ExplainState& state, const MemoryUse& use, bool caused) {
   finding.headline = fmt::format("{} {} memory.", use.what, delta > k_zero ? "more" : "less");
   if (!caused) finding.look_at = use.look_at;
   for (const auto& [name, change] : state.differences.levels) {
-    if ((change > k_zero) != (delta > k_zero)) continue;
+    if (!same_sign(change, delta)) continue;
     state.claim(name);
     const auto both = exact_values(state.evidence, name);
     if (!both) continue;
@@ -101,7 +101,8 @@ Finding memory_finding(ExplainState& state, const MemoryUse& use, bool caused) {
       continue;
     }
     finding.lines.push_back(fmt::format("the cache of a token: {} = {} numbers",
-                                        state.model->cached_words, *state.model->cached_numbers));
+                                        state.model->cached_numbers_text,
+                                        *state.model->cached_numbers));
   }
   return finding;
 }
@@ -123,7 +124,7 @@ void find_memory(ExplainState& state) {
     state.claim("allocations");
     // More work has more results, each with its own memory.
     const Rational dispatches = state.differences.count("dispatches");
-    const bool follows = (dispatches > k_zero) == (allocations > k_zero) &&
+    const bool follows = same_sign(dispatches, allocations) &&
                          absolute_value(allocations) <= absolute_value(dispatches);
     state.add(std::move(finding), /*units=*/2 * absolute_value(allocations),
               /*rank=*/follows ? 2 : 1);
@@ -182,9 +183,9 @@ void find_made_late(ExplainState& state) {
   std::optional<std::pair<std::int64_t, Rational>> shorter;
   for (const auto& [length, change] : changes) {
     // A pipeline that the shortest run makes too is made at the start.
-    const bool is_late = shorter && change > shorter->second;
-    const auto before = std::exchange(shorter, std::pair(length, change));
-    if (!is_late) continue;
+    const auto before = shorter;
+    shorter = {length, change};
+    if (!before || change <= before->second) continue;
     finding.metric = fmt::format("pipelines_at_{}", length);
     finding.delta = change;
     finding.headline = fmt::format(

@@ -16,12 +16,12 @@ void add_family(ModelFacts& facts, std::string pattern, std::string words, const
   if (layers.empty() || static_cast<std::int64_t>(layers.size()) >= facts.layers) return;
   if (facts.families.size() >= k_max_families) return;
   std::vector<std::int64_t> list(layers.begin(), layers.end());
-  if (std::ranges::find(facts.families, list, &Family::layers) != facts.families.end()) return;
+  if (std::ranges::find(facts.families, list, &LayerFamily::layers) != facts.families.end()) return;
   facts.families.push_back({std::move(pattern), std::move(words), std::move(list)});
 }
 
 // Returns the layers first, first + step, … below `layers`.
-Layers take_every_nth(std::int64_t layers, std::int64_t step, std::int64_t first) {
+Layers every_nth_layer(std::int64_t layers, std::int64_t step, std::int64_t first) {
   Layers result;
   if (step < 1 || first < 0) return result;
   for (std::int64_t layer = first; layer < layers; layer += step) result.insert(layer);
@@ -30,7 +30,7 @@ Layers take_every_nth(std::int64_t layers, std::int64_t step, std::int64_t first
 
 // Sorts by size, the largest first; then by pattern.
 void order_families(ModelFacts& facts) {
-  std::ranges::sort(facts.families, {}, [](const Family& family) {
+  std::ranges::sort(facts.families, {}, [](const LayerFamily& family) {
     return std::pair(-std::ssize(family.layers), std::string_view(family.pattern));
   });
 }
@@ -125,18 +125,20 @@ std::optional<std::int64_t> small_number(const model::GgufHeader& header, std::s
 // Adds families from values per layer in the metadata. Layers without keys and values keep no
 // cache; those with a sliding window attend to a part of it.
 void add_metadata_families(const model::GgufHeader& header, ModelFacts& facts) {
-  const auto* heads = header.find_own("attention.head_count_kv");
-  if (const auto list = heads == nullptr ? std::nullopt : heads->to_unsigned_list()) {
+  const auto* value = header.find_own("attention.head_count_kv");
+  std::optional<std::vector<std::uint64_t>> heads;  // by layer
+  if (value != nullptr) heads = value->to_unsigned_list();
+  if (heads) {
     Layers with_cache;
-    for (std::size_t i = 0; i < list->size() && i < std::size_t{k_max_layers}; ++i) {
-      if ((*list)[i] > 0) with_cache.insert(static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < heads->size() && i < std::size_t{k_max_layers}; ++i) {
+      if ((*heads)[i] > 0) with_cache.insert(static_cast<std::int64_t>(i));
     }
     add_family(facts, "attention.head_count_kv > 0", "with keys and values", with_cache);
   }
   const auto every = small_number(header, "attention.sliding_window_pattern");
   if (every && *every > 1 && *every <= 64) {
     add_family(facts, "attention.sliding_window_pattern", "without a sliding window",
-               take_every_nth(facts.layers, *every, *every - 1));
+               every_nth_layer(facts.layers, *every, *every - 1));
   }
 }
 
@@ -165,7 +167,9 @@ void add_families_by_kind(const std::vector<std::string>& labels, const std::str
   std::map<std::string, Layers> kinds;
   std::int64_t layer = 0;
   for (const std::string& kind : labels) {
-    if (layer < facts.layers) kinds[kind].insert(layer++);
+    if (layer == facts.layers) break;
+    kinds[kind].insert(layer);
+    ++layer;
   }
   kinds.erase("");
   for (const auto& [kind, layers] : kinds) {
@@ -193,7 +197,7 @@ void add_layer_types(const Json& config, ModelFacts& facts) {
 void add_family_and_rest(ModelFacts& facts, const Layers& layers, const std::string& description,
                          const std::string& rest_description) {
   add_family(facts, description, "with " + description, layers);
-  Layers rest = take_every_nth(facts.layers, 1, 0);
+  Layers rest = every_nth_layer(facts.layers, 1, 0);
   std::erase_if(rest, [&](std::int64_t layer) { return layers.contains(layer); });
   add_family(facts, rest_description, "with " + rest_description, rest);
 }
@@ -207,7 +211,7 @@ void add_periods(const Json& config, ModelFacts& facts) {
     const auto every = read_number(config, {period}, 64, 2);
     if (!every) return;
     const auto first = *offset ? read_number(config, {offset}, 64, 0).value_or(0) : *every - 1;
-    add_family_and_rest(facts, take_every_nth(facts.layers, *every, first), description,
+    add_family_and_rest(facts, every_nth_layer(facts.layers, *every, first), description,
                         rest_description);
   };
   add("full_attention_interval", "", "full attention", "linear attention");
@@ -215,7 +219,7 @@ void add_periods(const Json& config, ModelFacts& facts) {
   add("attn_layer_period", "attn_layer_offset", "attention", "state space");
   add("expert_layer_period", "expert_layer_offset", "experts", "a dense FFN");
   if (const auto dense = read_number(config, {"first_k_dense_replace"}, k_max_layers)) {
-    add_family_and_rest(facts, take_every_nth(std::min(*dense, facts.layers), 1, 0), "a dense FFN",
+    add_family_and_rest(facts, every_nth_layer(std::min(*dense, facts.layers), 1, 0), "a dense FFN",
                         "experts");
   }
   add("decoder_sparse_step", "", "experts", "a dense FFN");
@@ -235,7 +239,7 @@ void add_cache(const model::GgufHeader& header, ModelFacts& facts) {
     return;
   }
   facts.cached_numbers = facts.layers * static_cast<std::int64_t>(2 * heads * sizes->key);
-  facts.cached_words =
+  facts.cached_numbers_text =
       fmt::format("{} layers \u00d7 2 \u00d7 {} heads \u00d7 {}", facts.layers, heads, sizes->key);
 }
 

@@ -10,24 +10,24 @@
 namespace weir::explain {
 
 // Layers that share something the others lack.
-struct Family {
+struct LayerFamily {
   std::string pattern;               // "blk.*.ssm_*", or what config.json says of them
-  std::string words;                 // "with blk.*.ssm_* tensors": follows "16 layers"
+  std::string description;           // "with blk.*.ssm_* tensors": follows "16 layers"
   std::vector<std::int64_t> layers;  // sorted, from 0; never empty, never all
 
-  friend bool operator==(const Family&, const Family&) = default;
+  friend bool operator==(const LayerFamily&, const LayerFamily&) = default;
 };
 
 struct ModelFacts {
   std::string architecture;  // "" when it is not said
   std::int64_t layers = 0;   // 0: not known
   // Each set of layers once, the largest first; then by pattern.
-  std::vector<Family> families;
+  std::vector<LayerFamily> families;
   std::optional<std::int64_t> experts_used;
   // Numbers that a cache keeps of each token, and what they are made of: "4 layers × 2 × 4 heads ×
   // 64"; absent where layers keep different ones, or only those of a window.
   std::optional<std::int64_t> cached_numbers{};
-  std::string cached_words{};
+  std::string cached_numbers_text{};
 
   friend bool operator==(const ModelFacts&, const ModelFacts&) = default;
 };

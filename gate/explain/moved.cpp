@@ -186,7 +186,7 @@ std::optional<MovedWork> find_by_counts(const ExplainState& state) {
     return MovedWork{to_cpu, {}, {}, to_cpu ? if_to_cpu : if_to_gpu, is_uncertain};
   };
   const auto totals = exact_counts(evidence, "dispatches");
-  if (totals && (totals->before == k_zero) != (totals->after == k_zero)) {
+  if (totals && is_on_one_side(totals->before, totals->after)) {
     return make_moved(totals->after == k_zero, /*is_uncertain=*/false,
                       "The device gets no work at all any more.",
                       "The device got no work at all before.");
@@ -214,7 +214,11 @@ std::optional<MovedWork> find_by_counts(const ExplainState& state) {
   for (const char* base : k_crossings) {
     const Rational delta = state.differences.count(base);
     if (delta == k_zero) continue;
-    votes += same_sign(delta, dispatches) ? -1 : 1;
+    if (same_sign(delta, dispatches)) {
+      --votes;
+    } else {
+      ++votes;
+    }
   }
   if (votes > 0) {
     return make_moved(to_cpu, /*is_uncertain=*/true,

@@ -231,6 +231,7 @@ void add_buffer_counts(const Observed& observed, Side& side) {
   using observed::BuffersPerToken;
   const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
   if (buffers.labels.empty() || !buffers.is_complete) return;
+  // A metric, its count in a buffer per token, and its count in each buffer.
   for (const auto& [name, count, each] :
        {std::tuple{"dispatches_per_token", &BuffersPerToken::dispatches,
                    &ObservedBuffer::dispatches},
@@ -238,7 +239,8 @@ void add_buffer_counts(const Observed& observed, Side& side) {
         {"syncs_per_token", &BuffersPerToken::syncs, &ObservedBuffer::syncs}}) {
     std::optional<Rational> sum = Rational(0);
     for (const BuffersPerToken& label : buffers.labels) {
-      sum = sum && label.*count ? sum->plus(*(label.*count)) : std::nullopt;
+      const auto& label_count = label.*count;
+      sum = sum && label_count ? sum->plus(*label_count) : std::nullopt;
     }
     if (sum) side.metrics.try_emplace(name, MetricValue{sum, {}, counts_of_steps(observed, each)});
   }
@@ -340,18 +342,20 @@ void report_unjudged_times(Evidence& evidence) {
   for (const bool buffers : {false, true}) {
     std::size_t timed = 0, changed = 0;
     for (const Work& work : evidence.after.works) {
-      if (buffers != (work.kind == Work::Kind::buffers)) continue;
+      const bool is_of_buffers = work.kind == Work::Kind::buffers;
+      if (is_of_buffers != buffers) continue;
       const auto match = work.seconds ? seconds.find(key(work)) : seconds.end();
       if (match == seconds.end()) continue;
       ++timed;
-      changed += differ_by_a_fifth(match->second, *work.seconds) ? 1U : 0U;
+      if (differ_by_a_fifth(match->second, *work.seconds)) ++changed;
     }
     if (timed >= k_enough_works || changed == 0) continue;
+    const char* exception =
+        timed > 1 ? " but for large changes, and those that each time of one side shows" : "";
     evidence.warnings.push_back(fmt::format(
         "times of single {} are not judged{}: fewer than five have one on both sides (weir compare "
         "shows them)",
-        buffers ? "command buffers" : "ops",
-        timed > 1 ? " but for large changes, and those that each time of one side shows" : ""));
+        buffers ? "command buffers" : "ops", exception));
   }
 }
 
@@ -448,14 +452,17 @@ bool has_work(const Observed& observed) {
 // Adds the warnings of the documents themselves.
 void add_warnings(const Observed& before, const Observed& after, Evidence& evidence) {
   constexpr std::size_t k_max_warnings = 8;  // per side
-  for (const auto& [observed, other_observed, side] :
-       {std::tuple(&before, &after, "before"), std::tuple(&after, &before, "after")}) {
-    for (const std::string& warning :
-         std::span(observed->warnings).first(std::min(observed->warnings.size(), k_max_warnings))) {
-      const bool both = holds(other_observed->warnings, warning);
-      if (both && observed == &after) continue;
-      evidence.warnings.push_back(fmt::format("{}: {}", both ? "both sides" : side, warning));
-    }
+  const auto first_warnings = [&](const Observed& observed) {
+    const std::size_t count = std::min(observed.warnings.size(), k_max_warnings);
+    return std::span(observed.warnings).first(count);
+  };
+  for (const std::string& warning : first_warnings(before)) {
+    const char* side = holds(after.warnings, warning) ? "both sides" : "before";
+    evidence.warnings.push_back(fmt::format("{}: {}", side, warning));
+  }
+  for (const std::string& warning : first_warnings(after)) {
+    if (holds(before.warnings, warning)) continue;
+    evidence.warnings.push_back(fmt::format("after: {}", warning));
   }
 }
 

@@ -214,6 +214,8 @@ void add_also(ExplainState& state, const std::vector<Amount>& amounts, const Fit
 [[nodiscard]] double absolute_value(const Rational& value);  // the same
 // Returns true if both changed in the same direction.
 [[nodiscard]] bool same_sign(const Rational& a, const Rational& b);
+// Returns true if exactly one of the counts is 0: something appeared, or is gone.
+[[nodiscard]] bool is_on_one_side(const Rational& before, const Rational& after);
 // "copied bytes" of "copied_bytes".
 [[nodiscard]] std::string readable_name(std::string base);
 // "+9 mul_f32", at most `most` of them, then "and 3 more".

@@ -55,8 +55,9 @@ bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& 
   for (const auto& [name, ratio] : differences.times) {
     if (!text::glob_match(rule.metric, name)) continue;
     const auto metric = metric_by_name(evidence, name);
-    const bool worse = metric && (metric->better == unit::Better::lower) == (ratio > 1);
-    if (rule.change == Change::any || rule.change == (worse ? Change::slower : Change::faster)) {
+    const bool is_slower = metric && unit::got_worse(metric->better, /*rose=*/ratio > 1);
+    const Change direction = is_slower ? Change::slower : Change::faster;
+    if (rule.change == Change::any || rule.change == direction) {
       finding.metric = name;
       return true;
     }

@@ -39,9 +39,9 @@ void find_served(ExplainState& state) {
     // follow from other work, so it does not explain the graphs.
     constexpr double k_much = 0.1;
     const Rational graphs = state.unexplained_change("graphs");
+    const bool computes_more = share_after < share_before;
     const bool explains_graphs = std::fabs(share_after - share_before) >= k_much &&
-                                 graphs != k_zero &&
-                                 (share_after < share_before) == (graphs > k_zero);
+                                 graphs != k_zero && computes_more == (graphs > k_zero);
     state.claim_all({"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"});
     if (explains_graphs) {
       for (const auto& [count, delta] : state.differences.counts) state.claim(count);

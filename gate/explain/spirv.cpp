@@ -255,7 +255,8 @@ class SpirvReader {
     if (op == k_type_int || op == k_type_float) {
       result.width = in[1];
       result.is_float = op == k_type_float;
-      result.bytes = result.align = std::clamp<std::uint32_t>(in[1] / 8, 1, 8);
+      result.bytes = std::clamp<std::uint32_t>(in[1] / 8, 1, 8);
+      result.align = *result.bytes;
     } else if (op == k_type_vector || op == k_type_matrix || op == k_type_array) {
       if (in.size() < 3) return;
       result = {op, inner.width, inner.is_float, {}, inner.align, 0};

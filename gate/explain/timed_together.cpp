@@ -21,7 +21,8 @@ struct Sides {
 using RoleKey = std::pair<std::string, std::string>;  // kind and role
 using ByRole = std::map<RoleKey, Sides>;
 
-struct Joined {
+// Roles that one side timed together, with the rows of both sides.
+struct JoinedRoles {
   std::set<RoleKey> parts;
   Sides groups, rows;  // `rows`: those of all parts and of the groups
 };
@@ -36,7 +37,7 @@ std::set<RoleKey> split_parts(const RoleKey& group) {
 
 // Moves those rows of a part into the group that it may hold. Shapes decide if the group's name has
 // any.
-void move_part_rows(Sides& part, Joined& into) {
+void move_part_rows(Sides& part, JoinedRoles& into) {
   const auto is_named = [](const Rows& groups, const WorkName* row) {
     return std::ranges::any_of(groups, [&](const WorkName* group_row) {
       return group_row->name.find(row->shape) != std::string::npos;
@@ -57,23 +58,24 @@ void move_part_rows(Sides& part, Joined& into) {
   }
 }
 
-// Returns true if the name lists several kernels of one role: "mul_mat_vec_q8_0, mul_mat_vec_f16".
-bool names_several(const WorkName& row) {
-  return row.name.find(", ") != std::string::npos &&
-         row.role.works.size() > profile::parse_role(row.role.work).works.size();
+// Returns true if some name lists several kernels of one role: "mul_mat_vec_q8_0, mul_mat_vec_f16".
+bool has_repeated_role(const Rows& rows) {
+  return std::ranges::any_of(rows, [](const WorkName* row) {
+    return row->name.find(", ") != std::string::npos &&
+           row->role.works.size() > profile::parse_role(row->role.work).works.size();
+  });
 }
 
 // Adds all rows of a role if only one side timed several of them together. Shapes that both sides
 // run as often stay out.
-void add_repeated_role(const RoleKey& key, const Sides& rows, std::vector<Joined>& all) {
-  const auto any_repeated = [](const Rows& side) {
-    return std::ranges::any_of(side, [](const WorkName* row) { return names_several(*row); });
+void add_repeated_role(const RoleKey& key, const Sides& rows, std::vector<JoinedRoles>& all) {
+  if (rows.a.empty() || rows.b.empty()) return;
+  if (has_repeated_role(rows.a) == has_repeated_role(rows.b)) return;
+  const auto common_shapes = find_common_shapes(rows.a, rows.b);
+  const auto is_common_shape = [&](const WorkName* row) {
+    return common_shapes.contains(row->shape);
   };
-  if (rows.a.empty() || rows.b.empty() || any_repeated(rows.a) == any_repeated(rows.b)) return;
-  const auto is_common_shape = [shapes = find_common_shapes(rows.a, rows.b)](const WorkName* row) {
-    return shapes.contains(row->shape);
-  };
-  Joined joined{{key}, {}, rows};
+  JoinedRoles joined{.parts = {key}, .groups = {}, .rows = rows};
   std::erase_if(joined.rows.a, is_common_shape);
   std::erase_if(joined.rows.b, is_common_shape);
   if (!joined.rows.a.empty() && !joined.rows.b.empty()) all.push_back(std::move(joined));
@@ -81,24 +83,24 @@ void add_repeated_role(const RoleKey& key, const Sides& rows, std::vector<Joined
 
 // Moves groups out of `roles` if the other side has each of their parts, together with these parts.
 // Groups that share a part become one.
-std::vector<Joined> take_groups(ByRole& roles) {
-  std::vector<Joined> all;
+std::vector<JoinedRoles> extract_groups(ByRole& roles) {
+  std::vector<JoinedRoles> all;
   std::vector<RoleKey> group_keys;
   for (const auto& [key, rows] : roles) {
     if (!rows.a.empty() && !rows.b.empty()) continue;
-    Joined group{split_parts(key), rows, rows};
+    JoinedRoles group{split_parts(key), rows, rows};
     const auto other_side = rows.a.empty() ? &Sides::a : &Sides::b;
     const bool has_all_parts = std::ranges::all_of(group.parts, [&](const RoleKey& part) {
       const Sides* part_rows = look_up(roles, part);
       return part_rows != nullptr && !(part_rows->*other_side).empty();
     });
     if (group.parts.size() < 2 || !has_all_parts) continue;
-    std::erase_if(all, [&](const Joined& earlier) {
+    std::erase_if(all, [&](const JoinedRoles& earlier) {
       const bool shares = std::ranges::any_of(
           earlier.parts, [&](const RoleKey& part) { return group.parts.contains(part); });
       if (!shares) return false;
       group.parts.insert(earlier.parts.begin(), earlier.parts.end());
-      for (Sides Joined::*which : {&Joined::groups, &Joined::rows}) {
+      for (Sides JoinedRoles::*which : {&JoinedRoles::groups, &JoinedRoles::rows}) {
         append((group.*which).a, (earlier.*which).a);
         append((group.*which).b, (earlier.*which).b);
       }
@@ -108,7 +110,7 @@ std::vector<Joined> take_groups(ByRole& roles) {
     group_keys.push_back(key);
   }
   for (const RoleKey& key : group_keys) roles.erase(key);
-  for (Joined& group : all) {
+  for (JoinedRoles& group : all) {
     for (const RoleKey& part : group.parts) move_part_rows(roles[part], group);
   }
   for (const auto& [key, rows] : roles) add_repeated_role(key, rows, all);
@@ -130,11 +132,11 @@ std::vector<TimedTogether> timed_together(std::span<const WorkName> a,
   for (const WorkName& row : a) roles[{row.kind, row.role.work}].a.push_back(&row);
   for (const WorkName& row : b) roles[{row.kind, row.role.work}].b.push_back(&row);
   std::vector<TimedTogether> result;
-  for (const Joined& joined : take_groups(roles)) {
+  for (const JoinedRoles& joined : extract_groups(roles)) {
     TimedTogether& group = result.emplace_back();
     group.kind = joined.parts.begin()->first;
     for (const auto& [kind, work] : joined.parts) {
-      group.role += (group.role.empty() ? "" : "+") + work;
+      text::append_item(group.role, "+", work);
     }
     group.a = find_indices(joined.rows.a, a);
     group.b = find_indices(joined.rows.b, b);

@@ -180,8 +180,9 @@ std::vector<LayerTimes> find_changed_layers(const Evidence& evidence, bool slowe
   std::vector<LayerTimes> changed;
   for (const auto& [layer, after] : evidence.after.layers) {
     const double before = look_up(evidence.before.layers, layer, 0.0);
-    const double from = slower ? before : after, to = slower ? after : before;
-    if (from > 0 && to >= k_min_ratio * from) changed.push_back({layer, before, after});
+    const double shorter = slower ? before : after;
+    const double longer = slower ? after : before;
+    if (shorter > 0 && longer >= k_min_ratio * shorter) changed.push_back({layer, before, after});
   }
   if (changed.size() == evidence.after.layers.size()) return {};
   std::ranges::stable_sort(changed, std::greater(), [](const LayerTimes& times) {
@@ -223,10 +224,9 @@ void add_slow(ExplainState& state, const TimedWork& work, const char* what) {
   const bool slower = work.log_ratio > 0;
   Finding finding = make_finding(slower ? kind::op_slower : kind::op_faster);
   finding.ops = {work.change->name};
-  const double factor = std::exp(std::fabs(work.log_ratio));
-  finding.headline =
-      fmt::format("{}{} takes {} times as long{}.", what, safe_name(work.change->name),
-                  factor_text(slower ? factor : 1 / factor), slower ? "" : " as before");
+  finding.headline = fmt::format("{}{} takes {} times as long", what, safe_name(work.change->name),
+                                 factor_text(std::exp(work.log_ratio)));
+  finding.headline += slower ? "." : " as before.";
   finding.lines.push_back(fmt::format("{} → {} each time, {:.0f} % of all time",
                                       unit::show_seconds(work.before),
                                       unit::show_seconds(work.after), 100 * work.share));
@@ -248,9 +248,10 @@ void add_changed_together(ExplainState& state, const std::vector<TimedWork>& lis
     after += *work.change->seconds_after;
   }
   Finding finding = make_finding(kind::time_changed);
-  finding.headline = fmt::format("All {} ops take {}, {:.3g} to {:.3g} times{}.", list.size(),
+  finding.headline = fmt::format("All {} ops take {}, {:.3g} to {:.3g} times", list.size(),
                                  slower ? "longer" : "less time", std::exp(low.log_ratio),
-                                 std::exp(high.log_ratio), slower ? "" : " as long as before");
+                                 std::exp(high.log_ratio));
+  finding.headline += slower ? "." : " as long as before.";
   finding.lines.push_back(fmt::format("all of them: {} → {}{}", unit::show_seconds(before),
                                       unit::show_seconds(after), state.per_unit_text()));
   finding.cause = "the device's clock or power limit, another machine, or the speed of memory.";
@@ -267,9 +268,10 @@ std::string time_change_text(const Evidence& evidence, const std::string& name, 
   };
   const double percent = 100 * (ratio - 1);
   const int digits = std::fabs(percent) >= 99.95 ? 0 : 1;  // as in the rows of reports
-  return fmt::format("{} {} → {} ({}{:.{}f} %)", metric ? unit::label(*metric) : safe_name(name),
-                     value_text(evidence.before), value_text(evidence.after),
-                     percent < 0 ? "\u2212" : "+", std::fabs(percent), digits);
+  const std::string label = metric ? unit::label(*metric) : safe_name(name);
+  const char* sign = percent < 0 ? "\u2212" : "+";
+  return fmt::format("{} {} → {} ({}{:.{}f} %)", label, value_text(evidence.before),
+                     value_text(evidence.after), sign, std::fabs(percent), digits);
 }
 
 // Returns true if both sides have an exact count. Only then "counts unchanged" means anything.

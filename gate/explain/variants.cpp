@@ -86,13 +86,14 @@ std::vector<WorkChanges> find_exchanged_kinds(UnexplainedChanges changed) {
       const bool small = first.small || second.small;
       const double imbalance = std::fabs(first.sum + second.sum);
       // A few large kernels may become part of something else, so the balance may be off by 5 %.
-      const bool as_often = first.sum * second.sum < 0 &&
-                            (small ? imbalance == 0 : imbalance * 20 <= std::fabs(first.sum));
+      const double max_imbalance = small ? 0 : std::fabs(first.sum) / 20;
+      const bool as_often = first.sum * second.sum < 0 && imbalance <= max_imbalance;
       if (!as_often) continue;
       const WorkChange *a = first.changes.front(), *b = second.changes.front();
       // A longer name of a small kernel may be a fused one, so small kernels need known works.
       const bool any_name = only_pair && imbalance == 0;
-      if (!any_name && !(small ? do_same_work(a, b) : names_are_similar(a, b))) continue;
+      const bool names_fit = small ? do_same_work(a, b) : names_are_similar(a, b);
+      if (!any_name && !names_fit) continue;
       first.partners.push_back(k);
       second.partners.push_back(i);
     }

@@ -18,8 +18,8 @@ TEST(Fit, PutsTheSetThatExplainsMostAmountsFirst) {
   ASSERT_FALSE(results.empty());
   EXPECT_EQ(results.front().set.tensors, "blk.*.ssm_*");
   ASSERT_EQ(results.front().terms.size(), 3U);
-  EXPECT_EQ(results.front().terms[0].each, 1);
-  EXPECT_EQ(results.front().terms[2].each, 15) << "240 = 15 x 16";
+  EXPECT_EQ(results.front().terms[0].per_layer, 1);
+  EXPECT_EQ(results.front().terms[2].per_layer, 15) << "240 = 15 x 16";
 }
 
 TEST(Fit, TakesTheSimplestWhereSeveralSetsExplainAsMuch) {
@@ -27,9 +27,9 @@ TEST(Fit, TakesTheSimplestWhereSeveralSetsExplainAsMuch) {
   const auto results = fits({{"dispatches", -48}, {"barriers", -48}}, test::qwen());
   ASSERT_GE(results.size(), 2U);
   EXPECT_EQ(results[0].set.size(), 24);
-  EXPECT_EQ(results[0].terms[0].each, -2);
+  EXPECT_EQ(results[0].terms[0].per_layer, -2);
   EXPECT_EQ(results[1].set.size(), 16);
-  EXPECT_EQ(results[1].terms[0].each, -3);
+  EXPECT_EQ(results[1].terms[0].per_layer, -3);
 }
 
 TEST(Fit, FindsNothingInANumberThatIsNoMultiple) {
@@ -60,7 +60,7 @@ TEST(Fit, IsLessSurprisingTheSmallerTheSet) {
 TEST(Fit, AllowsASmallRestOnlyBesideManyLayers) {
   const auto results = fits({{"dispatches", 65}}, test::plain_model(32));
   ASSERT_EQ(results.size(), 1U);
-  EXPECT_EQ(results.front().terms.front().each, 2);
+  EXPECT_EQ(results.front().terms.front().per_layer, 2);
   EXPECT_EQ(results.front().terms.front().rest, 1);
   EXPECT_EQ(term_text(results.front().terms.front(), "32 layers"), "2 × 32 layers + 1");
   EXPECT_TRUE(fits({{"dispatches", 9}}, test::plain_model(4)).empty());
@@ -71,7 +71,7 @@ TEST(Fit, CountsExpertsInUse) {
   model.experts_used = 8;
   const auto results = fits({{"dispatches", 48}, {"syncs", 48}}, model);
   ASSERT_EQ(results.size(), 2U);
-  EXPECT_EQ(results[0].set.times * results[1].set.times, 8) << "8 x 6, and 8 experts x 6";
+  EXPECT_EQ(results[0].set.experts * results[1].set.experts, 8) << "8 x 6, and 8 experts x 6";
 }
 
 TEST(Fit, SaysChanceInWords) {

@@ -34,7 +34,7 @@ ModelFacts model() {
 
 TEST(ModelFacts, SayWhatACacheKeepsOfAToken) {
   EXPECT_EQ(model().cached_numbers, 1024);
-  EXPECT_EQ(model().cached_words, "4 layers \u00d7 2 \u00d7 2 heads \u00d7 64");
+  EXPECT_EQ(model().cached_numbers_text, "4 layers \u00d7 2 \u00d7 2 heads \u00d7 64");
   EXPECT_EQ(test::qwen().cached_numbers, std::nullopt) << "its header says no sizes";
 }
 

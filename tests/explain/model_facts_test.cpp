@@ -12,7 +12,7 @@ using test::header;
 
 std::vector<std::string> patterns(const ModelFacts& facts) {
   std::vector<std::string> list;
-  for (const Family& family : facts.families) {
+  for (const LayerFamily& family : facts.families) {
     list.push_back(family.pattern + " x " + std::to_string(family.layers.size()));
   }
   return list;
@@ -92,7 +92,7 @@ TEST(ModelFacts, AreNotTakenInByHostileNames) {
                                     "blk.3." + std::string(1000, 'a')};
   const ModelFacts facts = model_facts(header(names));
   EXPECT_EQ(facts.layers, 1) << "layer 2 alone has a name that can be shown";
-  for (const Family& family : facts.families) {
+  for (const LayerFamily& family : facts.families) {
     EXPECT_EQ(family.pattern.find('\x1b'), std::string::npos);
   }
 }

@@ -169,7 +169,7 @@ TEST(ModelFactsFromConfig, TakesAnyBytes) {
     if (!facts) continue;
     EXPECT_GE(facts->layers, 1);
     EXPECT_LE(facts->layers, k_max_layers);
-    for (const Family& family : facts->families) {
+    for (const LayerFamily& family : facts->families) {
       EXPECT_LT(family.layers.back(), facts->layers) << text;
     }
   }

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto facts = model_facts_from_config(text)) {
     if (facts->layers < 1 || facts->layers > k_max_layers) std::abort();
     if (facts->families.size() > k_max_families) std::abort();
-    for (const Family& family : facts->families) {
+    for (const LayerFamily& family : facts->families) {
       if (family.layers.empty() || family.layers.back() >= facts->layers) std::abort();
     }
   }
