@@ -28,8 +28,9 @@ std::string escape(std::string_view text) {
 std::string escape_property(std::string_view text) { return replace_each(text, k_escapes); }
 
 std::string command(std::string_view kind, std::string_view title, std::string_view message) {
-  return fmt::format("::{} title={}::{}\n", kind, escape_property(text::disarm(title)),
-                     escape(text::disarm(message)));
+  return fmt::format("::{} title={}::{}\n", kind,
+                     escape_property(text::neutralize_ci_commands(title)),
+                     escape(text::neutralize_ci_commands(message)));
 }
 
 // Returns a row as a line: "dispatches/token: 65 → 77 (+12, must not change)", with its reason.
@@ -38,10 +39,10 @@ std::string number_line(const Number& number) {
   std::erase(values, "");
   std::string line = text::join(values, k_arrow);
   if (const std::string parts = number.parts(); !parts.empty() && has_numbers(number)) {
-    line += fmt::format("{}({})", line.empty() ? "" : " ", parts);
+    text::append_item(line, " ", fmt::format("({})", parts));
   }
   if (!has_numbers(number)) line = number.where;
-  if (!number.why.empty()) line += (line.empty() ? "" : ": ") + one_line(number.why, 300);
+  if (!number.why.empty()) text::append_item(line, ": ", one_line(number.why, 300));
   return number.label + ": " + line;
 }
 
@@ -121,10 +122,11 @@ std::string annotations(const Document& document) {
       return outcome_look(annotation.verdict).level != kind;
     });
     // The headline takes one notice.
-    const std::size_t room = k_annotations_shown - (kind == "notice" ? 1 : 0);
+    std::size_t room = k_annotations_shown;
+    if (kind == "notice") --room;
     for (const Annotation& annotation : at_most(std::move(of_kind), room)) {
-      out += command(kind, annotation.title.empty() ? "weir" : "weir " + annotation.title,
-                     annotation.message);
+      const std::string title = "weir" + text::prefix_if_any(" ", annotation.title);
+      out += command(kind, title, annotation.message);
     }
   }
   return out;

@@ -62,7 +62,9 @@ std::vector<ChangedIn> shared_changes(const Cells& cells,
     std::map<std::string, std::size_t> shown;
     for (const NamedChange& change : cell->*changes) {
       const std::string text = change.change + "\n" + change.name;
-      cells_by_change.of(fmt::format("{}\n{}", text, shown[text]++), change).push_back(cell);
+      const std::string key = fmt::format("{}\n{}", text, shown[text]);
+      ++shown[text];
+      cells_by_change.find_or_add(key, change).push_back(cell);
     }
   }
   std::vector<ChangedIn> out;
@@ -124,7 +126,7 @@ std::vector<MetricRow> shared_rows(const Cells& cells) {
 
 void SharedTexts::add(const std::string& text, const CellDocument& cell) {
   if (text.empty()) return;
-  std::vector<const CellDocument*>& cells = texts_.of(text, text);
+  std::vector<const CellDocument*>& cells = texts_.find_or_add(text, text);
   if (cells.empty() || cells.back() != &cell) cells.push_back(&cell);
 }
 
@@ -214,7 +216,7 @@ std::string Block::in_cells(const Cells& some) const {
 std::vector<Block> make_blocks(const std::vector<const CellDocument*>& cells,
                                const std::vector<profile::CellKey>& all) {
   Grouped<const CellDocument*, Cells> groups;
-  for (const CellDocument* cell : cells) groups.of(block_key(*cell), cell).push_back(cell);
+  for (const CellDocument* cell : cells) groups.find_or_add(block_key(*cell), cell).push_back(cell);
   std::vector<Block> blocks;
   for (auto& [first, group] : groups.all) blocks.emplace_back(std::move(group), all);
   return blocks;

@@ -132,8 +132,8 @@ std::string consequences_text(const verdict::Cause& cause) {
                                 singular ? "count follows" : "counts follow"));
   }
   if (!cause.beside.empty()) {
-    parts.push_back(fmt::format("{}eside it: {}", parts.empty() ? "B" : "b",
-                                one_line(text::join(cause.beside, "; "), 300)));
+    const char* beside = parts.empty() ? "Beside it: " : "beside it: ";
+    parts.push_back(beside + one_line(text::join(cause.beside, "; "), 300));
   }
   return text::join(parts, "; ");
 }
@@ -156,7 +156,7 @@ Part cause_part(const verdict::Cause& cause, const Cells& cells, Places& places)
   add_if_text(part.parts,
               paragraph("", consequences.empty() ? "" : consequences + ".", /*soft=*/true));
   Part typical = paragraph("Typical cause", one_line(cause.cause, 400), /*soft=*/true);
-  add_if_text(part.parts, read_by(k_long, std::move(typical)));
+  add_if_text(part.parts, shown_to(k_long, std::move(typical)));
   add_if_text(part.parts, paragraph("Look at", one_line(cause.look_at, 200)));
   return part;
 }

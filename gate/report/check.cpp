@@ -66,7 +66,7 @@ std::string conclusion(const GateVerdict& gate) {
 std::string first_line(const Document& document) {
   const std::string title = document.first_line(" \u00b7 ");
   const std::string line = is_judged(document.gate) ? title : std::string(k_not_judged) + title;
-  return text::disarm(one_line(line, 2000));
+  return text::neutralize_ci_commands(one_line(line, 2000));
 }
 
 std::string check_level(Outcome outcome) {
@@ -93,8 +93,9 @@ std::string annotation_path(const GateVerdict& gate) {
 
 CheckAnnotation check_annotation(const Annotation& annotation, const std::string& path) {
   const std::string title =
-      clip_utf16(text::disarm(annotation.title.empty() ? "weir" : annotation.title), k_title_limit);
-  const std::string message = text::disarm(annotation.message);
+      clip_utf16(text::neutralize_ci_commands(annotation.title.empty() ? "weir" : annotation.title),
+                 k_title_limit);
+  const std::string message = text::neutralize_ci_commands(annotation.message);
   // GitHub takes no annotation without a message.
   return {path, 1, check_level(annotation.verdict), title, message.empty() ? title : message};
 }

@@ -39,14 +39,14 @@ void add_changes(Parts& parts, const std::string& head, const Block& block,
   if (readers == 0) return;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Readers of_set = i < k_max_sets_shown ? readers : readers & k_long;
-    parts.push_back(read_by(of_set, changes_part(head, block, all[i])));
+    parts.push_back(shown_to(of_set, changes_part(head, block, all[i])));
   }
   if (all.size() <= k_max_sets_shown) return;
   const std::string sets =
       text::plural(all.size() - k_max_sets_shown, "set of cells", "sets of cells");
   parts.push_back(
-      read_by(readers & (k_brief | k_comment),
-              paragraph("", fmt::format("and others in {} more", sets), /*soft=*/true)));
+      shown_to(readers & (k_brief | k_comment),
+               paragraph("", fmt::format("and others in {} more", sets), /*soft=*/true)));
 }
 
 // Returns how many more ops ran elsewhere: "+45 ops elsewhere"; "" without ops or a sum.
@@ -156,11 +156,11 @@ void add_explanations(Parts& parts, const Block& block) {
     const Shared& explanation = block.why[i];
     Part why = paragraph("Why", explanation.text);
     why.in = block.in_cells(explanation.cells);
-    parts.push_back(read_by(i < k_max_reasons_shown ? k_all : k_long, std::move(why)));
+    parts.push_back(shown_to(i < k_max_reasons_shown ? k_all : k_long, std::move(why)));
     const auto lines =
         collect<std::string>(explanation.cells.front()->cell_verdict->findings.front().lines,
                              [](const std::string& line) { return one_line(line, 400); });
-    if (!lines.empty()) parts.push_back(read_by(k_long, list("", lines)));
+    if (!lines.empty()) parts.push_back(shown_to(k_long, list("", lines)));
   }
 }
 
@@ -170,7 +170,9 @@ std::string distinct(const auto& cells, auto get) {
   std::set<std::string> seen;
   for (const auto& cell : cells) {
     const std::string value = one_line(std::invoke(get, cell), 300);
-    if (!value.empty() && seen.insert(value).second) values.push_back(value);
+    if (value.empty()) continue;
+    const bool is_new = seen.insert(value).second;
+    if (is_new) values.push_back(value);
   }
   return text::join(values, "; ");
 }
@@ -200,7 +202,7 @@ void add_page_details(Parts& parts, const Block& block) {
       parts.push_back({.kind = Kind::figure, .readers = k_page, .data = data});
     }
     if (!block.first_verdict().server.empty()) {
-      parts.push_back(read_by(k_page, server_figures_part(block.first())));
+      parts.push_back(shown_to(k_page, server_figures_part(block.first())));
     }
   }
   std::vector<std::string> facts;
@@ -211,9 +213,9 @@ void add_page_details(Parts& parts, const Block& block) {
   }
   const std::string base = distinct(
       block.cells, [](const CellDocument* cell) { return cell->cell_verdict->base.value_or(""); });
-  facts.push_back(base.empty() ? "" : "base: " + base);
+  facts.push_back(text::prefix_if_any("base: ", base));
   std::erase(facts, "");
-  parts.push_back(read_by(k_page, paragraph("", text::join(facts, " \u00b7 "), /*soft=*/true)));
+  parts.push_back(shown_to(k_page, paragraph("", text::join(facts, " \u00b7 "), /*soft=*/true)));
 }
 
 // Returns the section of a block: its cells, reason, last output, numbers and explanations.
@@ -224,10 +226,10 @@ Part block_part(const Block& block) {
   part.cell_count = block.cells.size();
   Parts& parts = part.parts;
   if (!block.is_single()) {
-    parts.push_back(read_by(k_brief | k_comment,
-                            paragraph("", block.list_cells(block.cells, 12), /*soft=*/true)));
+    parts.push_back(shown_to(k_brief | k_comment,
+                             paragraph("", block.list_cells(block.cells, 12), /*soft=*/true)));
     parts.push_back(
-        read_by(k_long, list("", collect<std::string>(block.cells, &CellDocument::title))));
+        shown_to(k_long, list("", collect<std::string>(block.cells, &CellDocument::title))));
   }
   const bool says_all = reason_is_all(cell);
   const std::string& reason = says_all ? block.first().reason : block.reason;
@@ -248,12 +250,12 @@ Part block_part(const Block& block) {
     }
     if (!measured.empty()) {
       parts.push_back(
-          read_by(k_long, fold(plain("What was measured"), std::move(measured), k_verbose)));
+          shown_to(k_long, fold(plain("What was measured"), std::move(measured), k_verbose)));
     }
     return part;
   }
   if (std::string base = judged_by(cell); !base.empty()) {
-    parts.push_back(read_by(k_terminal, paragraph("", std::move(base), /*soft=*/true)));
+    parts.push_back(shown_to(k_terminal, paragraph("", std::move(base), /*soft=*/true)));
   }
   add_numbers(parts, block);
   add_explanations(parts, block);
@@ -388,7 +390,7 @@ void add_skipped(Parts& parts, const Document& document, bool quiet) {
     if (quiet) part.readers &= ~k_comment;  // checked_text() counts them
     const auto names =
         collect<std::string>(skipped.cells, [](const CellDocument* cell) { return cell->title; });
-    part.parts.push_back(read_by(k_long, list("", names)));
+    part.parts.push_back(shown_to(k_long, list("", names)));
   }
 }
 
@@ -404,7 +406,7 @@ void add_machine_code(Parts& parts, const GateVerdict& gate) {
                  {one_line(kernel_change.kernel, 200), true},
                  {" " + one_line(code.compiler, 100)}};
       Part lines{.kind = Kind::preformatted, .text = kernel_change.machine_code};
-      parts.push_back(read_by(k_page, fold(std::move(head), {std::move(lines)})));
+      parts.push_back(shown_to(k_page, fold(std::move(head), {std::move(lines)})));
     }
   }
 }
@@ -426,7 +428,7 @@ void add_loads(Parts& parts, const GateVerdict& gate) {
     }
   }
   Part figure{.kind = Kind::figure, .data = load_figure(cells)};
-  parts.push_back(read_by(
+  parts.push_back(shown_to(
       k_page, section(plain("Latency against load"), {std::move(figure), std::move(table)})));
 }
 
@@ -465,7 +467,7 @@ Part facts_part(const Document& document) {
   add("run", one_line(gate.run.value_or(""), 300));
   add("exit code", std::to_string(static_cast<int>(gate.exit_code)));
   add("weir", one_line(gate.weir_version, 30));
-  return read_by(k_page, section(plain("Facts"), {std::move(table)}));
+  return shown_to(k_page, section(plain("Facts"), {std::move(table)}));
 }
 
 }  // namespace
@@ -487,8 +489,8 @@ Parts compose(const Document& document) {
   }
   for (const Hint& hint : hints(gate, {})) {
     if (hint.what != "allow") continue;
-    parts.push_back(
-        read_by(k_page, list("Meant to run on the CPU? Say why in the configuration", hint.words)));
+    parts.push_back(shown_to(
+        k_page, list("Meant to run on the CPU? Say why in the configuration", hint.words)));
   }
   if (Part code = messages_part("code", "Kernels with other code", document,
                                 document.shared_kernel_changes());
@@ -505,7 +507,7 @@ Parts compose(const Document& document) {
   if (document.has_paired_times) {
     Part rule =
         fold(plain("How sure this is"), {paragraph("", one_line(gate.decision_rule, 2000))});
-    parts.push_back(read_by(k_comment, std::move(rule)));
+    parts.push_back(shown_to(k_comment, std::move(rule)));
   }
   Part warnings = messages_part("warn", "Warnings", document, document.warnings());
   const bool quiet = gate.verdict == Outcome::pass && warnings.items.empty();
@@ -516,7 +518,7 @@ Parts compose(const Document& document) {
     if (quiet) shut.readers &= ~k_comment;
   }
   if (quiet && !document.cells.empty()) {
-    parts.push_back(read_by(k_comment, paragraph("", checked_text(document))));
+    parts.push_back(shown_to(k_comment, paragraph("", checked_text(document))));
   }
   add_machine_code(parts, gate);
   add_loads(parts, gate);

@@ -18,16 +18,17 @@ namespace {
 
 constexpr std::size_t k_indent = 2;
 constexpr std::size_t k_tag = 9;  // "perhaps" and two blanks
+constexpr std::string_view k_red = "1;31", k_green = "32";
 
 // How the state of a probe is shown.
 struct Tag {
   std::string_view state, word, color;
   int order;  // problems first
 };
-constexpr std::array<Tag, 5> k_tags{{{"blind", "blind", "1;31", 0},
+constexpr std::array<Tag, 5> k_tags{{{"blind", "blind", k_red, 0},
                                      {"absent", "no probe", "1;33", 1},
                                      {"perhaps", "perhaps", "1;33", 2},
-                                     {"sees", "sees", "32", 3},
+                                     {"sees", "sees", k_green, 3},
                                      {"unused", "unused", k_dim, 4}}};
 
 const Tag& tag_of(const DoctorFit& fit) {
@@ -67,7 +68,7 @@ class Writer {
     const std::string words = number == 0
                                   ? "nothing is in the way"
                                   : text::plural(number, "thing is", "things are") + " in the way";
-    page_.paragraph("weir doctor: ", words, k_indent, k_bold, number == 0 ? "32" : "1;31");
+    page_.paragraph("weir doctor: ", words, k_indent, k_bold, number == 0 ? k_green : k_red);
     page_.paragraph("", one_line(diagnosis_.machine), k_indent, "", k_dim);
   }
 
@@ -95,9 +96,9 @@ class Writer {
   }
 
   void entry(const DoctorFinding& finding) {
-    const bool worse = finding.health == Health::worse;
-    entry(worse ? "worse" : "note", worse ? "1;31" : k_dim,
-          fmt::format("{}: {}", finding.subject, finding.what), finding.cure);
+    const std::string text = fmt::format("{}: {}", finding.subject, finding.what);
+    if (finding.health == Health::worse) return entry("worse", k_red, text, finding.cure);
+    entry("note", k_dim, text, finding.cure);
   }
 
   void machine() {
@@ -140,18 +141,19 @@ class Writer {
         unused.push_back(fit.probe);
         continue;
       }
-      entry(
-          tag.word, tag.color,
-          fmt::format("{}: {}{}", probes, fit.how, is_wrong(fit) ? "; weir.yaml attaches it" : ""),
-          fit.cure);
+      std::string text = fmt::format("{}: {}", probes, fit.how);
+      if (is_wrong(fit)) text += "; weir.yaml attaches it";
+      entry(tag.word, tag.color, text, fit.cure);
     }
     list("unused", k_dim, "", unused);
   }
 
   void show(const DoctorDevice& device) {
     std::string more = device.type == "cpu" ? "software" : device.type;
-    if (!device.driver.empty()) more += (more.empty() ? "driver " : ", driver ") + device.driver;
-    entry(device.api, "", device.name + (more.empty() ? "" : fmt::format(" ({})", more)), "");
+    if (!device.driver.empty()) text::append_item(more, ", ", "driver " + device.driver);
+    std::string line = device.name;
+    if (!more.empty()) line += fmt::format(" ({})", more);
+    entry(device.api, "", line, "");
   }
 
   // Writes probes, devices and Vulkan layers; warns if there are only software devices.
@@ -205,9 +207,11 @@ std::size_t count_problems(const Diagnosis& diagnosis) {
     return static_cast<std::size_t>(
         std::ranges::count(findings, Health::worse, &DoctorFinding::health));
   };
-  std::size_t number = count_worse(diagnosis.findings) + (diagnosis.probes.empty() ? 1 : 0);
+  std::size_t number = count_worse(diagnosis.findings);
+  if (diagnosis.probes.empty()) ++number;
   for (const DoctorEngine& engine : diagnosis.engines) {
-    number += count_worse(engine.findings) + (engine.error.empty() ? 0 : 1);
+    number += count_worse(engine.findings);
+    if (!engine.error.empty()) ++number;
     number += static_cast<std::size_t>(std::ranges::count_if(engine.fits, is_wrong));
   }
   return number;

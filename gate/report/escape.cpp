@@ -47,12 +47,13 @@ std::size_t commit_length(std::string_view rest) {
 
 // Returns a commit that makes no link: as code if it stands alone, so that it can be copied; else
 // with spaces of no width in it.
-std::string inert_commit(std::string_view hex, bool alone) {
+std::string unlinked_commit(std::string_view hex, bool alone) {
   if (alone) return fmt::format("`{}`", hex);
   constexpr std::size_t k_part = 6;  // shorter than any commit
   std::string out;
   for (std::size_t from = 0; from < hex.size(); from += k_part) {
-    out += (from > 0 ? std::string(k_zero_width) : "") + std::string(hex.substr(from, k_part));
+    if (from > 0) out += k_zero_width;
+    out += hex.substr(from, k_part);
   }
   return out;
 }
@@ -101,15 +102,17 @@ std::string break_mentions(std::string_view code) {
 }  // namespace
 
 std::string markdown_text(std::string_view text, std::size_t max_columns) {
-  const std::string line = text::disarm(one_line(text, max_columns));
+  const std::string line = text::neutralize_ci_commands(one_line(text, max_columns));
   std::string out;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     const std::string_view rest = std::string_view(line).substr(i);
     const bool begins_word = i == 0 || !is_word_char(line[i - 1]);
-    if (const std::size_t hex = begins_word ? commit_length(rest) : 0; hex > 0) {
-      out += inert_commit(rest.substr(0, hex), i == 0 || line[i - 1] == ' ' || line[i - 1] == '(');
-      i += hex - 1;
+    const std::size_t commit = begins_word ? commit_length(rest) : 0;
+    if (commit > 0) {
+      const bool stands_alone = i == 0 || line[i - 1] == ' ' || line[i - 1] == '(';
+      out += unlinked_commit(rest.substr(0, commit), stands_alone);
+      i += commit - 1;
     } else if (starts_with_any_case(rest, "www.") || starts_with_any_case(rest, "gh-")) {
       const std::size_t word = rest.find_first_of(".-");
       out += fmt::format("{}{}", rest.substr(0, word), k_zero_width);
@@ -127,7 +130,8 @@ std::string markdown_text(std::string_view text, std::size_t max_columns) {
 }
 
 std::string markdown_code(std::string_view text, std::size_t max_columns) {
-  const std::string line = break_mentions(text::disarm(one_line(text, max_columns)));
+  const std::string line =
+      break_mentions(text::neutralize_ci_commands(one_line(text, max_columns)));
   if (line.empty()) return "";
   // Between backquotes everything except these is literal.
   if (line.find_first_of("`|\\") == std::string::npos) return fmt::format("`{}`", line);
@@ -155,7 +159,7 @@ std::string markdown_fence(const std::vector<std::string>& lines) {
   const std::string fence(longest + 1, '`');
   std::string out = fence + "text\n";
   for (const std::string& line : lines) {
-    const std::string safe = break_mentions(text::disarm(clip(line, 400)));
+    const std::string safe = break_mentions(text::neutralize_ci_commands(clip(line, 400)));
     // Robots take "/merge" at the beginning of a line for an order, even in a code block.
     const std::size_t begin = safe.find_first_not_of(' ');
     if (begin != std::string::npos && safe[begin] == '/') out += k_zero_width;

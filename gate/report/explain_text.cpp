@@ -48,7 +48,7 @@ struct Block {
 std::string totals_label(const Explanation& explanation) {
   const std::string per = explain::per_text(explanation.scope);
   return text::join(collect<std::string>(explanation.totals, &explain::Total::name), " / ") +
-         (per.empty() ? "" : " " + per);
+         text::prefix_if_any(" ", per);
 }
 
 // Returns the totals of cells that have the same ones, as ranges if they differ: "690 / 690 / 1 →
@@ -89,7 +89,10 @@ class ExplainPage {
 
   std::string write(std::span<const Finding> findings) {
     std::size_t number = 0;
-    for (const Finding& finding : findings) show_finding(finding, ++number);
+    for (const Finding& finding : findings) {
+      ++number;
+      show_finding(finding, number);
+    }
     return page_.finish();
   }
 
@@ -163,8 +166,8 @@ class ExplainPage {
     constexpr std::size_t k_max_values_listed = 3;
     Grouped<const Explanation*, Cells> by_value, by_name;
     for (const Explanation* explanation : block) {
-      by_value.of(totals_text({explanation}), explanation).push_back(explanation);
-      by_name.of(totals_label(*explanation), explanation).push_back(explanation);
+      by_value.find_or_add(totals_text({explanation}), explanation).push_back(explanation);
+      by_name.find_or_add(totals_label(*explanation), explanation).push_back(explanation);
     }
     return by_value.all.size() > k_max_values_listed ? by_name : by_value;
   }
@@ -237,8 +240,7 @@ class ExplainPage {
       std::string_view mark = "   [ ] ";
       if (check.answer == Check::Answer::fine) mark = "   [x] ";
       if (check.answer == Check::Answer::wrong) mark = "   [!] ";
-      page_.paragraph(mark,
-                      one_line(check.question + (check.note.empty() ? "" : ": " + check.note)),
+      page_.paragraph(mark, one_line(check.question + text::prefix_if_any(": ", check.note)),
                       k_number_indent + 4);
     }
     for (const explain::Hint& hint : explanation.hints) labelled_line("   hint: ", hint.text);

@@ -36,22 +36,20 @@ Json requests_figure(const CellVerdict& cell) {
     last = std::max(last, cell.latencies[i]);
     longest = std::max(longest, cell.latencies[i + 2]);
   }
-  const bool is_selection = cell.requests.value_or(0) > count;
-  return {
-      {"kind", "requests"},
-      {"title", "latency of each request"},
-      {"caption",
-       fmt::format("requests of the last timed run, from 0 to {}: end-to-end latency, and "
-                   "below it time to first token",
-                   show_microseconds(longest))},
-      {"words", fmt::format("{}{} requests over {}{}; end-to-end latency up to {}", count,
-                            is_selection ? fmt::format(" of {}", *cell.requests) : "",
-                            show_microseconds(last),
-                            is_selection ? ": the fastest and slowest of every few (stalls look "
-                                           "more frequent than they are)"
-                                         : "",
-                            show_microseconds(longest))},
-      {"latencies", cell.latencies}};
+  std::string requests = std::to_string(count), selection;
+  if (cell.requests.value_or(0) > count) {
+    requests += fmt::format(" of {}", *cell.requests);
+    selection = ": the fastest and slowest of every few (stalls look more frequent than they are)";
+  }
+  return {{"kind", "requests"},
+          {"title", "latency of each request"},
+          {"caption",
+           fmt::format("requests of the last timed run, from 0 to {}: end-to-end latency, and "
+                       "below it time to first token",
+                       show_microseconds(longest))},
+          {"words", fmt::format("{} requests over {}{}; end-to-end latency up to {}", requests,
+                                show_microseconds(last), selection, show_microseconds(longest))},
+          {"latencies", cell.latencies}};
 }
 
 // Returns the figure of how many graphs computed how many tokens at once.

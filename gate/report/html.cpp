@@ -115,9 +115,10 @@ class Elements {
         part.head.empty() ? "" : fmt::format("<strong>{}:</strong> ", spans_html(part.head));
     lead += xml_text(part.in);
     std::string out;
+    const char* css_class = part.soft ? " class=\"soft\"" : "";
     for (const std::string& line : text::lines(plain_text(part.words))) {
-      out += fmt::format("<p{}>{}{}</p>\n", part.soft ? " class=\"soft\"" : "",
-                         std::exchange(lead, ""), xml_text(line));
+      out += fmt::format("<p{}>{}{}</p>\n", css_class, lead, xml_text(line));
+      lead.clear();
     }
     return out;
   }

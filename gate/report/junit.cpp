@@ -56,7 +56,7 @@ class Junit {
 
   // Returns the suite of this name; makes it if it isn't there.
   Suite& find_suite(const std::string& name) {
-    Suite& suite = suites_.of(name, name);
+    Suite& suite = suites_.find_or_add(name, name);
     suite.name = name;
     return suite;
   }
@@ -103,7 +103,7 @@ class Junit {
       const std::string parts = row.number.parts();
       if (row.judgement->verdict == Outcome::info) continue;  // not judged, so no test
       add_test(suite, test_name, row.judgement->verdict,
-               row.number.from_to() + (parts.empty() ? "" : ", " + parts), body);
+               row.number.from_to() + text::prefix_if_any(", ", parts), body);
     }
   }
 

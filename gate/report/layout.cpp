@@ -116,7 +116,7 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t max_lines
   for (std::string& line : lines) std::ranges::replace(line, '\t', ' ');
   while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
   const std::size_t all = lines.size();
-  const std::size_t reasons = text::keep_end(lines, max_lines);
+  const std::size_t reasons = text::keep_last_lines(lines, max_lines);
   const auto before =
       std::count(text.begin(), text.end() - static_cast<std::ptrdiff_t>(tail.size()), '\n');
   const std::size_t left_out = all - lines.size() + static_cast<std::size_t>(before);
@@ -194,7 +194,7 @@ std::vector<std::size_t> TextTable::widths() const {
     for (std::size_t i = 0; i < row.size(); ++i) out[i] = std::max(out[i], text::columns(row[i]));
   };
   widen(head);
-  std::ranges::for_each(rows, widen);
+  for (const std::vector<std::string>& row : rows) widen(row);
   return out;
 }
 
@@ -235,7 +235,7 @@ void Page::paragraph(std::string_view first, std::string_view body, std::size_t 
                      std::string_view first_color, std::string_view body_color) {
   bool on_first = true;
   for (std::string& line : wrap(body, width_, first, indent)) {
-    line = text::disarm(line);  // the text may come from an engine
+    line = text::neutralize_ci_commands(line);  // the text may come from an engine
     const std::size_t head = on_first ? std::min(first.size(), line.size()) : 0;
     out_ += paint(std::string_view(line).substr(0, head), first_color);
     out_ += paint(std::string_view(line).substr(head), body_color);

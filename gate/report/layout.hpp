@@ -23,8 +23,8 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 [[nodiscard]] std::string one_line(std::string_view text, std::size_t max_columns = 1000);
 
 // Returns the last `max_lines` lines of hostile text within its last `max_bytes`, printable.
-// Earlier lines that give the reason stay, see text::keep_end(). A line "(120 earlier lines left
-// out)" counts the others.
+// Earlier lines that give the reason stay, see text::keep_last_lines(). A line "(120 earlier lines
+// left out)" counts the others.
 [[nodiscard]] std::vector<std::string> last_lines(std::string_view text, std::size_t max_lines,
                                                   std::size_t max_bytes = 8192);
 

@@ -39,8 +39,8 @@ std::string marked_up(const Words& words, std::size_t max_columns = 600) {
 std::string head_text(const Part& part) {
   if (part.head.empty()) return markdown_text(part.in);
   const std::string_view in = part.in;
-  return fmt::format("**{}**{}{}: ", marked_up(part.head), in.empty() ? "" : " ",
-                     markdown_text(in.substr(0, in.rfind(':'))));
+  const std::string cells = markdown_text(in.substr(0, in.rfind(':')));
+  return fmt::format("**{}**{}: ", marked_up(part.head), text::prefix_if_any(" ", cells));
 }
 
 // Returns the table cell with values, change and evidence: "65 → **77**, +12", or the reason if
@@ -53,8 +53,8 @@ std::string value_cell(const Number& number) {
   if (!number.base.empty()) {
     constexpr std::size_t k_short = 12;
     const bool fits = text::columns(number.base) + text::columns(number.candidate) <= k_short;
-    values = fmt::format("{}{}\u2192{}{}", without_breaks(number.base), fits ? k_no_break : " ",
-                         k_no_break, values);
+    const std::string_view space = fits ? k_no_break : " ";
+    values = fmt::format("{}{}\u2192{}{}", without_breaks(number.base), space, k_no_break, values);
   }
   const std::size_t interval = std::min(number.change.find(" ("), number.change.size());
   std::string change = without_breaks(number.change.substr(0, interval));
@@ -153,7 +153,8 @@ class Writer {
                         marked_up(part.head));
       ++depth_;
     }
-    const std::size_t end = k_more + (shut ? k_end_fold.size() : 0);
+    const std::size_t fold_size = shut ? k_end_fold.size() : 0;
+    const std::size_t end = k_more + fold_size;
     // A cell in a fold shows only its numbers, if it has any.
     const bool numbers_alone = depth_ > 0 && part.cell_count > 0 && has_rows(part.parts);
     const bool has_children = std::ranges::any_of(
@@ -168,8 +169,10 @@ class Writer {
       short_ = numbers_alone;
       if (short_ && child.kind != Part::Kind::numbers) continue;
       const std::size_t used = std::min(room, out.size() + end);
-      std::string piece = counted > 0 ? "" : fit(child, counts_parts ? limit_ : room - used);
-      if (piece.size() > room - used) piece.clear();
+      const std::size_t room_left = room - used;
+      std::string piece;
+      if (counted == 0) piece = fit(child, counts_parts ? limit_ : room_left);
+      if (piece.size() > room_left) piece.clear();
       if (!piece.empty()) has_shown = true;
       if (piece.empty() && has_rows({child})) lacks_numbers = true;
       if (piece.empty() && counts_parts) ++counted;
@@ -182,8 +185,11 @@ class Writer {
     }
     // Don't leave a title whose numbers have no room.
     if (!has_shown || lacks_numbers) return "";
-    if (out.size() + (shut ? k_end_fold.size() : 0) > room) return "";
-    return shut ? out + std::string(k_end_fold.substr(out.ends_with("\n\n") ? 1 : 0)) : out;
+    if (out.size() + fold_size > room) return "";
+    if (!shut) return out;
+    // The fold's end begins with a line break, which an empty line makes needless.
+    const std::size_t skipped = out.ends_with("\n\n") ? 1 : 0;
+    return out + std::string(k_end_fold.substr(skipped));
   }
 
   // Returns a part that is no section and no table; `top`: it stands in no section.
@@ -335,9 +341,12 @@ std::vector<std::string> device_names(const GateVerdict& gate) {
   for (const CellVerdict& cell : gate.cells) {
     std::string device = markdown_text(cell.device_name, 100);
     if (!cell.device_class.empty() && cell.device_class != cell.device_name) {
-      device += (device.empty() ? "" : " ") + markdown_code(cell.device_class, 100);
+      if (!device.empty()) device += " ";
+      device += markdown_code(cell.device_class, 100);
     }
-    if (!device.empty() && seen.insert(device).second) devices.push_back(std::move(device));
+    if (device.empty()) continue;
+    const bool is_new = seen.insert(device).second;
+    if (is_new) devices.push_back(std::move(device));
   }
   return shortened(std::move(devices), k_max_devices_listed);
 }
@@ -413,8 +422,7 @@ std::string footer(const Document& document, const MarkdownStyle& style, std::si
   std::string commits;
   if (gate.commit) commits = markdown_code(*gate.commit, 12);
   if (!document.base.empty()) {
-    commits +=
-        fmt::format("{}against {}", commits.empty() ? "" : " ", markdown_text(document.base, 200));
+    text::append_item(commits, " ", "against " + markdown_text(document.base, 200));
   }
   if (!commits.empty()) parts.push_back(commits);
   for (std::string& device : device_names(gate)) parts.push_back(std::move(device));

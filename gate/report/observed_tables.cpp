@@ -60,8 +60,7 @@ void add(std::vector<PageTable>& tables, PageTable table) {
   if (table.rows.empty()) return;
   if (table.rows.size() > k_max_rows) {
     const std::size_t more = table.rows.size() - k_max_rows;
-    table.note += fmt::format("{}{} left out.", table.note.empty() ? "" : " ",
-                              text::plural(more, "more row"));
+    text::append_item(table.note, " ", text::plural(more, "more row") + " left out.");
     table.rows.resize(k_max_rows);
   }
   tables.push_back(drop_empty_columns(std::move(table)));
@@ -254,12 +253,10 @@ PageTable op_table(const Observed& observed, const observed::Grouping& by) {
   });
   if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
   if (!observed.cpu_calls.empty()) {
-    out.note += fmt::format("{}The CPU's calls have no share, as devices work meanwhile.",
-                            out.note.empty() ? "" : " ");
+    text::append_item(out.note, " ", "The CPU's calls have no share, as devices work meanwhile.");
   }
   if (std::ranges::any_of(totals, &OpTotal::partly)) {
-    out.note += fmt::format("{}Where only some calls have a time, the total is of those.",
-                            out.note.empty() ? "" : " ");
+    text::append_item(out.note, " ", "Where only some calls have a time, the total is of those.");
   }
   return out;
 }

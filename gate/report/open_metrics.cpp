@@ -75,7 +75,7 @@ class Families {
  public:
   // Returns the family of this name; makes it if it isn't there.
   Family& family(const std::string& name, const std::string& help) {
-    Family& family = families_.of(name, name);
+    Family& family = families_.find_or_add(name, name);
     if (family.name.empty()) family = {name, help, {}, {}};
     return family;
   }
@@ -114,7 +114,7 @@ std::string open_metrics(const Document& document) {
       if (!name.is_exact) labels += "," + label("metric", metric.name);
       const std::string about = unit::about(metric);
       const std::string help =
-          fmt::format("{}{}{} ({}), {} is better", number.label, about.empty() ? "" : ": ", about,
+          fmt::format("{}{} ({}), {} is better", number.label, text::prefix_if_any(": ", about),
                       unit::to_string(metric.unit), unit::to_string(metric.better));
       families.family(name.text, help).add(labels, *judgement->current);
     }

@@ -56,7 +56,7 @@ Part list(std::string head, const std::vector<std::string>& lines) {
           .items = collect<Words>(lines, plain)};
 }
 
-Part read_by(Readers readers, Part part) {
+Part shown_to(Readers readers, Part part) {
   part.readers = readers;
   return part;
 }

@@ -108,6 +108,6 @@ struct Part {
 [[nodiscard]] Part list(std::string head, const std::vector<std::string>& lines);
 [[nodiscard]] Part number_table(std::string label, std::vector<Number> numbers,
                                 std::size_t max_shown = 0);
-[[nodiscard]] Part read_by(Readers readers, Part part);
+[[nodiscard]] Part shown_to(Readers readers, Part part);
 
 }  // namespace weir::report

@@ -154,8 +154,8 @@ Histogram histogram(const Judgement& metric, std::size_t bars) {
     if (marks[i] < marks[i + 1]) add_bars(marks[i], marks[i + 1], width, all.bars);
   }
   for (const double change : changes) {
-    all.below += change < low ? 1 : 0;
-    all.above += change > high ? 1 : 0;
+    if (change < low) ++all.below;
+    if (change > high) ++all.above;
     // The last bar takes what is beyond all ends.
     const auto bar =
         std::find_if(all.bars.begin(), all.bars.end() - 1,

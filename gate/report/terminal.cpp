@@ -156,10 +156,11 @@ class Terminal {
   void paragraph(const Part& part) {
     const std::string words = part.in + plain_text(part.words);
     if (words.empty()) return;
-    if (part.head.empty()) return say(k_row_indent, words, part.soft ? k_dim : "");
+    const std::string_view color = part.soft ? k_dim : "";
+    if (part.head.empty()) return say(k_row_indent, words, color);
     const std::string head = text::lower(plain_text(part.head));
     page_.paragraph(fmt::format("{:{}}{}: ", "", k_row_indent, head), words, k_detail_indent,
-                    part.soft ? k_dim : k_bold, part.soft ? k_dim : "");
+                    part.soft ? k_dim : k_bold, color);
   }
 
   // Writes a line for each item, after the part's tag or indented, and how many more there are.

@@ -150,8 +150,11 @@ class ProcessPage {
       const bool is_placed = scope.place.has_value();
       const auto [at, is_new] = ops_.try_emplace({!is_placed, scope.backend});
       if (!is_new) continue;
-      at->second = page_->track(own_, is_placed ? Kind::device : Kind::marks,
-                                (is_placed ? "ops on " : "marked ops on ") + scope.backend);
+      if (is_placed) {
+        at->second = page_->track(own_, Kind::device, "ops on " + scope.backend);
+      } else {
+        at->second = page_->track(own_, Kind::marks, "marked ops on " + scope.backend);
+      }
     }
     make_backend_tracks();
   }
@@ -183,7 +186,8 @@ class ProcessPage {
         continue;
       }
       for (const bool copy : {false, true}) {
-        if (!(copy ? copies : work).contains(i)) continue;
+        const auto& queues = copy ? copies : work;
+        if (!queues.contains(i)) continue;
         queues_[{i, copy}] = page_->track(own_, copy ? Kind::copy : Kind::device,
                                           queue_title(queue, copy, k_longest_device));
       }

@@ -75,9 +75,9 @@ std::string relative_change(const Judgement& metric) {
   const bool has_interval =
       low && high ? std::isfinite(*low) && std::isfinite(*high) : metric.pairs && (low || high);
   if (!has_interval) return change;
-  return fmt::format("{} ({} \u2026 {})", change,
-                     low ? unit::signed_percent_number(*low) : "\u2212100",
-                     high ? unit::signed_percent_number(*high) : "+\u221e");
+  const std::string low_text = low ? unit::signed_percent_number(*low) : "\u2212100";
+  const std::string high_text = high ? unit::signed_percent_number(*high) : "+\u221e";
+  return fmt::format("{} ({} \u2026 {})", change, low_text, high_text);
 }
 
 // Returns the change of a metric: the difference of an exact count ("+12"), else in percent.
@@ -176,8 +176,8 @@ Number words(const Judgement& metric, bool to_keep) {
   out.candidate = number_text(metric.metric, metric.current, metric.current_text);
   out.change = change_text(metric);
   out.evidence = evidence_text(metric);
-  out.limit = limit_says_improved(metric) ? std::string(to_keep ? k_keep : k_improved)
-                                          : one_line(metric.limit.words(), 200);
+  out.limit = one_line(metric.limit.words(), 200);
+  if (limit_says_improved(metric)) out.limit = to_keep ? k_keep : k_improved;
   return out;
 }
 
@@ -241,9 +241,12 @@ std::vector<NamedChange> named_changes(const std::vector<Changed>& changed) {
     const std::string name = one_line(kernel.name, k_longest_name);
     const Rational from = kernel.baseline.value_or(Rational(0));
     const Rational to = kernel.current.value_or(Rational(0));
-    const auto by = to.minus(from);
-    sized.push_back({by ? by->value() : to.value() - from.value(),
-                     {by ? show_change(*by) : show(from) + std::string(k_arrow) + show(to), name}});
+    if (const auto by = to.minus(from)) {
+      sized.push_back({by->value(), {show_change(*by), name}});
+    } else {  // the difference does not fit a fraction
+      const std::string change = show(from) + std::string(k_arrow) + show(to);
+      sized.push_back({to.value() - from.value(), {change, name}});
+    }
   }
   return largest_first(std::move(sized));
 }

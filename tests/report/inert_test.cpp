@@ -303,7 +303,7 @@ std::string order_in(const std::string& text) {
   for (const std::string& line : text::lines(text)) {
     const std::string_view trimmed = text::trim(line);
     if (trimmed.starts_with('/')) return line;
-    if (text::disarm(line) != line) return line;
+    if (text::neutralize_ci_commands(line) != line) return line;
   }
   return "";
 }
@@ -395,10 +395,12 @@ TEST(Inert, IsTextFromOutsideInLogsWhereverItStands) {
                      annotation.path.find("..") != std::string::npos);
       }
       for (const std::string& text : words) {
-        EXPECT_EQ(text::disarm(text::printable(text)), text) << place << ": " << attack;
+        EXPECT_EQ(text::neutralize_ci_commands(text::printable(text)), text)
+            << place << ": " << attack;
       }
       const std::string printed = terminal(*gate, plain);
-      EXPECT_EQ(text::disarm(text::printable(printed)), printed) << place << ": " << attack;
+      EXPECT_EQ(text::neutralize_ci_commands(text::printable(printed)), printed)
+          << place << ": " << attack;
     }
   }
 }
@@ -423,7 +425,7 @@ TEST(Inert, IsTextFromOutsideInCauses) {
       texts.push_back(annotation.message);
     }
     for (const std::string& text : texts) {
-      EXPECT_EQ(text::disarm(text::printable(text)), text) << attack;
+      EXPECT_EQ(text::neutralize_ci_commands(text::printable(text)), text) << attack;
     }
     EXPECT_EQ(text::lines(annotations(gate)).size(), 4U) << attack;  // headline, 2 causes, the rest
   }
