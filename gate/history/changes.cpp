@@ -42,9 +42,8 @@ class SeriesReader {
   // Adds a change of class to the step that it explains, or as a change of its own.
   void add_class_change(const ClassChange& class_change, std::vector<SeriesChange>& changes) const {
     const auto near = std::ranges::find_if(changes, [&](const SeriesChange& change) {
-      const std::size_t distance = change.index > class_change.index
-                                       ? change.index - class_change.index
-                                       : class_change.index - change.index;
+      const auto [first, last] = std::minmax(change.index, class_change.index);
+      const std::size_t distance = last - first;
       return change.kind == stats::ChangeKind::step && !change.new_class &&
              distance <= (has_exact_values(series_) ? 0 : k_same_place);
     });
@@ -54,14 +53,17 @@ class SeriesReader {
     }
     SeriesChange change;
     change.series = at_;
-    change.index = change.end = class_change.index;
+    change.index = class_change.index;
+    change.end = class_change.index;
     change.before = class_change.before;
     change.after = class_change.after;
     const double difference = change.after - change.before;
     change.relative = change.before != 0;
     change.size = change.relative ? change.after / change.before - 1 : difference;
-    change.low = change.high = change.size;
-    change.settled = change.class_alone = true;
+    change.low = change.size;
+    change.high = change.size;
+    change.settled = true;
+    change.class_alone = true;
     change.new_class = class_change;
     changes.push_back(std::move(change));
   }
@@ -69,7 +71,7 @@ class SeriesReader {
   // True if the change is for the worse; nothing if the metric has no direction.
   std::optional<bool> is_worse(const SeriesChange& change) const {
     if (!series_.metric.better || change.after == change.before) return std::nullopt;
-    return (change.after > change.before) == (*series_.metric.better == unit::Better::lower);
+    return unit::got_worse(*series_.metric.better, /*rose=*/change.after > change.before);
   }
 
   const History& history_;

@@ -161,16 +161,18 @@ static void fields(Fields& io, Acknowledgement& acknowledgement) {
 
 namespace {
 
-// Hands an entry that was read to `take`, once it is checked.
+// Checks an entry that was read, and passes it to its handler if there is one.
 template <class Value>
-Result<void> check_and_take(Result<Value> read, const std::function<Result<void>(Value)>& take) {
-  if (!read) return tl::unexpected(std::move(read).error());
-  WEIR_CHECK(check(*read));
-  return take ? take(*std::move(read)) : Result<void>{};
+Result<void> check_and_pass(Result<Value> entry,
+                            const std::function<Result<void>(Value)>& handler) {
+  if (!entry) return tl::unexpected(std::move(entry).error());
+  WEIR_CHECK(check(*entry));
+  if (!handler) return {};
+  return handler(*std::move(entry));
 }
 
 // Reads one line of any type. The first line must be the schema.
-Result<void> read_line(std::string_view line, bool first, const EntryHandlers& take,
+Result<void> read_line(std::string_view line, bool first, const EntryHandlers& handlers,
                        std::size_t max_values) {
   WEIR_TRY(const Json json, parse_json(line, {k_longest_line, k_line_depth, max_values}));
   JsonReader read(json, "line");
@@ -181,12 +183,12 @@ Result<void> read_line(std::string_view line, bool first, const EntryHandlers& t
   if (first) return fail(Code::data, "the first line should be {}", first_line());
   const std::string type = read.string("type");
   if (auto problem = read.problem()) return tl::unexpected(*problem);
-  if (type == "run") return check_and_take(read_fields<Run>(json, "run"), take.run);
+  if (type == "run") return check_and_pass(read_fields<Run>(json, "run"), handlers.run);
   if (type == "verdict")
-    return check_and_take(read_fields<StoredVerdict>(json, "verdict"), take.verdict);
+    return check_and_pass(read_fields<StoredVerdict>(json, "verdict"), handlers.verdict);
   if (type == "acknowledgement")
-    return check_and_take(read_fields<Acknowledgement>(json, "acknowledgement"),
-                          take.acknowledgement);
+    return check_and_pass(read_fields<Acknowledgement>(json, "acknowledgement"),
+                          handlers.acknowledgement);
   return fail(Code::data, "\"type\" is \"{}\", which this weir does not know", type);
 }
 
@@ -208,7 +210,8 @@ std::string line_of(const Acknowledgement& acknowledgement) {
 }
 
 // Reads all lines of a history in turn. Empty lines are skipped.
-Result<void> read_lines(std::string_view text, const EntryHandlers& take, std::size_t max_values) {
+Result<void> read_lines(std::string_view text, const EntryHandlers& handlers,
+                        std::size_t max_values) {
   std::size_t number = 0;
   bool first = true;
   for (std::size_t from = 0; from < text.size();) {
@@ -217,7 +220,7 @@ Result<void> read_lines(std::string_view text, const EntryHandlers& take, std::s
     from = to + 1;
     ++number;
     if (line.empty()) continue;
-    WEIR_CHECK(read_line(line, first, take, max_values)
+    WEIR_CHECK(read_line(line, first, handlers, max_values)
                    .map_error(with_prefix(fmt::format("line {}", number))));
     first = false;
   }

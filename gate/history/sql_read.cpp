@@ -144,7 +144,8 @@ Result<std::vector<NumberedRun>> read_runs(Database& database, Names& names) {
   if (filter.project) {
     WEIR_TRY(const auto project, find_project(database, *filter.project));
     if (!project) return runs;
-    first = last = *project;
+    first = *project;
+    last = first;
   }
   WEIR_CHECK(database.scan(
       "SELECT id, project, name, source, commit_name, branch, commit_time, dirty, time, machine, "

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 2> k_schemes{"postgres://", "postgresql://"};
 
 // "user:word@host/name" -> "user@host/name"; the last '@' ends what may be a password.
-void take_password(std::string& authority, std::vector<Secret>& passwords) {
+void extract_password(std::string& authority, std::vector<Secret>& passwords) {
   const std::size_t at = authority.rfind('@');
   if (at == std::string::npos) return;
   const std::size_t colon = authority.find(':');
@@ -22,7 +22,7 @@ void take_password(std::string& authority, std::vector<Secret>& passwords) {
 }
 
 // Removes parameters that may hold a password: "a=1&password=x" -> "a=1".
-void take_query_passwords(std::string& query, std::vector<Secret>& passwords) {
+void extract_query_passwords(std::string& query, std::vector<Secret>& passwords) {
   std::vector<std::string> harmless;
   for (std::string& parameter : text::split(query, '&')) {
     // libpq decodes names, too: a parameter whose name is encoded is not shown either.
@@ -125,11 +125,11 @@ StoreAddress parse_address(const std::string& text) {
     const std::size_t at = rest.rfind('@');
     const std::size_t mark = rest.find('?', at == std::string::npos ? 0 : at);
     std::string authority = rest.substr(0, mark);
-    take_password(authority, address.passwords);
+    extract_password(authority, address.passwords);
     address.shown = std::string(scheme) + authority;
     if (mark != std::string::npos) {
       std::string query = rest.substr(mark + 1);
-      take_query_passwords(query, address.passwords);
+      extract_query_passwords(query, address.passwords);
       if (!query.empty()) address.shown += "?" + query;
     }
     address.shown = text::printable(address.shown);
