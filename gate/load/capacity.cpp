@@ -91,7 +91,9 @@ std::optional<Crossing> fit_crossing(std::span<const TriedRate> tried, double ar
   constexpr int k_max_steps = 50;
   for (int step = 0; step < k_max_steps; ++step) {  // Newton's, shortened where it overshoots
     double to_a = 0, to_b = 0;
-    aa = ab = bb = 0;
+    aa = 0;
+    ab = 0;
+    bb = 0;
     for (const auto& [x, share] : points) {
       const double fitted = 1 / (1 + std::exp(-a - b * x)), weight = fitted * (1 - fitted);
       to_a += share - fitted;

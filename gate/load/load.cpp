@@ -31,7 +31,7 @@ Result<void> check_loop(const LoadPlan& plan) {
     }
     return {};
   }
-  if (std::holds_alternative<HeldBurst>(plan.loop)) {
+  if (std::holds_alternative<QueuedBurst>(plan.loop)) {
     if (at_once(plan.requests)) return {};
     return fail(Code::usage, "a burst of {} requests: 1 to {} can be had", plan.requests,
                 k_max_concurrent_requests);
@@ -172,8 +172,8 @@ class Driver {
     if (const auto* closed = std::get_if<ClosedLoop>(&plan_.loop)) {
       ClosedSchedule schedule(closed->concurrency, start);
       load_.not_sent = run(schedule, plan_.requests, /*warm_up=*/false);
-    } else if (const auto* burst = std::get_if<HeldBurst>(&plan_.loop)) {
-      load_.not_sent = run_held(*burst->queue);
+    } else if (const auto* burst = std::get_if<QueuedBurst>(&plan_.loop)) {
+      load_.not_sent = run_queued_burst(*burst->queue);
     } else if (const auto* recorded = std::get_if<RecordedLoop>(&plan_.loop)) {
       OpenSchedule schedule(recorded->arrivals, k_max_concurrent_requests, start);
       load_.not_sent = run(schedule, plan_.requests, /*warm_up=*/false);
@@ -198,15 +198,15 @@ class Driver {
 
   // Returns the HTTP request for a prompt.
   [[nodiscard]] sys::StreamRequest make_post(const LoadPrompt& prompt) const {
-    adapters::serving::Ask ask;
+    adapters::serving::ServingRequest ask;
     ask.model = plan_.model;
     ask.prompt = prompt.text;
     ask.max_tokens = prompt.max_tokens;
     ask.seed = plan_.seed;
-    ask.own_fields = plan_.own_fields;
-    ask.to_full_length = plan_.to_full_length;
-    ask.cached_prompts = plan_.cached_prompts;
-    ask.more = plan_.more;
+    ask.sends_extra_fields = plan_.sends_extra_fields;
+    ask.ignores_eos = plan_.ignores_eos;
+    ask.allows_cached_prompts = plan_.allows_cached_prompts;
+    ask.extra_members = plan_.extra_members;
     sys::StreamRequest post;
     post.url = endpoint_url(plan_.url, api_.path);
     post.headers = {{"Content-Type", "application/json"},
@@ -324,7 +324,7 @@ class Driver {
     const double until = clock_.steady() + plan_.limits.queue_seconds;
     const auto sent = static_cast<std::int64_t>(running_.size());
     while (check_stop(schedule) && clock_.steady() < until) {
-      if (streams_.has_sent(running_.back().id) && queue.has_taken(sent)) return true;
+      if (streams_.has_sent(running_.back().id) && queue.has_queued(sent)) return true;
       streams_.wait(clock_.steady() + k_look_again, stop_);
       give_up_overdue();
       collect_finished(schedule);
@@ -335,7 +335,7 @@ class Driver {
 
   // Sends all requests while the queue holds the server back, then lets it go. Returns the number
   // of requests that were not sent.
-  std::int64_t run_held(Queue& queue) {
+  std::int64_t run_queued_burst(Queue& queue) {
     ClosedSchedule schedule(plan_.requests, clock_.steady());
     std::int64_t sent = 0;
     // Held requests wait for each other on purpose, so only the load's limit applies.
@@ -350,9 +350,9 @@ class Driver {
       ++sent;
       is_held = wait_until_queued(queue, schedule);
     }
-    queue.let_go();
+    queue.release();
     if (!is_held) {
-      load_.not_held = queue.why();
+      load_.hold_failure = queue.why();
       limits_ = plan_.limits;
     }
     return run(schedule, plan_.requests, /*warm_up=*/false, sent);

@@ -49,18 +49,18 @@ class Queue {
   // Makes the server compute nothing from here on. False: it cannot be held back.
   [[nodiscard]] virtual bool hold() = 0;
   // Returns true once the server has queued `requests` requests and is idle. Called repeatedly.
-  [[nodiscard]] virtual bool has_taken(std::int64_t requests) = 0;
-  virtual void let_go() = 0;
-  // The reason, after a hold() or has_taken() that was never true.
+  [[nodiscard]] virtual bool has_queued(std::int64_t requests) = 0;
+  virtual void release() = 0;
+  // The reason, after a hold() or has_queued() that was never true.
   [[nodiscard]] virtual std::string why() const = 0;
 };
 // Requests are sent when recorded ones came, as in an open loop.
 struct RecordedLoop {
   std::vector<double> arrivals;  // seconds after the beginning, rising; one per request
 };
-// All requests at once, sent one by one, each when the one before is queued. They wait for each
-// other on purpose: none times out before load_seconds.
-struct HeldBurst {
+// All requests are queued before the server computes the first. Each is sent when the one before is
+// queued. They wait for each other on purpose: none times out before load_seconds.
+struct QueuedBurst {
   Queue* queue = nullptr;
 };
 
@@ -71,7 +71,7 @@ struct LoadLimits {
   double next_token_seconds = 30;    // comments and keep-alives are no tokens
   double request_seconds = 600;      // one request, all of it
   double load_seconds = 1800;        // all of them; what is under way then is ended
-  double queue_seconds = 20;         // until one request of a held burst is queued
+  double queue_seconds = 20;         // until one request of a QueuedBurst is queued
   std::int64_t answer_bytes = std::int64_t{64} << 20;
 };
 
@@ -84,15 +84,16 @@ struct LoadPlan {
   // For each prompt, or empty: the prompt that must be answered before it, a turn of the same
   // conversation. Requests otherwise keep their prompts' order.
   std::vector<std::optional<std::size_t>> after{};
-  std::variant<ClosedLoop, OpenLoop, RecordedLoop, HeldBurst> loop = ClosedLoop{};
+  std::variant<ClosedLoop, OpenLoop, RecordedLoop, QueuedBurst> loop = ClosedLoop{};
   std::int64_t requests = 1;  // 1 … 1 000 000, without the warm-up
   // No request begins later than this after the first one; `requests` is then the maximum.
   std::optional<double> send_seconds{};
   std::function<void()> each_second{};  // is called about that often while the load runs
   std::int64_t warm_up = 0;             // sent one after the other beforehand, prompts in turn
   std::int64_t seed = 1;                // for sampling, which is greedy anyway
-  bool own_fields = true, to_full_length = true, cached_prompts = false;  // adapters::serving::Ask
-  Json more = nullptr;
+  bool sends_extra_fields = true, ignores_eos = true,
+       allows_cached_prompts = false;  // adapters::serving::ServingRequest
+  Json extra_members = nullptr;
   LoadLimits limits;
 };
 
@@ -101,8 +102,9 @@ struct Load {
   std::int64_t not_sent = 0;  // requests of the plan that were not sent before time-out or stop
   bool interrupted = false;
   bool out_of_time = false;
-  // The reason why a burst was not held until all of it was queued. It was then sent as it came.
-  std::optional<std::string> not_held{};
+  // The reason why the server was not held until all of a burst was queued. It was then sent as it
+  // came.
+  std::optional<std::string> hold_failure{};
 };
 
 // Fails with Code::usage when the plan cannot be carried out as it stands (unknown API, no prompt,

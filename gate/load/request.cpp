@@ -119,13 +119,13 @@ bool Request::bytes(double at, std::string_view chunk) {
     return false;
   }
   const auto fed = reader_.feed(
-      chunk, [&](std::string_view type, std::string_view data) { take_event(at, type, data); });
+      chunk, [&](std::string_view type, std::string_view data) { handle_event(at, type, data); });
   if (!fed && !over_) fail(at, ServedFault::bad_event, fed.error().message);
   return !over_;
 }
 
 // Handles one event of the stream: an error, or a piece of the answer.
-void Request::take_event(double at, std::string_view type, std::string_view data) {
+void Request::handle_event(double at, std::string_view type, std::string_view data) {
   if (over_ || stage_ == Stage::stream_ended) return;
   if (type == "error") {
     fail(at, ServedFault::server_error, adapters::serving::error_answer_text(data));
@@ -137,12 +137,12 @@ void Request::take_event(double at, std::string_view type, std::string_view data
   } else if (piece->error) {
     fail(at, ServedFault::server_error, *piece->error);
   } else {
-    take_piece(at, *piece);
+    handle_piece(at, *piece);
   }
 }
 
 // Adds the text, tokens and reported numbers of a piece to the record.
-void Request::take_piece(double at, const adapters::serving::Piece& piece) {
+void Request::handle_piece(double at, const adapters::serving::StreamPiece& piece) {
   adapters::serving::merge(record_.reported, piece.reported);
   if (text_.size() + piece.text.size() > max_text_bytes(record_.asked_tokens)) {
     fail(at, ServedFault::too_long,
@@ -154,7 +154,7 @@ void Request::take_piece(double at, const adapters::serving::Piece& piece) {
     if (record_.likely.size() < profile::k_likely_positions)
       record_.likely.push_back(profile::hashed(position));
   }
-  const std::int64_t unreported = piece.so_far.value_or(0) - record_.counted_tokens;
+  const std::int64_t unreported = piece.tokens_so_far.value_or(0) - record_.counted_tokens;
   if (piece.is_token || unreported > 0) {
     const std::int64_t tokens = std::max(unreported, piece.is_token ? piece.tokens : 1);
     record_.tokens.push_back({since(at), tokens});
@@ -183,7 +183,7 @@ void Request::ended(double at, const sys::StreamEnd& end) {
   bool is_event_complete = true;
   if (end.what == StreamResult::complete && stage_ != Stage::stream_ended) {
     is_event_complete = reader_.finish(
-        [&](std::string_view type, std::string_view data) { take_event(at, type, data); });
+        [&](std::string_view type, std::string_view data) { handle_event(at, type, data); });
     if (over_) return;
   }
   // After the API's end of the stream, it does not matter how the connection ended.

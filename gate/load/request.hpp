@@ -47,8 +47,8 @@ class Request final : public sys::StreamSink {
     stream_ended,  // the API's end came; HTTP's is to follow
     refusing,      // the answer is no stream: its words are read
   };
-  void take_event(double at, std::string_view type, std::string_view data);
-  void take_piece(double at, const adapters::serving::Piece& piece);
+  void handle_event(double at, std::string_view type, std::string_view data);
+  void handle_piece(double at, const adapters::serving::StreamPiece& piece);
   bool refuse(profile::ServedFault fault, int status);
   void fail(double at, profile::ServedFault fault, std::string_view detail = "", int status = 0);
   void finish(double at);

@@ -118,7 +118,7 @@ TEST(Answers, TheRequestIsWhatTheApiSays) {
     });
     LoadPlan plan = plan_for(server.url() + "/v1/");  // as OpenAI's base URLs end
     plan.token = Secret("sesame");
-    plan.more = {{"cache_salt", "x"}};
+    plan.extra_members = {{"cache_salt", "x"}};
     EXPECT_EQ(outcome(drive_for_real(plan).requests.at(0)), "whole");
   }
   EXPECT_EQ(received.target, "/v1/completions");

@@ -99,7 +99,7 @@ LoadPlan make_plan(const std::string& url, const std::string& api, std::int64_t 
   plan.loop = ClosedLoop{concurrency};
   // Letters only: a small model with random weights else says bytes that are no characters, and
   // those are held back.
-  plan.more = {{"grammar", "root ::= [a-z ]+"}};
+  plan.extra_members = {{"grammar", "root ::= [a-z ]+"}};
   return plan;
 }
 
@@ -184,13 +184,13 @@ TEST_F(OnLlamaServer, RequestsThatGoWrongHaveItsWords) {
   LoadPlan plan = make_plan(server.url(), "llama", 1);
   plan.requests = 1;
   plan.warm_up = 0;
-  plan.more = {{"grammar", "root ::= no such rule"}};
+  plan.extra_members = {{"grammar", "root ::= no such rule"}};
   const Load load = drive_for_real(plan);
   EXPECT_EQ(outcome(load.requests.at(0)), "status");
   EXPECT_EQ(load.requests.at(0).failure->status, 400);
   EXPECT_NE(failure_text(load.requests.at(0)), "");
 
-  plan.more = nullptr;
+  plan.extra_members = nullptr;
   plan.prompts[0].text.assign(40'000, 'a');  // more than a slot's context
   const Load too_long = drive_for_real(plan);
   EXPECT_EQ(outcome(too_long.requests.at(0)), "status");

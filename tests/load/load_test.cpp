@@ -283,26 +283,26 @@ class Waiting final : public Queue {
   bool refuses = false, loses_the_third = false, is_held = false;
   std::vector<std::int64_t> queries;
   bool hold() override { return is_held = !refuses; }
-  bool has_taken(std::int64_t requests) override {
+  bool has_queued(std::int64_t requests) override {
     EXPECT_TRUE(is_held);
     queries.push_back(requests);
     return !(loses_the_third && requests == 3) && queries.size() % 3 == 0;
   }
-  void let_go() override { is_held = false; }
+  void release() override { is_held = false; }
   [[nodiscard]] std::string why() const override { return "request 3 was not read"; }
 };
 
 LoadPlan burst_plan(Queue& queue) {
   LoadPlan plan = make_plan(4);
-  plan.loop = HeldBurst{&queue};
+  plan.loop = QueuedBurst{&queue};
   return plan;
 }
 
-TEST(HeldBurst, SendsEachRequestOnceTheOneBeforeIsQueued) {
+TEST(QueuedBurst, SendsEachRequestOnceTheOneBeforeIsQueued) {
   Waiting queue;
   Scene scene([&](std::size_t, double) { return two_tokens(); });
   const Load load = scene.drive(burst_plan(queue));
-  EXPECT_FALSE(load.not_held);
+  EXPECT_FALSE(load.hold_failure);
   EXPECT_FALSE(queue.is_held);
   EXPECT_EQ(queue.queries, (std::vector<std::int64_t>{1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4}));
   ASSERT_EQ(load.requests.size(), 4U);
@@ -316,7 +316,7 @@ TEST(HeldBurst, SendsEachRequestOnceTheOneBeforeIsQueued) {
 
 // llama-server on lavapipe, with two programs beside it that never rest: the last two of 16
 // requests began after more than 60 s, as they had to wait for a place.
-TEST(HeldBurst, LetsRequestsWaitForEachOther) {
+TEST(QueuedBurst, LetsRequestsWaitForEachOther) {
   Waiting queue;
   Scene scene([&](std::size_t, double) {
     return VirtualAnswer{.says = {{100, ""}, {250, k_token}, {251, k_token}, {252, k_last}}};
@@ -327,7 +327,7 @@ TEST(HeldBurst, LetsRequestsWaitForEachOther) {
     EXPECT_FALSE(request.failure) << request.failure->detail;
 }
 
-TEST(HeldBurst, EndsWithTheTimeOfTheLoadWhereARequestIsNeverAnswered) {
+TEST(QueuedBurst, EndsWithTheTimeOfTheLoadWhereARequestIsNeverAnswered) {
   Waiting queue;
   Scene scene([&](std::size_t number, double) {
     return number == 3 ? VirtualAnswer{.says = {}, .ends = false} : two_tokens();
@@ -341,7 +341,7 @@ TEST(HeldBurst, EndsWithTheTimeOfTheLoadWhereARequestIsNeverAnswered) {
   EXPECT_DOUBLE_EQ(load.requests[3].ended, 300);
 }
 
-TEST(HeldBurst, IsLetGoAndSentAllTheSameWhereItIsNotQueuedInTime) {
+TEST(QueuedBurst, IsLetGoAndSentAllTheSameWhereItIsNotQueuedInTime) {
   for (const bool refuses : {false, true}) {
     Waiting queue;
     queue.refuses = refuses;
@@ -352,7 +352,7 @@ TEST(HeldBurst, IsLetGoAndSentAllTheSameWhereItIsNotQueuedInTime) {
     LoadPlan plan = burst_plan(queue);
     plan.limits.header_seconds = 1000;
     const Load load = scene.drive(plan);
-    EXPECT_EQ(load.not_held, "request 3 was not read");
+    EXPECT_EQ(load.hold_failure, "request 3 was not read");
     EXPECT_FALSE(queue.is_held);
     EXPECT_EQ(load.requests.size(), 4U);
     EXPECT_EQ(load.not_sent, 0);
