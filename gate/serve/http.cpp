@@ -219,7 +219,7 @@ void set_header(Response& response, std::string name, std::string value) {
 }
 
 // Adds the security and caching headers; turns the response into 304 if the client has it already.
-void finish(const Head& head, const Finish& options, Response& response) {
+void add_standard_headers(const Head& head, const ResponseOptions& options, Response& response) {
   const auto has = [&](std::string_view name) {
     return std::ranges::any_of(response.headers,
                                [&](const auto& header) { return header.first == name; });

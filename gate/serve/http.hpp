@@ -125,12 +125,12 @@ void set_header(Response& response, std::string name, std::string value);
 
 // Adds what every answer needs beyond the server's headers: a policy for browsers, an ETag where
 // the client may ask again, and 304 if If-None-Match has it.
-struct Finish {
+struct ResponseOptions {
   bool secure = false;     // it came by TLS
   bool page = false;       // pages may load their own scripts and styles; all else may do nothing
   bool is_public = false;  // everybody gets the same
 };
-void finish(const Head& head, const Finish& options, Response& response);
+void add_standard_headers(const Head& head, const ResponseOptions& options, Response& response);
 
 // "/api/v1/series" + "?cursor=…", with all parameters of `target` but the cursor.
 [[nodiscard]] std::string address_with_cursor(const Target& target, std::string_view cursor);

@@ -189,7 +189,8 @@ Result<Response> answer_verdicts(history::ServiceStore& store, const Query& quer
     const std::string cursor = make_cursor(verdicts[count - 1]);
     text += ",\"next\":" + dump_json(Json(address_with_cursor(query.target, cursor)));
   }
-  return text_answer(200, "application/json", std::move(text += "}\n"));
+  text += "}\n";
+  return text_answer(200, "application/json", std::move(text));
 }
 
 // Lists the projects that the caller may read, with their number of series and points.

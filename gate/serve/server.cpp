@@ -210,7 +210,7 @@ void Core::end_request(const std::string& client) {
   if (entry->second == 0) requests_.erase(entry);
 }
 
-bool Core::take_room(const std::string& client, std::uint64_t bytes) {
+bool Core::reserve_bytes(const std::string& client, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto entry = rooms_.find(client);
   const std::uint64_t held = entry == rooms_.end() ? 0 : entry->second;

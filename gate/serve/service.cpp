@@ -225,10 +225,10 @@ void Service::stop() {
 }
 
 Response Service::finish_response(const Head& head, Route route, Response response) const {
-  const Finish how{.secure = head.secure,
-                   .page = route == Route::page && response.status == 200,
-                   .is_public = options_.is_public};
-  finish(head, how, response);
+  const ResponseOptions options{.secure = head.secure,
+                                .page = route == Route::page && response.status == 200,
+                                .is_public = options_.is_public};
+  add_standard_headers(head, options, response);
   return response;
 }
 
@@ -290,8 +290,8 @@ void Service::run(const JobPtr& job, std::size_t thread) {
       return respond(*job, *std::move(response));
     }
   }
-  if (job->route == Route::run) return take_removal(job);
-  if (upload) return take_upload(job);
+  if (job->route == Route::run) return handle_removal(job);
+  if (upload) return handle_upload(job);
   respond(*job, read(*job, thread));
 }
 
@@ -301,7 +301,7 @@ bool Service::queue(const JobPtr& job) {
   const bool upload = is_change(job->route);
   const std::string owner =
       upload && job->caller.token ? job->caller.token->id : peer_client_key(job->request.head.peer);
-  job->place = (upload ? upload_places_ : places_).take(owner);
+  job->place = upload ? upload_places_.take(owner) : places_.take(owner);
   if (!job->place) return false;
   // An exception thrown by a library affects this request only.
   const auto run_safely = [this, job](std::size_t thread) {
@@ -313,7 +313,7 @@ bool Service::queue(const JobPtr& job) {
       if (job->answer) respond(*job, error_answer(500, "a fault in weir"));
     }
   };
-  return (upload ? uploaders_ : readers_)->post(run_safely, owner);
+  return upload ? uploaders_->post(run_safely, owner) : readers_->post(run_safely, owner);
 }
 
 Service::~Service() { stop(); }

@@ -175,8 +175,8 @@ class Service final : public Handler {
   [[nodiscard]] Response metrics();
 
   // Defined in uploads.cpp; run on the uploaders' thread, and answer from the writer's.
-  void take_upload(const JobPtr& job);
-  void take_removal(const JobPtr& job);
+  void handle_upload(const JobPtr& job);
+  void handle_removal(const JobPtr& job);
   // Answers what did not come to be kept; else `answer`, with what became of it.
   // `weight`: bytes in memory while it waits.
   void keep(const JobPtr& job, history::Upload upload, std::size_t weight,

@@ -355,7 +355,7 @@ void Session::check_deadline() {
 }
 
 bool Session::set_room(std::uint64_t bytes) {
-  if (bytes > room_ && !core_.take_room(client_, bytes - room_)) return false;
+  if (bytes > room_ && !core_.reserve_bytes(client_, bytes - room_)) return false;
   if (bytes < room_) core_.give_room(client_, room_ - bytes);
   room_ = bytes;
   return true;

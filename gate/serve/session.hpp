@@ -117,7 +117,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // Room for bodies, and for large answers until they are sent; false if there is none for
   // `client`.
-  bool take_room(const std::string& client, std::uint64_t bytes);
+  bool reserve_bytes(const std::string& client, std::uint64_t bytes);
   void give_room(const std::string& client, std::uint64_t bytes);
 
  private:

@@ -335,7 +335,7 @@ Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
 // An upload is parsed and judged on an uploader's thread, stored by Intake, and answered once it is
 // on disk.
 
-void Service::take_upload(const JobPtr& job) {
+void Service::handle_upload(const JobPtr& job) {
   const auto refuse = [&](Response response) {
     ++meters_.uploads_refused;
     respond(*job, std::move(response));
@@ -418,16 +418,18 @@ void Service::take_upload(const JobPtr& job) {
 }
 
 // Removes a stored run.
-void Service::take_removal(const JobPtr& job) {
+void Service::handle_removal(const JobPtr& job) {
   const Target& target = job->request.head.target;
   const auto project = target.value("project");
-  if (target.query.size() != (project ? 1 : 0)) {
+  const std::size_t parameters = project ? 1 : 0;
+  if (target.query.size() != parameters) {
     return respond(*job, error_answer(400, "removing a run takes project, once"));
   }
   history::Upload upload;
   upload.received_at = clock_.now();
-  upload.removes = history::Removal{project.value_or("default"), removed_run(target.path), ""};
-  upload.answer = [removal = *upload.removes](const history::UploadResult& done) {
+  const history::Removal removal{project.value_or("default"), removed_run(target.path), ""};
+  upload.removes = removal;
+  upload.answer = [removal](const history::UploadResult& done) {
     return dump_json(Json{{"schema", "weir.removal/1"},
                           {"project", removal.project},
                           {"run", removal.run},

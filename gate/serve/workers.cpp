@@ -94,7 +94,9 @@ Places::Place Places::take(const std::string& key) {
   place->key = key;
   const std::lock_guard lock(state_->mutex);
   const auto entry = state_->used.find(key);
-  if (state_->free <= (entry == state_->used.end() ? 0 : entry->second)) return nullptr;
+  const std::size_t used = entry == state_->used.end() ? 0 : entry->second;
+  // A key may take a place only while more are free than it holds.
+  if (state_->free <= used) return nullptr;
   ++state_->used[key];
   --state_->free;
   place->state = state_;
