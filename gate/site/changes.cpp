@@ -33,7 +33,7 @@ std::string_view change_state(const std::string& name, double before, double aft
     min_step = change->amount.value * (change->amount.relative ? std::abs(before) : 1.0);
   }
   if (std::abs(after - before) <= min_step) return "changed";
-  return (after > before) == (metric->better == unit::Better::higher) ? "better" : "worse";
+  return unit::got_worse(metric->better, /*rose=*/after > before) ? "worse" : "better";
 }
 
 // Returns the object of this key; an empty one if it is missing.

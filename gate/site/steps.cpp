@@ -48,7 +48,11 @@ struct JsonList {
 Json step_line(const SiteIndex& index, const SiteStep& step, JsonList& metrics) {
   const CommitChanges& all = *index.model.commit_changes;
   std::map<std::string, std::size_t> cells;  // by state
-  std::map<std::pair<std::size_t, std::string>, std::array<std::size_t, 3>> by_metric;
+  struct MetricLine {
+    std::size_t metric = 0;  // its number in `metrics`
+    std::size_t worse = 0, better = 0;
+  };
+  std::map<std::pair<std::size_t, std::string>, MetricLine> by_metric;
   std::map<std::string, std::size_t> by_finding;  // by the first finding of a cell
   for (const auto& [cell, changed] : *step.changed) {
     ++cells[std::string(cell_state(changed))];
@@ -56,12 +60,18 @@ Json step_line(const SiteIndex& index, const SiteStep& step, JsonList& metrics) 
     for (const ChangedValue& value : changed.values) {
       if (value.state == "changed") continue;
       auto& line = by_metric[reading_order(value.metric)];
-      line[0] = metrics.number(site_metric_json(value.metric));
-      ++line[value.state == "worse" ? 1 : 2];
+      line.metric = metrics.number(site_metric_json(value.metric));
+      if (value.state == "worse") {
+        ++line.worse;
+      } else {
+        ++line.better;
+      }
     }
   }
   Json metric_lines = Json::array();
-  for (const auto& [order, line] : by_metric) metric_lines.push_back(line);
+  for (const auto& [order, line] : by_metric) {
+    metric_lines.push_back({line.metric, line.worse, line.better});
+  }
   const auto& counted = all.counted[step.commit];
   return {
       {"commit", all.commits.all[step.commit]},

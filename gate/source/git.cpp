@@ -151,7 +151,9 @@ Result<std::string> Git::diff(const Effects& effects, std::string_view before,
   WEIR_TRY(const Answer answer, git.call({"diff", "--no-index", "--no-color", "--no-ext-diff",
                                           "--no-textconv", "before", "now"}));
   if (answer.exit_code > 1) return git.git_error("diff", answer);
-  return answer.out.substr(std::min(answer.out.find("\n@@") + 1, answer.out.size()));
+  const std::size_t first_hunk = answer.out.find("\n@@");
+  if (first_hunk == std::string::npos) return answer.out;
+  return answer.out.substr(first_hunk + 1);
 }
 
 // Runs git. Fails only if it cannot be run to its end; an exit code other than 0 is an answer.
@@ -187,9 +189,10 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments,
     return fail(Code::interrupted, "stopped while git {} was running", verb);
   }
   if (finished.ended != HowEnded::exited && finished.ended != HowEnded::output_limit) {
-    return fail(Code::io, "git {} in {} {}{}{}", verb, spec.folder,
-                sys::describe_ending(finished, spec), finished.err.empty() ? "" : ": ",
-                text::trim(text::printable(finished.err)));
+    const std::string message = text::printable(finished.err);
+    return fail(Code::io, "git {} in {} {}{}", verb, spec.folder,
+                sys::describe_ending(finished, spec),
+                text::prefix_if_any(": ", text::trim(message)));
   }
   return Answer{finished.exit_code, std::move(finished.out), std::move(finished.err),
                 finished.ended == sys::HowEnded::output_limit};

@@ -99,18 +99,19 @@ Result<void> TreeFiles::write_atomic(const std::string& path, std::string_view t
 // Returns the names of files and folders directly in `folder` ("" is the top).
 std::set<std::string> TreeFiles::names_in(const std::string& folder) const {
   const std::string below = folder.empty() || folder == "." ? "" : folder + "/";
-  std::set<std::string> steps;
-  const auto add = [&](const auto& names) {
-    for (auto at = names.lower_bound(below); at != names.end() && at->first.starts_with(below);
+  std::set<std::string> names;
+  const auto add = [&](const auto& paths) {
+    for (auto at = paths.lower_bound(below); at != paths.end() && at->first.starts_with(below);
          ++at) {
-      if (!contains(at->first)) continue;
-      steps.insert(
-          at->first.substr(below.size(), at->first.find('/', below.size()) - below.size()));
+      const std::string& path = at->first;
+      if (!contains(path)) continue;
+      const std::size_t slash = path.find('/', below.size());
+      names.insert(path.substr(below.size(), slash - below.size()));
     }
   };
   add(objects_);
   add(changes_);
-  return steps;
+  return names;
 }
 
 sys::Kind TreeFiles::kind(const std::string& path) const {
@@ -149,9 +150,9 @@ Result<std::optional<std::string>> file_of(const Git& git, const std::string& co
     return fail(Code::config, "{} of {} is no file", text::printable(path),
                 text::short_commit(commit));
   }
-  return git.content(entry->object, max_bytes)
-      .map([](std::string text) { return std::optional<std::string>(std::move(text)); })
-      .map_error(with_prefix(text::printable(path)));
+  WEIR_TRY(std::string text,
+           git.content(entry->object, max_bytes).map_error(with_prefix(text::printable(path))));
+  return std::optional(std::move(text));
 }
 
 }  // namespace weir::source

@@ -222,7 +222,7 @@ class Trees {
       WEIR_CHECK(effects_.files.make_dirs(place));
       std::string commands;
       for (const Build& build : wanted_.builds) {
-        commands += (commands.empty() ? "" : ", ") + shell_line(build.command);
+        text::append_item(commands, ", ", shell_line(build.command));
       }
       effects_.tell(
           fmt::format("building the base {}: {}", text::short_commit(wanted_.commit), commands));
