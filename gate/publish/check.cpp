@@ -200,7 +200,9 @@ class CheckPoster final : public Poster {
       return {};
     }
     WEIR_TRY(const ApiResponse answer, job_.api.call(patch(there.id, request(missing, 0))));
-    if (answer.status == 403 || answer.status == 404) return made_ ? Result<void>() : create();
+    const bool may_not_edit = answer.status == 403 || answer.status == 404;
+    if (may_not_edit && made_) return {};
+    if (may_not_edit) return create();
     if (!is_success(answer)) return refusal_error(answer);
     if (part_.id != there.id) take(there.id, there.url, Part::Outcome::edited);
     if (looks_ == 0) unsettled_ = true;

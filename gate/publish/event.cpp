@@ -32,18 +32,19 @@ class Reader {
     const Json* value = find(path);
     if (value == nullptr) return "";
     if (!value->is_string() || value->get_ref<const std::string&>().size() > max_bytes) {
-      complain(path, fmt::format("is no text of at most {} bytes", max_bytes));
+      add_problem(path, fmt::format("is no text of at most {} bytes", max_bytes));
       return "";
     }
     return value->get<std::string>();
   }
   // Returns a branch, or any other text that has to be there.
-  [[nodiscard]] std::string need(std::string_view path, std::size_t max_bytes = k_longest_branch) {
+  [[nodiscard]] std::string required_text(std::string_view path,
+                                          std::size_t max_bytes = k_longest_branch) {
     std::string value = read_text(path, max_bytes);
-    if (value.empty()) complain(path, "is missing");
+    if (value.empty()) add_problem(path, "is missing");
     return value;
   }
-  [[nodiscard]] std::string sha(std::string_view path) {
+  [[nodiscard]] std::string commit(std::string_view path) {
     return text::lower(read_form(k_commit, path, 100));
   }
   [[nodiscard]] std::string repository(std::string_view path) {
@@ -52,14 +53,19 @@ class Reader {
   // Returns a number from 1 up to 2^53; 0, with a complaint, for anything else.
   [[nodiscard]] std::int64_t number(std::string_view path) {
     const Json* value = find(path);
-    const bool is_valid =
-        value != nullptr && value->is_number_integer() &&
-        (!value->is_number_unsigned() || value->get<std::uint64_t>() <= std::uint64_t{1} << 53U) &&
-        value->get<std::int64_t>() > 0;
-    if (!is_valid) complain(path, value == nullptr ? "is missing" : "is no number from 1");
-    return is_valid ? value->get<std::int64_t>() : 0;
+    constexpr std::uint64_t k_max = std::uint64_t{1} << 53U;
+    if (value == nullptr) {
+      add_problem(path, "is missing");
+      return 0;
+    }
+    const bool is_too_large = value->is_number_unsigned() && value->get<std::uint64_t>() > k_max;
+    if (!value->is_number_integer() || is_too_large || value->get<std::int64_t>() <= 0) {
+      add_problem(path, "is no number from 1");
+      return 0;
+    }
+    return value->get<std::int64_t>();
   }
-  void complain(std::string_view path, const std::string& what) {
+  void add_problem(std::string_view path, const std::string& what) {
     if (!problem_) problem_ = Error{Code::data, fmt::format("{} {}", path, what)};
   }
   [[nodiscard]] const std::optional<Error>& problem() const { return problem_; }
@@ -70,18 +76,18 @@ class Reader {
     const Json* value = &json_;
     std::string parent;
     for (const std::string& key : text::split(path, '.')) {
-      if (!value->is_object()) complain(parent, "is no object");
+      if (!value->is_object()) add_problem(parent, "is no object");
       value = &member_or_null(*value, key.c_str());
       if (value->is_null()) return nullptr;
-      parent += (parent.empty() ? "" : ".") + key;
+      text::append_item(parent, ".", key);
     }
     return value;
   }
   std::string read_form(const Form& form, std::string_view path, std::size_t max_bytes) {
-    std::string value = need(path, max_bytes);
+    std::string value = required_text(path, max_bytes);
     if (!value.empty() && !form.fits(value)) {
-      complain(path,
-               fmt::format("\"{}\" is no {}", text::printable(value.substr(0, 80)), form.name));
+      add_problem(path,
+                  fmt::format("\"{}\" is no {}", text::printable(value.substr(0, 80)), form.name));
     }
     return value;
   }
@@ -96,109 +102,111 @@ bool about_pull_request(std::string_view event) {
 }
 
 // Infers the name of an event from members that only this kind of event has.
-std::string name_from_shape(Reader& top) {
-  if (top.has("workflow_run")) return "workflow_run";
-  if (top.has("merge_group")) return "merge_group";
-  if (top.has("pull_request")) return "pull_request";
-  if (top.has("issue") && top.has("comment")) return "issue_comment";
-  if (top.has("after") && top.has("ref")) return "push";
-  return top.has("schedule") ? "schedule" : "workflow_dispatch";
+std::string infer_event_name(Reader& reader) {
+  if (reader.has("workflow_run")) return "workflow_run";
+  if (reader.has("merge_group")) return "merge_group";
+  if (reader.has("pull_request")) return "pull_request";
+  if (reader.has("issue") && reader.has("comment")) return "issue_comment";
+  if (reader.has("after") && reader.has("ref")) return "push";
+  return reader.has("schedule") ? "schedule" : "workflow_dispatch";
 }
 
 // Returns true if the repository at this path is missing or is not the event's.
-bool is_fork(Reader& top, const std::string& repository, const Event& event) {
-  return !top.has(repository) ||
-         text::lower(top.repository(repository + ".full_name")) != text::lower(event.repository);
+bool is_fork(Reader& reader, const std::string& repository, const Event& event) {
+  return !reader.has(repository) ||
+         text::lower(reader.repository(repository + ".full_name")) != text::lower(event.repository);
 }
 
-void read_pull_request(Reader& top, Event& event) {
-  event.pull_request = top.number("pull_request.number");
+void read_pull_request(Reader& reader, Event& event) {
+  event.pull_request = reader.number("pull_request.number");
   if (event.name == "pull_request") event.merge_sha = event.sha;  // GITHUB_SHA
-  event.sha = top.sha("pull_request.head.sha");
+  event.sha = reader.commit("pull_request.head.sha");
   // A fork that was deleted has no repository any more.
-  event.from_fork = is_fork(top, "pull_request.head.repo", event);
+  event.from_fork = is_fork(reader, "pull_request.head.repo", event);
   event.reads_only = event.from_fork && event.name != "pull_request_target";
   event.of_pull_request = true;
-  event.base = top.need("pull_request.base.ref");
-  event.base_sha = top.sha("pull_request.base.sha");
+  event.base = reader.required_text("pull_request.base.ref");
+  event.base_sha = reader.commit("pull_request.base.sha");
 }
 
-void read_workflow_run(Reader& top, Event& event) {
-  event.sha = top.sha("workflow_run.head_sha");
-  event.run = {top.number("workflow_run.id"), top.number("workflow_run.run_attempt")};
-  event.conclusion = top.read_text("workflow_run.conclusion", 40);
-  if (!about_pull_request(top.read_text("workflow_run.event", 100))) return;
+void read_workflow_run(Reader& reader, Event& event) {
+  event.sha = reader.commit("workflow_run.head_sha");
+  event.run = {reader.number("workflow_run.id"), reader.number("workflow_run.run_attempt")};
+  event.conclusion = reader.read_text("workflow_run.conclusion", 40);
+  if (!about_pull_request(reader.read_text("workflow_run.event", 100))) return;
   const std::string head = "workflow_run.head_repository";
-  event.from_fork = top.has(head) && is_fork(top, head, event);
+  event.from_fork = reader.has(head) && is_fork(reader, head, event);
   // GitHub names a pull request here too, but it may be outdated: look it up by its head.
   event.of_pull_request = true;
-  event.head = HeadBranch{top.repository(head + ".full_name"),
-                          top.read_text("workflow_run.head_branch", k_longest_branch)};
+  event.head = HeadBranch{reader.repository(head + ".full_name"),
+                          reader.read_text("workflow_run.head_branch", k_longest_branch)};
 }
 
-void read_issue_comment(Reader& top, Event& event) {
-  const std::int64_t number = top.number("issue.number");
-  if (top.has("issue.pull_request")) {
+void read_issue_comment(Reader& reader, Event& event) {
+  const std::int64_t number = reader.number("issue.number");
+  if (reader.has("issue.pull_request")) {
     event.pull_request = number;
     event.of_pull_request = true;
     event.sha.clear();  // GITHUB_SHA is the default branch's
   }
 }
 
+// Fails if a variable has a value that does not have its form.
+Result<void> check_variable(const char* name, const std::string& value, const Form& form) {
+  if (value.empty() || form.fits(value)) return {};
+  return fail(Code::data, "{}: \"{}\" is no {}", name, text::printable(value), form.name);
+}
+
 // Makes an event from the runner's environment variables alone.
-Result<Event> from_surroundings(const Surroundings& surroundings) {
+Result<Event> start_event(const CiVariables& variables) {
   Event event;
-  event.name = surroundings.event_name;
-  event.run = run_number(surroundings.run_id, surroundings.run_attempt);
-  event.repository = surroundings.repository;
-  event.sha = text::lower(surroundings.sha);
-  for (const auto& [name, value, form] :
-       {std::tuple("GITHUB_REPOSITORY", event.repository, k_repository),
-        std::tuple("GITHUB_SHA", surroundings.sha, k_commit)}) {
-    if (value.empty() || form.fits(value)) continue;
-    return fail(Code::data, "{}: \"{}\" is no {}", name, text::printable(value), form.name);
-  }
+  event.name = variables.event_name;
+  event.run = run_number(variables.run_id, variables.run_attempt);
+  event.repository = variables.repository;
+  event.sha = text::lower(variables.sha);
+  WEIR_CHECK(check_variable("GITHUB_REPOSITORY", event.repository, k_repository));
+  WEIR_CHECK(check_variable("GITHUB_SHA", variables.sha, k_commit));
   return event;
 }
 
 }  // namespace
 
-Result<Event> read_event(std::optional<std::string_view> text, const Surroundings& surroundings,
+Result<Event> read_event(std::optional<std::string_view> text, const CiVariables& variables,
                          std::string_view where) {
-  WEIR_TRY(Event event, from_surroundings(surroundings));
+  WEIR_TRY(Event event, start_event(variables));
   if (!text) return event;
   const auto json = parse_json(*text, {.bytes = k_largest_event, .depth = 64});
   if (!json) return tl::unexpected(add_prefix(where, json.error()));
   if (!json->is_object()) return fail(Code::data, "{}: an event is a JSON object", where);
-  Reader top(*json);
-  if (event.name.empty()) event.name = name_from_shape(top);
-  if (top.has("repository")) {
-    const std::string named = top.repository("repository.full_name");
+  Reader reader(*json);
+  if (event.name.empty()) event.name = infer_event_name(reader);
+  if (reader.has("repository")) {
+    const std::string named = reader.repository("repository.full_name");
     if (!event.repository.empty() && text::lower(named) != text::lower(event.repository)) {
-      top.complain("repository.full_name",
-                   fmt::format("\"{}\" is not GITHUB_REPOSITORY, \"{}\"",
-                               text::printable(named.substr(0, 200)), event.repository));
+      reader.add_problem("repository.full_name",
+                         fmt::format("\"{}\" is not GITHUB_REPOSITORY, \"{}\"",
+                                     text::printable(named.substr(0, 200)), event.repository));
     }
     event.repository = named;
   } else if (event.repository.empty()) {
-    top.complain("repository", "is missing");
+    reader.add_problem("repository", "is missing");
   }
   if (about_pull_request(event.name)) {
-    read_pull_request(top, event);
+    read_pull_request(reader, event);
   } else if (event.name == "workflow_run") {
-    read_workflow_run(top, event);
+    read_workflow_run(reader, event);
   } else if (event.name == "merge_group") {
     constexpr std::string_view k_heads = "refs/heads/";
-    event.sha = top.sha("merge_group.head_sha");
-    event.base_sha = top.sha("merge_group.base_sha");
-    event.base = top.need("merge_group.base_ref");
+    event.sha = reader.commit("merge_group.head_sha");
+    event.base_sha = reader.commit("merge_group.base_sha");
+    event.base = reader.required_text("merge_group.base_ref");
     if (event.base.starts_with(k_heads)) event.base.erase(0, k_heads.size());
   } else if (event.name == "issue_comment") {
-    read_issue_comment(top, event);
-  } else if (event.name == "push" && top.has("after")) {
-    event.sha = top.sha("after");
+    read_issue_comment(reader, event);
+  } else if (event.name == "push" && reader.has("after")) {
+    event.sha = reader.commit("after");
   }
-  if (top.problem()) return tl::unexpected(add_prefix(where, *top.problem()));
+  if (reader.problem()) return tl::unexpected(add_prefix(where, *reader.problem()));
   return event;
 }
 

@@ -33,8 +33,8 @@ std::string_view status_name(int status) {
 // Describes an answer that is not JSON: `502 Bad Gateway text/html "<html> <head>…"`.
 std::string describe_body(const sys::HttpResponse& response, const Masker& masker) {
   const std::string type = safe_text(response.header("content-type").value_or(""), masker, 60);
-  return fmt::format("{}{}{}{} \"{}\"", response.status, status_name(response.status),
-                     type.empty() ? "" : " ", type, safe_text(response.body, masker));
+  return fmt::format("{}{}{} \"{}\"", response.status, status_name(response.status),
+                     text::prefix_if_any(" ", type), safe_text(response.body, masker));
 }
 
 // Parses a text of digits only.
@@ -77,7 +77,7 @@ std::string reason_in(const Json& body) {
   for (const Json& error : list_in(body, "errors")) {
     std::string message = error.is_string() ? error.get<std::string>() : text_in(error, "message");
     if (message.empty()) message = text_in(error, "field") + " " + text_in(error, "code");
-    if (message != " ") reason += (reason.empty() ? "" : ": ") + message;
+    if (message != " ") text::append_item(reason, ": ", message);
   }
   return reason;
 }
@@ -96,7 +96,7 @@ std::string safe_text(std::string_view text, const Masker& masker, std::size_t m
     if (begins_character) ++characters;
     ++end;
   }
-  return text::disarm(line.substr(0, end)) + (end < line.size() ? "..." : "");
+  return text::neutralize_ci_commands(line.substr(0, end)) + (end < line.size() ? "..." : "");
 }
 
 std::string describe_answer(const sys::HttpResponse& response, const Masker& masker) {

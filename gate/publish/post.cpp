@@ -14,8 +14,10 @@ std::string_view to_string(Part::Outcome outcome) {
 }
 
 std::string check_name(const Marker& marker) {
-  return fmt::format("weir{}{}", marker.gate == k_default_gate ? "" : ": " + marker.gate,
-                     marker.base.empty() ? "" : fmt::format(" ({})", marker.base));
+  std::string name = "weir";
+  if (marker.gate != k_default_gate) name += ": " + marker.gate;
+  if (!marker.base.empty()) name += fmt::format(" ({})", marker.base);
+  return name;
 }
 
 std::string status_context(const Marker& marker) {

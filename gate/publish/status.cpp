@@ -75,7 +75,7 @@ class StatusPoster final : public Poster {
     if (shown != nullptr && text_in(*shown, "state") == status.state &&
         text_in(*shown, "description") == status.description &&
         text_in(*shown, "target_url") == job_.target.run_url) {
-      if (own_id == 0) take_status(*shown, Part::Outcome::unchanged);
+      if (own_id == 0) record_status(*shown, Part::Outcome::unchanged);
       return {};
     }
     // Nothing came after ours, which a list that lags may not have yet.
@@ -96,12 +96,12 @@ class StatusPoster final : public Poster {
     }
     if (!is_success(*answer)) return refusal_error(*answer, " (the token needs statuses: write)");
     if (part_.outcome != Part::Outcome::superseded) {
-      take_status(answer->body, Part::Outcome::created);
+      record_status(answer->body, Part::Outcome::created);
     }
     return {};
   }
 
-  void take_status(const Json& json, Part::Outcome outcome) {
+  void record_status(const Json& json, Part::Outcome outcome) {
     take(number_in(json, "id"), link_in(json, "target_url"), outcome);
   }
 };

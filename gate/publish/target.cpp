@@ -194,10 +194,12 @@ std::string base_name(std::string_view branch) {
 }
 
 std::string Marker::text() const {
-  return fmt::format("weir:gate={}{}{} run={} attempt={}{}", gate,
-                     pull_request ? fmt::format(" pr={}", *pull_request) : "",
-                     base.empty() ? "" : " base=" + base, run.id, run.attempt,
-                     is_held ? " held" : "");
+  std::string text = "weir:gate=" + gate;
+  if (pull_request) text += fmt::format(" pr={}", *pull_request);
+  if (!base.empty()) text += " base=" + base;
+  text += fmt::format(" run={} attempt={}", run.id, run.attempt);
+  if (is_held) text += " held";
+  return text;
 }
 
 std::string Marker::hidden() const { return fmt::format("{}{}{}", k_before, text(), k_behind); }

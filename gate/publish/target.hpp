@@ -68,7 +68,7 @@ struct Marker {
 inline constexpr std::size_t k_largest_event = std::size_t{32} << 20;
 
 // Environment variables of a runner. "" if not set.
-struct Surroundings {
+struct CiVariables {
   std::string event_name;   // GITHUB_EVENT_NAME; "": inferred from the event's shape
   std::string repository;   // GITHUB_REPOSITORY
   std::string sha;          // GITHUB_SHA
@@ -122,7 +122,7 @@ struct Event : Target {
 // hostile. Errors begin with `where`, the file's name. Fails with Code::data if a part that decides
 // is missing or malformed. Pure.
 [[nodiscard]] Result<Event> read_event(std::optional<std::string_view> text,
-                                       const Surroundings& surroundings, std::string_view where);
+                                       const CiVariables& surroundings, std::string_view where);
 
 // Returns true for "owner/name" of letters, digits and "._-" as GitHub allows them.
 [[nodiscard]] bool is_repository(std::string_view text);

@@ -132,7 +132,7 @@ Texts verdict_texts(const verdict::GateVerdict& gate, const report::MarkdownStyl
   texts.comment = note + texts.comment;
   texts.check.summary = note + texts.check.summary;
   if (!green || why.empty()) return texts;
-  texts.check.title = text::disarm(report::one_line(
+  texts.check.title = text::neutralize_ci_commands(report::one_line(
       fmt::format("{}{} \u00b7 {}", report::k_not_judged, why, texts.check.title), 250));
   texts.check.conclusion = "failure";
   texts.status = {"error", report::one_line(texts.check.title, 140)};
@@ -158,7 +158,7 @@ Texts missing_verdict_texts(const MissingVerdict& what, const report::MarkdownSt
   const RunEnd run_end = find_run_end(what.conclusion);
   const std::string why = what.why.empty() ? std::string(run_end.text) : what.why;
   const std::string plain =
-      text::disarm(report::one_line(std::string(report::k_not_judged) + why, 200));
+      text::neutralize_ci_commands(report::one_line(std::string(report::k_not_judged) + why, 200));
   std::string body = fmt::format("### {} weir: not judged\n\n{}\n", run_end.quiet ? "⚪" : "❌",
                                  report::markdown_text(why));
   body += "\nNo count and no time was judged, so this says nothing about the change.";

@@ -13,11 +13,11 @@ const std::string k_head(40, 'a');
 const std::string k_merge(40, 'c');
 const std::string k_base(40, 'b');
 
-const Surroundings k_runner{.event_name = "pull_request",
-                            .repository = "o/r",
-                            .sha = k_merge,
-                            .run_id = "900",
-                            .run_attempt = "2"};
+const CiVariables k_runner{.event_name = "pull_request",
+                           .repository = "o/r",
+                           .sha = k_merge,
+                           .run_id = "900",
+                           .run_attempt = "2"};
 
 Json pull_event(const std::string& head_repository = "o/r") {
   return {{"action", "synchronize"},
@@ -43,13 +43,13 @@ Json workflow_run_event(const Json& pulls = Json::array()) {
           {"repository", {{"full_name", "o/r"}}}};
 }
 
-Surroundings runner(const std::string& event_name) {
-  Surroundings surroundings = k_runner;
+CiVariables runner(const std::string& event_name) {
+  CiVariables surroundings = k_runner;
   surroundings.event_name = event_name;
   return surroundings;
 }
 
-Result<Event> read(const Json& json, const Surroundings& surroundings) {
+Result<Event> read(const Json& json, const CiVariables& surroundings) {
   return read_event(json.dump(), surroundings, "event.json");
 }
 
@@ -206,7 +206,7 @@ TEST(Event, ThatIsNoJsonObjectIsRefused) {
 }
 
 TEST(Event, OfHostileSurroundingsIsRefused) {
-  Surroundings surroundings = k_runner;
+  CiVariables surroundings = k_runner;
   surroundings.repository = "o/r#\n::error::x";
   EXPECT_FALSE(read_event(std::nullopt, surroundings, ""));
   surroundings = k_runner;
