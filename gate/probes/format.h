@@ -159,8 +159,8 @@ struct weir_probe_code_costs {
   uint32_t reserved;
 };
 
-#define WEIR_CODE_ASKED 0x1u   /* `costs` has what could be learned */
-#define WEIR_CODE_GUESSED 0x2u /* the device's own code is still to be compiled: no costs */
+#define WEIR_CODE_EXAMINED 0x1u     /* `costs` has what could be learned */
+#define WEIR_CODE_NOT_COMPILED 0x2u /* the device's own code is still to be compiled: no costs */
 
 /* Code that a kernel ran: what the program handed over under that name. Entry 0 takes what no
  * longer fits. */

@@ -129,7 +129,8 @@ class Table {
       free(slots_);
       slots_ = older;
     }
-    live_ = filled_ = 0;
+    live_ = 0;
+    filled_ = 0;
   }
   [[nodiscard]] uint32_t live() const { return live_; }
   // Bytes of all tables, the outgrown ones included.

@@ -235,7 +235,7 @@ TEST_F(CudaLibraries, TellsNoCostsOfCodeThatTheDriverIsToCompile) {
   weir_cuda_kernel facts{};
   facts.code = 0x1234;
   facts.registers = 40;
-  facts.flags = WEIR_CUDA_KERNEL_GUESSED;
+  facts.flags = WEIR_CUDA_KERNEL_NOT_COMPILED;
   const Ran ran = play("costs", "9.0", facts);
   ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
   const profile::ProbeCounts counts = counted();
@@ -392,10 +392,10 @@ TEST(CudaKernels, AreReadFromTheMachineCodeOfTheGpu) {
   const std::string elf = library();
   const std::string_view image = elf;
   EXPECT_TRUE(holds_cuda_code(elf));
-  for (const Case& c :
-       {Case{8, 6, 30, 0}, Case{8, 9, 30, 0}, Case{12, 0, 50, 0},
-        // PTX alone fits: those of the nearest, said to be a guess
-        Case{9, 0, 30, WEIR_CUDA_KERNEL_GUESSED}, Case{8, 0, 30, WEIR_CUDA_KERNEL_GUESSED}}) {
+  for (const Case& c : {Case{8, 6, 30, 0}, Case{8, 9, 30, 0}, Case{12, 0, 50, 0},
+                        // PTX alone fits: those of the nearest, said to be a guess
+                        Case{9, 0, 30, WEIR_CUDA_KERNEL_NOT_COMPILED},
+                        Case{8, 0, 30, WEIR_CUDA_KERNEL_NOT_COMPILED}}) {
     const auto kernels = read_cuda_kernels({&image, 1}, c.major, c.minor);
     ASSERT_TRUE(kernels);
     ASSERT_EQ(kernels->kernels, 1U);

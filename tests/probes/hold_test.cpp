@@ -66,7 +66,7 @@ TEST_F(Holds, AThreadComputesWhenItIsLetGo) {
     std::thread engine([&] { probe.compute(); });
     EXPECT_TRUE(tests::eventually([&] { return hold.is_held(); }));
     EXPECT_EQ(probe.computed, 1 + 2 * round);
-    hold.let_go();
+    hold.release();
     engine.join();
     EXPECT_FALSE(hold.gave_up());
     probe.compute();

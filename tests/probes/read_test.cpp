@@ -191,7 +191,7 @@ TEST(ReadProbeFile, TakesCodeOfAnEarlierProbeWithoutItsCosts) {
   code.hash = 0xc0ffee;
   code.dispatches = 60;
   code.kernel = 1;
-  code.flags = WEIR_CODE_ASKED;
+  code.flags = WEIR_CODE_EXAMINED;
   code.costs.registers = 40;
   for (const std::uint32_t size : {31U, 32U, 36U, 64U}) {
     weir_probe_header with = header;

@@ -179,10 +179,10 @@ void add_buffer_times(const Clock& clock, uint64_t serial, uint64_t begin, uint6
   const uint64_t nanoseconds = length(clock, begin, end);
   add_times(select_sum(&g_labels[buffer->label], *buffer), {1, nanoseconds, nanoseconds});
   const uint32_t used = __atomic_load_n(&buffer->used, __ATOMIC_ACQUIRE);
-  const BufferChunk* chunk = nullptr;
+  const BufferChunk* chunk = buffer->first;
   for (uint32_t i = 0; i < dispatches && i < used; ++i) {
     const uint32_t place = i % k_kernels_of_chunk;
-    if (place == 0) chunk = i == 0 ? buffer->first : chunk->next;
+    if (place == 0 && i > 0) chunk = chunk->next;
     time_entry(*buffer, i, chunk->kernels[place],
                length(clock, pairs[size_t{2} * i], pairs[size_t{2} * i + 1]));
   }
@@ -375,7 +375,8 @@ using namespace weir_probe;
 // Starts a command buffer of this thread, and returns its number.
 WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return 0;
-  const auto [thread] = Mark();
+  const Mark mark;
+  Thread* const thread = mark.thread;
   if (is_fallback(thread)) return 0;
   leave_buffer(thread);
   if (label == nullptr) label = "";

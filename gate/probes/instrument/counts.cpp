@@ -35,7 +35,8 @@ weir_probe_kernel* find_kernel_row(Thread* thread, uint32_t queue, const char* n
 
 // Counts a dispatch for its kernel and queue, and records it for the buffer and events.
 void count_dispatch(uint32_t queue, const char* kernel, uint32_t x, uint32_t y, uint32_t z) {
-  const auto [thread] = Mark();
+  const Mark mark;
+  Thread* const thread = mark.thread;
   if (kernel == nullptr || kernel[0] == '\0') kernel = "(no name)";
   const CachedName* cached = cache_slot(thread, kernel, queue);
   weir_probe_kernel* row = nullptr;
@@ -93,7 +94,8 @@ WEIR_EXPORTED void weir_copy_on(uint32_t queue, uint32_t kind, uint64_t bytes) {
 }
 
 WEIR_EXPORTED void weir_submit_on(uint32_t queue, uint64_t buffer) {
-  const auto [thread] = Mark();
+  const Mark mark;
+  Thread* const thread = mark.thread;
   queue = checked_queue(queue);
   weir_probe_queue* row = queue_counters(thread, queue);
   add(&row->counters[WEIR_COUNT_SUBMITS], 1);
@@ -112,7 +114,8 @@ WEIR_EXPORTED void weir_wait_begin_on(void) {
 
 // Counts a wait for the queue, and a sync if it is one. The wait began at weir_wait_begin().
 WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
-  const auto [thread] = Mark();
+  const Mark mark;
+  Thread* const thread = mark.thread;
   exclude_wait_from_op(thread);
   if ((weir_profile_flags & WEIR_PROFILE_COUNTS) == 0) {
     thread->wait_start = 0;

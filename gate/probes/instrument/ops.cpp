@@ -297,7 +297,8 @@ using namespace weir_probe;
 
 // Opens a scope of the thread. Scopes that are too deep only count in the depth.
 WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t layer) {
-  const auto [thread] = Mark();
+  const Mark mark;
+  Thread* const thread = mark.thread;
   if (is_fallback(thread)) return;
   drop_stale_scopes(thread);
   ++thread->depth;
@@ -309,16 +310,19 @@ WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t l
   if (name == nullptr) name = "(no name)";
   const uint64_t owner = k_device_owner | scope.device;
   const CachedName* cached = cache_slot(thread, name, owner);
-  scope.name = __builtin_expect(is_cached(*cached, name, owner), 1)
-                   ? cached->name
-                   : scope_name(thread, name, owner, &thread->temporary[thread->depth - 1]);
+  if (__builtin_expect(is_cached(*cached, name, owner), 1)) {
+    scope.name = cached->name;
+  } else {
+    scope.name = scope_name(thread, name, owner, &thread->temporary[thread->depth - 1]);
+  }
   scope.hash = scope.name->hash;
   scope.waited = 0;
   scope.begin = g.timed ? read_stamp(g.stamps) : 0;
 }
 
 WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
-  const auto [thread] = Mark();
+  const Mark mark;
+  Thread* const thread = mark.thread;
   if (thread->depth == 0 || thread->depth > k_max_depth || ne == nullptr) return;
   Scope& scope = thread->scopes[thread->depth - 1];
   if (scope.operands == k_max_operands) return;
@@ -331,7 +335,8 @@ WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
 
 // Closes the thread's innermost scope: counts it, and times it without its waits for devices.
 WEIR_EXPORTED void weir_op_end_on(void) {
-  const auto [thread] = Mark();
+  const Mark mark;
+  Thread* const thread = mark.thread;
   drop_stale_scopes(thread);
   if (thread->depth == 0) return;  // it began while ops were off
   --thread->depth;

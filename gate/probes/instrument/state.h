@@ -218,7 +218,7 @@ inline Thread* current_thread() {
   return attach_thread();
 }
 
-// A mark of this thread, up to the end of the block: const auto [thread] = Mark(). Its end
+// A mark of this thread, up to the end of the block: const Mark mark. Its end
 // publishes the thread's writes to a thread that takes the record over later.
 struct Mark {
   Thread* thread = current_thread();

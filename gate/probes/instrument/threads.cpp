@@ -232,7 +232,9 @@ WEIR_EXPORTED uint32_t weir_queue_declare(uint32_t device) {
     raise_flag(&g, WEIR_PROBE_QUEUES_OVERFLOWED);
   } else {
     uint32_t device_queues = 0;  // declared before, of the same device
-    for (uint32_t i = 0; i < index; ++i) device_queues += g.queues[i].device == device ? 1 : 0;
+    for (uint32_t i = 0; i < index; ++i) {
+      if (g.queues[i].device == device) ++device_queues;
+    }
     g.queues[index].device = device;
     g.queues[index].index = device_queues;
     __atomic_store_n(&g.queue_count, index + 1, __ATOMIC_RELEASE);

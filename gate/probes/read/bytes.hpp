@@ -40,12 +40,12 @@ template <class Header>
               header.version, version);
 }
 
-// Takes structs from the front of bytes; false where they are too short.
-class Bytes {
+// Reads structs from the front of bytes; false where they are too short.
+class ByteReader {
  public:
-  explicit Bytes(std::string_view bytes) : rest_(bytes) {}
+  explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
   template <class T>
-  [[nodiscard]] bool take(T* out) {
+  [[nodiscard]] bool read(T* out) {
     if (rest_.size() < sizeof *out) return false;
     std::memcpy(out, rest_.data(), sizeof *out);
     rest_.remove_prefix(sizeof *out);
@@ -53,7 +53,7 @@ class Bytes {
   }
   // A vector or a text.
   template <class List>
-  [[nodiscard]] bool take(List* out, std::uint64_t count) {
+  [[nodiscard]] bool read(List* out, std::uint64_t count) {
     constexpr std::size_t k_each = sizeof(typename List::value_type);
     if (rest_.size() / k_each < count) return false;
     out->resize(count);

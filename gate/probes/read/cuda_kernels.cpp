@@ -32,7 +32,7 @@ enum Packed : std::uint64_t { k_lz4 = 0x2000, k_zstd = 0x8000 };
 
 // Takes the next image of a container; nothing where it is cut short. An image for no GPU has arch
 // 0.
-std::optional<Image> take_image(Cursor& from) {
+std::optional<Image> read_image(Cursor& from) {
   enum : std::uint64_t { k_ptx = 1, k_machine_code = 2 };
   constexpr std::size_t k_min_header_bytes = 64;
   const std::string_view begin = from.rest;
@@ -163,7 +163,7 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
                      }
                    });
     kernel.name = weir_probe::hash_bytes(weir_probe::k_hash_seed, name.data(), name.size());
-    kernel.flags = guessed ? WEIR_CUDA_KERNEL_GUESSED : 0;
+    kernel.flags = guessed ? WEIR_CUDA_KERNEL_NOT_COMPILED : 0;
     out.try_emplace(kernel.name, kernel);
   }
 }
@@ -189,7 +189,7 @@ Result<void> read_code(std::string_view section, int major, int minor, Kernels& 
     Cursor container{begin.substr(header, size)};
     std::vector<Image> images;
     while (!container.rest.empty()) {
-      const auto image = take_image(container);
+      const auto image = read_image(container);
       if (!image) return fail(Code::data, "CUDA code: an image ends behind its container");
       images.push_back(*image);
     }
@@ -227,7 +227,7 @@ Result<CudaKernels> read_cuda_kernels(std::span<const std::string_view> elves, i
                                sizeof(weir_cuda_kernel)};
   out.table.append(reinterpret_cast<const char*>(&head), sizeof head);
   for (const auto& [name, kernel] : kernels) {
-    out.guessed += kernel.flags & WEIR_CUDA_KERNEL_GUESSED;
+    out.guessed += kernel.flags & WEIR_CUDA_KERNEL_NOT_COMPILED;
     out.table.append(reinterpret_cast<const char*>(&kernel), sizeof kernel);
   }
   return out;

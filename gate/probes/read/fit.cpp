@@ -30,12 +30,12 @@ Fit may_see(std::string how, std::string cure = "") {
 }
 Fit sees(std::string how) { return {"", State::sees, std::move(how), ""}; }
 Fit unused(std::string how) { return {"", State::unused, std::move(how), ""}; }
-Fit ggml_inside() {
+Fit make_ggml_inside_fit() {
   return cannot_see(
       "ggml is inside the program: its calls go straight there, nothing can stand in front",
       "Build it with -DBUILD_SHARED_LIBS=ON");
 }
-Fit library_fit() {
+Fit make_library_fit() {
   return may_see("a library: seen in the program that loads it", "Name that program");
 }
 
@@ -46,7 +46,7 @@ const LoadedLibrary* find_library(const std::vector<LoadedLibrary>& libraries,
 }
 
 // Returns true for interpreters and for launchers: programs that run other code than their own.
-bool runs_others(const ProgramFacts& program) {
+bool runs_other_programs(const ProgramFacts& program) {
   const std::string name = sys::file_name_of(program.path);
   const std::string_view stem =
       std::string_view(name).substr(0, name.find_last_not_of("0123456789.") + 1);
@@ -74,7 +74,7 @@ std::optional<Fit> find_barrier(const ProgramFacts& program) {
                     file.bits, machine_name(own_elf_machine())),
         "Build weir for that machine");
   }
-  if (!file.is_program) return library_fit();
+  if (!file.is_program) return make_library_fit();
   if (file.is_static()) {
     return cannot_see("statically linked: it loads no library, and so no probe",
                       "Link it dynamically (leave -static out)");
@@ -118,17 +118,17 @@ Fit judge_ggml(const ProgramFacts& program) {
   if (ggml != nullptr) {
     const std::string callers = callers_of_ggml(program);
     return sees(fmt::format("preloaded in front of {}{}", ggml->name,
-                            callers.empty() ? "" : fmt::format(", called by {}", callers)));
+                            text::prefix_if_any(", called by ", callers)));
   }
   const ProgramFile& own = program.file;
   if (program.holds_ggml || own.exports(k_sentinel) ||
       std::binary_search(own.inner.begin(), own.inner.end(), k_sentinel)) {
-    return ggml_inside();
+    return make_ggml_inside_fit();
   }
   if (!program.plug_ins.empty()) {
     return may_see("ggml's libraries lie beside it, and it may open them when it runs");
   }
-  if (runs_others(program)) {
+  if (runs_other_programs(program)) {
     return may_see("runs what it is given: seen if that loads a dynamic ggml");
   }
   return unused("no ggml in it");
@@ -150,18 +150,21 @@ Fit judge_api(const DeviceApi& api, const ProgramFacts& program) {
         return sees(
             fmt::format("{} ({}, which {} needs)", api.how, library->name, library->needed_by));
       }
-      return sees(
-          fmt::format("{}, which {} needs{}", api.how, library->needed_by,
-                      libraries == &program.plug_ins ? ", a plug-in beside the program" : ""));
+      std::string how = fmt::format("{}, which {} needs", api.how, library->needed_by);
+      if (libraries == &program.plug_ins) how += ", a plug-in beside the program";
+      return sees(how);
     }
   }
   if (holds(program.names, api.name)) {
-    return may_see(fmt::format("{}, if it opens that when it runs", api.how),
-                   api.check.empty() ? ""
-                                     : "A runtime that is linked in cannot be stood in front of: "
-                                       "link it dynamically (nvcc --cudart shared)");
+    std::string cure;
+    if (!api.check.empty()) {
+      cure =
+          "A runtime that is linked in cannot be stood in front of: "
+          "link it dynamically (nvcc --cudart shared)";
+    }
+    return may_see(fmt::format("{}, if it opens that when it runs", api.how), cure);
   }
-  if (runs_others(program)) {
+  if (runs_other_programs(program)) {
     return may_see(fmt::format("runs what it is given: seen if that uses {}", api.title));
   }
   return unused(fmt::format("nothing in it uses {}", api.title));
@@ -180,7 +183,7 @@ std::optional<Fit> find_macos_barrier(const ProgramFacts& program) {
     }
   }
   const MachO& file = *program.file.mach_o;
-  if (!file.is_program) return library_fit();
+  if (!file.is_program) return make_library_fit();
   if (!file.dynamic) {
     return cannot_see("statically linked: it loads no library, and so no probe",
                       "Link it dynamically");
@@ -200,7 +203,7 @@ std::optional<Fit> find_macos_barrier(const ProgramFacts& program) {
 
 Fit judge_ggml_on_macos(const ProgramFacts& program) {
   if (program.file.mach_o->needs("libggml")) return sees("preloaded in front of libggml by dyld");
-  if (program.holds_ggml) return ggml_inside();
+  if (program.holds_ggml) return make_ggml_inside_fit();
   return may_see("if a library that it opens brings a dynamic ggml");
 }
 
@@ -264,7 +267,7 @@ std::optional<Fit> judge_marks(const ProgramFacts& program) {
     }
   }
   if (program.holds_marks) return fit("the engine's own marks: weir's library is inside it");
-  if (program.file.kind == FileKind::script || runs_others(program)) {
+  if (program.file.kind == FileKind::script || runs_other_programs(program)) {
     Fit out = may_see("runs what it is given: seen if that has marks");
     out.probe = "instrument";
     return out;

@@ -48,7 +48,7 @@ void Hold::begin(double seconds) {
   }
 }
 
-void Hold::let_go() {
+void Hold::release() {
   for (Page& entry : pages_) {
     if (entry.number != 0) entry.page.set_and_wake(k_let_go, entry.number);
   }

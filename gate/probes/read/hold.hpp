@@ -16,16 +16,16 @@ class Hold {
   // Covers all processes whose probes write into `folder` and support holding.
   Hold(const sys::Files& files, const std::string& folder);
   // Releases threads that are held.
-  ~Hold() { let_go(); }
+  ~Hold() { release(); }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
   // Process ids; empty if nothing can be held.
   [[nodiscard]] const std::vector<std::int64_t>& processes() const { return processes_; }
 
-  // Makes threads that are about to compute wait, until let_go() or for `seconds`.
+  // Makes threads that are about to compute wait, until release() or for `seconds`.
   void begin(double seconds);
-  void let_go();
+  void release();
   [[nodiscard]] bool is_held() const;  // true if a thread waits, or has waited
   [[nodiscard]] bool gave_up() const;  // true if a thread went on after `seconds`
 

@@ -127,7 +127,8 @@ class CallgrindReader {
       std::size_t column = 0;
       for (auto word = next_word(value); !word.empty(); word = next_word(value)) {
         if (word == "Ir") instructions_ = column;
-        if (++column > k_max_callgrind_columns) return invalid_line("too many events");
+        ++column;
+        if (column > k_max_callgrind_columns) return invalid_line("too many events");
       }
       if (!instructions_) return invalid_line("instructions (Ir) are not among its events");
     } else if (key == "totals") {

@@ -53,22 +53,21 @@ std::vector<std::string> standard_layer_folders(const Lookup& lookup) {
 
 using Variables = std::map<std::string, std::string>;
 
-// Fails with "{before}{text}{after}" if the text contains one of the separators.
-Result<void> refuse_separators(const std::string& text, const char* separators, const char* before,
-                               const char* after) {
-  if (text.find_first_of(separators) == std::string::npos) return {};
-  return fail(Code::unavailable, "{}{}{}", before, text, after);
+bool has_any(const std::string& text, const char* characters) {
+  return text.find_first_of(characters) != std::string::npos;
 }
 
 // Makes the variables that load the probe whose library, or layer's manifest, lies at `path`. Most
 // are lists, so a path must not contain their separator.
 Result<Variables> loading_variables(DeviceApi::Load load, const std::string& path,
                                     const Places& places, const Lookup& lookup) {
-  constexpr const char* k_by_colons = ": its lists are separated by ':'";
   switch (load) {
     case DeviceApi::Load::vulkan_layer: {
-      WEIR_CHECK(refuse_separators(places.probes, ":", "the Vulkan loader cannot find probes in ",
-                                   k_by_colons));
+      if (has_any(places.probes, ":")) {
+        return fail(Code::unavailable,
+                    "the Vulkan loader cannot find probes in {}: its lists are separated by ':'",
+                    places.probes);
+      }
       std::string folders = places.probes;
       const auto layer_path = lookup("VK_LAYER_PATH");
       if (!layer_path || layer_path->empty()) {
@@ -84,13 +83,18 @@ Result<Variables> loading_variables(DeviceApi::Load load, const std::string& pat
                        {"GGML_VK_DEBUG_MARKERS", "1"}};
     }
     case DeviceApi::Load::opencl_layer:
-      WEIR_CHECK(refuse_separators(path, ":", "the OpenCL loader cannot find ", k_by_colons));
+      if (has_any(path, ":")) {
+        return fail(Code::unavailable,
+                    "the OpenCL loader cannot find {}: its lists are separated by ':'", path);
+      }
       return Variables{{"OPENCL_LAYERS", path}};
     case DeviceApi::Load::preload:
       break;
   }
-  WEIR_CHECK(refuse_separators(path, ": ", "",
-                               " cannot be preloaded: such lists are separated by ':' and blanks"));
+  if (has_any(path, ": ")) {
+    return fail(Code::unavailable,
+                "{} cannot be preloaded: such lists are separated by ':' and blanks", path);
+  }
   return Variables{{k_preload, path}};
 }
 

@@ -43,7 +43,8 @@ std::string operands_text(const ProbeOp& op, Describe describe) {
   std::string out;
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
     const bool is_result = i + 1 == op.operands.size();
-    if (i > 0) out += is_result ? "->" : ",";
+    const char* separator = is_result ? "->" : ",";
+    if (i > 0) out += separator;
     out += describe(op.operands[i]);
   }
   return out;
@@ -174,10 +175,10 @@ class Work {
 
 // Records what a kernel's machine code costs: registers, memory, occupancy.
 void add_costs(const ProbeCode& code, profile::ProbeCounts* out) {
-  if ((code.flags & WEIR_CODE_ASKED) == 0) return;
+  if ((code.flags & WEIR_CODE_EXAMINED) == 0) return;
   profile::CodeFacts& facts = out->code_facts[profile::code_hash(code.hash)];
   const weir_probe_code_costs& costs = code.costs;
-  if ((code.flags & WEIR_CODE_GUESSED) != 0) {
+  if ((code.flags & WEIR_CODE_NOT_COMPILED) != 0) {
     facts.not_compiled = "only PTX fits this GPU: its machine code is the driver's to make";
   }
   if (costs.registers == 0) return;

@@ -25,7 +25,7 @@ class KernelsReader {
 
   // Reads a record by its kind; unknown kinds are skipped.
   Result<void> read_record(const weir_kernels_record& record, std::string_view bytes) {
-    using ReadBody = Result<void> (KernelsReader::*)(std::uint32_t, Bytes);
+    using ReadBody = Result<void> (KernelsReader::*)(std::uint32_t, ByteReader);
     static constexpr std::pair<std::uint32_t, ReadBody> k_kinds[] = {
         {WEIR_KERNELS_DEVICE, &KernelsReader::read_device},
         {WEIR_KERNELS_EXTENSION, &KernelsReader::read_extension},
@@ -34,7 +34,7 @@ class KernelsReader {
         {WEIR_KERNELS_PIPELINE, &KernelsReader::read_pipeline},
         {WEIR_KERNELS_WORK, &KernelsReader::read_work}};
     for (const auto& [kind, read_body] : k_kinds) {
-      if (kind == record.kind) return (this->*read_body)(record.index, Bytes(bytes));
+      if (kind == record.kind) return (this->*read_body)(record.index, ByteReader(bytes));
     }
     return {};
   }
@@ -51,14 +51,14 @@ class KernelsReader {
                       [&](const RecordedDevice& device) { return device.index == index; });
   }
 
-  Result<void> read_device(std::uint32_t index, Bytes body) {
+  Result<void> read_device(std::uint32_t index, ByteReader body) {
     weir_kernels_device head{};
-    if (!body.take(&head)) return invalid_record("device", index);
+    if (!body.read(&head)) return invalid_record("device", index);
     // Devices that found no room in the probe file share an index: the first one represents them.
     if (find_device(index) == nullptr) out.devices.push_back({index, head.api_version, {}, {}});
     return {};
   }
-  Result<void> read_extension(std::uint32_t index, Bytes body) {
+  Result<void> read_extension(std::uint32_t index, ByteReader body) {
     RecordedDevice* device = find_device(index);
     if (device == nullptr || body.rest().find('\0') == std::string_view::npos) {
       return invalid_record("extension of device", index);
@@ -68,12 +68,12 @@ class KernelsReader {
     return {};
   }
   // Adds a struct of features to its device, once for each type.
-  Result<void> read_features(std::uint32_t index, Bytes body) {
+  Result<void> read_features(std::uint32_t index, ByteReader body) {
     weir_kernels_features head{};
     RecordedDevice* device = find_device(index);
     RecordedFeatures features;
-    if (device == nullptr || !body.take(&head) || head.bytes > k_max_value_bytes ||
-        !body.take(&features.values, head.bytes)) {
+    if (device == nullptr || !body.read(&head) || head.bytes > k_max_value_bytes ||
+        !body.read(&features.values, head.bytes)) {
       return invalid_record("features of device", index);
     }
     features.type = head.type;
@@ -84,12 +84,12 @@ class KernelsReader {
   }
 
   // Adds SPIR-V code: whole words, with the magic number, and at least the header's five.
-  Result<void> read_code(std::uint32_t index, Bytes body) {
+  Result<void> read_code(std::uint32_t index, ByteReader body) {
     weir_kernels_code head{};
     RecordedCode code;
     constexpr std::uint32_t k_magic = 0x07230203;
-    if (index != out.codes.size() || !body.take(&head) || head.bytes > k_max_code_bytes ||
-        head.bytes % 4 != 0 || !body.take(&code.words, head.bytes / 4) || code.words.size() < 5 ||
+    if (index != out.codes.size() || !body.read(&head) || head.bytes > k_max_code_bytes ||
+        head.bytes % 4 != 0 || !body.read(&code.words, head.bytes / 4) || code.words.size() < 5 ||
         code.words.front() != k_magic) {
       return invalid_record("code", index);
     }
@@ -100,9 +100,9 @@ class KernelsReader {
 
   // Adds a pipeline. Its device and code must exist, its bindings must be buffers, each once, and
   // its constants must lie within its data.
-  Result<void> read_pipeline(std::uint32_t index, Bytes body) {
+  Result<void> read_pipeline(std::uint32_t index, ByteReader body) {
     RecordedPipeline pipeline;
-    if (index != out.pipelines.size() || !body.take(&pipeline.head)) {
+    if (index != out.pipelines.size() || !body.read(&pipeline.head)) {
       return invalid_record("pipeline", index);
     }
     const auto& head = pipeline.head;
@@ -110,9 +110,9 @@ class KernelsReader {
     if (head.code >= out.codes.size() || device == nullptr ||
         head.push_bytes > WEIR_KERNELS_PUSH_BYTES || head.sets > WEIR_KERNELS_MAX_SETS ||
         head.bindings > k_max_bindings || head.constants > k_max_constants ||
-        head.data_bytes > k_max_value_bytes || !body.take(&pipeline.bindings, head.bindings) ||
-        !body.take(&pipeline.constants, head.constants) ||
-        !body.take(&pipeline.data, head.data_bytes)) {
+        head.data_bytes > k_max_value_bytes || !body.read(&pipeline.bindings, head.bindings) ||
+        !body.read(&pipeline.constants, head.constants) ||
+        !body.read(&pipeline.data, head.data_bytes)) {
       return invalid_record("pipeline", index);
     }
     std::set<std::pair<std::uint32_t, std::uint32_t>> bindings;
@@ -154,14 +154,14 @@ class KernelsReader {
 
   // Adds a dispatch with its buffers, descriptors and push constants. A count of 0 means that its
   // submission failed: it is left out.
-  Result<void> read_work(std::uint32_t index, Bytes body) {
+  Result<void> read_work(std::uint32_t index, ByteReader body) {
     weir_kernels_work head{};
     RecordedWork work;
-    if (index >= counts_.size() / 8 || !body.take(&head) || head.pipeline >= out.pipelines.size() ||
+    if (index >= counts_.size() / 8 || !body.read(&head) || head.pipeline >= out.pipelines.size() ||
         head.push_bytes > WEIR_KERNELS_PUSH_BYTES || head.buffers > WEIR_KERNELS_DESCRIPTORS ||
-        head.descriptors > WEIR_KERNELS_DESCRIPTORS || !body.take(&work.buffers, head.buffers) ||
-        !body.take(&work.descriptors, head.descriptors) ||
-        !body.take(&work.push, head.push_bytes)) {
+        head.descriptors > WEIR_KERNELS_DESCRIPTORS || !body.read(&work.buffers, head.buffers) ||
+        !body.read(&work.descriptors, head.descriptors) ||
+        !body.read(&work.push, head.push_bytes)) {
       return invalid_record("work", index);
     }
     const RecordedPipeline& pipeline = out.pipelines[head.pipeline];

@@ -140,15 +140,16 @@ class ReplayBuilder {
     std::copy(std::begin(body.params), std::end(body.params), node.params.begin());
     node.flags = body.flags;
     node.backend = record_.counts.devices[body.device].name;
-    Bytes rest(event.behind<weir_event_step_node>());
+    ByteReader rest(event.behind<weir_event_step_node>());
     std::map<std::uint64_t, std::int64_t> roots;
     std::uint32_t used_slots = 0;  // as bits
     for (std::uint32_t i = 0; i < body.tensors; ++i) {
       weir_event_step_tensor tensor;
-      if (!rest.take(&tensor) || !read_tensor(tensor, &node, &roots)) return false;
+      if (!rest.read(&tensor) || !read_tensor(tensor, &node, &roots)) return false;
       // The result (slot 0) comes first, and each slot once.
       const std::uint32_t bit = 1U << tensor.slot;
-      if ((i == 0) != (tensor.slot == 0) || (used_slots & bit) != 0) return false;
+      const bool is_first = i == 0, is_result = tensor.slot == 0;
+      if (is_first != is_result || (used_slots & bit) != 0) return false;
       used_slots |= bit;
     }
     auto& nodes = step->second.nodes;

@@ -191,9 +191,9 @@ class Builder {
         static_cast<std::uint32_t>(process_->op_scopes.size());
     const std::string_view behind = event.behind<weir_event_op>();
     const std::string_view name = behind.substr(0, sizeof weir_probe_op::op);
-    Bytes rest(behind.substr(name.size()));
+    ByteReader rest(behind.substr(name.size()));
     std::uint64_t hash = 0;
-    const auto kind = rest.take(&hash) ? marked_kinds_.find(hash) : marked_kinds_.end();
+    const auto kind = rest.read(&hash) ? marked_kinds_.find(hash) : marked_kinds_.end();
     process_->op_scopes.push_back(
         {.op = printable_text(name),
          .backend = record_.counts.devices[event.index].name,
@@ -268,8 +268,8 @@ class Builder {
       if ((body.flags & WEIR_DISPATCH_IN_OP) != 0) {
         std::string constants;
         weir_event_in_op in{};
-        Bytes rest(event.behind<weir_event_dispatch>());
-        if (!rest.take(&constants, body.push_bytes) || !rest.take(&in)) return drop_record();
+        ByteReader rest(event.behind<weir_event_dispatch>());
+        if (!rest.read(&constants, body.push_bytes) || !rest.read(&in)) return drop_record();
         scope = {thread_, in.begin, in.depth};
       }
     } else if (event.kind == WEIR_EVENT_COPY) {
@@ -313,12 +313,12 @@ class Builder {
   // Stores the ticks of a command buffer and of its groups of commands.
   void read_times(const ProbeEvent& event) {
     const auto body = event.as<weir_event_times>();
-    Bytes pairs(event.behind<weir_event_times>());
+    ByteReader pairs(event.behind<weir_event_times>());
     Times& times = times_[{body.serial, body.order}];
     times.begin = body.begin;
     times.end = body.end;
     std::uint64_t pair[2];
-    for (std::uint32_t i = 0; i < body.groups && pairs.take(&pair); ++i) {
+    for (std::uint32_t i = 0; i < body.groups && pairs.read(&pair); ++i) {
       times.groups[body.first + i] = {pair[0], pair[1]};
     }
   }
@@ -547,8 +547,9 @@ void sort_scopes(observed::Process& process) {
     if (command.scope) command.scope = new_index[*command.scope];
   };
   for (observed::Submission& submission : process.submissions) {
-    for (observed::BufferWork& buffer : submission.buffers)
-      std::ranges::for_each(buffer.commands, update_index);
+    for (observed::BufferWork& buffer : submission.buffers) {
+      for (Command& command : buffer.commands) update_index(command);
+    }
   }
   for (observed::LoneCommand& lone : process.commands) update_index(lone.command);
 }

@@ -26,9 +26,10 @@ uint64_t max(uint64_t a, uint64_t b) { return a > b ? a : b; }
 int create_window(uint8_t fill) {
   const int file = memfd_create("weir-twin", MFD_CLOEXEC);
   if (file < 0) return -1;
-  void* bytes = ftruncate(file, static_cast<off_t>(k_window)) != 0
-                    ? MAP_FAILED
-                    : mmap(nullptr, k_window, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* bytes = MAP_FAILED;
+  if (ftruncate(file, static_cast<off_t>(k_window)) == 0) {
+    bytes = mmap(nullptr, k_window, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
   if (bytes == MAP_FAILED) {
     close(file);
     return -1;

@@ -75,7 +75,9 @@ VkResult vkWaitForFences(VkDevice device, uint32_t count, const VkFence* fences,
                          uint64_t timeout) {
   const auto ready = [&] {
     uint32_t signaled = 0;
-    for (uint32_t i = 0; i < count; ++i) signaled += object<Fence>(fences[i])->signaled ? 1 : 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (object<Fence>(fences[i])->signaled) ++signaled;
+    }
     return all != VK_FALSE ? signaled == count : signaled != 0;
   };
   return wait_until(object<Device>(device), timeout, ready) ? VK_SUCCESS : VK_TIMEOUT;
@@ -110,7 +112,7 @@ VkResult vkWaitSemaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint
   const auto ready = [info] {
     uint32_t reached = 0;
     for (uint32_t i = 0; i < info->semaphoreCount; ++i) {
-      reached += object<Semaphore>(info->pSemaphores[i])->value >= info->pValues[i] ? 1 : 0;
+      if (object<Semaphore>(info->pSemaphores[i])->value >= info->pValues[i]) ++reached;
     }
     const bool any = (info->flags & VK_SEMAPHORE_WAIT_ANY_BIT) != 0;
     return any ? reached != 0 : reached == info->semaphoreCount;

@@ -43,7 +43,8 @@ const char* kernel_name(const Launch& launch, void*) {
 // A plain launch has the hash of the machine code alone.
 uint64_t code_hash(const Launch& launch) {
   const auto* facts = g_facts.get<weir_cuda_kernel>(key_of(launch.function));
-  if (facts == nullptr || launch.attributes == 0) return facts == nullptr ? 0 : facts->code;
+  if (facts == nullptr) return 0;
+  if (launch.attributes == 0) return facts->code;
   return hash_bytes(facts->code, &launch.attributes, sizeof launch.attributes);
 }
 
@@ -51,10 +52,10 @@ uint64_t code_hash(const Launch& launch) {
 // answers from the machine code (gate/probes/twin/cuda); without that, costs are only guessed.
 void measure_costs(const Launch& launch, weir_probe_code* out) {
   const auto* facts = g_facts.get<weir_cuda_kernel>(key_of(launch.function));
-  out->flags = WEIR_CODE_ASKED;
-  const bool compiled = facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_GUESSED) == 0;
+  out->flags = WEIR_CODE_EXAMINED;
+  const bool compiled = facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_NOT_COMPILED) == 0;
   if (!compiled && getenv(WEIR_CUDA_TWIN_VARIABLE) != nullptr) {
-    out->flags |= WEIR_CODE_GUESSED;
+    out->flags |= WEIR_CODE_NOT_COMPILED;
     return;
   }
   const uint64_t* local = launch.sizes.local;

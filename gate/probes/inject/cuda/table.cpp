@@ -21,7 +21,8 @@ void load_kernels() {
       table->bytes != sizeof(weir_cuda_kernel) ||
       table->count > (bytes - sizeof *table) / sizeof(weir_cuda_kernel)) {
     if (path != nullptr) {
-      complain("cuda", "no facts of kernels in " WEIR_CUDA_KERNELS_VARIABLE ":", path, 0);
+      report_not_counting("cuda", "no facts of kernels in " WEIR_CUDA_KERNELS_VARIABLE ":", path,
+                          0);
     }
     return;
   }

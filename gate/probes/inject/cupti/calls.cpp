@@ -249,7 +249,8 @@ void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId i
     ++t_depth;
     return;
   }
-  if (--t_depth != 0) return;
+  --t_depth;
+  if (t_depth != 0) return;
   const int result = data->functionReturnValue == nullptr
                          ? 0
                          : *static_cast<const int*>(data->functionReturnValue);
@@ -327,7 +328,7 @@ WEIR_EXPORTED int InitializeInjection() {
   if (__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL)) return 1;
   const char* problem = weir_probe::cupti::begin();
   if (problem == nullptr) return 1;
-  weir_probe::complain(weir_probe::streams::k_probe_name, problem, "", 0);
+  weir_probe::report_not_counting(weir_probe::streams::k_probe_name, problem, "", 0);
   // The flag in the file keeps the empty counts from being taken for counts of 0.
   weir_probe::streams::ensure_file();
   weir_probe::set_flag(&weir_probe::streams::g.file, WEIR_PROBE_BLOCKED);

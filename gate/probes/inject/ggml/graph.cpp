@@ -177,7 +177,9 @@ weir_probe_op* add_op(Library* library, const Step& step, uint32_t graph, uint64
     const TensorView view(step.tensor);
     for (size_t i = 0; i < WEIR_OP_SOURCES; ++i) {
       const Tensor* source = view.source(i);
-      if (source != nullptr) fill_operand(library->ggml, source, &entry->source[entry->sources++]);
+      if (source == nullptr) continue;
+      fill_operand(library->ggml, source, &entry->source[entry->sources]);
+      ++entry->sources;
     }
   }
   publish_entry(section);
@@ -321,7 +323,9 @@ void record_graph(Library* library, Graph* graph, uint64_t splits, uint64_t begi
   const int steps = list_steps(library, graph, find_backend);
   if (steps < 0) return set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);
   uint64_t cpu_ops = 0;
-  for (int i = 0; i < steps; ++i) cpu_ops += on_cpu(g_steps[i].device) ? 1 : 0;
+  for (int i = 0; i < steps; ++i) {
+    if (on_cpu(g_steps[i].device)) ++cpu_ops;
+  }
   const uint32_t kind = find_or_add_graph(steps, splits, cpu_ops);
   for (int i = 0; i < steps; ++i) {
     weir_probe_op* entry = find_or_add_op(library, g_steps[i], kind);

@@ -125,7 +125,7 @@ Library* find_library(const void* caller) {
   if (library == nullptr && t_library != nullptr) return t_library;
   if (library == nullptr) library = find_anywhere();
   if (library == nullptr) {
-    if (!g_complained) complain("ggml", "cannot find the functions of", "ggml", 0);
+    if (!g_complained) report_not_counting("ggml", "cannot find the functions of ggml", "", 0);
     g_complained = true;
     return nullptr;
   }
@@ -190,8 +190,9 @@ bool is_readable(Library* library, const Tensor* tensor) {
     const int before = __atomic_exchange_n(&library->layout, k_unknown, __ATOMIC_RELAXED);
     set_flag(&g.file, WEIR_PROBE_SHAPES_UNKNOWN);
     if (before != k_unknown) {
-      complain("ggml", "shapes and directions, since it does not know how tensors look in this",
-               "ggml", 0);
+      report_not_counting(
+          "ggml", "shapes and directions, since it does not know how tensors look in this ggml", "",
+          0);
     }
     return false;
   }

@@ -15,7 +15,9 @@ struct MaskValues {
 
   [[nodiscard]] uint64_t attended_places() const {
     uint64_t count = 0;
-    for (int64_t i = 0; i < places * rows * sheets; ++i) count += values[i] != closed ? 1 : 0;
+    for (int64_t i = 0; i < places * rows * sheets; ++i) {
+      if (values[i] != closed) ++count;
+    }
     return count;
   }
 
@@ -28,7 +30,7 @@ struct MaskValues {
       for (int64_t row = 0; row < rows; ++row) {
         const Places kind = classify_places(sheet, row);
         if (kind == Places::shared) return 0;
-        count += kind == Places::own ? 1 : 0;
+        if (kind == Places::own) ++count;
       }
     }
     return count;

@@ -78,10 +78,13 @@ void write_node(const Functions& ggml, uint32_t list, uint32_t position, const S
     node.flags = view.flags();
     memcpy(node.params, view.params(), sizeof node.params);
     copy_text(node.op_name, sizeof node.op_name, call_if_present(ggml.op_name, view.op()));
-    fill_tensor(ggml, step.tensor, 0, &tensors[node.tensors++]);
+    fill_tensor(ggml, step.tensor, 0, &tensors[0]);
+    node.tensors = 1;
     for (uint32_t i = 0; i < k_sources; ++i) {
       const Tensor* source = view.source(i);
-      if (source != nullptr) fill_tensor(ggml, source, i + 1, &tensors[node.tensors++]);
+      if (source == nullptr) continue;
+      fill_tensor(ggml, source, i + 1, &tensors[node.tensors]);
+      ++node.tensors;
     }
   }
   write_event(WEIR_EVENT_STEP_NODE, list, &node, sizeof node, tensors,

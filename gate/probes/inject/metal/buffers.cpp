@@ -96,7 +96,8 @@ void count_commit(Buffer* buffer) {
   buffer->committed = true;
   ensure_file();
   weir_probe_queue* entry = buffer->queue->entry;
-  buffer->counters[WEIR_COUNT_SUBMISSIONS] = buffer->counters[WEIR_COUNT_COMMAND_BUFFERS] = 1;
+  buffer->counters[WEIR_COUNT_SUBMISSIONS] = 1;
+  buffer->counters[WEIR_COUNT_COMMAND_BUFFERS] = 1;
   if (buffer->named[k_encoders] > 0) buffer->counters[WEIR_COUNT_SUBMITS] = 1;
   for (uint32_t i = 0; i < WEIR_COUNTERS; ++i) {
     if (buffer->counters[i] != 0) add(&entry->counters[i], buffer->counters[i]);
@@ -166,7 +167,8 @@ void note_event_value(id event, uint64_t value, bool waited) {
   const Locked locked(&g.lock);
   Queue* queue = record->queue;  // the queue that signals it
   const bool is_new = record->lowest_pending != 0 && value >= record->lowest_pending;
-  if (is_new) record->lowest_pending = value < record->highest ? value + 1 : 0;
+  const bool has_pending = value < record->highest;
+  if (is_new) record->lowest_pending = has_pending ? value + 1 : 0;
   if (queue == nullptr) return;
   if (waited) {
     count_wait(queue);

@@ -95,8 +95,7 @@ id new_queue(const Call<id, A...>& call, A... arguments) {
 template <class... A>
 id new_metal4_queue(const Call<id, A...>& call, A... arguments) {
   id queue = call(arguments...);
-  if (queue != nullptr)
-    report_uncounted(k_uncounted_queues, "what goes through queues of", "Metal 4");
+  if (queue != nullptr) report_uncounted(k_uncounted_queues, "what goes through queues of Metal 4");
   return queue;
 }
 

@@ -27,8 +27,8 @@ bool append(Buffer* buffer, weir_probe_kernel* kernel, weir_probe_launch* launch
 void count_dispatch(id self, const Size* threads, const Size& group) {
   Encoder* encoder = find_encoder(self);
   if (encoder == nullptr) {
-    return report_uncounted(k_uncounted_encoders, "what goes through encoders made out of sight of",
-                            "Metal");
+    return report_uncounted(k_uncounted_encoders,
+                            "what goes through encoders made out of sight of Metal");
   }
   Buffer* buffer = encoder->buffer;
   ++buffer->counters[WEIR_COUNT_DISPATCHES];
@@ -71,8 +71,8 @@ void dispatch_indirect(const Call<void, id, unsigned long, Size>& call, id buffe
 template <class... A>
 void execute_commands(const Call<void, id, A...>& call, id commands, A... which) {
   call(commands, which...);
-  report_uncounted(k_uncounted_commands, "the dispatches of indirect command buffers, run by",
-                   "executeCommandsInBuffer");
+  report_uncounted(k_uncounted_commands,
+                   "the dispatches of indirect command buffers, run by executeCommandsInBuffer");
 }
 
 void set_pipeline(const Call<void, id>& call, id pipeline) {
@@ -99,7 +99,10 @@ void end_encoding(const Call<void>& call) {
 template <auto counters, uint32_t which, class... A>
 void count_call(const Call<void, A...>& call, A... arguments) {
   call(arguments...);
-  if (Encoder* encoder = find_encoder(call.self)) ++(encoder->buffer->*counters)[which];
+  Encoder* encoder = find_encoder(call.self);
+  if (encoder == nullptr) return;
+  auto& buffer_counters = encoder->buffer->*counters;
+  ++buffer_counters[which];
 }
 
 using Number = unsigned long;

@@ -18,7 +18,7 @@ constexpr const char* k_names[k_named] = {"encoders",       "fence_updates", "fe
 constexpr const Hooks* k_hooks[k_kinds] = {&k_device_hooks, &k_queue_hooks, &k_buffer_hooks,
                                            &k_encoder_hooks, &k_event_hooks};
 
-uint32_t g_reported;  // atomic; the reasons already printed on standard error
+uint32_t g_reported;  // atomic; a bit for each kind that was printed on standard error
 
 // Under g.lock.
 void ensure_initialized() {
@@ -58,7 +58,7 @@ void hook_class(Kind kind, id object) {
   const Locked locked(&g.lock);
   const bool has_room = put_hooks(*k_hooks[kind], object);
   g.classes[kind].insert(key_of(object_type), object_type);
-  if (!has_room) report_uncounted(k_uncounted_classes, "not every class of objects, of", "Metal");
+  if (!has_room) report_uncounted(k_uncounted_classes, "not every class of objects, of Metal");
 }
 
 void ensure_file() {
@@ -67,11 +67,10 @@ void ensure_file() {
   ensure_initialized();
 }
 
-void report_uncounted(uint32_t reason, const char* what, const char* where) {
+void report_uncounted(uint32_t kind, const char* what) {
   raise_flag(&g, WEIR_PROBE_CALLS_UNSEEN);
-  if ((__atomic_fetch_or(&g_reported, reason, __ATOMIC_RELAXED) & reason) == 0) {
-    complain("metal", what, where, 0);
-  }
+  const uint32_t reported_before = __atomic_fetch_or(&g_reported, kind, __ATOMIC_RELAXED);
+  if ((reported_before & kind) == 0) report_not_counting("metal", what, "", 0);
 }
 
 // Returns a queue's record, adding it and its device if they are new; null when memory is out.

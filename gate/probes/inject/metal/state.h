@@ -101,7 +101,7 @@ void hook_class(Kind kind, id object);
 void ensure_file();
 // Notes in the file, and in a line on standard error once for each `reason`, that `what` is not
 // counted.
-void report_uncounted(uint32_t reason, const char* what, const char* where);
+void report_uncounted(uint32_t kind, const char* what);
 constexpr uint32_t k_uncounted_commands = 1, k_uncounted_queues = 2, k_uncounted_encoders = 4,
                    k_uncounted_classes = 8;
 

@@ -36,7 +36,8 @@ Queue* record_queue(cl_command_queue handle, Origin origin, cl_command_queue_pro
     const auto flags = static_cast<uint32_t>(properties & ~added & UINT32_MAX);
     if (queue->entry == nullptr) reset_pending(queue);
     queue->references = k_unknown_references;
-    queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, device->queues++, flags)];
+    queue->entry = &g.file.queues[add_queue(&g.file, device->index, 0, device->queues, flags)];
+    ++device->queues;
     __atomic_store_n(&queue->device, device, __ATOMIC_RELEASE);
   }
   if (queue != nullptr && origin == Origin::created) {

@@ -302,7 +302,9 @@ void count_copy(void* stream, int direction, uint64_t bytes, bool waits) {
                 {WEIR_TRANSFER_GET, "device", "program"},
                 {WEIR_TRANSFER_COPY, "device", "device"},
                 {WEIR_TRANSFER_COPY, "", ""}};
-  const auto& ends = k_ways[direction >= 0 && direction <= k_within ? direction : k_within + 1];
+  constexpr int k_unknown = k_within + 1;
+  const bool is_known = direction >= 0 && direction <= k_within;
+  const auto& ends = k_ways[is_known ? direction : k_unknown];
   // A copy within a device never makes the program wait.
   count_transfer(stream, ends.kind, ends.from, ends.to, bytes, waits && direction != k_within);
 }

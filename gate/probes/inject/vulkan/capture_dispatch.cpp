@@ -87,7 +87,8 @@ uint32_t add_set(const Device* device, const ShaderCode& code, const SetLayout& 
       uint64_t offset = 0;
       if (is_dynamic) {
         if (next_dynamic >= bound.dynamic_offset_count) return WEIR_LEFT_UNBOUND;
-        offset = bound.dynamic[next_dynamic++];
+        offset = bound.dynamic[next_dynamic];
+        ++next_dynamic;
       }
       const uint32_t reason =
           add_descriptor(*device->capture, set->slot[binding.first + element], offset,

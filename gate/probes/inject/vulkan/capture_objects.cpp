@@ -47,8 +47,13 @@ Descriptor make_descriptor(const VkDescriptorBufferInfo& info) {
 void write(DescriptorSet* set, const VkWriteDescriptorSet& update) {
   if (!weir_kernels_is_buffer(update.descriptorType)) return;
   const VkDescriptorBufferInfo* info = update.pBufferInfo;
+  const auto next_descriptor = [&info] {
+    const Descriptor descriptor = make_descriptor(*info);
+    ++info;
+    return descriptor;
+  };
   fill_descriptors(set, update.dstBinding, update.dstArrayElement, update.descriptorCount,
-                   [&info] { return make_descriptor(*info++); });
+                   next_descriptor);
 }
 
 // Applies one VkCopyDescriptorSet between two tracked sets. Like a write it goes on into the next
@@ -62,9 +67,16 @@ void copy(DeviceCapture* capture, const VkCopyDescriptorSet& region) {
   while (first < layout.bindings && layout.binding[first].binding < region.srcBinding) ++first;
   uint32_t slot =
       first < layout.bindings ? layout.binding[first].first + region.srcArrayElement : 0;
-  fill_descriptors(
-      target, region.dstBinding, region.dstArrayElement, region.descriptorCount,
-      [&]() -> Descriptor { return slot < layout.slots ? source->slot[slot++] : Descriptor{}; });
+  const auto next_descriptor = [&] {
+    Descriptor descriptor{};
+    if (slot < layout.slots) {
+      descriptor = source->slot[slot];
+      ++slot;
+    }
+    return descriptor;
+  };
+  fill_descriptors(target, region.dstBinding, region.dstArrayElement, region.descriptorCount,
+                   next_descriptor);
 }
 
 // Applies an update template: entry by entry, buffers are read from `data` at the entry's offset.

@@ -322,7 +322,7 @@ vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface* version) {
     return VK_ERROR_INITIALIZATION_FAILED;
   }
   if (version->loaderLayerInterfaceVersion < 2) {
-    weir_probe::complain("vulkan", "the Vulkan loader is", "too old", 0);
+    weir_probe::report_not_counting("vulkan", "the Vulkan loader is too old", "", 0);
     return VK_ERROR_INITIALIZATION_FAILED;
   }
   version->loaderLayerInterfaceVersion = 2;

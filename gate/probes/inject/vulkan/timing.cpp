@@ -40,7 +40,7 @@ void calibrate(Device* device) {
 
 // Returns a chunk of queries, a free one or a new one; null when there is none to be had. Sets
 // `may_be_stale` if times of another buffer may still be in it.
-QueryChunk* take_chunk(Device* device, bool* may_be_stale) {
+QueryChunk* get_query_chunk(Device* device, bool* may_be_stale) {
   Timer& timer = device->timer;
   pthread_mutex_lock(&timer.lock);
   QueryChunk* chunk = timer.free_chunks;
@@ -74,7 +74,7 @@ void write_timestamp(CommandBuffer* buffer) {
   for (uint32_t i = stamps.queries / k_chunk_queries; i > 0; --i) link = &(*link)->next;
   if (query == 0) {
     if (*link == nullptr) {
-      *link = take_chunk(buffer->device, &stamps.may_be_stale);
+      *link = get_query_chunk(buffer->device, &stamps.may_be_stale);
     }
     if (*link == nullptr) {
       stamps.enabled = false;

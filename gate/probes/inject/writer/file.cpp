@@ -29,7 +29,7 @@ constexpr size_t round_up_to_pages(size_t size) { return (size + k_page - 1) / k
 
 // Prints why there is no file, and returns -1 for its callers to return.
 int fail(const char* probe, const char* what, const char* path, int error) {
-  complain(probe, what, path, error);
+  report_not_counting(probe, what, path, error);
   return -1;
 }
 
@@ -220,7 +220,7 @@ void make_forked_file(File* file) {
     file->has_disk_file = true;
     set_flag(file, WEIR_PROBE_FORKED);
   } else {
-    complain(probe, "cannot fill its file in", WEIR_PROBE_DIR_VARIABLE, errno);
+    report_not_counting(probe, "cannot fill its file in", WEIR_PROBE_DIR_VARIABLE, errno);
   }
   close(descriptor);
 }
@@ -238,9 +238,12 @@ void after_fork_in_child() {
 
 }  // namespace
 
-void complain(const char* probe, const char* what, const char* path, int error) {
-  print_line(STDERR_FILENO, "weir: the %s probe is not counting: %s %s%s%s; the program goes on\n",
-             probe, what, path, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
+void report_not_counting(const char* probe, const char* reason, const char* place, int error) {
+  const char* blank = *place == 0 ? "" : " ";
+  const char* colon = error != 0 ? ": " : "";
+  const char* error_text = error != 0 ? strerror(error) : "";
+  print_line(STDERR_FILENO, "weir: the %s probe is not counting: %s%s%s%s%s; the program goes on\n",
+             probe, reason, blank, place, colon, error_text);
 }
 
 weir_probe_section* find_section(const File* file, uint32_t kind) {
@@ -277,7 +280,7 @@ void open_file(File* file, const char* probe, const Capacity& capacity) {
   if (descriptor >= 0) {
     memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (memory == MAP_FAILED)
-      complain(probe, "cannot map its file in", WEIR_PROBE_DIR_VARIABLE, errno);
+      report_not_counting(probe, "cannot map its file in", WEIR_PROBE_DIR_VARIABLE, errno);
     close(descriptor);
   }
   attach_memory(file, probe, plan, memory);

@@ -137,8 +137,9 @@ inline bool has_room(File* file, const struct weir_probe_section* section, uint3
 }
 // Copies `from` (null is "") as far as it fits, and ends it with 0. True if all of it fitted.
 bool copy_text(char* to, size_t size, const char* from);
-// Prints a line on standard error: why `probe` does not count. `error` is an errno or 0.
-void complain(const char* probe, const char* what, const char* where, int error);
+// Prints a line on standard error: why `probe` does not count, in one text or with the place of the
+// failure (a path) after it. `place` may be "". `error` is an errno or 0.
+void report_not_counting(const char* probe, const char* reason, const char* place, int error);
 
 inline void add(uint64_t* counter, uint64_t amount) {
   __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);

@@ -27,7 +27,7 @@ struct weir_cuda_twin {
 };
 
 // Flags of a kernel.
-enum { WEIR_CUDA_KERNEL_GUESSED = 1 };  // read from another GPU's machine code
+enum { WEIR_CUDA_KERNEL_NOT_COMPILED = 1 };  // read from another GPU's machine code
 
 struct weir_cuda_kernel {
   uint64_t name;  // hash_text() of the symbol

@@ -27,8 +27,8 @@ void load() {
     g_twin = blob;
     return;
   }
-  complain("cuda twin", "no description of a GPU in " WEIR_CUDA_TWIN_VARIABLE ":",
-           path == nullptr ? "" : path, 0);
+  report_not_counting("cuda twin", "no description of a GPU in " WEIR_CUDA_TWIN_VARIABLE ":",
+                      path == nullptr ? "" : path, 0);
 }
 
 // Writes a cudaDeviceProp, field by field in their order: ints and 8-byte sizes. CUDA 13 removed

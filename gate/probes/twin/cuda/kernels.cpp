@@ -78,7 +78,7 @@ int min(int a, int b) { return a < b ? a : b; }
 // Returns true if the facts come from the code that this GPU runs. Limits in another GPU's code do
 // not apply: llama.cpp compiles its attention for different blocks on each generation.
 bool is_exact(const weir_cuda_kernel* facts) {
-  return facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_GUESSED) == 0;
+  return facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_NOT_COMPILED) == 0;
 }
 
 // The most threads that a block of the function may have.
@@ -193,7 +193,7 @@ WEIR_RUNTIME_OF(void**, __cudaRegisterFatBinary, (const FatWrapper* wrapper)) {
   auto* module = static_cast<Module*>(calloc(1, sizeof(Module)));
   if (module == nullptr || wrapper == nullptr || wrapper->magic != k_wrapper_magic ||
       wrapper->data == nullptr || wrapper->data->magic != k_fat_magic) {
-    complain("cuda twin", "a fat binary that it cannot read", "", 0);
+    report_not_counting("cuda twin", "a fat binary that it cannot read", "", 0);
   } else if (twin() != nullptr) {
     *module = choose_image(wrapper->data, attribute(k_major), attribute(k_minor));
   }
