@@ -45,7 +45,7 @@ class Against final : public Sequel {
   Result<Next> next(std::span<const RunRecord> fresh) override {
     for (const RunRecord& record : fresh) {
       const std::size_t* cell = look_up(cell_by_name_, record.cell);
-      if (cell == nullptr || record.probed) continue;
+      if (cell == nullptr || record.with_probes) continue;
       CellRecords& mine = records_[*cell];
       mine.fresh = true;
       if (record.pass == Pass::counted) {
@@ -133,7 +133,7 @@ class Against final : public Sequel {
     std::vector<Step> steps;
     for (std::size_t i = 0; i < records_.size(); ++i) {
       if (rounds_run(i, Side::base) > 0) continue;
-      const auto stored_counts = known_counts_.of(plan_.cells[i].cell.key);
+      const auto stored_counts = known_counts_.find_counts(plan_.cells[i].cell.key);
       if (!stored_counts.empty()) {
         const auto candidate = profile::assemble(plan_.cells[i].facts, records_[i].counted);
         const baseline::BaselineChoice choice = baseline::choose_baseline(candidate, stored_counts);
@@ -153,7 +153,7 @@ class Against final : public Sequel {
     const auto& records = records_[cell].counted;
     const profile::Profile candidate = profile::assemble(plan_.cells[cell].facts, records);
     const auto choice = choose_base_counts(candidate, plan_.base_cells[cell].facts, records,
-                                           known_counts_.of(plan_.cells[cell].cell.key));
+                                           known_counts_.find_counts(plan_.cells[cell].cell.key));
     if (!candidate.errors.empty() || choice.match == baseline::BaselineChoice::Match::none)
       return false;
     const verdict::CellVerdict cell_verdict =
@@ -309,8 +309,8 @@ class Against final : public Sequel {
     options_.policy.timed_metrics = verdict::timed_metrics(facts, all_runs, limits_);
     std::vector<PairingCell> cells;
     for (Round& round : rounds_) cells.push_back(make_pairing_cell(round));
-    pairing_ = std::make_unique<Pairing>(cells, options_.gate.budget_seconds, options_.rotation,
-                                         options_.min_pairs);
+    pairing_ = std::make_unique<Pairing>(cells, options_.gate.budget_seconds,
+                                         options_.order_rotation, options_.min_pairs);
     return plan_pairs(cells);
   }
 

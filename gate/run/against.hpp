@@ -31,7 +31,8 @@ class KnownCounts {
  public:
   virtual ~KnownCounts() = default;
   // Returns the stored counts of this cell, if any; baseline::choose says whether they may judge.
-  [[nodiscard]] virtual std::vector<baseline::Baseline> of(const profile::CellKey& cell) const = 0;
+  [[nodiscard]] virtual std::vector<baseline::Baseline> find_counts(
+      const profile::CellKey& cell) const = 0;
 };
 
 struct AgainstOptions {
@@ -39,8 +40,8 @@ struct AgainstOptions {
   verdict::Policy policy;  // timed_metrics is found out here
   config::GateSettings gate;
   bool counts = true, times = true;
-  std::uint64_t rotation = 0;  // see Pairing
-  std::size_t min_pairs = 0;   // the same
+  std::uint64_t order_rotation = 0;  // see Pairing
+  std::size_t min_pairs = 0;         // the same
   // By cell name: pairs that its limits take on this machine, where that was measured.
   std::map<std::string, double> calibrated_pairs = {};
 };

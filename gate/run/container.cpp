@@ -81,12 +81,13 @@ void add_options(config::Arguments& argv, const config::RuntimeLine& parts,
 
 // Builds the command line of docker or podman.
 Result<sys::ProcessSpec> docker_command(Runtime runtime, const config::Arguments& command,
-                                        const config::RuntimeLine& parts, const Carried& carried) {
-  config::Arguments options{"--rm", "--cidfile=" + carried.id_file, label_option(carried.name)};
-  if (!carried.port.empty() && !config::has_network_option(command, parts)) {
-    options.push_back(fmt::format("--publish=127.0.0.1:{0}:{0}", carried.port));
+                                        const config::RuntimeLine& parts,
+                                        const ContainerInputs& inputs) {
+  config::Arguments options{"--rm", "--cidfile=" + inputs.id_file, label_option(inputs.name)};
+  if (!inputs.port.empty() && !config::has_network_option(command, parts)) {
+    options.push_back(fmt::format("--publish=127.0.0.1:{0}:{0}", inputs.port));
   }
-  for (const Mount& mount : carried.mounts) {
+  for (const Mount& mount : inputs.mounts) {
     if (is_mounted(command, parts, mount.path)) continue;
     if (const auto problem = mount_problem(runtime, mount.path))
       return fail(Code::config, "{}", *problem);
@@ -94,12 +95,12 @@ Result<sys::ProcessSpec> docker_command(Runtime runtime, const config::Arguments
     options.push_back(fmt::format("type=bind,source={0},target={0}{1}", mount.path,
                                   mount.writable ? "" : ",readonly"));
   }
-  for (const auto& [name, value] : carried.env) {
+  for (const auto& [name, value] : inputs.env) {
     options.emplace_back("-e");
     options.push_back(name + "=" + value);
   }
   sys::ProcessSpec spec{.argv = command, .passed_variables = passed_by_options(command, parts)};
-  for (const std::string& name : carried.passed_variables) {
+  for (const std::string& name : inputs.passed_variables) {
     if (holds(spec.passed_variables, name)) continue;
     options.insert(options.end(), {"-e", name});
     spec.passed_variables.push_back(name);
@@ -135,12 +136,13 @@ bool has_image(const config::Arguments& command, const config::RuntimeLine& part
 
 // Builds the command line of srun.
 Result<sys::ProcessSpec> srun_command(const config::Arguments& command,
-                                      const config::RuntimeLine& parts, const Carried& carried) {
-  sys::ProcessSpec spec{.argv = command, .passed_variables = carried.passed_variables};
+                                      const config::RuntimeLine& parts,
+                                      const ContainerInputs& inputs) {
+  sys::ProcessSpec spec{.argv = command, .passed_variables = inputs.passed_variables};
   // srun passes its own environment on. Variables that would affect srun itself go into --export,
   // where a comma ends a value.
   std::string exported;
-  for (const auto& [name, value] : carried.env) {
+  for (const auto& [name, value] : inputs.env) {
     if (!holds(k_loader_variables, name)) {
       spec.env.emplace_back(name, value);
       continue;
@@ -153,13 +155,14 @@ Result<sys::ProcessSpec> srun_command(const config::Arguments& command,
   }
   std::string mounts;
   if (has_image(command, parts)) {
-    for (const Mount& mount : carried.mounts) {
+    for (const Mount& mount : inputs.mounts) {
       if (is_mounted(command, parts, mount.path)) continue;
       if (const auto problem = mount_problem(Runtime::srun, mount.path)) {
         return fail(Code::config, "{}", *problem);
       }
-      mounts += fmt::format("{0}{1}:{1}{2}", mounts.empty() ? "" : ",", mount.path,
-                            mount.writable ? "" : ":ro");
+      if (!mounts.empty()) mounts += ",";
+      mounts += fmt::format("{0}:{0}", mount.path);
+      if (!mount.writable) mounts += ":ro";
     }
   }
   config::Arguments options;
@@ -170,7 +173,7 @@ Result<sys::ProcessSpec> srun_command(const config::Arguments& command,
                                            "--container-mounts", "," + mounts)) {
     options.push_back("--container-mounts=" + mounts);
   }
-  options.push_back("--job-name=" + carried.name);
+  options.push_back("--job-name=" + inputs.name);
   add_options(spec.argv, parts, options);
   return spec;
 }
@@ -190,12 +193,12 @@ std::vector<Mount> needed_mounts(const PreparedCell& cell) {
 }
 
 Result<sys::ProcessSpec> container_command(Runtime runtime, const config::Arguments& command,
-                                           const Carried& carried) {
+                                           const ContainerInputs& inputs) {
   const auto parts = config::parse_runtime_line(command, runtime);
   if (!parts) return fail(Code::config, "no \"run\" in the command");
   const bool by_slurm = runtime == Runtime::srun;
-  WEIR_TRY(sys::ProcessSpec spec, by_slurm ? srun_command(command, *parts, carried)
-                                           : docker_command(runtime, command, *parts, carried));
+  WEIR_TRY(sys::ProcessSpec spec, by_slurm ? srun_command(command, *parts, inputs)
+                                           : docker_command(runtime, command, *parts, inputs));
   if (runtime == Runtime::podman) spec.settle_seconds = k_podman_seconds;
   if (by_slurm) spec.kill_grace_seconds = k_slurm_seconds;
   return spec;
@@ -241,26 +244,26 @@ bool has_own_environment(const config::ContainerSettings& container) {
 }
 
 // Collects what a process of the cell needs in its container.
-Carried container_inputs(const PreparedCell& cell, const CarriedPlace& place,
-                         const std::string& probes, const std::string& name,
-                         const config::Environment& line_env,
-                         const config::Environment& probe_env) {
-  Carried carried;
+ContainerInputs make_container_inputs(const PreparedCell& cell, const ContainerFolders& folders,
+                                      const std::string& probes, const std::string& name,
+                                      const config::Environment& line_env,
+                                      const config::Environment& probe_env) {
+  ContainerInputs inputs;
   const bool has_own = has_own_environment(*find_container(cell));
   for (auto& [variable, value] : merge_environment(
            has_own ? sys::EnvironmentList() : sys::own_environment(), line_env, probe_env)) {
-    carried.env[variable] = value;
+    inputs.env[variable] = value;
   }
-  carried.mounts = needed_mounts(cell);
-  for (const std::string& folder : {place.out, place.counts}) {
-    if (!folder.empty()) carried.mounts.push_back({folder, /*writable=*/true});
+  inputs.mounts = needed_mounts(cell);
+  for (const std::string& folder : {folders.out, folders.counts}) {
+    if (!folder.empty()) inputs.mounts.push_back({folder, /*writable=*/true});
   }
-  if (!place.counts.empty() || cell.twin) carried.mounts.push_back({probes, /*writable=*/false});
-  carried.id_file = place.root + "/container";
-  carried.port = place.port;
-  carried.name = name;
-  carried.passed_variables = passed_variables(cell);
-  return carried;
+  if (!folders.counts.empty() || cell.twin) inputs.mounts.push_back({probes, /*writable=*/false});
+  inputs.id_file = folders.root + "/container";
+  inputs.port = folders.port;
+  inputs.name = name;
+  inputs.passed_variables = passed_variables(cell);
+  return inputs;
 }
 
 }  // namespace weir::run

@@ -26,7 +26,8 @@ struct Mount {
 // file, and a twin's description.
 [[nodiscard]] std::vector<Mount> needed_mounts(const PreparedCell& cell);
 
-struct Carried {
+// All that a process gets in its container.
+struct ContainerInputs {
   config::Environment env;  // for the engine
   std::vector<Mount> mounts;
   std::string id_file;  // absolute, not there yet: docker and podman write the container's id
@@ -42,7 +43,7 @@ struct Carried {
 // be told.
 [[nodiscard]] Result<sys::ProcessSpec> container_command(config::Runtime runtime,
                                                          const config::Arguments& command,
-                                                         const Carried& carried);
+                                                         const ContainerInputs& inputs);
 
 // The option that labels a container with that name: it is found by it where its id is not known.
 [[nodiscard]] std::string label_option(std::string_view name);
@@ -65,8 +66,8 @@ inline constexpr int k_runtime_failed = 125;
 // It begins with the image's environment, not with weir's own.
 [[nodiscard]] bool has_own_environment(const config::ContainerSettings& container);
 
-// The folders of one process that are carried in.
-struct CarriedPlace {
+// The folders of one process that its container sees, and its port.
+struct ContainerFolders {
   std::string root;    // absolute; of weir alone
   std::string out;     // below it: whoever the engine is inside may write there
   std::string counts;  // the same; "" where nothing is counted
@@ -76,9 +77,11 @@ struct CarriedPlace {
 // Collects what a process of the cell needs in its container. `probes`: folder of the probes and
 // the twins' driver; `line_env`: the engine's own environment (line_of()); `probe_env`: variables
 // that attach probes; `name`: a word that no other process has.
-[[nodiscard]] Carried container_inputs(const PreparedCell& cell, const CarriedPlace& place,
-                                       const std::string& probes, const std::string& name,
-                                       const config::Environment& line_env,
-                                       const config::Environment& probe_env);
+[[nodiscard]] ContainerInputs make_container_inputs(const PreparedCell& cell,
+                                                    const ContainerFolders& folders,
+                                                    const std::string& probes,
+                                                    const std::string& name,
+                                                    const config::Environment& line_env,
+                                                    const config::Environment& probe_env);
 
 }  // namespace weir::run

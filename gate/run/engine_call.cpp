@@ -51,9 +51,9 @@ config::CommandLine line_of(const PreparedCell& cell, const Step& step, const st
                   .probe_dir = probe_dir,
                   .port = port,
                   .threads = cell.threads_in(step.pass),
-                  .pass = step.probed.value_or(false) ? profile::Pass::counted : step.pass,
-                  .bare = step.bare(),
-                  .one_thread = step.instructions});
+                  .pass = step.with_probes.value_or(false) ? profile::Pass::counted : step.pass,
+                  .bare = step.is_counted_from_outside(),
+                  .one_thread = step.counts_instructions});
   if (!line.argv.empty()) line.argv.front() = cell.program;  // empty for a server that runs already
   if (cell.twin) {
     for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
@@ -71,13 +71,13 @@ RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const S
   RunRecord record;
   record.cell = cell.cell.key.str();
   record.pass = step.pass;
-  record.instructions = step.instructions;
-  record.host = step.host;
+  record.counts_instructions = step.counts_instructions;
+  record.counts_host_calls = step.counts_host_calls;
   record.twin_fill = step.twin_fill;
   record.order = step.order;
   record.side = step.side;
   record.pair = step.pair;
-  record.probed = step.probed;
+  record.with_probes = step.with_probes;
   record.parameters = step.parameters;
   record.attempt = attempt;
   record.started_at = effects.clock.now();
@@ -119,7 +119,7 @@ std::string last_lines(std::string_view text) {
   std::vector<std::string> reasons(own_lines, lines.end());
   if (reasons.size() > k_reasons) reasons.resize(k_reasons);
   lines.erase(own_lines, lines.end());
-  text::keep_end(lines, k_lines - reasons.size());
+  text::keep_last_lines(lines, k_lines - reasons.size());
   lines.insert(lines.end(), reasons.begin(), reasons.end());
   for (std::string& line : lines) line = text::shortened(std::move(line), k_characters);
   return text::join(lines, "\n");
@@ -148,7 +148,7 @@ config::CommandLine EngineCall::line(const std::string& port) const {
 
 // Sets the variables that attach the probes.
 Result<void> EngineCall::attach_probes() {
-  if (!probed()) return {};
+  if (!attaches_probes()) return {};
   // An image has its own environment; all that is known of it is what weir.yaml sets.
   const bool has_own = container_ != nullptr && has_own_environment(*container_);
   const config::Environment line_env = line("").env;
@@ -182,21 +182,21 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
     spec.passed_variables = passed_variables(cell_);
     return {};
   }
-  carried_ = {root_, out(), probed() ? probes() : "", published};
+  folders_ = {root_, out(), attaches_probes() ? probes() : "", published};
   name_ = "weir-" + short_hash(fmt::format("{} {} {}", root_, port, effects_.clock.now()));
   if (has_own_environment(*container_)) {
     // The engine may run as any user inside; only weir's user can reach these folders outside.
     constexpr unsigned k_own = 0700, k_everybody = 0777;
-    WEIR_CHECK(effects_.files.set_mode(carried_.root, k_own));
-    for (const std::string& folder : {carried_.out, carried_.counts}) {
+    WEIR_CHECK(effects_.files.set_mode(folders_.root, k_own));
+    for (const std::string& folder : {folders_.out, folders_.counts}) {
       if (!folder.empty()) WEIR_CHECK(effects_.files.set_mode(folder, k_everybody));
     }
   }
-  const Carried carried =
-      container_inputs(cell_, carried_, effects_.probing.folder(), name_, command.env, probe_env_);
-  id_file_ = carried.id_file;
+  const ContainerInputs inputs = make_container_inputs(cell_, folders_, effects_.probing.folder(),
+                                                       name_, command.env, probe_env_);
+  id_file_ = inputs.id_file;
   (void)effects_.files.remove(id_file_);  // left by an earlier start, it would refuse this one
-  WEIR_TRY(spec, container_command(container_->runtime, command.argv, carried));
+  WEIR_TRY(spec, container_command(container_->runtime, command.argv, inputs));
   spec.folder = cell_.folder;
   return {};
 }

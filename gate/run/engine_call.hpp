@@ -49,10 +49,12 @@ class EngineCall {
   [[nodiscard]] std::string probes() const { return root_ + "/probes"; }
   // It has what a counted process has, whether its counts or its times are asked for.
   [[nodiscard]] bool counts() const {
-    return step_.probed.value_or(step_.pass == profile::Pass::counted);
+    return step_.with_probes.value_or(step_.pass == profile::Pass::counted);
   }
   // Probes count in it.
-  [[nodiscard]] bool probed() const { return counts() && !step_.bare() && !cell_.probes.empty(); }
+  [[nodiscard]] bool attaches_probes() const {
+    return counts() && !step_.is_counted_from_outside() && !cell_.probes.empty();
+  }
   // An Error says so in words that are ready to show.
   [[nodiscard]] Result<void> attach_probes();
   // Command, environment and folder into `spec`; of one in a container those of docker, podman or
@@ -79,7 +81,7 @@ class EngineCall {
   const config::ContainerSettings* container_;  // null: it runs here
   std::string root_;                            // absolute
   config::Environment probe_env_;
-  CarriedPlace carried_;
+  ContainerFolders folders_;
   std::string name_;  // in the container's label, of srun's step: no other process has it
   std::string id_file_;
 };

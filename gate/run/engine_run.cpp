@@ -34,7 +34,7 @@ Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& 
   output.works = cell.cell.works;
   output.wanted_load = cell.cell.wanted_load;
   // A process that counts instructions or system calls needs no other figures.
-  if (!step.bare()) output.pass = step.pass;
+  if (!step.is_counted_from_outside()) output.pass = step.pass;
   return adapter->read(output);
 }
 
@@ -130,9 +130,9 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     spec.timeout_seconds = cell.cell.engine->timeout_seconds;
     spec.output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit);
   }
-  if (step.instructions) count_instructions(cell, call.probes(), spec);
-  spec.count_calls = step.host;
-  if (step.host) spec.timeout_seconds *= probes::k_tracing_is_slower;
+  if (step.counts_instructions) count_instructions(cell, call.probes(), spec);
+  spec.count_calls = step.counts_host_calls;
+  if (step.counts_host_calls) spec.timeout_seconds *= probes::k_tracing_is_slower;
   const auto ticks_before = effects.load.ticks();
   Result<sys::Finished> outcome = effects.processes.run(spec, effects.stop);
   const auto ticks_after = effects.load.ticks();
@@ -148,7 +148,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     record.machine.steal_share = sys::steal_share(*ticks_before, *ticks_after);
 
   record.error = call.failure(finished);
-  if (step.instructions && record.error) {
+  if (step.counts_instructions && record.error) {
     finished.err += probes::valgrind_log(effects.files, call.probes());
   }
   if (record.error && (record.ended == Ended::exited || record.ended == Ended::signaled)) {
@@ -165,7 +165,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
       record.error = report.error().message;
     }
   }
-  if (call.probed() && record.ended != Ended::not_started) {
+  if (call.attaches_probes() && record.ended != Ended::not_started) {
     // Read counts after a crash too: those until then are there.
     auto counts = effects.probing.collect(cell.probes, call.probes());
     if (counts) {
@@ -176,9 +176,10 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
       record.error = "what the probes counted could not be read: " + counts.error().message;
     }
   }
-  if (step.instructions && !record.error)
+  if (step.counts_instructions && !record.error)
     add_instructions(effects, cell, call.probes(), finished, record);
-  if (step.host && finished.calls) record.probes = {probes::system_call_counts(*finished.calls)};
+  if (step.counts_host_calls && finished.calls)
+    record.probes = {probes::system_call_counts(*finished.calls)};
   if (record.error) {
     record.error = text::printable(*record.error);
     record.stderr_tail = last_lines(finished.err);

@@ -57,13 +57,13 @@ static void fields(Fields& io, Step& step) {
   if (io.is_reading()) step.cell = static_cast<std::size_t>(cell);
   io("pass", profile::pass_field(step.pass, "names no pass"));
   io("asked", AskedNumbers{step.parameters});
-  io.optional("instructions", step.instructions);
-  io.optional("host", step.host);
+  io.optional("instructions", step.counts_instructions);
+  io.optional("host", step.counts_host_calls);
   io.optional("twin_fill", step.twin_fill);
   io.unless("side", profile::side_field(step.side, "names no side"), profile::Side::candidate);
   io.optional("pair", step.pair);
   io.check(!step.pair || *step.pair >= 0, "names no pair");
-  io.optional("probed", step.probed);
+  io.optional("probed", step.with_probes);
 }
 
 // The "plan" object of the header. When reading, also checks that steps and cells match.
@@ -166,7 +166,8 @@ Result<RunRecord> read_record(const Json& json, const RunHeader& header) {
   }
   const Step& step = header.steps[order];
   if (record.cell != header.cells[step.cell].cell.str() || record.pass != step.pass ||
-      record.side != step.side || record.pair != step.pair || record.probed != step.probed) {
+      record.side != step.side || record.pair != step.pair ||
+      record.with_probes != step.with_probes) {
     return fail(Code::data, "order {} belongs to another cell, pass or side", record.order);
   }
   return record;
@@ -328,7 +329,7 @@ std::string verb_of_run(const Json& extra) {
 
 std::string resume_command(std::string_view verb, const std::string& folder, const Json& extra) {
   if (verb == k_accept_verb) return fmt::format("weir {}", verb);
-  const auto shard = shard_facts(extra);
+  const auto shard = parse_shard_facts(extra);
   const bool is_shard = shard && *shard && (*shard)->index > 0;
   return fmt::format("weir {} --resume {}{}", verb, text::shell_word(folder),
                      is_shard ? " --shard " + (*shard)->name() : "");
@@ -390,8 +391,9 @@ std::map<std::string, Unfinished> unfinished(const RunFile& run) {
   std::set<std::tuple<std::string, profile::Pass, bool, bool, profile::Side>> given_up;
   for (const RunRecord& record : run.records) {
     recorded.insert(record.order);
-    if (!record.error || record.pair || record.probed) continue;
-    given_up.insert({record.cell, record.pass, record.instructions, record.host, record.side});
+    if (!record.error || record.pair || record.with_probes) continue;
+    given_up.insert({record.cell, record.pass, record.counts_instructions, record.counts_host_calls,
+                     record.side});
   }
   std::map<std::string, Unfinished> result;
   for (const Step& step : run.header.steps) {
@@ -404,7 +406,8 @@ std::map<std::string, Unfinished> unfinished(const RunFile& run) {
       ++counts.timed_planned;
     }
     if (recorded.contains(step.order) ||
-        given_up.contains({cell, step.pass, step.instructions, step.host, step.side}))
+        given_up.contains(
+            {cell, step.pass, step.counts_instructions, step.counts_host_calls, step.side}))
       continue;
     if (counted) {
       ++counts.counted;

@@ -55,7 +55,7 @@ Result<KernelCompiler::Driver> KernelCompiler::find_driver(const std::string& ta
   return fail(Code::unavailable,
               "{} does not compile for {}{}\n  Another Mesa may: ci/mesa gets {}, and WEIR_MESA "
               "names a folder with one",
-              places_.driver, target, reason.empty() ? "" : ": " + reason, k_pinned);
+              places_.driver, target, text::prefix_if_any(": ", reason), k_pinned);
 }
 
 // Hashes the version, extensions and features that a device was created with.

@@ -16,8 +16,8 @@ struct Leftovers {
   const sys::Files& files;
   config::Runtime runtime;
   std::string program;  // the runtime's program, absolute
-  std::string name;     // as Carried::name
-  std::string id_file;  // as Carried::id_file
+  std::string name;     // as ContainerInputs::name
+  std::string id_file;  // as ContainerInputs::id_file
 
   // Ends what a process that has ended may have left. Returns a warning if that fails or is
   // uncertain, else "".

@@ -1,6 +1,8 @@
 // Joins the runs of all shards into the text of one run.
 #include "gate/run/merge.hpp"
 
+#include <limits>
+
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
@@ -35,8 +37,9 @@ Result<void> check_same_run(const Shard& shard, const Shard& other) {
     return mismatch_error(shard, other, "version of weir");
   if (run_header.config_text != other_header.config_text)
     return mismatch_error(shard, other, "configuration");
-  if (run_header.base_cells.empty() != other_header.base_cells.empty())
-    return mismatch_error(shard, other, "base");
+  const bool has_base = !run_header.base_cells.empty();
+  const bool other_has_base = !other_header.base_cells.empty();
+  if (has_base != other_has_base) return mismatch_error(shard, other, "base");
   const auto limits = [](const RunHeader& header) {
     return look_up(header.identity, "limits", "");
   };
@@ -63,20 +66,22 @@ Result<void> check_same_run(const Shard& shard, const Shard& other) {
 
 // Fails if two shards ran different builds of an engine.
 Result<void> check_builds(const std::vector<Shard>& shards) {
-  std::map<std::string, std::pair<std::string, const ShardRun*>> first_builds;
+  struct Build {
+    std::string name;
+    const ShardRun* shard;
+  };
+  std::map<std::string, Build> first_builds;  // by side and engine
   for (const ShardRun& shard : shards) {
     for (const profile::RunRecord& record : shard.run.records) {
       if (!record.report || !record.report->engine_build) continue;
       const std::string engine = std::string(profile::to_string(record.side)) + " " +
                                  record.cell.substr(0, record.cell.find('/'));
-      const auto [entry, is_new] =
-          first_builds.try_emplace(engine, *record.report->engine_build, &shard);
-      if (!is_new && entry->second.first != *record.report->engine_build) {
-        return fail(Code::usage, "{} ran {} of {}, {} ran {}: they are no shards of one run",
-                    entry->second.second->name, text::printable(entry->second.first),
-                    text::printable(engine), shard.name,
-                    text::printable(*record.report->engine_build));
-      }
+      const std::string& build = *record.report->engine_build;
+      const Build& first = first_builds.try_emplace(engine, Build{build, &shard}).first->second;
+      if (first.name == build) continue;
+      return fail(Code::usage, "{} ran {} of {}, {} ran {}: they are no shards of one run",
+                  first.shard->name, text::printable(first.name), text::printable(engine),
+                  shard.name, text::printable(build));
     }
   }
   return {};
@@ -253,7 +258,7 @@ Json to_json(const ShardFacts& facts) {
 
 // Reads which shard a run is; returns nothing if it is none. Checks that the plan's cells are each
 // in exactly one shard.
-Result<std::optional<ShardFacts>> shard_facts(const Json& extra) {
+Result<std::optional<ShardFacts>> parse_shard_facts(const Json& extra) {
   if (!extra.is_object() || !extra.contains("shard")) return std::nullopt;
   JsonReader reader(extra["shard"], "shard");
   ShardFacts facts;
@@ -267,19 +272,23 @@ Result<std::optional<ShardFacts>> shard_facts(const Json& extra) {
   if (auto problem = reader.problem()) return tl::unexpected(std::move(*problem));
   std::set<std::string> names;
   for (const std::string& name : facts.cells) {
-    if (!profile::CellKey::parse(name) || !names.insert(name).second) {
+    const bool is_cell = profile::CellKey::parse(name).has_value();
+    const bool is_new = names.insert(name).second;
+    if (!is_cell || !is_new) {
       return fail(Code::data, "shard: \"{}\" is no cell, or comes twice", text::printable(name));
     }
   }
+  constexpr std::size_t k_none = std::numeric_limits<std::size_t>::max();
   std::set<std::size_t> assigned;
   for (const Json& shard : shards) {
     facts.shards.emplace_back();
     for (const Json& place : shard.is_array() ? shard : Json::array()) {
-      const bool fits = place.is_number_unsigned() && place.get<std::size_t>() < facts.cells.size();
-      if (!fits || !assigned.insert(place.get<std::size_t>()).second) {
+      const std::size_t index = place.is_number_unsigned() ? place.get<std::size_t>() : k_none;
+      const bool is_new = assigned.insert(index).second;
+      if (index >= facts.cells.size() || !is_new) {
         return fail(Code::data, "shard: a cell is in two shards, or is none of the plan");
       }
-      facts.shards.back().push_back(place.get<std::size_t>());
+      facts.shards.back().push_back(index);
     }
     if (!std::ranges::is_sorted(facts.shards.back())) {
       return fail(Code::data, "shard: its cells are not in the plan's order");
@@ -295,7 +304,8 @@ Result<std::optional<ShardFacts>> shard_facts(const Json& extra) {
 Result<std::string> merge(std::vector<ShardRun> shards, bool partial) {
   std::vector<Shard> parsed;
   for (ShardRun& shard : shards) {
-    WEIR_TRY(auto facts, shard_facts(shard.run.header.extra).map_error(with_prefix(shard.name)));
+    WEIR_TRY(auto facts,
+             parse_shard_facts(shard.run.header.extra).map_error(with_prefix(shard.name)));
     if (!facts || facts->index == 0) {
       return fail(Code::usage, "{} is no shard: shards are made by weir run --shard I/N",
                   shard.name);

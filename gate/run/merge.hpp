@@ -23,14 +23,15 @@ struct ShardFacts {
 };
 [[nodiscard]] Json to_json(const ShardFacts& facts);
 // Nothing where `extra`, of a run's header, says nothing; Code::data where it makes no sense.
-[[nodiscard]] Result<std::optional<ShardFacts>> shard_facts(const Json& extra);
+[[nodiscard]] Result<std::optional<ShardFacts>> parse_shard_facts(const Json& extra);
 
 // A shard that was read, and what it is called in errors.
 struct ShardRun {
   std::string name;
   RunFile run;
 };
-// A header with whose extra shard_facts() answers the shards it was joined from has index 0.
+// A header with whose extra parse_parse_shard_facts() answers the shards it was joined from has
+// index 0.
 //
 // Whole journal text (header and records): byte for byte the same in whatever order the shards
 // come. Code::usage, naming runs and cells, where one is missing, comes twice, belongs to another

@@ -55,8 +55,8 @@ std::optional<double> Pairing::CellState::pairs_to_improved() const {
 }
 
 // Takes over the cells, and rotates their order so that another one comes first each time.
-Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation,
-                 std::size_t min_pairs)
+Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds,
+                 std::uint64_t order_rotation, std::size_t min_pairs)
     : budget_(budget_seconds), min_pairs_(min_pairs) {
   for (PairingCell& cell : cells) {
     CellState state;
@@ -68,7 +68,7 @@ Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uin
     cells_.push_back(std::move(state));
   }
   if (!order_.empty()) {
-    const auto first = static_cast<std::ptrdiff_t>(rotation % order_.size());
+    const auto first = static_cast<std::ptrdiff_t>(order_rotation % order_.size());
     std::rotate(order_.begin(), order_.begin() + first, order_.end());
   }
 }

@@ -25,9 +25,9 @@ struct PairingCell {
 
 class Pairing {
  public:
-  // `rotation`: any number that differs from commit to commit. `least`: pairs that a cell gets
-  // first, decided or not; one that the budget cannot give so many waits for a later commit.
-  Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation,
+  // `order_rotation`: any number that differs from commit to commit. `least`: pairs that a cell
+  // gets first, decided or not; one that the budget cannot give so many waits for a later commit.
+  Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t order_rotation,
           std::size_t min_pairs = 0);
 
   // Pairs without which nothing can pass: 8 at `missed` 0.01.

@@ -76,9 +76,9 @@ std::map<std::string, std::string> plan_identity(const Plan& plan, const config:
   for (const Step& step : plan.steps) {
     steps.push_back({step.cell, static_cast<int>(step.pass), step.parameters.prompt_tokens,
                      step.parameters.tokens, step.parameters.repeats, step.parameters.depth,
-                     step.instructions, step.twin_fill});
-    if (step.probed) steps.back().push_back(*step.probed);
-    if (step.host) steps.back().push_back("host");
+                     step.counts_instructions, step.twin_fill});
+    if (step.with_probes) steps.back().push_back(*step.with_probes);
+    if (step.counts_host_calls) steps.back().push_back("host");
   }
   return {{"cells", digest(cells)},
           {"programs", digest(programs)},
@@ -127,7 +127,8 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     const std::int64_t rounds = cell.instructions ? options.instruction_processes : 0;
     for (std::int64_t round = 0; round < rounds; ++round) {
       for (const profile::RunParameters& parameters : config::instruction_requests(cell.cell)) {
-        add(i, profile::Pass::counted, parameters).instructions = true;
+        Step& step = add(i, profile::Pass::counted, parameters);
+        step.counts_instructions = true;
       }
     }
     if (!cell.counts_work && !cell.host) continue;
@@ -146,12 +147,15 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     for (std::int64_t process = 0; process < processes; ++process) {
       for (const profile::RunParameters& parameters : points) {
         if (cell.counts_work) add(i, profile::Pass::counted, parameters);
-        if (cell.host) add(i, profile::Pass::counted, parameters).host = true;
+        if (!cell.host) continue;
+        Step& step = add(i, profile::Pass::counted, parameters);
+        step.counts_host_calls = true;
       }
     }
     // Run once with other memory contents: if counts change, a twin cannot replace the device.
     if (cell.cell.twin && cell.counts_work) {
-      add(i, profile::Pass::counted, points.front()).twin_fill = k_other_fill;
+      Step& step = add(i, profile::Pass::counted, points.front());
+      step.twin_fill = k_other_fill;
     }
   }
   const std::int64_t rounds =
@@ -175,9 +179,10 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
       const bool is_server = cell.cell.engine != nullptr && cell.cell.engine->server;
       if (cell.unavailable || cell.cell.twin || is_server || !cell.counts_work) continue;
       // Alternate the order, so that an effect of being second affects both alike.
-      for (const bool is_second : {false, true}) {
-        add(i, profile::Pass::timed, config::timed_request(cell.cell, settings.gate)).probed =
-            is_second == (round % 2 == 0);
+      const bool probes_first = round % 2 == 1;
+      for (const bool with_probes : {probes_first, !probes_first}) {
+        Step& step = add(i, profile::Pass::timed, config::timed_request(cell.cell, settings.gate));
+        step.with_probes = with_probes;
       }
     }
   }

@@ -35,19 +35,21 @@ struct Step {
   std::size_t cell = 0;  // index into Plan::cells
   profile::Pass pass = profile::Pass::timed;
   profile::RunParameters parameters;
-  bool instructions = false;   // as RunRecord::instructions
-  bool host = false;           // as RunRecord::host
-  std::int64_t twin_fill = 0;  // as RunRecord::twin_fill
+  bool counts_instructions = false;  // as in RunRecord
+  bool counts_host_calls = false;    // as in RunRecord
+  std::int64_t twin_fill = 0;        // as RunRecord::twin_fill
   // RunRecord::order; equals the step's place in Plan::steps, and goes on from there in steps that
   // were added while the run went on.
   std::int64_t order = 0;
   profile::Side side = profile::Side::candidate;
   std::optional<std::int64_t> pair = std::nullopt;  // as RunRecord::pair
-  std::optional<bool> probed = std::nullopt;        // as RunRecord::probed
+  std::optional<bool> with_probes = std::nullopt;   // as in RunRecord
   std::size_t result = 0;                           // index into the cell's result files
 
   // Counted from outside: nothing is attached, and what the engine's own profiler takes is off.
-  [[nodiscard]] bool bare() const { return instructions || host; }
+  [[nodiscard]] bool is_counted_from_outside() const {
+    return counts_instructions || counts_host_calls;
+  }
 
   friend bool operator==(const Step&, const Step&) = default;
 };

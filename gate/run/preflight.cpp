@@ -169,7 +169,8 @@ class Preflight {
     if (cell.engine == nullptr || !cell.engine->server || !surroundings_.starts) return;
     const std::string& variable = cell.engine->server->token_env;
     if (variable.empty()) return;
-    const auto token = server_token(variable, look_up(surroundings_.tokens, variable, Secret()));
+    const auto token =
+        check_server_token(variable, look_up(surroundings_.tokens, variable, Secret()));
     if (!token) add_engine_problem(cell, token.error().message);
   }
 
@@ -370,7 +371,7 @@ class Preflight {
          !(holds(prepared.probes, "ggml") || holds(prepared.probes, "vulkan")))) {
       if (cell.must_be_held) {
         add_problem(fmt::format("{}prompt \"{}\": {}", config_location(cell), cell.key.prompt,
-                                k_cannot_be_held));
+                                k_hold_unsupported));
       }
       prepared.cell.sweep = profile::Sweep::overlapping;
       prepared.facts.sweep = profile::Sweep::overlapping;

@@ -95,7 +95,9 @@ void BarProgress::show(const ProgressState& state) {
 
 void BarProgress::say(const std::string& line) {
   const std::lock_guard hold(mutex_);
-  write_((drawn_ ? "\r\x1b[K" : "") + text::disarm(line) + "\n" + (drawn_ ? line_ : ""));
+  std::string text = text::neutralize_ci_commands(line) + "\n";
+  if (drawn_) text = "\r\x1b[K" + text + line_;
+  write_(text);
 }
 
 void BarProgress::finish() {
@@ -113,15 +115,17 @@ void LineProgress::show(const ProgressState& state) {
   if (pass_ == state.pass && now - last_line_at_ < every_) return;
   pass_ = state.pass;
   last_line_at_ = now;
+  const std::string place =
+      state.pair ? pair_text(state) : fmt::format("{}/{}", state.done, state.total);
+  std::string line = fmt::format("{} {}  {}", to_string(state.pass), place, state.cell);
   const std::string time_left = time_left_text(state);
-  write_(fmt::format("{} {}  {}{}{}\n", to_string(state.pass),
-                     state.pair ? pair_text(state) : fmt::format("{}/{}", state.done, state.total),
-                     state.cell, time_left.empty() ? "" : "  ", time_left));
+  if (!time_left.empty()) line += "  " + time_left;
+  write_(line + "\n");
 }
 
 void LineProgress::say(const std::string& line) {
   const std::lock_guard hold(mutex_);
-  write_(text::disarm(line) + "\n");
+  write_(text::neutralize_ci_commands(line) + "\n");
 }
 
 std::unique_ptr<Progress> make_progress(const sys::Clock& clock, bool quiet,

@@ -170,7 +170,7 @@ class Work {
     std::vector<Step> more;
     const auto key = [](const Step& step) { return std::pair(step.cell, step.side); };
     const auto counts = [](const Step& step) {
-      return step.pass == Pass::counted && !step.bare() && step.twin_fill == 0;
+      return step.pass == Pass::counted && !step.is_counted_from_outside() && step.twin_fill == 0;
     };
     for (const RunRecord& record : records_) {
       const Step& step = steps_[static_cast<std::size_t>(record.order)];
@@ -200,7 +200,7 @@ class Work {
   void count_until_done() {
     std::unique_lock hold(mutex_);
     while (!is_stopped()) {
-      const SharedSteps shared = take_admitted();
+      const SharedSteps shared = pop_admitted();
       if (shared.empty()) {
         if (pending_.empty()) return;
         // Something still runs, because an idle machine admits anything. We are woken when it ends;
@@ -221,7 +221,7 @@ class Work {
   }
 
   // Removes and returns the first steps that may start now, or none. REQUIRES: mutex_ is held.
-  SharedSteps take_admitted() {
+  SharedSteps pop_admitted() {
     for (SharedSteps& shared : pending_) drop_unwanted(shared);
     pending_.remove_if([](const SharedSteps& shared) { return shared.empty(); });
     if (pending_.empty()) return {};

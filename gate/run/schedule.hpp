@@ -129,7 +129,8 @@ class Tally {
   [[nodiscard]] std::int64_t done(profile::Pass pass) const {
     std::int64_t sum = 0;
     for (const auto& [key, state] : all_) {
-      if (std::get<1>(key) == pass) sum += too_many(state) ? state.total : state.done;
+      if (std::get<1>(key) != pass) continue;
+      sum += too_many(state) ? state.total : state.done;
     }
     return sum;
   }
@@ -174,10 +175,10 @@ class Tally {
   // nothing else; and so is each side.
   using Key = std::tuple<std::size_t, profile::Pass, bool, bool, profile::Side>;
   [[nodiscard]] static Key key(const Step& step) {
-    return {step.cell, step.pass, step.instructions, step.host, step.side};
+    return {step.cell, step.pass, step.counts_instructions, step.counts_host_calls, step.side};
   }
   [[nodiscard]] static bool never_given_up(const Step& step) {
-    return step.pair.has_value() || step.probed.has_value();
+    return step.pair.has_value() || step.with_probes.has_value();
   }
   static void count_failure(const profile::RunRecord& record, PassState& state) {
     if (record.error) ++state.failures;

@@ -78,10 +78,10 @@ EngineReport served_report(const PreparedCell& cell, std::span<const ServedReque
     report.generated_tokens = output_tokens(requests) / static_cast<std::int64_t>(requests.size());
   }
   // A server that cannot be made to generate the full length may end earlier, where the model does.
-  const bool to_full_length = server.own_fields && server.api != "ollama";
+  const bool ignores_eos = server.sends_extra_fields && server.api != "ollama";
   const bool is_short =
       !requests.empty() && report.generated_tokens < requests.front().asked_tokens;
-  if (!to_full_length && is_short) report.generated_tokens.reset();
+  if (!ignores_eos && is_short) report.generated_tokens.reset();
   report.prompt_tokens = common_value<std::int64_t>(
       requests, [](const ServedRequest& request) { return request.reported.prompt_tokens; });
   if (!profile::requests_share_batches(cell.cell.sweep)) {

@@ -40,7 +40,7 @@ bool ServerHold::hold() {
 }
 
 // Returns true once the server has read this number of requests and its threads rest.
-bool ServerHold::has_taken(std::int64_t requests) {
+bool ServerHold::has_queued(std::int64_t requests) {
   const auto traffic = threads_.traffic(*port_);
   const bool is_read = traffic && traffic->connections == connections_before_ + requests &&
                        traffic->unread == 0 && traffic->unsent == 0;
@@ -52,12 +52,13 @@ bool ServerHold::has_taken(std::int64_t requests) {
   if (pages_.gave_up()) {
     reason_ = "a thread that was held went on by itself";
   } else if (!is_read) {
-    reason_ = requests == 1 ? "request 1 was not read"
-                            : fmt::format(
-                                  "request {} was not read, while {} are: if it reads no more "
-                                  "at once, give it more threads for HTTP (llama-server: "
-                                  "--threads-http)",
-                                  requests, requests - 1);
+    reason_ = fmt::format("request {} was not read", requests);
+    if (requests > 1) {
+      reason_ += fmt::format(
+          ", while {} are: if it reads no more at once, give it more threads for HTTP "
+          "(llama-server: --threads-http)",
+          requests - 1);
+    }
   } else if (!rests) {
     reason_ = fmt::format("after request {} {} does not sleep", requests, threads_.awake());
   } else if (!pages_.is_held()) {
@@ -68,21 +69,22 @@ bool ServerHold::has_taken(std::int64_t requests) {
   return false;
 }
 
-// Spreads lengths around `tokens`, one for each request, in an order that neither rises nor
-// falls.
-std::vector<std::int64_t> held_lengths(std::int64_t tokens, std::int64_t requests) {
+// Returns a number of tokens for each request. They lie around `tokens`, in an order that neither
+// rises nor falls.
+std::vector<std::int64_t> burst_token_counts(std::int64_t tokens, std::int64_t requests) {
   const std::int64_t last = requests - 1, half = tokens / 2;
   // Steps of about the golden section visit every place, each far from the one before.
   constexpr double k_golden = 0.618;
   auto step = std::max<std::int64_t>(
       1, static_cast<std::int64_t>(k_golden * static_cast<double>(requests)));
   while (std::gcd(step, requests) != 1) --step;
-  std::vector<std::int64_t> lengths;
+  if (requests == 1) return {tokens};
+  std::vector<std::int64_t> counts;
   for (std::int64_t i = 0; i < requests; ++i) {
     const std::int64_t place = i * step % requests;
-    lengths.push_back(tokens + (last == 0 ? 0 : half * (2 * place - last) / last));
+    counts.push_back(tokens + half * (2 * place - last) / last);
   }
-  return lengths;
+  return counts;
 }
 
 }  // namespace weir::run

@@ -15,7 +15,7 @@
 namespace weir::run {
 
 // Error for "hold: all" at a prompt.
-inline constexpr std::string_view k_cannot_be_held =
+inline constexpr std::string_view k_hold_unsupported =
     "hold: all: no probe can hold this server; that takes the ggml probe (or on a Vulkan device "
     "the "
     "vulkan probe) in a server that weir starts on this machine, under Linux\n"
@@ -30,8 +30,8 @@ class ServerHold final : public load::Queue {
   // True if anything in the server can be held back.
   [[nodiscard]] bool can_hold() const { return !pages_.processes().empty(); }
   [[nodiscard]] bool hold() override;
-  [[nodiscard]] bool has_taken(std::int64_t requests) override;
-  void let_go() override { pages_.let_go(); }
+  [[nodiscard]] bool has_queued(std::int64_t requests) override;
+  void release() override { pages_.release(); }
   [[nodiscard]] std::string why() const override { return reason_; }
 
  private:
@@ -43,8 +43,10 @@ class ServerHold final : public load::Queue {
   std::string reason_;
 };
 
-// How many tokens each request of a held burst asks for: from half of `tokens` to one and a half,
-// `tokens` on average, and neither rising nor falling, so that some end while others are under way.
-[[nodiscard]] std::vector<std::int64_t> held_lengths(std::int64_t tokens, std::int64_t requests);
+// Returns how many tokens each request of a burst asks for: from half of `tokens` to one and a
+// half, `tokens` on average, and neither rising nor falling, so that some end while others are
+// under way.
+[[nodiscard]] std::vector<std::int64_t> burst_token_counts(std::int64_t tokens,
+                                                           std::int64_t requests);
 
 }  // namespace weir::run

@@ -76,20 +76,21 @@ Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
   plan.model = settings.model_name;
   plan.prompts = {{cell.key.prompt, prompt_, step_.parameters.tokens}};
   plan.seed = cell.seed;
-  plan.own_fields = settings.own_fields;
-  if (!settings.extra_body.empty()) WEIR_SET(plan.more, parse_json(settings.extra_body));
+  plan.sends_extra_fields = settings.sends_extra_fields;
+  if (!settings.extra_body.empty()) WEIR_SET(plan.extra_members, parse_json(settings.extra_body));
   plan.requests = requests;
-  plan.cached_prompts = cell.allows_cached_prompts;
+  plan.allows_cached_prompts = cell.allows_cached_prompts;
   // Only the warm-up asks for probabilities, because they cost the server time.
   if (const auto* api = adapters::serving::find_api(plan.api);
-      warm_up && settings.max_divergence && api != nullptr && api->ask_likely != nullptr) {
-    if (plan.more.is_null()) plan.more = Json::object();
-    plan.more.update(api->ask_likely(profile::k_likely_tokens));
+      warm_up && settings.max_divergence && api != nullptr &&
+      api->likely_tokens_request != nullptr) {
+    if (plan.extra_members.is_null()) plan.extra_members = Json::object();
+    plan.extra_members.update(api->likely_tokens_request(profile::k_likely_tokens));
   }
   if (queue != nullptr) {
-    plan.loop = load::HeldBurst{queue};
+    plan.loop = load::QueuedBurst{queue};
     plan.prompts.clear();
-    for (const std::int64_t tokens : held_lengths(step_.parameters.tokens, requests)) {
+    for (const std::int64_t tokens : burst_token_counts(step_.parameters.tokens, requests)) {
       plan.prompts.push_back(
           {fmt::format("{}, {} tokens", cell.key.prompt, tokens), prompt_, tokens});
     }

@@ -206,7 +206,7 @@ class ServerStep {
     if (block && holds_requests()) {
       queue.emplace(effects_.files, start_.probe_folder(), start_.url(), start_.over());
       if (!queue->can_hold()) {
-        if (cell_.cell.must_be_held) return give_up(std::string(k_cannot_be_held));
+        if (cell_.cell.must_be_held) return give_up(std::string(k_hold_unsupported));
         record_.warnings.emplace_back(
             "no probe in the server can hold back what it computes: requests are counted as they "
             "happen to meet, in several runs");
@@ -232,11 +232,11 @@ class ServerStep {
     }
     auto load = load::drive(plan, *streams_, effects_.clock, start_.over());
     if (!load) return give_up(load.error().message);
-    if (load->not_held && !start_.is_gone()) {
+    if (load->hold_failure && !start_.is_gone()) {
       return give_up(fmt::format(
           "the requests could not be queued before the server began: {}\n"
           "  write \"hold: none\" at the prompt to count requests as they happen to meet",
-          *load->not_held));
+          *load->hold_failure));
     }
     if (queue) record_.held = requests;
     const auto failures = served_failures(load->requests);
@@ -430,8 +430,8 @@ Result<std::vector<RunRecord>> run_on_one_server(const Effects& effects, const s
   using Place = ServerStart::Place;
   std::vector<RunRecord> records;
   for (const auto& step : steps) {
-    Place place = Place::alone;
-    if (slots.size() > 1) place = step == steps.back() ? Place::last_of_shared : Place::shared;
+    Place place = step == steps.back() ? Place::last_of_shared : Place::shared;
+    if (slots.size() == 1) place = Place::alone;
     auto record = step->end(place);
     if (record) records.push_back(std::move(*record));
   }

@@ -22,8 +22,8 @@ class ServerProcess {
   // Called for each line as it is printed, complete or not, on another thread.
   using OnLine = std::function<bool(std::string_view line)>;
 
-  // Starts the server. has_said() becomes true with the first line for which `on_line` returns
-  // true. All arguments must outlive the object.
+  // Starts the server. has_printed_ready_line() becomes true with the first line for which
+  // `on_line` returns true. All arguments must outlive the object.
   ServerProcess(sys::Processes& processes, sys::ProcessSpec spec, const sys::Stop& stop,
                 OnLine on_line = nullptr)
       : processes_(processes),
@@ -46,7 +46,7 @@ class ServerProcess {
 
   // True if the server ended by itself, or never began.
   [[nodiscard]] bool is_gone() const { return is_gone_.load(); }
-  [[nodiscard]] bool has_said() const { return has_said_.load(); }
+  [[nodiscard]] bool has_printed_ready_line() const { return has_said_.load(); }
   // Requested when the server is gone or weir shall stop, so that nobody waits for it any longer.
   [[nodiscard]] const sys::Stop& over() const { return over_; }
 
@@ -162,8 +162,8 @@ std::optional<ServerStart::Failure> ServerStart::prepare() {
     ready_line_ = std::move(*pattern);
   }
   if (!settings_.token_env.empty()) {
-    auto token = server_token(settings_.token_env,
-                              Secret(sys::environment_value(settings_.token_env).value_or("")));
+    auto token = check_server_token(
+        settings_.token_env, Secret(sys::environment_value(settings_.token_env).value_or("")));
     if (!token) return start_failure(token.error().message);
     token_ = std::move(*token);
   }
@@ -256,6 +256,12 @@ Result<sys::Finished> ServerStart::stop() {
   return finished;
 }
 
+// Returns true if the server has printed its ready line or answers. `last` becomes the last answer.
+bool ServerStart::is_ready(sys::Http& http, std::string& last) const {
+  if (ready_line_) return server_ && server_->has_printed_ready_line();
+  return answers(http, last);
+}
+
 // Waits for the ready line or a successful answer. Returns the failure, or nothing if it is up.
 std::optional<ServerStart::Failure> ServerStart::wait_until_up(double deadline) {
   const auto http = effects_.connections.http();
@@ -264,7 +270,7 @@ std::optional<ServerStart::Failure> ServerStart::wait_until_up(double deadline) 
   for (;;) {
     if (effects_.stop.requested()) return Failure{"interrupted", Ended::interrupted};
     if (is_gone()) return Failure{"the server ended before it was up"};
-    if (ready_line_ ? server_ && server_->has_said() : answers(*http, last)) return std::nullopt;
+    if (is_ready(*http, last)) return std::nullopt;
     if (effects_.clock.steady() >= deadline) break;
     (void)sys::RealPause().wait(k_ask_again, over());
   }

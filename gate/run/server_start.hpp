@@ -83,6 +83,7 @@ class ServerStart {
   [[nodiscard]] Result<sys::Finished> stop();
   [[nodiscard]] std::optional<Failure> wait_until_up(double deadline);
   bool answers(sys::Http& http, std::string& last) const;
+  bool is_ready(sys::Http& http, std::string& last) const;
   [[nodiscard]] std::string fill_url(const std::string& path_or_url, const std::string& port) const;
 
   const Effects& effects_;

@@ -13,7 +13,7 @@ bool may_share(const PreparedCell& cell, const Step& step) {
   // Which slot a server takes first depends on its earlier requests.
   if (step.pass == profile::Pass::counted && cell.cell.sweep == profile::Sweep::burst) return false;
   return server != nullptr && server->share_start && server->warm_up > 0 && !step.pair &&
-         !step.bare();
+         !step.is_counted_from_outside();
 }
 
 // Returns everything that a server is started with, except its port and folder, as a key.
@@ -60,7 +60,7 @@ std::vector<std::size_t> group_starts(const Plan& plan) {
 }
 
 // Checks that a token can be sent in a header and is long enough to be redacted.
-Result<Secret> server_token(const std::string& variable, Secret token) {
+Result<Secret> check_server_token(const std::string& variable, Secret token) {
   if (token.empty()) {
     return fail(Code::config,
                 "the environment has no {} (token_env), or nothing in it; set it to the server's "
@@ -75,11 +75,11 @@ Result<Secret> server_token(const std::string& variable, Secret token) {
                 "has; set it to the token alone",
                 variable);
   }
-  if (text.size() < Masker::k_shortest) {
+  if (text.size() < Masker::k_min_secret_bytes) {
     return fail(Code::config,
                 "{} (token_env) has fewer than {} characters: too few to be kept out of what a "
                 "server says back",
-                variable, Masker::k_shortest);
+                variable, Masker::k_min_secret_bytes);
   }
   return token;
 }

@@ -28,6 +28,6 @@ namespace weir::run {
 
 // Checks the token in the variable that token_env names. Fails with Code::config and advice if no
 // request can be sent with it; the token is in no error.
-[[nodiscard]] Result<Secret> server_token(const std::string& variable, Secret token);
+[[nodiscard]] Result<Secret> check_server_token(const std::string& variable, Secret token);
 
 }  // namespace weir::run

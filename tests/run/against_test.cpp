@@ -34,7 +34,7 @@ gate: {repeats: 1, budget: 10m}
 
 class FakeKnownCounts final : public KnownCounts {
  public:
-  std::vector<baseline::Baseline> of(const profile::CellKey&) const override {
+  std::vector<baseline::Baseline> find_counts(const profile::CellKey&) const override {
     ++looks;
     return all;
   }

@@ -21,10 +21,10 @@ using testing::Not;
 using testing::Pair;
 
 TEST(CarryIn, TellsEachRuntimeWhatToMountAndToSet) {
-  const Carried carried{.env = {{"A", "b,c d"}, {"LD_PRELOAD", "/p/x.so"}},
-                        .mounts = {{"/m/x.gguf"}, {"/run/1/out", true}},
-                        .id_file = "/run/1/id",
-                        .name = "weir-7"};
+  const ContainerInputs carried{.env = {{"A", "b,c d"}, {"LD_PRELOAD", "/p/x.so"}},
+                                .mounts = {{"/m/x.gguf"}, {"/run/1/out", true}},
+                                .id_file = "/run/1/id",
+                                .name = "weir-7"};
   const std::string run_words =
       " --rm --cidfile=/run/1/id --label=weir=weir-7 --mount "
       "type=bind,source=/m/x.gguf,target=/m/x.gguf,readonly"
@@ -76,7 +76,7 @@ TEST(CarryIn, TellsEachRuntimeWhatToMountAndToSet) {
 }
 
 TEST(CarryIn, PublishesThePortOfAServerUnlessTheCommandSaysHowItIsReached) {
-  Carried carried;
+  ContainerInputs carried;
   carried.id_file = "/run/1/id";
   carried.port = "4711";
   const std::string published = "--publish=127.0.0.1:4711:4711";
@@ -107,7 +107,7 @@ TEST(CarryIn, PublishesThePortOfAServerUnlessTheCommandSaysHowItIsReached) {
 }
 
 TEST(CarryIn, HandsATokenOnByItsNameAlone) {
-  Carried carried;
+  ContainerInputs carried;
   carried.id_file = "/run/1/id";
   carried.passed_variables = {"SERVER_TOKEN"};
   const std::pair<const char*, int> cases[] = {
@@ -131,7 +131,7 @@ TEST(CarryIn, RefusesWhatARuntimeCanNotBeTold) {
   struct Case {
     Runtime runtime;
     const char* command;
-    Carried carried;
+    ContainerInputs carried;
     const char* says;
   };
   const Case cases[] = {

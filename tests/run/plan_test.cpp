@@ -45,7 +45,7 @@ TEST(Plan, RunsPairsWithProbesAndWithoutWhereTheirCostIsAsked) {
   // Timed commands of the cell with a probe; with and without it take turns in going first.
   EXPECT_EQ(shape(plan), "t1:16x2 t1:16x2 t1:16x2 t1:16x2 ");
   std::vector<bool> probed;
-  for (const Step& step : plan.steps) probed.push_back(step.probed.value());
+  for (const Step& step : plan.steps) probed.push_back(step.with_probes.value());
   EXPECT_EQ(probed, (std::vector<bool>{false, true, true, false}));
   EXPECT_NE(plan.identity, plan_scene(*scene, {.counts = false, .times = false}).identity);
 }
@@ -76,7 +76,7 @@ TEST(Plan, CountsInstructionsInProcessesOfTheirOwn) {
   const auto scene = make_scene(yaml_with_instructions());
   const Plan plan = plan_scene(*scene, {.times = false});
   EXPECT_EQ(shape(plan), "c0:4x1 c0:36x1 c0:68x1 c1:4x1 c1:8x1 c1:12x1 ");
-  for (const Step& step : plan.steps) EXPECT_EQ(step.instructions, step.cell == 0);
+  for (const Step& step : plan.steps) EXPECT_EQ(step.counts_instructions, step.cell == 0);
   EXPECT_EQ(plan.cells[0].instructions, CountInstructions::perf);
   EXPECT_FALSE(plan.cells[1].instructions) << "beside a device the processor only waits";
   EXPECT_EQ(shape(plan_scene(*scene, {.times = false, .instruction_processes = 2})),
@@ -92,8 +92,8 @@ TEST(Plan, CountsSystemCallsInProcessesOfTheirOwn) {
   const Plan plan = plan_scene(*scene, {.times = false});
   EXPECT_EQ(shape(plan), "c0:4x1 c0:8x1 c0:12x1 c1:4x1 c1:4x1 c1:8x1 c1:8x1 c1:12x1 c1:12x1 ");
   for (const Step& step : plan.steps) {
-    EXPECT_TRUE(step.host || step.cell == 1);
-    EXPECT_EQ(step.bare(), step.host);
+    EXPECT_TRUE(step.counts_host_calls || step.cell == 1);
+    EXPECT_EQ(step.is_counted_from_outside(), step.counts_host_calls);
   }
   scene->around.no_trace = "not allowed\nAllow it";
   const Plan without = plan_scene(*scene, {.times = false});

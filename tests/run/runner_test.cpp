@@ -567,8 +567,8 @@ TEST(Runner, CountsInstructionsUnderValgrindWithOneThreadAndNothingAttached) {
   for (const RunRecord& record : *records) {
     EXPECT_EQ(record.error, std::nullopt) << *record.error;
     ASSERT_EQ(record.probes.size(), 1U);
-    EXPECT_EQ(record.instructions, record.cell == "bench/tiny/cpu/decode");
-    if (!record.instructions) continue;
+    EXPECT_EQ(record.counts_instructions, record.cell == "bench/tiny/cpu/decode");
+    if (!record.counts_instructions) continue;
     EXPECT_EQ(record.probes[0].probe, "valgrind");
     EXPECT_EQ(record.probes[0].counts.at("instructions"), 500);
     EXPECT_EQ(record.probes[0].functions.at("dot"), 500);
@@ -600,7 +600,7 @@ TEST(Runner, CountsInstructionsByPerfEventsAroundTheEngineItself) {
   const auto records = stage.run(plan_scene(*stage.scene, {.times = false}));
   ASSERT_TRUE(records) << records.error().message;
   for (const RunRecord& record : *records) {
-    if (!record.instructions) continue;
+    if (!record.counts_instructions) continue;
     EXPECT_EQ(record.error, std::nullopt) << *record.error;
     EXPECT_EQ(record.probes.at(0).probe, "perf");
     EXPECT_EQ(record.probes.at(0).counts.at("instructions"), 700);
@@ -621,7 +621,7 @@ TEST(Runner, GivesUpInstructionsAloneWhereTheyCanNotBeCounted) {
   ASSERT_TRUE(records) << records.error().message;
   std::size_t failed = 0, fine = 0;
   for (const RunRecord& record : *records) {
-    EXPECT_EQ(record.error.has_value(), record.instructions);
+    EXPECT_EQ(record.error.has_value(), record.counts_instructions);
     if (record.error) {
       ++failed;
       EXPECT_EQ(*record.error, "instructions could not be counted: valgrind wrote nothing");

@@ -17,7 +17,7 @@ using profile::EngineReport, profile::ServedRequest;
 TEST(HeldLengths, HaveTheAverageThatIsAskedForAndNoOrder) {
   for (const std::int64_t tokens : {1, 2, 7, 32, 1000}) {
     for (const std::int64_t requests : {1, 2, 8, 16, 31}) {
-      const auto lengths = held_lengths(tokens, requests);
+      const auto lengths = burst_token_counts(tokens, requests);
       ASSERT_EQ(lengths.size(), static_cast<std::size_t>(requests));
       EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}),
                 tokens * requests);
@@ -25,7 +25,7 @@ TEST(HeldLengths, HaveTheAverageThatIsAskedForAndNoOrder) {
     }
   }
   // Computed by hand: steps of 3 among 8 places from 16 to 48.
-  EXPECT_EQ(held_lengths(32, 8), (std::vector<std::int64_t>{16, 30, 43, 21, 34, 48, 26, 38}))
+  EXPECT_EQ(burst_token_counts(32, 8), (std::vector<std::int64_t>{16, 30, 43, 21, 34, 48, 26, 38}))
       << "neither rising nor falling";
 }
 

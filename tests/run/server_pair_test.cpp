@@ -129,7 +129,7 @@ class ByProgram final : public sys::Streams {
 
 class NoCounts final : public KnownCounts {
  public:
-  std::vector<baseline::Baseline> of(const profile::CellKey&) const override { return {}; }
+  std::vector<baseline::Baseline> find_counts(const profile::CellKey&) const override { return {}; }
 };
 
 class Coin final : public sys::Coin {
