@@ -54,7 +54,10 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string type = option->get_type_size() == 0 ? "" : shown_type(*option);
     const bool takes_many = option->get_expected_max() == CLI::detail::expected_max_vector_size;
-    return (type.empty() ? "" : " " + type) + (takes_many ? " ..." : "");
+    std::string text;
+    if (!type.empty()) text += " " + type;
+    if (takes_many) text += " ...";
+    return text;
   }
 
   std::string make_option_desc(const CLI::Option* option) const override {

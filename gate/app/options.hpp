@@ -90,17 +90,17 @@ class Verb {
   void add_trust_cache_option() const;
   void add_quiet_option(const char* help = "Print the answer only, no progress") const;
 
-  // Sets the flow that runs if this verb is chosen. Words after "--" become options->words; options
-  // without `words` make them a usage error.
+  // Sets the flow that runs if this verb is chosen. Words after "--" become
+  // options->trailing_arguments; options without `trailing_arguments` make them a usage error.
   template <class Options, class Flow>
   void set_flow(std::shared_ptr<Options> options, Flow flow) const {
-    constexpr bool k_takes_words = requires { options->words; };
+    constexpr bool k_takes_trailing_arguments = requires { options->trailing_arguments; };
     app_->callback([program = program_, job = job_, options, flow] {
       const auto action = [=](const Program::Words& words) {
-        if constexpr (k_takes_words) options->words = words;
+        if constexpr (k_takes_trailing_arguments) options->trailing_arguments = words;
         return flow(*job, *options);
       };
-      program->choose(job, action, k_takes_words);
+      program->choose(job, action, k_takes_trailing_arguments);
     });
   }
   // The same; returns new options to fill in.

@@ -213,7 +213,8 @@ Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options
     return is_elsewhere && job.files().exists(word) ? sys::absolute(word) : word;
   };
   typed.program = resolve_path(options.programs.back());
-  for (const std::string& word : options.words) typed.args.push_back(resolve_path(word));
+  for (const std::string& word : options.trailing_arguments)
+    typed.args.push_back(resolve_path(word));
   typed.env = env;
   typed.budget = options.budget;
   for (const std::string& assignment : options.metrics) {
@@ -297,8 +298,8 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   gate_options.files = options.files;
   gate_options.against = "";
   gate_options.require_baseline = true;  // the base's counts are all there is to judge by
-  gate_options.words = config.command;
-  gate_options.words.front() = options.programs.front();
+  gate_options.trailing_arguments = config.command;
+  gate_options.trailing_arguments.front() = options.programs.front();
   WEIR_TRY(const Configuration configuration,
            parse_configuration(config.yaml, job.selection.config,
                                config_context(job.world, job.selection.config)));

@@ -7,7 +7,7 @@ namespace weir::flow {
 
 struct AbOptions {
   std::vector<std::string> programs;  // base and candidate, or one for both
-  std::vector<std::string> words;     // the arguments of both
+  std::vector<std::string> trailing_arguments;  // the arguments of both
   std::vector<std::string> env;       // "NAME=VALUE", of the candidate alone
   std::vector<std::string> metrics;   // "NAME=REGEX", read from what both print
   std::string preset, device;         // "": chosen by ab()

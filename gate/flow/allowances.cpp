@@ -23,7 +23,7 @@ Result<publish::Event> read_ci_event(const Job& job) {
   const std::string path = job.variable("GITHUB_EVENT_PATH");
   if (path.empty()) return publish::Event{};
   WEIR_TRY(const std::string text, job.files().read(path, publish::k_largest_event));
-  publish::Surroundings context;
+  publish::CiVariables context;
   context.event_name = job.variable("GITHUB_EVENT_NAME");
   context.repository = job.variable("GITHUB_REPOSITORY");
   return publish::read_event(text, context, path);
@@ -242,12 +242,13 @@ Result<verdict::NeededAllowances> changes_to_allow(const AllowOptions& options,
                                                    const sys::Files& files) {
   const bool has_change = !options.cell.empty() || !options.metric.empty() ||
                           !options.from.empty() || !options.to.empty();
-  if (options.verdict.empty() == !has_change) {
+  const bool has_verdict = !options.verdict.empty();
+  if (has_verdict == has_change) {
     return fail(Code::usage,
                 "what is allowed? --cell C --metric M --from A --to B, or a verdict.json (or a "
                 "run's folder) whose fails all are");
   }
-  if (!options.verdict.empty()) {
+  if (has_verdict) {
     WEIR_TRY(verdict::NeededAllowances fails, read_allowable_fails(options.verdict, files));
     if (fails.changes.empty()) {
       return fail(Code::usage, "{}: no fail in it that could be allowed", options.verdict);

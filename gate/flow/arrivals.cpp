@@ -74,7 +74,7 @@ Poster::Poster(sys::World& world, std::map<std::string, std::string> repositorie
     : world_(world),
       repositories_(std::move(repositories)),
       make_api_(std::move(api)),
-      say_(std::move(say)),
+      log_(std::move(say)),
       settle_seconds_(settle_seconds),
       thread_([this] { work(); }) {}
 
@@ -82,9 +82,9 @@ Poster::~Poster() {
   constexpr std::chrono::seconds k_last_posts{15};  // time to post when the service ends
   {
     std::unique_lock lock(mutex_);
-    over_ = true;
-    changed_.notify_all();
-    changed_.wait_for(lock, k_last_posts, [&] { return queue_.empty(); });
+    is_stopping_ = true;
+    queue_changed_.notify_all();
+    queue_changed_.wait_for(lock, k_last_posts, [&] { return queue_.empty(); });
   }
   stop_.request();
   thread_.join();
@@ -96,33 +96,33 @@ void Poster::announce(const serve::Arrival& arrival, verdict::GateVerdict verdic
   if (!repositories_.contains(arrival.project)) return;
   const bool has_commit = arrival.commit && publish::is_sha(*arrival.commit);
   if (!has_commit && !arrival.pull_request) {
-    say_(fmt::format("{}: not posted: the upload names no whole commit and no pull request",
+    log_(fmt::format("{}: not posted: the upload names no whole commit and no pull request",
                      arrival.project));
     return;
   }
   {
     const std::lock_guard lock(mutex_);
-    if (!over_ && queue_.size() < k_max_posts) {
+    if (!is_stopping_ && queue_.size() < k_max_posts) {
       queue_.push_back({arrival, std::move(verdict)});
-      changed_.notify_all();
+      queue_changed_.notify_all();
       return;
     }
   }
-  say_(fmt::format("not posted: {} wait already", k_max_posts));
+  log_(fmt::format("not posted: {} wait already", k_max_posts));
 }
 
 // Posts queued verdicts in order, until the poster ends and the queue is empty.
 void Poster::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return over_ || !queue_.empty(); });
+    queue_changed_.wait(lock, [&] { return is_stopping_ || !queue_.empty(); });
     if (queue_.empty() || stop_.requested()) return;
     const Waiting waiting = queue_.front();
     lock.unlock();
     post(waiting);
     lock.lock();
     queue_.pop_front();  // only now, so that an empty queue means that all is posted
-    changed_.notify_all();
+    queue_changed_.notify_all();
   }
 }
 
@@ -130,7 +130,7 @@ void Poster::work() {
 void Poster::post(const Waiting& waiting) {
   const std::string& repository = repositories_.at(waiting.arrival.project);
   auto api = make_api_(stop_);
-  if (!api) return say_(fmt::format("{}: not posted: {}", repository, api.error().message));
+  if (!api) return log_(fmt::format("{}: not posted: {}", repository, api.error().message));
   publish::Event event;
   event.repository = repository;
   event.pull_request = waiting.arrival.pull_request;
@@ -141,7 +141,7 @@ void Poster::post(const Waiting& waiting) {
   if (event_found && waiting.arrival.is_merge)
     event_found = publish::check_merge(**api, event, commit);
   if (!event_found)
-    return say_(fmt::format("{}: not posted: {}", repository, event_found.error().message));
+    return log_(fmt::format("{}: not posted: {}", repository, event_found.error().message));
   report::MarkdownStyle style;
   style.verbs = report_hints();
   const publish::Texts texts = publish::texts_of(waiting.verdict, style, {});
@@ -153,8 +153,8 @@ void Poster::post(const Waiting& waiting) {
   });
   for (const publish::Part& part : parts) {
     if (part.outcome == publish::Part::Outcome::left_out) continue;
-    say_(fmt::format("{}: {} {}{}{}", repository, part.name, publish::to_string(part.outcome),
-                     part.reason.empty() ? "" : ": ", part.reason));
+    log_(fmt::format("{}: {} {}{}", repository, part.name, publish::to_string(part.outcome),
+                     text::prefix_if_any(": ", part.reason)));
   }
 }
 

@@ -69,13 +69,13 @@ class Poster final : public serve::Announcer {
   sys::World& world_;
   std::map<std::string, std::string> repositories_;  // by project
   MakeApi make_api_;
-  Say say_;
+  Say log_;
   double settle_seconds_;
   sys::Stop stop_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable queue_changed_;
   std::deque<Waiting> queue_;  // under mutex_, as the next
-  bool over_ = false;
+  bool is_stopping_ = false;
   std::thread thread_;
 };
 

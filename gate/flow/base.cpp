@@ -257,7 +257,7 @@ Result<PreparedBase> prepare_base(const BaseRequest& wanted, const Job& job,
                                 : prepare_from_command(wanted, job, settings, candidate, prepare);
 }
 
-std::vector<baseline::Baseline> CachedCounts::of(const profile::CellKey& cell) const {
+std::vector<baseline::Baseline> CachedCounts::find_counts(const profile::CellKey& cell) const {
   if (folder_.empty()) return {};
   // A cache that cannot be read counts as absent: then the base is counted again.
   return stored_.of_cell(cell).value_or(std::vector<baseline::Baseline>());
@@ -286,9 +286,10 @@ BaseRuns assemble_base_runs(const BaseFacts& facts, const run::RunHeader& header
   BaseRuns base_runs;
   base_runs.facts = facts;
   for (std::size_t i = 0; i < profiles.size(); ++i) {
-    const auto records_of_cell = records.of(header.cells[i].cell);
-    base_runs.counts.push_back(run::choose_base_counts(
-        profiles[i], header.base_cells[i], records_of_cell, known_counts.of(profiles[i].cell)));
+    const auto records_of_cell = records.find(header.cells[i].cell);
+    base_runs.counts.push_back(run::choose_base_counts(profiles[i], header.base_cells[i],
+                                                       records_of_cell,
+                                                       known_counts.find_counts(profiles[i].cell)));
     base_runs.pairs.push_back(profile::paired_runs(header.cells[i], records_of_cell));
     base_runs.cells.push_back(header.cells[i]);
   }
@@ -316,7 +317,7 @@ std::vector<std::string> keep_base_counts(const PreparedBase& base, const run::R
   };
   CachedCounts cache(files, base.counts_folder), run(files, base_counts_folder(run_folder));
   for (const profile::CellFacts& facts : header.base_cells) {
-    const auto records_of_cell = records.of(facts.cell);
+    const auto records_of_cell = records.find(facts.cell);
     if (run::base_was_counted(facts.cell, records_of_cell)) {
       profile::Profile profile = profile::assemble(facts, records_of_cell, profile::Side::base);
       if (!profile.errors.empty()) continue;
@@ -325,7 +326,7 @@ std::vector<std::string> keep_base_counts(const PreparedBase& base, const run::R
       keep_in(cache, counts);
       continue;
     }
-    for (const baseline::Baseline& stored : cache.of(facts.cell)) keep_in(run, stored);
+    for (const baseline::Baseline& stored : cache.find_counts(facts.cell)) keep_in(run, stored);
   }
   return warnings;
 }
@@ -382,7 +383,9 @@ std::vector<std::string> describe_pairs(const run::PairsPlan& plan, const BaseFa
   const std::vector<bool> is_undecidable = find_undecidable(plan);
   const auto needs_line = [&](std::size_t i) { return !plan.cells[i].now || is_undecidable[i]; };
   std::size_t lines_needed = 0;
-  for (std::size_t i = 0; i < plan.cells.size(); ++i) lines_needed += needs_line(i) ? 1 : 0;
+  for (std::size_t i = 0; i < plan.cells.size(); ++i) {
+    if (needs_line(i)) ++lines_needed;
+  }
   lines.push_back(
       fmt::format("pairs: {} beside the base within {}; to decide all takes {} at least",
                   text::plural(plan.cells.size(), "cell"), run::show_time_left(plan.budget_seconds),

@@ -71,7 +71,8 @@ class CachedCounts final : public run::KnownCounts {
  public:
   // `folder` "" holds nothing.
   CachedCounts(sys::Files& files, std::string folder) : stored_(files, folder), folder_(folder) {}
-  [[nodiscard]] std::vector<baseline::Baseline> of(const profile::CellKey& cell) const override;
+  [[nodiscard]] std::vector<baseline::Baseline> find_counts(
+      const profile::CellKey& cell) const override;
   // Stores nothing without a folder.
   [[nodiscard]] Result<void> keep(const baseline::Baseline& counts);
 

@@ -229,9 +229,8 @@ class Bisector {
     step.seconds = clock_.steady() - started;
     WEIR_CHECK(journal_->append(dump_json(write_fields(step))));
     result_.steps.push_back(step);
-    say(fmt::format("    {}{}{} ({})", name_of(source::k_trial_outcomes, step.outcome),
-                    step.reason.empty() ? "" : ": ", step.reason,
-                    unit::show_duration(step.seconds)));
+    say(fmt::format("    {}{} ({})", name_of(source::k_trial_outcomes, step.outcome),
+                    text::prefix_if_any(": ", step.reason), unit::show_duration(step.seconds)));
     return step;
   }
 
@@ -268,7 +267,8 @@ class Bisector {
     base.commit = result_.request.good;
     base.built = !builds_.empty();
     base.words = "good commit " + result_.request.good_words;
-    base.candidate_root = base.candidate_real_root = tree.root;
+    base.candidate_root = tree.root;
+    base.candidate_real_root = base.candidate_root;
     base.candidate_commit = step.commit;
     commits->candidate_checkout = tree.held;
     commits->own_roots = own_roots_;

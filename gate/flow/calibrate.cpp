@@ -42,7 +42,7 @@ Calibrations::Calibrations(sys::Files& files) : files_(files) {
 
 // Returns the stored calibration of a cell with this fingerprint on this machine class; nothing if
 // there is none.
-std::optional<verdict::CalibratedCell> Calibrations::of(
+std::optional<verdict::CalibratedCell> Calibrations::find(
     const profile::CellKey& cell, const profile::Provenance& provenance) const {
   if (folder_.empty() || provenance.machine_class.empty()) return std::nullopt;
   const std::string path = calibration_path(cell, provenance.machine_class, provenance.fingerprint);
@@ -73,7 +73,7 @@ std::map<std::string, double> calibrated_pairs(const Calibrations& calibrations,
   const verdict::LimitTable limits(settings.limits);
   std::map<std::string, double> pairs;
   for (const run::PreparedCell& cell : cells) {
-    const auto calibrated = calibrations.of(cell.cell.key, cell.facts.provenance);
+    const auto calibrated = calibrations.find(cell.cell.key, cell.facts.provenance);
     if (calibrated && verdict::still_holds(*calibrated, limits)) {
       pairs[cell.cell.key.str()] = calibrated->typical_pairs();
     }
@@ -97,7 +97,7 @@ void add_calibration_notes(const MeasuredRun& measured, const Calibrations& cali
     if (lines.contains(verdict.cells[i].cell.str())) continue;
     ++timed;
     const profile::Profile& profile = measured.profiles[i];
-    const auto calibrated = calibrations.of(profile.cell, profile.provenance);
+    const auto calibrated = calibrations.find(profile.cell, profile.provenance);
     if (calibrated && verdict::still_holds(*calibrated, limits)) {
       verdict.cells[i].notes.push_back(verdict::words(*calibrated));
     } else {
@@ -116,12 +116,13 @@ namespace {
 
 // Returns the base to calibrate with: the same program, or another build that --against names.
 Result<BaseRequest> base_request(const CalibrateOptions& options) {
-  const std::vector<std::string>& command = options.words;
+  const std::vector<std::string>& command = options.trailing_arguments;
   if (!options.against) {
     if (command.empty()) return BaseRequest{.spec = "", .command = {}, .own = true};
     return fail(Code::usage, "words after \"--\" are another build: --against -- COMMAND…");
   }
-  if (options.against->empty() == command.empty()) {
+  const bool has_place = !options.against->empty(), has_command = !command.empty();
+  if (has_place == has_command) {
     return fail(Code::usage,
                 "--against takes another build of the same source: a REF, a DIR, or -- COMMAND…");
   }

@@ -19,7 +19,7 @@ class Calibrations {
 
   // Returns the calibration of a cell; nothing if there is none or it cannot be read. It only
   // informs people: no verdict depends on it.
-  [[nodiscard]] std::optional<verdict::CalibratedCell> of(
+  [[nodiscard]] std::optional<verdict::CalibratedCell> find(
       const profile::CellKey& cell, const profile::Provenance& provenance) const;
   // Stores a calibration and returns its file. Fails without a cache.
   [[nodiscard]] Result<std::string> keep(const verdict::CalibratedCell& cell);
@@ -44,7 +44,7 @@ void add_calibration_notes(const MeasuredRun& measured, const Calibrations& cali
 // measured pairs. The answer: can this machine decide these limits?
 struct CalibrateOptions {
   std::optional<std::string> against, budget, resume;
-  std::vector<std::string> words;  // after "--"
+  std::vector<std::string> trailing_arguments;  // after "--"
   std::int64_t pairs = 40;
   std::int64_t replays = 1000;
 };

@@ -32,8 +32,9 @@ config::Supported config_context(const sys::World& world, const std::string& con
   context.apis = adapters::serving::api_names();
   for (const adapters::serving::Api& api : adapters::serving::apis()) {
     config::Supported::Sent& sent = context.sent[std::string(api.name)];
-    sent.always = adapters::serving::reserved_members(api, /*own_fields=*/false);
-    for (std::string& member : adapters::serving::reserved_members(api, /*own_fields=*/true)) {
+    sent.always = adapters::serving::reserved_members(api, /*sends_extra_fields=*/false);
+    for (std::string& member :
+         adapters::serving::reserved_members(api, /*sends_extra_fields=*/true)) {
       if (!holds(sent.always, member)) sent.own.push_back(std::move(member));
     }
   }

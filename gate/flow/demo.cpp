@@ -24,6 +24,9 @@ using Words = std::vector<std::string>;
 std::string demo_config(bool vulkan, bool fuse_ffn) {
   std::string args = vulkan ? "--backend, vulkan" : "--backend, cpu";
   if (fuse_ffn) args += ", --fused-ffn";
+  const char* probes = vulkan
+                           ? "[vulkan, instrument]     # a layer before the driver, its own marks"
+                           : "[instrument]             # the engine's own marks";
   return fmt::format(
       "version: 1\n"
       "engines:\n"
@@ -37,9 +40,7 @@ std::string demo_config(bool vulkan, bool fuse_ffn) {
       "models: {{toy: toy.gguf}}\n"
       "backends: {{{}: {{args: [{}]}}}}\n"
       "prompts: {{decode: {{prompt_tokens: 0, tokens: 16}}}}\n",
-      vulkan ? "[vulkan, instrument]     # a layer before the driver, its own marks"
-             : "[instrument]             # the engine's own marks",
-      vulkan ? "vulkan" : "cpu", args);
+      probes, vulkan ? "vulkan" : "cpu", args);
 }
 
 // Makes the demo's folder: `keep`, which must be new and stays, or one that is removed at the end.
@@ -145,9 +146,10 @@ class Demo {
     for (const std::string& line : report::wrap(text, width(), "", 0)) print(line + "\n");
   }
   void print_title(std::string_view text) {
-    const bool bold = job_.colored();
-    print(fmt::format("\n{}{}. {}{}\n\n", bold ? "\x1B[1m" : "", ++step_, text,
-                      bold ? "\x1B[0m" : ""));
+    ++step_;
+    const std::string title = fmt::format("{}. {}", step_, text);
+    print(job_.colored() ? fmt::format("\n\x1B[1m{}\x1B[0m\n\n", title)
+                         : fmt::format("\n{}\n\n", title));
   }
 
   // Runs a program in the demo's folder, with the regression `regression` switched on unless it is

@@ -59,14 +59,14 @@ Result<void> write_out(const Job& job, const DeviceOptions& options, const std::
 
 // Writes a description to --out, or to standard output, with --name and --title applied.
 Result<Answer> write_description(const Job& job, const DeviceOptions& options, probes::Twin& twin) {
-  if (!options.called.empty()) {
-    if (!probes::is_twin_name(options.called)) {
+  if (!options.new_name.empty()) {
+    if (!probes::is_twin_name(options.new_name)) {
       return fail(Code::usage,
                   "--name {}: only small letters, digits and \"-._\", at most 63, and a letter or "
                   "digit first",
-                  text::printable(options.called));
+                  text::printable(options.new_name));
     }
-    twin.name = options.called;
+    twin.name = options.new_name;
   }
 
   if (!options.title.empty()) twin.title = options.title;
@@ -112,7 +112,7 @@ Result<Answer> record_device(const Job& job, const DeviceOptions& options) {
   WEIR_TRY(probes::Twin twin, probes::read_twin(dump_json(devices[options.index])));
   if (devices.size() > 1)
     job.log(fmt::format("{} devices; this is {}: {}", devices.size(), options.index,
-                        text::disarm(twin.title)));
+                        text::neutralize_ci_commands(twin.title)));
   twin.source = "recorded";
   return write_description(job, options, twin);
 }

@@ -9,9 +9,9 @@
 namespace weir::flow {
 
 struct DeviceOptions {
-  std::string name;    // the name of a description, or the path of a file
-  std::string out;     // "" is standard output
-  std::string called;  // the new description's name
+  std::string name;      // the name of a description, or the path of a file
+  std::string out;       // "" is standard output
+  std::string new_name;  // the new description's name
   std::string title;
   std::size_t index = 0;
 };

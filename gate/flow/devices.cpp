@@ -47,7 +47,7 @@ Result<std::string> container_gpus(const config::Cell& cell, const Job& job,
       {"nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"});
   if (!command) return fail(Code::unavailable, "its options hold placeholders");
   const config::Runtime runtime = cell.engine->container->runtime;
-  run::Carried container;
+  run::ContainerInputs container;
   container.name = "weir-" + short_hash(fmt::format("{} gpu {}", job.selection.runs_folder,
                                                     job.world.clock.now()));
   container.id_file = sys::absolute(sys::join_path(job.selection.runs_folder, container.name));
@@ -114,7 +114,7 @@ Result<run::DeviceFacts> parse_device_list(const Api& api, const std::string& te
     facts.on_cpu = facts.on_cpu && device_fields.string("type") == "cpu";
     // With several devices the engine chooses; the probe reports which one it was.
     facts.device_class = devices.size() == 1 ? device_fields.string("class") : "";
-    facts.name += (facts.name.empty() ? "" : ", ") + name;
+    text::append_item(facts.name, ", ", name);
     if (auto problem = device_fields.problem()) return tl::unexpected(*problem);
   }
   return facts;
@@ -304,7 +304,7 @@ class InstalledProbes final : public run::Probing {
       // Several probes share a loader's list; the caller keeps the existing entries.
       for (const auto& [key, value] : variables) {
         std::string& joined = added[key];
-        if (joined != value) joined += (joined.empty() ? "" : ":") + value;
+        if (joined != value) text::append_item(joined, ":", value);
       }
     }
     return added;

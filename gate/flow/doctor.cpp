@@ -251,21 +251,22 @@ std::string count_text(const profile::ProbeCounts& counts, const std::string& de
     if (number > 0) parts.push_back(fmt::format("{} {}", number, count));
   }
   if (parts.empty()) return "";
-  return fmt::format("counted {}{}", text::join(parts), devices.empty() ? "" : " on " + devices);
+  return fmt::format("counted {}{}", text::join(parts), text::prefix_if_any(" on ", devices));
 }
 
 // Runs the command with its probes. What each probe saw replaces the guess from the program's file.
 Result<void> check_by_running(const Job& job, const DoctorOptions& options, const sys::Stop& stop,
                               report::DoctorEngine& engine) {
   constexpr double k_patience = 600;
-  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, k_patience));
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.trailing_arguments, k_patience));
   WEIR_TRY(const auto probing, make_probing(job.world));
   WEIR_TRY(const sys::ScratchFolder scratch,
            sys::ScratchFolder::make_temporary(job.files(), "weir-doctor-"));
   const std::string& folder = scratch.path();
   const auto probes = fitting_probes(job, spec.argv.front(), *probing, folder);
   WEIR_CHECK(attach_probes(*probing, probes, folder, {}, spec));
-  job.log(fmt::format("running {} with {}", text::join(options.words, " "), text::join(probes)));
+  job.log(fmt::format("running {} with {}", text::join(options.trailing_arguments, " "),
+                      text::join(probes)));
   auto finished = run_program(job.world, spec, stop, /*has_to=*/true);
   auto counts = probing->collect(probes, folder);
   WEIR_CHECK(finished);
@@ -326,12 +327,12 @@ void examine_machine(sys::World& world, const sys::Stop& stop, report::Diagnosis
 // what the probes see in it.
 Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
   DoctorOptions resolved = options;
-  if (!options.words.empty()) {
+  if (!options.trailing_arguments.empty()) {
     if (!options.engines.empty()) {
       return fail(Code::usage, "name programs, or a command after --, not both");
     }
     // A path, so that no engine of weir.yaml has this name.
-    WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, options.words, 1));
+    WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, options.trailing_arguments, 1));
     resolved.engines = {spec.argv.front()};
   }
   WEIR_TRY(const std::vector<EngineToCheck> to_check, engines_to_check(job, resolved));
@@ -351,7 +352,7 @@ Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
   bool all_found = true;
   for (const EngineToCheck& engine_to_check : to_check) {
     diagnosis.engines.push_back(examine(engine_to_check, diagnosis.probes, job.world));
-    if (!options.words.empty()) {
+    if (!options.trailing_arguments.empty()) {
       WEIR_CHECK(check_by_running(job, options, interrupts.stop(), diagnosis.engines.back()));
     }
     all_found = all_found && diagnosis.engines.back().error.empty();

@@ -14,7 +14,7 @@ namespace weir::flow {
 
 struct DoctorOptions {
   std::vector<std::string> engines{};  // names or programs; none: all of the configuration
-  std::vector<std::string> words{};    // a command after "--" to run
+  std::vector<std::string> trailing_arguments{};  // a command after "--" to run
 };
 [[nodiscard]] Result<Answer> doctor(const Job& job, const DoctorOptions& options);
 

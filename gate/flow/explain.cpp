@@ -56,7 +56,7 @@ class ModelHeaders {
       : settings_(settings), config_file_(std::move(config_file)), files_(files) {}
 
   // Returns null for a model without facts. Valid as long as this object.
-  [[nodiscard]] const explain::ModelFacts* of(const std::string& model) {
+  [[nodiscard]] const explain::ModelFacts* find(const std::string& model) {
     const auto [entry, is_new] = facts_.try_emplace(model);
     const config::ModelSettings* settings = is_new ? find_named(settings_.models, model) : nullptr;
     // A private model keeps its layers private too.
@@ -103,7 +103,8 @@ void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Setti
   const explain::Options options = explain_options(settings);
   for (verdict::CellVerdict& cell : cells) {
     if (!holds(k_explained, cell.verdict)) continue;
-    auto why = explain::explain(explain::make_evidence(cell), models.of(cell.cell.model), options);
+    auto why =
+        explain::explain(explain::make_evidence(cell), models.find(cell.cell.model), options);
     // Findings of the config's own rules come last, and none of them is dropped.
     const auto own_findings = std::ranges::find_if(
         why.findings, [](const auto& finding) { return finding.kind == explain::kind::user_rule; });
@@ -147,7 +148,7 @@ struct ExplainContext {
   // Returns the facts of a cell's model, null if there are none.
   [[nodiscard]] const explain::ModelFacts* find_model(const profile::CellKey& cell) {
     if (given_model) return &*given_model;
-    return models ? models->of(cell.model) : nullptr;
+    return models ? models->find(cell.model) : nullptr;
   }
   Explanation explain_cell(const explain::Evidence& evidence, const profile::CellKey& cell) {
     if (run != nullptr) {
@@ -342,8 +343,9 @@ Result<Answer> compare_runs(const Job& job, const CompareOptions& options) {
   WEIR_TRY(verdict::GateVerdict verdict,
            judge_against(candidate, base, gate_policy(candidate, /*require_baseline=*/false),
                          job.files()));
-  base.profiles = candidate.profiles = {};  // reports are made of the verdict alone
-  verdict.run.reset();                      // a comparison is not the run's own verdict
+  base.profiles = {};
+  candidate.profiles = {};  // reports are made of the verdict alone
+  verdict.run.reset();      // a comparison is not the run's own verdict
   verdict.runs = {options.base, options.candidate};
   // A name that is private in either run stays hidden.
   return publish_verdict(job, options.files,

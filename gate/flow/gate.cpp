@@ -148,7 +148,7 @@ Result<SuspectedPairs> measure_suspected(const Job& job, const ConfirmOptions& c
 
 // Returns the base that --against asks for; nothing without it. Checks that other options allow it.
 Result<std::optional<BaseRequest>> base_request(const GateOptions& options) {
-  const std::vector<std::string>& command = options.words;
+  const std::vector<std::string>& command = options.trailing_arguments;
   if (!options.against) {
     if (command.empty()) return std::nullopt;
     return fail(Code::usage, "words after \"--\" are the base's command: --against -- COMMAND…");
@@ -163,10 +163,11 @@ Result<std::optional<BaseRequest>> base_request(const GateOptions& options) {
                 "--runs is for stored baselines: with --against, pairs run until the verdict is "
                 "certain or gate.budget is spent");
   }
-  if (options.against->empty() == command.empty()) {
-    return fail(Code::usage, "--against {}",
-                command.empty() ? "needs a base: a REF, a DIR, or -- COMMAND…"
-                                : "takes one base: a REF or DIR, or -- COMMAND…");
+  const bool has_place = !options.against->empty(), has_command = !command.empty();
+  if (has_place == has_command) {
+    const char* problem = has_command ? "takes one base: a REF or DIR, or -- COMMAND…"
+                                      : "needs a base: a REF, a DIR, or -- COMMAND…";
+    return fail(Code::usage, "--against {}", problem);
   }
   return BaseRequest{.spec = *options.against, .command = command, .env = options.base_env};
 }

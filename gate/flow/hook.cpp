@@ -166,7 +166,7 @@ class PushJudge {
                                                       const ReachRecords& stored) {
     std::set<std::string> cells;
     for (const ReachCell& cell : reach_cells(loaded.cells)) {
-      const auto record = stored.of(cell.cell);
+      const auto record = stored.find(cell.cell);
       if (!record || !*record) continue;  // never recorded: everything that is run reaches it
       bool is_current = false;
       if (!(*record)->dirty && !(*record)->commit.empty()) {
@@ -220,8 +220,8 @@ class PushJudge {
       names = {options_.against};
     } else {
       const std::string remote =
-          !options_.words.empty()
-              ? options_.words.front()
+          !options_.trailing_arguments.empty()
+              ? options_.trailing_arguments.front()
               : job_.world.environment("PRE_COMMIT_REMOTE_NAME").value_or("origin");
       for (const char* branch : {"HEAD", "main", "master"}) {
         names.push_back(fmt::format("refs/remotes/{}/{}", remote, branch));
@@ -383,7 +383,9 @@ class PushJudge {
                                 gate_policy(*measured, /*require_baseline=*/false), files_));
     bool broke = false;
     for (std::size_t i = 0; i < measured->profiles.size(); ++i) {
-      broke |= measured->profiles[i].engine_ended && !measured->base_runs->counts[i].base_failed;
+      const bool only_candidate_failed =
+          measured->profiles[i].engine_ended && !measured->base_runs->counts[i].base_failed;
+      broke = broke || only_candidate_failed;
     }
     return GroupVerdict{std::move(verdict), broke};
   }

@@ -17,7 +17,7 @@ struct HookOptions {
   bool all = false;           // judge also cells whose record contains no change
 };
 struct HookRunOptions : HookOptions {
-  std::vector<std::string> words{};  // after "--": the remote's name, as git gives it
+  std::vector<std::string> trailing_arguments{};  // after "--": the remote's name, as git gives it
 };
 [[nodiscard]] Result<Answer> install_hook(const Job& job, const HookOptions& options);
 [[nodiscard]] Result<Answer> uninstall_hook(const Job& job, const HookOptions& options);

@@ -56,18 +56,18 @@ std::optional<std::size_t> Job::bar_columns() const {
   return columns > 0 ? static_cast<std::size_t>(columns) : 80;
 }
 
-void Job::answer(std::string_view text) const { command(text::disarm(text)); }
+void Job::answer(std::string_view text) const { command(text::neutralize_ci_commands(text)); }
 void Job::command(std::string_view text) const { world.terminal.write(stream(), text); }
 void Job::answer_printable(std::string_view text) const { answer(text::printable(text)); }
 void Job::log(std::string_view line) const {
-  if (!output.quiet) world.terminal.write(2, text::disarm(line) + "\n");
+  if (!output.quiet) world.terminal.write(2, text::neutralize_ci_commands(line) + "\n");
 }
 
 void print_error(sys::World& world, const Error& error) {
   const bool color = has_control(world, 2) && !world.environment("NO_COLOR");
   world.terminal.write(
       2, fmt::format("{}weir:{} {}\n", color ? "\x1B[1;31m" : "", color ? "\x1B[0m" : "",
-                     text::disarm(text::printable(error.message))));
+                     text::neutralize_ci_commands(text::printable(error.message))));
 }
 
 std::string json_document(const Json& json, int indent) { return dump_json(json, indent) + "\n"; }

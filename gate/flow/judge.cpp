@@ -331,17 +331,19 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
     if (needs_stored || held_profile.is_held())
       WEIR_SET(stored_choice, held_profile.stored(stored));
     if (needs_stored && stored_choice.match >= baseline::BaselineChoice::Match::nearest) {
-      const std::string& reason = stored_choice.reason;
       base.choice = stored_choice;
-      base.choice.reason = fmt::format("{}the stored baseline judges{}{}",
-                                       has_no_base_counts ? base_runs.counts[i].reason + "; " : "",
-                                       reason.empty() ? "" : ": ", reason);
+      base.choice.reason =
+          "the stored baseline judges" + text::prefix_if_any(": ", stored_choice.reason);
+      if (has_no_base_counts) {
+        base.choice.reason = base_runs.counts[i].reason + "; " + base.choice.reason;
+      }
       is_stored = true;
     }
-    judged_by_stored += is_stored ? 1 : 0;
-    is_judged_by_base |=
-        (!is_stored && base.choice.match >= baseline::BaselineChoice::Match::nearest) ||
-        (base.pairs && !base.pairs->error && !base.pairs->metrics.empty());
+    if (is_stored) ++judged_by_stored;
+    const bool base_judges_counts =
+        !is_stored && base.choice.match >= baseline::BaselineChoice::Match::nearest;
+    const bool base_judges_times = base.pairs && !base.pairs->error && !base.pairs->metrics.empty();
+    is_judged_by_base = is_judged_by_base || base_judges_counts || base_judges_times;
     WEIR_CHECK(cells.check_room(profile, base.choice));
     WEIR_CHECK(cells.add(held_profile.judge(base, limits, policies[i], stored_choice)));
   }

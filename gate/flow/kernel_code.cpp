@@ -113,7 +113,9 @@ static void add_code_differences(std::vector<verdict::KernelChange>& codes,
       if (!line.empty() && !holds(lines, line)) lines.push_back(line);
     };
     for (const explain::CodeChanges& piece : *changes) add_line(piece.headline);
-    for (const explain::CodeChanges& piece : *changes) std::ranges::for_each(piece.lines, add_line);
+    for (const explain::CodeChanges& piece : *changes) {
+      for (const std::string& line : piece.lines) add_line(line);
+    }
     if (!lines.empty()) code.metadata_differences = std::move(lines);
   }
 }
@@ -158,29 +160,38 @@ Result<std::string> machine_code_diff(const verdict::KernelChange& code, const s
   return fmt::format("{}\n({} more lines)\n", text::join(lines, "\n"), left_out);
 }
 
+// Differences of machine code, by the hashes of both sides.
+using MachineCodeDiffs = std::map<std::vector<std::string>, std::string>;
+
+// Adds the difference of machine code to the changed kernels of a judgement, as long as `diffs` has
+// room for more.
+static void add_machine_code(verdict::Judgement& judgement, const Job& job,
+                             MachineCodeDiffs& diffs) {
+  constexpr std::size_t k_max_kernels = 6, k_max_lines = 600;
+  if (judgement.compiler.empty()) return;
+  for (verdict::KernelChange& code : judgement.code) {
+    std::vector<std::string> key = code.hashes_before;
+    key.insert(key.end(), code.hashes_now.begin(), code.hashes_now.end());
+    // Private cells have no differences, and get no machine code.
+    const bool is_private = code.metadata_differences.empty();
+    if (!code.code_changed || is_private) continue;
+    if (diffs.size() == k_max_kernels && !diffs.contains(key)) continue;
+    const auto [entry, is_new] = diffs.try_emplace(std::move(key));
+    if (is_new) {
+      const std::string target = compiler_target(judgement.compiler);
+      entry->second = machine_code_diff(code, target, k_max_lines, job).value_or("");
+    }
+    code.machine_code = entry->second;
+  }
+}
+
 // Adds the difference of machine code to the first changed kernels of a verdict, each once.
 void add_machine_code(verdict::GateVerdict& gate, const Job& job) {
   if (gate.rules) return;  // a run by others may claim any hashes and compilers
-  constexpr std::size_t k_max_kernels = 6, k_max_lines = 600;
-  std::map<std::vector<std::string>, std::string> diffs;  // by the hashes of both sides
-  const auto add_to = [&](verdict::Judgement& judgement) {
-    if (judgement.compiler.empty()) return;
-    for (verdict::KernelChange& code : judgement.code) {
-      std::vector<std::string> key = code.hashes_before;
-      key.insert(key.end(), code.hashes_now.begin(), code.hashes_now.end());
-      // Private cells have no differences, and get no machine code.
-      const bool is_private = code.metadata_differences.empty();
-      if (!code.code_changed || is_private) continue;
-      if (diffs.size() == k_max_kernels && !diffs.contains(key)) continue;
-      const auto [entry, is_new] = diffs.try_emplace(std::move(key));
-      if (is_new) {
-        const std::string target = compiler_target(judgement.compiler);
-        entry->second = machine_code_diff(code, target, k_max_lines, job).value_or("");
-      }
-      code.machine_code = entry->second;
-    }
-  };
-  for (verdict::CellVerdict& cell : gate.cells) std::ranges::for_each(cell.judgements, add_to);
+  MachineCodeDiffs diffs;
+  for (verdict::CellVerdict& cell : gate.cells) {
+    for (verdict::Judgement& judgement : cell.judgements) add_machine_code(judgement, job, diffs);
+  }
 }
 
 }  // namespace weir::flow

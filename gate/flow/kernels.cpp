@@ -62,7 +62,7 @@ Result<std::vector<KernelsOfCell>> make_tables(const Job& job, const std::vector
 
 // Runs the program after "--" and returns the kernels that it ran, as a profile without a cell.
 Result<Profile> profile_program(const Job& job, const KernelsOptions& options) {
-  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, options.timeout));
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.trailing_arguments, options.timeout));
   WEIR_TRY(const auto probing, make_probing(job.world));
   WEIR_TRY(const sys::ScratchFolder folder,
            sys::ScratchFolder::make_temporary(job.files(), "weir-kernels-"));
@@ -78,7 +78,7 @@ Result<Profile> profile_program(const Job& job, const KernelsOptions& options) {
     code_store().store(job.files(), *recordings);
   }
   Profile profile;
-  profile.cell.engine = text::join(options.words, " ");
+  profile.cell.engine = text::join(options.trailing_arguments, " ");
   for (const auto& [table, set] :
        {std::pair(&counts.codes, &profile.codes), {&counts.code_groups, &profile.code_groups}}) {
     set->emplace().counts.insert(table->begin(), table->end());
@@ -87,7 +87,7 @@ Result<Profile> profile_program(const Job& job, const KernelsOptions& options) {
   profile.code_facts = counts.code_facts;
   if (counts.codes.empty()) {
     return fail(Code::unavailable, "{} ran no kernel with a name on a Vulkan device{}",
-                options.words.front(), k_no_code);
+                options.trailing_arguments.front(), k_no_code);
   }
   return profile;
 }
@@ -96,7 +96,7 @@ Result<Profile> profile_program(const Job& job, const KernelsOptions& options) {
 Result<Answer> list_kernels(const Job& job, const KernelsOptions& options) {
   std::vector<Profile> profiles;
   std::vector<std::string> targets = options.targets;
-  if (!options.words.empty()) {
+  if (!options.trailing_arguments.empty()) {
     if (targets.empty()) {
       return fail(Code::usage, "name what to compile for: --target radv-navi31, radv-navi21, …");
     }

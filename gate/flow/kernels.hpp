@@ -10,10 +10,10 @@
 namespace weir::flow {
 
 struct KernelsOptions {
-  std::string what;                  // a run or a profile; "": the newest run
-  std::vector<std::string> words{};  // after "--": a program, which is run once
-  std::vector<std::string> targets;  // compile for these; none: as the run did
-  std::string diff;                  // this kernel alone: what its code differs in from the base's
+  std::string what;                               // a run or a profile; "": the newest run
+  std::vector<std::string> trailing_arguments{};  // after "--": a program, which is run once
+  std::vector<std::string> targets;               // compile for these; none: as the run did
+  std::string diff;  // this kernel alone: what its code differs in from the base's
   bool assembly = false;
   double timeout = 600;  // seconds, of that program
   std::size_t top = 20;

@@ -85,7 +85,7 @@ run::AgainstOptions paired_run_options(const ReadyPlan& ready, const MeasureOpti
   options.calibrated_pairs =
       calibrated_pairs(Calibrations(job.files()), ready.plan.cells, settings);
   const BaseFacts& facts = ready.base->facts;
-  options.rotation =
+  options.order_rotation =
       std::stoull(short_hash(facts.candidate_commit.value_or(facts.words)), nullptr, 16);
   return options;
 }
@@ -332,7 +332,8 @@ Result<void> check_no_links(const std::string& path, const sys::Files& files,
     return fail(Code::data, "{}: is a link: what is read of a run lies in its folder",
                 text::printable(path));
   }
-  if (++entries > k_max_entries) {
+  ++entries;
+  if (entries > k_max_entries) {
     return fail(Code::data, "{}: more than {} files", text::printable(path), k_max_entries);
   }
   if (files.kind(path) != sys::Kind::folder) return {};
@@ -397,7 +398,7 @@ Result<void> check_run_folder(const std::string& run, const sys::Files& files) {
 // that the rules hold and the run lacks are marked as gone. Fails with Code::data if the journal
 // does not fit the configuration, with Code::usage for a single shard.
 Result<Configuration> apply_commit_rules(const Job& job, run::RunHeader& header) {
-  WEIR_TRY(const auto shard, run::shard_facts(header.extra));
+  WEIR_TRY(const auto shard, run::parse_shard_facts(header.extra));
   if (shard && shard->index > 0) {
     return fail(Code::usage,
                 "--rules-from judges whole runs, and this is shard {}: weir merge joins shards",
@@ -535,7 +536,7 @@ Result<MeasuredRun> read_measured(const Job& job, const std::string& run) {
   WEIR_TRY(run::RunFile file, run::read_run(job.files(), measured.folder));
   measured.bytes = file.whole_bytes;
   const run::RunHeader& header = file.header;
-  WEIR_TRY(measured.shard, run::shard_facts(header.extra));
+  WEIR_TRY(measured.shard, run::parse_shard_facts(header.extra));
   WEIR_CHECK(read_run_configuration(job, file.header, measured));
   measured.config_text = header.config_text;
   const UnfinishedCells unfinished = run::unfinished(file);

@@ -110,11 +110,11 @@ Result<void> check_options(const PostOptions& options) {
 // Reads the event of a CI job. An event file given by hand must not mix with the environment's
 // event, so the environment's variables are dropped.
 Result<publish::Event> read_event(const Job& job, const PostOptions& options) {
-  publish::Surroundings surroundings{.event_name = job.variable("GITHUB_EVENT_NAME"),
-                                     .repository = job.variable("GITHUB_REPOSITORY"),
-                                     .sha = job.variable("GITHUB_SHA"),
-                                     .run_id = job.variable("GITHUB_RUN_ID"),
-                                     .run_attempt = job.variable("GITHUB_RUN_ATTEMPT")};
+  publish::CiVariables surroundings{.event_name = job.variable("GITHUB_EVENT_NAME"),
+                                    .repository = job.variable("GITHUB_REPOSITORY"),
+                                    .sha = job.variable("GITHUB_SHA"),
+                                    .run_id = job.variable("GITHUB_RUN_ID"),
+                                    .run_attempt = job.variable("GITHUB_RUN_ATTEMPT")};
   std::string file = job.variable("GITHUB_EVENT_PATH");
   if (!options.event_file.empty() && options.event_file != file) {
     file = options.event_file;

@@ -188,7 +188,7 @@ Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded, const 
     config::CommandLine line =
         run::line_of(cell, step, places.out, places.probe_dir, server ? "{port}" : "");
     if (line.argv.empty() && server) line.argv = {server->url};
-    if (step.instructions && cell.instructions == run::CountInstructions::valgrind) {
+    if (step.counts_instructions && cell.instructions == run::CountInstructions::valgrind) {
       line.argv = probes::under_valgrind(cell.valgrind, job.selection.runs_folder, line.argv);
     }
     PlannedCommand command;
@@ -197,7 +197,7 @@ Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded, const 
     command.spec.argv = line.argv;
     command.spec.env.assign(line.env.begin(), line.env.end());
     command.spec.passed_variables = run::passed_variables(cell);
-    if (!step.bare()) {
+    if (!step.is_counted_from_outside()) {
       command.probes = cell.probes;
       command.length = std::max<std::int64_t>(1, step.parameters.tokens) *
                        std::max<std::int64_t>(1, step.parameters.repeats);
@@ -207,7 +207,7 @@ Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded, const 
     if (const config::ContainerSettings* container = run::find_container(cell)) {
       command.in_container = true;
       const std::string out = sys::absolute(places.out);
-      const run::Carried carried = run::container_inputs(
+      const run::ContainerInputs carried = run::make_container_inputs(
           cell, {.root = out, .out = out, .counts = "", .port = server ? "{port}" : ""},
           cell.twin ? sys::folder_of(cell.twin->driver) : "", "weir", line.env, {});
       WEIR_TRY(command.spec, run::container_command(container->runtime, line.argv, carried));

@@ -147,8 +147,8 @@ Result<Target> find_cell_target(const Job& job, const ProfileOptions& options,
 
 Result<Target> find_command_target(const Job& job, const ProfileOptions& options) {
   Target target;
-  WEIR_SET(target.spec, command_spec(job, options.words, options.timeout));
-  target.on_twin = names_twin(options.words, job.world.environment);
+  WEIR_SET(target.spec, command_spec(job, options.trailing_arguments, options.timeout));
+  target.on_twin = names_twin(options.trailing_arguments, job.world.environment);
   return target;
 }
 
@@ -361,7 +361,8 @@ Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
 // Checks everything that the options alone can have wrong.
 Result<void> check_options(const Job& job, const ProfileOptions& options) {
   const sys::Files& files = job.files();
-  if (options.what.empty() == options.words.empty()) {
+  const bool has_name = !options.what.empty(), has_program = !options.trailing_arguments.empty();
+  if (has_name == has_program) {
     return fail(Code::usage,
                 "weir profile takes a FILE, a CELL, or a program after --\n"
                 "  weir profile -- llama-bench -m model.gguf -n 16");
@@ -371,7 +372,7 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
   }
   WEIR_CHECK(check_place("--trace", options.trace, files));
   if (options.page.file.empty()) {
-    const bool json = job.output.json.has_value() && options.words.empty();
+    const bool json = job.output.json.has_value() && options.trailing_arguments.empty();
     if (options.page.privacy == report::PrivateWords::hidden || json) return {};
     return fail(Code::usage,
                 "--show-private is for a page: --html FILE, or for --json of what others wrote");
@@ -406,7 +407,7 @@ Result<Answer> profile(const Job& job, const ProfileOptions& given_options) {
     if (!peak.observed) return fail(Code::usage, "--peak {}: holds no ops", options.peak_file);
     options.peak = std::make_shared<observed::Observed>(std::move(*peak.observed));
   }
-  const bool is_command = !options.words.empty();
+  const bool is_command = !options.trailing_arguments.empty();
   if (!is_command && job.files().exists(options.what)) return show_file(job, options);
   if (!is_command && holds(options.given, "--timeout")) {
     return fail(Code::usage, "--timeout is for a program after --: a cell has its engine's own");

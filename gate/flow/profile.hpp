@@ -20,9 +20,9 @@ struct ProfilePage {
 
 // Options of weir profile, which makes a table and a Chrome trace. Judges nothing.
 struct ProfileOptions {
-  std::string what;                  // a file, a folder or a cell
-  std::vector<std::string> words{};  // a program after "--"
-  std::vector<std::string> probes;   // empty: those that fit
+  std::string what;                               // a file, a folder or a cell
+  std::vector<std::string> trailing_arguments{};  // a program after "--"
+  std::vector<std::string> probes;                // empty: those that fit
   std::string timing = "batched";
   std::string trace;  // its file; "" for the profile's own folder
   ProfilePage page;

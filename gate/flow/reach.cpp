@@ -34,7 +34,7 @@ std::string ReachRecords::path_of(const std::string& cell) const {
   return sys::join_path(folder_, cell + ".json");
 }
 
-Result<std::optional<profile::Reach>> ReachRecords::of(const std::string& cell) const {
+Result<std::optional<profile::Reach>> ReachRecords::find(const std::string& cell) const {
   const std::string path = path_of(cell);
   if (!files_.exists(path)) return std::nullopt;
   WEIR_TRY(const std::string text, files_.read(path, k_largest_record));
@@ -65,7 +65,7 @@ Result<ReachOfChanges> reach_of_changes(const source::Git& git, const std::strin
   ReachOfChanges reach_change;
   std::vector<profile::CellReach> recorded;
   for (const ReachCell& cell : cells) {
-    WEIR_TRY(auto reach, stored.of(cell.cell));
+    WEIR_TRY(auto reach, stored.find(cell.cell));
     if (reach) ++reach_change.recorded_cells;
     recorded.push_back({cell.cell, cell.device, std::move(reach)});
   }

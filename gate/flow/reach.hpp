@@ -20,7 +20,7 @@ class ReachRecords {
   [[nodiscard]] const std::string& folder() const { return folder_; }
   // Returns a cell's record; nothing if it was never recorded. The Error for an unreadable record
   // names it.
-  [[nodiscard]] Result<std::optional<profile::Reach>> of(const std::string& cell) const;
+  [[nodiscard]] Result<std::optional<profile::Reach>> find(const std::string& cell) const;
   [[nodiscard]] Result<void> put(const profile::Reach& reach);
 
  private:

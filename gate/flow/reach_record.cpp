@@ -222,7 +222,7 @@ class Recorder {
     if (const std::string why = failure_text(finished, spec); !why.empty()) {
       const std::string last_output =
           run::last_lines(finished.err + probes::valgrind_log(files_, folder + "/probes"));
-      return fail(Code::data, "{}{}{}", why, last_output.empty() ? "" : "\n", last_output);
+      return fail(Code::data, "{}{}", why, text::prefix_if_any("\n", last_output));
     }
     return probes::collect_executed(files_, folder + "/probes");
   }

@@ -14,11 +14,11 @@
 namespace weir::flow {
 
 struct ReplayOptions {
-  std::string what;                  // a recording, or a folder of the probe's files
-  std::string record;                // the file or folder to record into
-  std::vector<std::string> words{};  // a program after "--"
-  std::optional<double> seconds;     // for each op (0.2) or kernel (1)
-  std::int64_t memory_mib = 2048;    // for each op or kernel
+  std::string what;                               // a recording, or a folder of the probe's files
+  std::string record;                             // the file or folder to record into
+  std::vector<std::string> trailing_arguments{};  // a program after "--"
+  std::optional<double> seconds;                  // for each op (0.2) or kernel (1)
+  std::int64_t memory_mib = 2048;                 // for each op or kernel
   std::size_t top = 20;
   double timeout = 600;              // seconds, for the recorded program
   std::vector<std::string> given{};  // named options that only some kinds of work take

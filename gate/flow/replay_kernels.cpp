@@ -187,13 +187,13 @@ Result<report::ReplayedKernels> replay_all(const Job& job, const ReplayOptions& 
 // Runs the program with the probe that records kernels. Returns how it failed; "" if it did not.
 Result<std::string> record_program(const Job& job, const ReplayOptions& options) {
   const std::string folder = sys::absolute(options.record);
-  const std::string& name = options.words.front();
+  const std::string& name = options.trailing_arguments.front();
   WEIR_CHECK(job.files().make_dirs(folder));
   if (probes::recorded_kernel_files(job.files(), folder)) {
     return fail(Code::usage, "{} holds recorded kernels already: name another folder",
                 options.record);
   }
-  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, options.timeout));
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.trailing_arguments, options.timeout));
   WEIR_TRY(const auto probing, make_probing(job.world));
   // The probe can name pipelines because ggml does so on request.
   WEIR_CHECK(attach_probes(*probing, {"vulkan"}, folder,
@@ -243,7 +243,7 @@ Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
     return fail(Code::unavailable,
                 "{}: no dispatch was seen{}\n  Does it run on the GPU (llama-bench: -ngl 99)? ggml "
                 "leaves Vulkan devices that are CPUs out unless GGML_VK_VISIBLE_DEVICES=0 is set",
-                options.words.front(), failure.empty() ? "" : ": " + failure);
+                options.trailing_arguments.front(), text::prefix_if_any(": ", failure));
   }
   if (!failure.empty()) job.log("the program: " + failure);
   return Answer{

@@ -244,7 +244,7 @@ Result<observed::Replayed> replay_step(const profile::Replay& replay, profile::R
     merged.engine = replayed->engine;
     merged.version = replayed->version;
     merged.commit = replayed->commit;
-    merged.library += (merged.library.empty() ? "" : " and ") + replayed->library;
+    text::append_item(merged.library, " and ", replayed->library);
     if (replayed->threads) merged.threads = replayed->threads;
     merged.warnings.insert(merged.warnings.end(), replayed->warnings.begin(),
                            replayed->warnings.end());
@@ -266,7 +266,7 @@ Result<observed::Replayed> replay_step(const profile::Replay& replay, profile::R
 // Runs a program with the ggml probe, and writes its ops as a recording.
 Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
   WEIR_CHECK(check_place("--record", options.record, job.files()));
-  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, options.timeout));
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.trailing_arguments, options.timeout));
   WEIR_TRY(const auto probing, make_probing(job.world));
   WEIR_TRY(const sys::ScratchFolder passing,
            sys::ScratchFolder::make_temporary(job.files(), "weir-replay-"));
@@ -279,7 +279,8 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
   const std::string failed = failure_text(finished, spec);
   if (!failed.empty()) {
     talk_stderr(job, finished.err);
-    return fail(Code::unavailable, "{}: {}; nothing was recorded", options.words.front(), failed);
+    return fail(Code::unavailable, "{}: {}; nothing was recorded",
+                options.trailing_arguments.front(), failed);
   }
   WEIR_TRY(const profile::Replay replay, probes::collect_replay(job.files(), passing.path()));
   const Json json = write_fields(replay);
@@ -460,7 +461,9 @@ Result<void> check_work_options(const ReplayOptions& options, Work work) {
 // Records or replays, ops or kernels: --record, --kernels and the kind of recording decide.
 Result<Answer> replay(const Job& job, const ReplayOptions& options) {
   const bool recording = !options.record.empty();
-  if (recording != !options.words.empty() || recording == !options.what.empty()) {
+  const bool has_program = !options.trailing_arguments.empty(),
+             has_recording = !options.what.empty();
+  if (recording != has_program || recording == has_recording) {
     return fail(Code::usage,
                 "weir replay takes a recording, or makes one of a program after --\n"
                 "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16\n"

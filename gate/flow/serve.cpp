@@ -37,7 +37,7 @@ constexpr std::size_t k_longest_path = 500;
 
 // Returns `text` on one line, shortened, without control characters.
 std::string single_line(const std::string& text) {
-  return text::disarm(report::one_line(text, k_longest_path));
+  return text::neutralize_ci_commands(report::one_line(text, k_longest_path));
 }
 
 }  // namespace
@@ -293,10 +293,11 @@ Result<serve::ServerOptions> make_server_options(const ServeOptions& options,
   server.port = place.port;
   server.threads = options.threads;
   server.trusted_proxies = options.trusted_proxies;
-  if (options.certificate.empty() != options.key.empty()) {
+  const bool has_certificate = !options.certificate.empty(), has_key = !options.key.empty();
+  if (has_certificate != has_key) {
     return fail(Code::usage, "--tls-cert and --tls-key belong together");
   }
-  if (!options.certificate.empty()) server.tls = serve::Tls{options.certificate, options.key};
+  if (has_certificate) server.tls = serve::Tls{options.certificate, options.key};
   if (!server.tls && !place.loopback && !options.plain_http) {
     return fail(Code::usage,
                 "--listen {}: others on the network can read tokens sent without TLS\n"

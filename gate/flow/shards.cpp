@@ -115,7 +115,7 @@ Result<run::ShardFacts> read_plan(const std::string& path, const std::string& co
   if (member_or_null(json, "schema") != k_schema) {
     return fail(Code::usage, "{} is no plan of weir plan ({})", path, k_schema);
   }
-  WEIR_TRY(auto facts, run::shard_facts({{"shard", json.value("facts", Json::object())}})
+  WEIR_TRY(auto facts, run::parse_shard_facts({{"shard", json.value("facts", Json::object())}})
                            .map_error(with_prefix(path)));
   if (facts->plan != plan_hash(config_text, *facts)) {
     return fail(Code::usage,
@@ -412,7 +412,7 @@ Result<Answer> plan(const Job& job, const ShardPlanOptions& options) {
   } else {
     printed = report::shards_text(text, job.width());
   }
-  job.world.terminal.write(1, text::disarm(text::printable(printed)));
+  job.world.terminal.write(1, text::neutralize_ci_commands(text::printable(printed)));
   return Answer{};
 }
 

@@ -148,10 +148,9 @@ Result<Answer> list_history(const Job& job, const HistoryOptions& options) {
                     {"first", sys::time_of(summary.first)},
                     {"last", sys::time_of(summary.last)}});
   }
-  return Answer{series.empty() ? fmt::format("{}: nothing kept{}\n", store->name(),
-                                             filter.cells.empty() ? "" : " of such cells")
-                               : table.str(0, k_one_line),
-                json_document(json)};
+  if (!series.empty()) return Answer{table.str(0, k_one_line), json_document(json)};
+  const char* which = filter.cells.empty() ? "" : " of such cells";
+  return Answer{fmt::format("{}: nothing kept{}\n", store->name(), which), json_document(json)};
 }
 
 namespace {

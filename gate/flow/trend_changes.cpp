@@ -61,7 +61,8 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
 Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options) {
   WEIR_TRY(const history::Filter filter, parse_filter(options.filter));
   if (options.reason.empty()) return fail(Code::usage, "--reason TEXT: why is it meant to be so?");
-  if (options.commit.empty() == options.at.empty()) {
+  const bool has_commit = !options.commit.empty(), has_time = !options.at.empty();
+  if (has_commit == has_time) {
     return fail(Code::usage, "name the change by --commit SHA or, without commits, by --at TIME");
   }
   const std::string who = options.who.empty() ? job.variable("USER") : options.who;

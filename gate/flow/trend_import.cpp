@@ -147,7 +147,8 @@ Result<void> find_artefacts(const std::string& folder, std::size_t depth, const 
   // The Action puts the run's folder beside its verdict: the verdict in that folder counts already.
   const bool beside_run = is_run_folder(sys::join_path(folder, "run"), files);
   for (const std::string& name : names) {
-    if (++entries > k_max_entries) {
+    ++entries;
+    if (entries > k_max_entries) {
       return fail(Code::data, "{}: more than {} files; name a smaller folder", folder,
                   k_max_entries);
     }

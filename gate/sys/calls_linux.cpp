@@ -137,7 +137,8 @@ bool changes_memory(std::uint64_t number) {
          number == SYS_madvise || number == SYS_brk || number == SYS_execve;
 }
 
-bool& is_opening(pid_t thread, CallCounts& counts) {
+// The flag that the thread's current call opens a file.
+bool& opening_flag(pid_t thread, CallCounts& counts) {
   return counts.opening.at(static_cast<std::size_t>(thread) % counts.opening.size());
 }
 
@@ -146,7 +147,8 @@ bool count_call_entry(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return false;
   if (info.op != PTRACE_SYSCALL_INFO_SECCOMP) return false;
-  const auto& [number, args] = std::tie(info.seccomp.nr, info.seccomp.args);
+  const auto number = info.seccomp.nr;
+  const auto& args = info.seccomp.args;
   if (number == SYS_futex) {
     if (is_wait(args[1])) {
       ++counts.futex_waits;
@@ -160,7 +162,8 @@ bool count_call_entry(pid_t thread, CallCounts& counts) {
   if (number == SYS_mmap && (args[3] & MAP_ANONYMOUS) == 0) {
     counts.files.mapped_bytes += static_cast<std::int64_t>(args[1]);
   }
-  is_opening(thread, counts) = is_open_call(number);
+  bool& is_opening = opening_flag(thread, counts);
+  is_opening = is_open_call(number);
   return is_open_call(number) || is_read_call(number);
 }
 
@@ -169,7 +172,7 @@ void count_return(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return;
   if (info.op != PTRACE_SYSCALL_INFO_EXIT || info.exit.is_error != 0) return;
-  if (is_opening(thread, counts)) {
+  if (opening_flag(thread, counts)) {
     ++counts.files.opened;
   } else {
     counts.files.read_bytes += info.exit.rval;

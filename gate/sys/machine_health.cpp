@@ -155,7 +155,7 @@ void judge_frequency(const MachineHealth& health, Report& report) {
   int slow_processors = 0;
   for (const auto& [name, processors] : health.governors) {
     if (name == "performance") continue;
-    governor_names += (governor_names.empty() ? "" : ", ") + name;
+    text::append_item(governor_names, ", ", name);
     slow_processors += processors;
   }
   // intel_pstate and amd_pstate name their governor "powersave"; the preference decides there.

@@ -189,8 +189,8 @@ TEST(Gate, NamesTheCommandOfTheBaseWhereItsProgramIsAbsent) {
     FakeWorld world(k_timed_yaml);
     GateOptions options;
     options.against = "";
-    options.words = {program, "-m",       "{model}", "-p",       "{prompt_tokens}",
-                     "-n",    "{tokens}", "-r",      "{repeats}"};
+    options.trailing_arguments = {program, "-m",       "{model}", "-p",       "{prompt_tokens}",
+                                  "-n",    "{tokens}", "-r",      "{repeats}"};
     const auto answer = gate(world.job(), options);
     ASSERT_FALSE(answer) << program;
     EXPECT_EQ(answer.error().code, Code::config) << program;
@@ -619,13 +619,13 @@ TEST(Gate, RefusesOptionsThatContradictEachOther) {
   EXPECT_THAT(message(from), HasSubstr("--against"));
   GateOptions two;
   two.against = "HEAD";
-  two.words = {"./other"};
+  two.trailing_arguments = {"./other"};
   EXPECT_THAT(message(two), HasSubstr("--against takes one base"));
   GateOptions none;
   none.against = "";
   EXPECT_THAT(message(none), HasSubstr("a REF, a DIR, or -- COMMAND"));
   GateOptions words;
-  words.words = {"./other"};
+  words.trailing_arguments = {"./other"};
   EXPECT_THAT(message(words), HasSubstr("words after"));
 }
 

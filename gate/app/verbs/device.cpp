@@ -41,7 +41,7 @@ void add_config_option(const Verb& verb) {
 // Adds the options of a new description: file, name and title.
 void add_output_options(const Verb& verb, flow::DeviceOptions& options) {
   verb.option("--output", options.out, "FILE", "File to write (default: standard output)");
-  verb.option("--name", options.called, "",
+  verb.option("--name", options.new_name, "",
               "Name for twin: in weir.yaml (a file's own name takes precedence)");
   verb.option("--title", options.title, "", "Name for people");
 }

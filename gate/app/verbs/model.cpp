@@ -81,7 +81,8 @@ Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
            write([&](std::string_view bytes) { return writer.write(bytes); }));
   WEIR_CHECK(writer.finish());
   for (const std::string& warning : summary.warnings) {
-    job.world.terminal.write(2, fmt::format("  {}\n", text::disarm(text::printable(warning))));
+    job.world.terminal.write(
+        2, fmt::format("  {}\n", text::neutralize_ci_commands(text::printable(warning))));
   }
   return describe_model(path, summary);
 }
