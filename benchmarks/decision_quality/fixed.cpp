@@ -38,8 +38,8 @@ bool rejects(FixedTest test, const Sample& sorted, double shift) {
   return difference > error * stats::normal_quantile(1 - k_alpha);
 }
 
-Sample take_sorted(Pairs& pairs, std::uint32_t count) {
-  Sample sample = take_sample(pairs, count);
+Sample draw_sorted(Pairs& pairs, std::uint32_t count) {
+  Sample sample = draw_sample(pairs, count);
   std::sort(sample.base.begin(), sample.base.end());
   std::sort(sample.candidate.begin(), sample.candidate.end());
   return sample;
@@ -69,7 +69,7 @@ std::optional<FixedN> find_fixed_n(const Scenario& scenario, const Limits& limit
         const std::uint64_t key =
             trial_key(derive_key(settings.seed, k_search), scenario, limit, trial);
         const auto pairs = scenario.start(Random(key), limit, settings.coin);
-        if (!rejects(test, take_sorted(*pairs, count), tolerate)) ++missed;
+        if (!rejects(test, draw_sorted(*pairs, count), tolerate)) ++missed;
       });
       if (missed <= may_miss) return FixedN{count, test};
     }
@@ -85,7 +85,7 @@ Rule make_fixed_n_rule(const std::optional<FixedN>& fixed, const Limits& limits)
   }
   const double tolerate = stats::effect_of_drop(limits.tolerate);
   return {std::string(k_fixed_n), [fixed = *fixed, tolerate](Pairs& pairs, Random&) {
-            const Sample sorted = take_sorted(pairs, fixed.pairs);
+            const Sample sorted = draw_sorted(pairs, fixed.pairs);
             const bool slower = rejects(fixed.test, sorted, tolerate);
             return Outcome{slower ? Verdict::fail : Verdict::pass, fixed.pairs};
           }};

@@ -16,7 +16,7 @@ void Tally::add(const Outcome& outcome) {
   ++pairs[outcome.pairs];
   if (outcome.verdict == Verdict::inconclusive || outcome.verdict == Verdict::unlike) {
     ++inconclusive;
-    unlike += outcome.verdict == Verdict::unlike ? 1 : 0;
+    if (outcome.verdict == Verdict::unlike) ++unlike;
     return;
   }
   if (outcome.verdict == Verdict::fail) {

@@ -51,7 +51,7 @@ template <class Judge>
 Rule fixed_count_rule(std::string name, const Limits& limits, std::uint32_t count, Judge judge) {
   return {std::move(name), [count, cap = limits.cap, judge](Pairs& pairs, Random& own) {
             if (count > cap) return Outcome{Verdict::inconclusive, cap};
-            const Sample sample = take_sample(pairs, count);
+            const Sample sample = draw_sample(pairs, count);
             return Outcome{judge(sample, own), count};
           }};
 }
@@ -85,7 +85,7 @@ Rule rerun_rule(const Limits& limits) {
             std::uint32_t used = 0;
             for (std::uint32_t attempt = 0; attempt < k_attempts; ++attempt) {
               if (used + k_threshold_runs > cap) return Outcome{Verdict::inconclusive, cap};
-              const Sample sample = take_sample(pairs, k_threshold_runs);
+              const Sample sample = draw_sample(pairs, k_threshold_runs);
               used += k_threshold_runs;
               if (log_mean(sample.candidate) - log_mean(sample.base) <= limit) {
                 return Outcome{Verdict::pass, used};
@@ -188,7 +188,7 @@ std::optional<Rule> make_rule(std::string_view name, const Limits& limits) {
   return std::nullopt;
 }
 
-Sample take_sample(Pairs& pairs, std::uint32_t count) {
+Sample draw_sample(Pairs& pairs, std::uint32_t count) {
   Sample sample;
   sample.base.reserve(count);
   sample.candidate.reserve(count);

@@ -57,6 +57,6 @@ struct Sample {
   std::vector<double> base, candidate;
 };
 // Takes the next `count` pairs.
-[[nodiscard]] Sample take_sample(Pairs& pairs, std::uint32_t count);
+[[nodiscard]] Sample draw_sample(Pairs& pairs, std::uint32_t count);
 
 }  // namespace weir::quality

@@ -49,7 +49,7 @@ FalseFailEstimate estimate_false_fails(const Scenario& scenario, const stats::Pa
       }
       test.add(pair);
     }
-    estimate.crossed += slower.max_log_value() >= -std::log(rule.false_alarm) ? 1 : 0;
+    if (slower.max_log_value() >= -std::log(rule.false_alarm)) ++estimate.crossed;
     if (test.decision() != stats::Decision::fail) continue;
     const double weight = std::exp(-slower.log_value());
     estimate.share += weight;

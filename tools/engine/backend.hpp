@@ -82,7 +82,7 @@ class Backend {
   // Ops after it begin when all ops before it are done; on a CPU all workers meet.
   virtual void barrier() = 0;
   // Multiplies with slower kernels from here on.
-  [[nodiscard]] virtual Result<void> take_worse_kernels() = 0;
+  [[nodiscard]] virtual Result<void> use_worse_kernels() = 0;
 };
 
 // Code::unavailable if a kernel is missing (missing.hpp). `threads`: at least 1.

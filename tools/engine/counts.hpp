@@ -68,7 +68,7 @@ class Counts {
   void wait_begins() { weir_wait_begin(); }
   void wait_ended() {
     weir_sync(queue_);
-    tally_.syncs += submitted_ ? 1 : 0;
+    if (submitted_) ++tally_.syncs;
     submitted_ = false;
   }
 

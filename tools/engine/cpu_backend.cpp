@@ -120,8 +120,8 @@ class CpuBackend final : public Backend {
   void barrier() override {
     workers_.share(threads_, 1, [](std::uint32_t, std::uint32_t) {});
   }
-  Result<void> take_worse_kernels() override {
-    take_simplest_kernels();
+  Result<void> use_worse_kernels() override {
+    use_simplest_kernels();
     return {};
   }
 

@@ -276,7 +276,7 @@ std::string instruction_set() {
   return hwy::TargetName(static_cast<std::int64_t>(supported & (~supported + 1)));
 }
 
-void take_simplest_kernels() {
+void use_simplest_kernels() {
   hwy::DisableTargets(~HWY_STATIC_TARGET);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }

@@ -50,6 +50,6 @@ void silu_times(std::span<float> gate, std::span<const float> up);
 [[nodiscard]] std::string instruction_set();  // "AVX3_DL"
 // A planted fault: from here on the kernels are those that any processor of this kind can run, as
 // where its features are not asked for.
-void take_simplest_kernels();
+void use_simplest_kernels();
 
 }  // namespace weir::engine

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
 
 #include "tools/engine/cpu_kernels.hpp"
 
@@ -45,7 +46,7 @@ std::string names(bool only_on_cpu) {
   std::string all;
   for (const FaultInfo& info : k_faults) {
     if (only_on_cpu && !info.on_cpu) continue;
-    all += (all.empty() ? "" : ", ") + std::string(info.name);
+    text::append_item(all, ", ", info.name);
   }
   return all;
 }
@@ -122,7 +123,7 @@ class FaultyBackend final : public Backend {
   std::vector<float> copied(Slot slot) const override { return below_->copied(slot); }
   void write(Slot slot, std::span<const float> values) override { below_->write(slot, values); }
   void barrier() override { below_->barrier(); }
-  Result<void> take_worse_kernels() override { return below_->take_worse_kernels(); }
+  Result<void> use_worse_kernels() override { return below_->use_worse_kernels(); }
 
  private:
   [[nodiscard]] bool has(Fault fault) const { return holds(faults_, fault); }
@@ -216,7 +217,7 @@ Result<void> check_faults(std::span<const Fault> faults, const Target& target) {
 Result<std::unique_ptr<Backend>> add_faults(std::unique_ptr<Backend> backend,
                                             std::span<const Fault> faults, const Model& model,
                                             Counts& counts) {
-  if (holds(faults, Fault::slow_kernel)) WEIR_CHECK(backend->take_worse_kernels());
+  if (holds(faults, Fault::slow_kernel)) WEIR_CHECK(backend->use_worse_kernels());
   if (faults.empty()) return backend;
   return std::make_unique<FaultyBackend>(std::move(backend), faults, model.sizes, counts);
 }

@@ -141,8 +141,9 @@ OpResult make_multiply(const OpRequest& request) {
   Sizes& sizes = work->model.sizes;
   sizes.embedding = request.size(1, 0);
   sizes.vocabulary = request.size(1, 1);
-  work->op = [from = work.get()](Backend& backend, std::size_t i) {
-    const std::array products{Product{from->matrix(i), Slot::logits}};
+  auto* const copies = work.get();
+  work->op = [copies](Backend& backend, std::size_t i) {
+    const std::array products{Product{copies->matrix(i), Slot::logits}};
     backend.multiply(Slot::normed, products, Output::overwrite);
   };
   return work;
@@ -159,10 +160,11 @@ OpResult make_embed(const OpRequest& request) {
   WEIR_TRY(auto work, make_copies_with_matrix(request, 1, request.float_bytes(0)));
   Sizes& sizes = work->model.sizes;
   sizes.embedding = request.size(1, 0);
-  work->op = [from = work.get()](Backend& backend, std::size_t i) {
-    from->model.embedding = from->matrix(i);
+  auto* const copies = work.get();
+  work->op = [copies](Backend& backend, std::size_t i) {
+    copies->model.embedding = copies->matrix(i);
     backend.embed(static_cast<std::uint32_t>(
-        replay::spread_index(static_cast<std::int64_t>(i), from->matrix(i).rows)));
+        replay::spread_index(static_cast<std::int64_t>(i), copies->matrix(i).rows)));
   };
   return work;
 }

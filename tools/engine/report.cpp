@@ -61,7 +61,8 @@ void add_counts(Observed& observed, const Run& run, const Counts& counts) {
 void add_ops(Observed& observed, const Backend& backend, const Counts& counts) {
   for (const auto& [name, calls] : counts.kernels()) {
     observed::ObservedOp op;
-    op.op = op.kernel = name;
+    op.op = name;
+    op.kernel = name;
     op.backend = backend.name();
     op.calls = calls;
     observed.ops.push_back(std::move(op));

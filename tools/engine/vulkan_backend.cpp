@@ -126,7 +126,7 @@ class VulkanBackend final : public Backend {
       return;
     }
     const Op op(counts_, "GATE_UP_SWIGLU");
-    run(kernels_.of(gate.type).gate_up,
+    run(kernels_.for_type(gate.type).gate_up,
         {slot(in), find_weights(gate), find_weights(up), slot(Slot::gate)},
         {gate.columns, gate.rows}, std::min(gate.rows, k_max_groups));
   }
@@ -175,7 +175,7 @@ class VulkanBackend final : public Backend {
     stream_.barrier();
   }
   void barrier() override { stream_.barrier(); }
-  Result<void> take_worse_kernels() override { return take_serial_kernels(*device_, kernels_); }
+  Result<void> use_worse_kernels() override { return use_serial_kernels(*device_, kernels_); }
 
  private:
   enum class Share { none, on_gpu, on_cpu };
@@ -221,7 +221,7 @@ class VulkanBackend final : public Backend {
       push[1 + i] = i < products.size() ? product.weights.rows : 0;
       rows += push[1 + i];
     }
-    stream_.dispatch(kernels_.of(products[0].weights.type).multiply, buffers, push,
+    stream_.dispatch(kernels_.for_type(products[0].weights.type).multiply, buffers, push,
                      std::min(rows, k_max_groups));
   }
 

@@ -36,14 +36,14 @@ bool vulkan_multiplies(TensorType type) {
   return std::ranges::any_of(k_types, [&](const auto& entry) { return entry.first == type; });
 }
 
-const VulkanKernels::OfType& VulkanKernels::of(TensorType type) const {
-  return *std::ranges::find(of_type, type, &OfType::type);
+const VulkanKernels::KernelsOfType& VulkanKernels::for_type(TensorType type) const {
+  return *std::ranges::find(of_type, type, &KernelsOfType::type);
 }
 
 Result<VulkanKernels> make_vulkan_kernels(VulkanDevice& device) {
   VulkanKernels kernels;
   for (const auto& [type, name] : k_types) {
-    VulkanKernels::OfType of_type{type, {}, {}};
+    VulkanKernels::KernelsOfType of_type{type, {}, {}};
     WEIR_TRY(of_type.multiply, make_kernel(device, fmt::format("multiply_{}", name)));
     WEIR_TRY(of_type.gate_up, make_kernel(device, fmt::format("gate_up_{}", name)));
     kernels.of_type.push_back(of_type);
@@ -57,8 +57,8 @@ Result<VulkanKernels> make_vulkan_kernels(VulkanDevice& device) {
   return kernels;
 }
 
-Result<void> take_serial_kernels(VulkanDevice& device, VulkanKernels& kernels) {
-  for (VulkanKernels::OfType& of_type : kernels.of_type) {
+Result<void> use_serial_kernels(VulkanDevice& device, VulkanKernels& kernels) {
+  for (VulkanKernels::KernelsOfType& of_type : kernels.of_type) {
     WEIR_TRY(of_type.multiply,
              make_kernel(device, fmt::format("{}_serial", of_type.multiply.name)));
   }

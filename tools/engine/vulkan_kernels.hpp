@@ -8,20 +8,20 @@
 namespace weir::engine {
 
 struct VulkanKernels {
-  struct OfType {
+  struct KernelsOfType {
     model::TensorType type;
     Kernel multiply, gate_up;
   };
-  std::vector<OfType> of_type;
+  std::vector<KernelsOfType> of_type;
   Kernel rms_norm, rotate, attend, activate, choose, share;
 
   // REQUIRES: vulkan_multiplies(type).
-  [[nodiscard]] const OfType& of(model::TensorType type) const;
+  [[nodiscard]] const KernelsOfType& for_type(model::TensorType type) const;
 };
 
 [[nodiscard]] bool vulkan_multiplies(model::TensorType type);
 [[nodiscard]] Result<VulkanKernels> make_vulkan_kernels(VulkanDevice& device);
 // A planted fault: products by one thread a row, "multiply_f16_serial", with the same results.
-[[nodiscard]] Result<void> take_serial_kernels(VulkanDevice& device, VulkanKernels& kernels);
+[[nodiscard]] Result<void> use_serial_kernels(VulkanDevice& device, VulkanKernels& kernels);
 
 }  // namespace weir::engine

@@ -153,7 +153,7 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
     Device* device = engine.backend_reg_dev_get(registry, i);
     const char* name = device == nullptr ? nullptr : engine.backend_dev_name(device);
     if (name == nullptr) continue;
-    available += (available.empty() ? "" : ", ") + std::string(name);
+    text::append_item(available, ", ", name);
     if (on == name) engine.device = device;
   }
   if (engine.device == nullptr) {
@@ -221,9 +221,9 @@ Result<OpenedDevice> open(const ProgramOptions& options, const profile::Replay& 
                   {"device", text::printable(engine.device_name)},
                   {"cache_bytes", options.limits.cache_bytes}};
   out.waits_for_device = engine.memory != nullptr;
-  out.make = [shared = std::make_shared<const Engine>(engine)](const profile::ReplayNode& node,
-                                                               const ReplayLimits& limits) {
-    return rebuild_node(*shared, node, limits);
+  const auto shared_engine = std::make_shared<const Engine>(engine);
+  out.make = [shared_engine](const profile::ReplayNode& node, const ReplayLimits& limits) {
+    return rebuild_node(*shared_engine, node, limits);
   };
   return out;
 }

@@ -163,9 +163,9 @@ Result<Json> compile(const Device& device, const probes::RecordedKernels& record
   WEIR_CHECK(check_capabilities(device, words));
   PipelineObjects objects(device, recorded, pipeline);
   WEIR_CHECK(objects.fits());
-  WEIR_CHECK(objects.make(VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
-                          (assembly ? VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR
-                                    : VkPipelineCreateFlagBits{})));
+  VkPipelineCreateFlags flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
+  if (assembly) flags |= VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+  WEIR_CHECK(objects.make(flags));
   Json out;
   WEIR_TRY(out["statistics"], read_statistics(device, objects));
   WEIR_SET(out["subgroup_size"], subgroup_size(device, objects));
@@ -248,9 +248,14 @@ int main(int count, char** values) {
       arguments.assembly = true;
     } else if (!name.starts_with("--") && arguments.file.empty()) {
       arguments.file = name;
-    } else if (i + 1 == count || !read_option(name, values[++i], arguments)) {
-      std::fprintf(stderr, "weir-compile-vulkan: what is %s for?\n",
-                   values[i < count ? i : count - 1]);
+    } else if (i + 1 == count) {
+      std::fprintf(stderr, "weir-compile-vulkan: what is %s for?\n", values[i]);
+      return 2;
+    } else {
+      ++i;
+      const char* value = values[i];
+      if (read_option(name, value, arguments)) continue;
+      std::fprintf(stderr, "weir-compile-vulkan: what is %s for?\n", value);
       return 2;
     }
   }

@@ -102,9 +102,14 @@ int main(int count, char** values) {
     const std::string_view name = values[i];
     if (!name.starts_with("--") && arguments.file.empty()) {
       arguments.file = name;
-    } else if (i + 1 == count || !read_option(name, values[++i], arguments)) {
-      std::fprintf(stderr, "weir-replay-vulkan: what is %s for?\n",
-                   values[i < count ? i : count - 1]);
+    } else if (i + 1 == count) {
+      std::fprintf(stderr, "weir-replay-vulkan: what is %s for?\n", values[i]);
+      return 2;
+    } else {
+      ++i;
+      const char* value = values[i];
+      if (read_option(name, value, arguments)) continue;
+      std::fprintf(stderr, "weir-replay-vulkan: what is %s for?\n", value);
       return 2;
     }
   }
