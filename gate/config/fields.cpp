@@ -309,7 +309,8 @@ void Fields::lacks(const char* key) {
 }
 
 void Fields::finish() {
-  if (!std::exchange(is_map_, false)) return;
+  if (!is_map_) return;
+  is_map_ = false;  // a second call reports nothing
   for (const Entry& entry : node_->entries) {
     if (holds(known_, entry.key)) continue;
     problems_->add(entry.key_position,
