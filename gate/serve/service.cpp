@@ -248,7 +248,8 @@ void Service::respond(Job& job, Response response) {
   record_answer(job.request.head, job.caller, response, clock_.steady() - job.begun, job.note);
   // Free the request's body: the server may hold the answer for a long time.
   job.request.body = {};
-  const Handler::Answer answer = std::exchange(job.answer, nullptr);
+  const Handler::Answer answer = std::move(job.answer);
+  job.answer = nullptr;
   answer(std::move(response));
 }
 

@@ -301,7 +301,10 @@ void Session::on_written(std::size_t size, ErrorCode error) {
   }
   text_.clear();
   body_ = nullptr;
-  if (std::exchange(is_sending_continue_, false)) return continue_request();
+  if (is_sending_continue_) {
+    is_sending_continue_ = false;
+    return continue_request();
+  }
   (void)set_room(0);
   if (closes_after_) return linger();
   next_request();
@@ -362,7 +365,8 @@ bool Session::set_room(std::uint64_t bytes) {
 }
 
 void Session::end_request() {
-  if (std::exchange(is_request_counted_, false)) core_.end_request(client_);
+  if (is_request_counted_) core_.end_request(client_);
+  is_request_counted_ = false;
   peer_.clear();
   client_ = connection_client_;
 }
