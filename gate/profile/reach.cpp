@@ -78,7 +78,8 @@ void fields(Fields& io, Reach& reach) {
   io("kernels_named", reach.kernels_named);
   io.always("ops", reach.ops);
   if (!io.is_reading()) return;
-  const Executed read = std::exchange(reach.executed, {});
+  const Executed read = std::move(reach.executed);
+  reach.executed = {};
   merge_executed(reach.executed, read);
 }
 

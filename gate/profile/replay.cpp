@@ -103,9 +103,11 @@ static void check_tensors(Fields& io, const ReplayNode& node) {
       io.refuse({Code::data, fmt::format("{}.tensors \"root\" is {}, not 0 to {}", io.path(),
                                          tensor.root, roots - 1)});
     }
-    if (std::exchange(used.at(static_cast<std::size_t>(tensor.slot)), true)) {
+    bool& is_used = used.at(static_cast<std::size_t>(tensor.slot));
+    if (is_used) {
       io.refuse({Code::data, fmt::format("{}: slot {} stands twice", io.path(), tensor.slot)});
     }
+    is_used = true;
   }
   if (!node.tensors.empty() && node.tensors.front().slot != 0) {
     io.refuse({Code::data, io.path() + ": its tensors do not begin with the result"});
