@@ -341,7 +341,8 @@ void add_op_table(Page& page, const CompareRows& table_rows, const CompareStyle&
     }
   }
   table.min_widths = table.widths();
-  const auto rows = std::exchange(table.rows, {});
+  const auto rows = std::move(table.rows);
+  table.rows.clear();
   page.blank();
   page.table(table);
   table.head.clear();
@@ -408,10 +409,11 @@ void add_op_rows(std::string& out, const CompareRows& table_rows, std::size_t ro
   for (std::size_t i = 0; i < columns.size(); ++i) out += " ---: |";
   out += " --- |\n";
   for (const Section& section : sections) {
-    std::string_view title = section.title;
+    std::string title(section.title);  // in the first row alone
     for (const OpChange* op : section.shown) {
       std::vector<std::string> cells = column_cells(*op, columns);
-      cells.insert(cells.begin(), std::string(std::exchange(title, "")));
+      cells.insert(cells.begin(), title);
+      title.clear();
       cells.push_back(markdown_code(op_text(*op, table_rows.names_backends)));
       add_cells(out, cells);
     }

@@ -157,7 +157,8 @@ std::vector<std::string> split_words(std::string_view line) {
       quote = c;
       in_word = true;
     } else if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-      if (in_word) words.push_back(std::exchange(word, {}));
+      if (in_word) words.push_back(word);
+      word.clear();
       in_word = false;
     } else {
       word += c;

@@ -508,8 +508,8 @@ std::string markdown(const Document& document, const MarkdownStyle& style) {
   }
   out += next;
   reserved -= next.size();
-  folded.head = {
-      {text::plural(std::exchange(folded.cell_count, 0), "more cell") + " that changed"}};
+  folded.head = {{text::plural(folded.cell_count, "more cell") + " that changed"}};
+  folded.cell_count = 0;
   std::vector<const Part*> folds;
   if (!folded.parts.empty()) folds.push_back(&folded);
   for (const Part& part : parts) {

@@ -127,7 +127,8 @@ class Terminal {
   // Writes title and parts of a section, and how many more parts there are.
   void section(const Part& part, bool within) {
     if ((part.titled & reader_) != 0) title(part, within);
-    const std::optional<Outcome> outer = std::exchange(outcome_, part.outcome);
+    const std::optional<Outcome> outer = outcome_;
+    outcome_ = part.outcome;
     const std::size_t shown = shown_count(part, part.parts.size());
     for (const Part& child : std::span(part.parts).first(shown)) show(child, /*within=*/true);
     if (shown < part.parts.size()) page_.blank();
