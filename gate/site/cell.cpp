@@ -69,11 +69,13 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
     const history::SeriesPoint& point = series.points[i];
     run.push_back(runs.number(point.run, point.run));
     value.push_back(point.exact ? point.value : with_digits(point.value, 9));
-    if (std::exchange(last_place, point.place) != point.place) {
+    if (last_place != point.place) {
+      last_place = point.place;
       history::Place point_place = index.model.history.place_of(point);
       point_place.engine_build.clear();
       const std::size_t number = places.number(point_place, point.place);
-      if (std::exchange(last_number, number) != number) place.push_back({i, number});
+      if (last_number != number) place.push_back({i, number});
+      last_number = number;
     }
     const auto band = median_band(point.samples);
     max_samples = std::max(max_samples, point.samples.size());
