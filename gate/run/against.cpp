@@ -67,7 +67,8 @@ class Against final : public Sequel {
     for (std::size_t place = 0; place < rounds_.size(); ++place) {
       bool has_fresh = false;
       for (const std::size_t i : rounds_[place].cells) {
-        has_fresh = std::exchange(records_[i].fresh, false) || has_fresh;
+        has_fresh = has_fresh || records_[i].fresh;
+        records_[i].fresh = false;
       }
       if (has_fresh) note_pairs(place);
     }
