@@ -11,7 +11,9 @@ EventReader::EventReader(Framing framing, EventLimits limits)
 Result<void> EventReader::feed(std::string_view chunk, const Take& take) {
   if (failed_) return fail(Code::data, "the stream went wrong before");
   while (!chunk.empty()) {
-    if (std::exchange(after_cr_, false) && chunk.front() == '\n') {
+    const bool ends_crlf = after_cr_ && chunk.front() == '\n';
+    after_cr_ = false;
+    if (ends_crlf) {
       chunk.remove_prefix(1);
       continue;
     }

@@ -422,7 +422,7 @@ Result<profile::EngineReport> make_benchmark_report(std::string_view format, con
     if (std::ranges::any_of(output.works, wanted) && unit::find_metric(name))
       report.times.push_back({*unit::find_metric(name), samples});
     sums.resize(fewest);
-    std::transform(sums.begin(), sums.end(), samples.begin(), sums.begin(), std::plus());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += samples[i];
   }
   report.times.push_back({*unit::find_metric("iteration_seconds"), std::move(sums)});
   std::ranges::sort(names);

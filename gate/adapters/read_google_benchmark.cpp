@@ -328,7 +328,7 @@ Result<profile::EngineReport> report_benchmarks(const Output& output) {
       return fail(Code::data, "{}: {} repetitions, and {} of others", benchmark.name,
                   samples.size(), sums.size());
     }
-    std::ranges::transform(sums, samples, sums.begin(), std::plus());
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += samples[i];
     names.push_back(benchmark.name);
     const std::string name = unit::work_name("op:", benchmark.name);
     const auto [metric, is_new] = metrics.emplace(name, benchmark.name);
