@@ -235,7 +235,7 @@ Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
     }
     kernels += recorded->works.size();
     for (const auto& work : recorded->works) dispatches += work.count;
-    left_out = std::accumulate(recorded->left_out.begin(), recorded->left_out.end(), left_out);
+    for (const std::uint64_t count : recorded->left_out) left_out += count;
   }
   if (dispatches == 0) {
     for (const std::string& path : paths)
