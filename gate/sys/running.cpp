@@ -106,7 +106,8 @@ class ProcessRun {
     while (!is_done(now)) {
       const bool is_paused = must_pause(take_output_place);
       wait(now, is_paused);
-      const double before = std::exchange(now, clock_.steady());
+      const double before = now;
+      now = clock_.steady();
       if (is_paused) deadline_ += now - before;
       // Output that waits for its place is still in the pipe, so give it more time.
       if (is_paused && ended_at_) *ended_at_ += now - before;
