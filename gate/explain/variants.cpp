@@ -204,7 +204,8 @@ void add_variants(ExplainState& state, std::vector<WorkChanges> groups, int rank
     units += dispatch_change(group);
     finding.lines.push_back(changes_text(group, 4));
   }
-  std::vector<std::string> lines = std::exchange(finding.lines, {});
+  std::vector<std::string> lines = std::move(finding.lines);
+  finding.lines.clear();
   if (add_amounts(state, {{safe_name(first->name), first->delta()}}, finding)) {
     lines.push_back(finding.lines.front());
   } else {
