@@ -386,14 +386,16 @@ std::string write_with_list(const Json& object, std::string_view key, Items& ite
 }  // namespace
 
 std::string to_text(GateVerdict& gate) {
-  std::vector<CellVerdict> cells = std::exchange(gate.cells, {});
+  std::vector<CellVerdict> cells = std::move(gate.cells);
+  gate.cells.clear();
   const Json without_cells = write_fields(gate);
   gate.cells = std::move(cells);
   const auto judgement_text = [](const Judgement& judgement) {
     return dump_json(write_fields(judgement), k_indent);
   };
   const auto cell_text = [&](CellVerdict& cell) {
-    std::vector<Judgement> judgements = std::exchange(cell.judgements, {});
+    std::vector<Judgement> judgements = std::move(cell.judgements);
+    cell.judgements.clear();
     const Json without_judgements = write_fields(cell);
     cell.judgements = std::move(judgements);
     return write_with_list(without_judgements, "judgements", cell.judgements, judgement_text);
