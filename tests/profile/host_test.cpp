@@ -71,7 +71,7 @@ TEST(Host, CallsOfASingleThreadAreExact) {
 
 TEST(Host, CallsThatWereTracedReplaceTheEnginesOwnWord) {
   RunRecord printed = traced(3, 8);
-  printed.host = false;
+  printed.counts_host_calls = false;
   printed.probes.clear();
   printed.report->counts = {{"system_calls_per_token", 3}};
   const Profile profile =
