@@ -6,11 +6,11 @@
 namespace weir::flow {
 
 struct AbOptions {
-  std::vector<std::string> programs;  // base and candidate, or one for both
+  std::vector<std::string> programs;            // base and candidate, or one for both
   std::vector<std::string> trailing_arguments;  // the arguments of both
-  std::vector<std::string> env;       // "NAME=VALUE", of the candidate alone
-  std::vector<std::string> metrics;   // "NAME=REGEX", read from what both print
-  std::string preset, device;         // "": chosen by ab()
+  std::vector<std::string> env;                 // "NAME=VALUE", of the candidate alone
+  std::vector<std::string> metrics;             // "NAME=REGEX", read from what both print
+  std::string preset, device;                   // "": chosen by ab()
   std::string budget = "2m";
   std::string write;  // a file to keep the configuration in
   ReportFiles files;

@@ -22,7 +22,7 @@ struct GateOptions {
   bool require_baseline = false;
   std::optional<std::string> from, against;
   std::vector<std::string> results;               // files, judged as runs of cells
-  std::vector<std::string> trailing_arguments;  // after "--"
+  std::vector<std::string> trailing_arguments;    // after "--"
   std::optional<config::Environment> base_env{};  // BaseRequest::env
   RulesOptions rules;
   AllowanceOptions allowed;

@@ -92,7 +92,8 @@ TEST(Help, OfAVerbIsThatOfItsOption) {
 }
 
 TEST(Reference, HasEveryCommand) {
-  std::string page = "# Commands\n\nMade from `weir help --all`; `weir help COMMAND` prints the same.\n";
+  std::string page =
+      "# Commands\n\nMade from `weir help --all`; `weir help COMMAND` prints the same.\n";
   for (const auto& [words, help] : all_help()) {
     const std::string name = words.empty() ? "weir" : "weir " + words;
     page += fmt::format("\n## {}\n\n```text\n{}```\n", name, help);
