@@ -12,7 +12,7 @@ namespace weir::adapters {
 namespace {
 
 constexpr std::size_t k_deepest_value = JsonPieceLimits{}.depth;
-constexpr std::size_t k_most_numbers = 1000;
+constexpr std::size_t k_max_numbers = 1000;
 constexpr std::size_t k_longest_event = JsonPieceLimits{}.piece_bytes;
 
 bool is_json_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
@@ -193,7 +193,7 @@ class Scanner {
       Type type{};
       if (!value(2, type)) return false;
       const std::string_view value_text(from, static_cast<std::size_t>(at_ - from));
-      if (type == Type::number && event.numbers.size() < k_most_numbers) {
+      if (type == Type::number && event.numbers.size() < k_max_numbers) {
         event.numbers.push_back({{key.data() - 1, key.size() + 2}, value_text});
       }
       const std::uint64_t code = key_code(key);

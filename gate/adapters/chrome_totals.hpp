@@ -22,9 +22,9 @@
 
 namespace weir::adapters {
 
-constexpr std::size_t k_most_async = 100'000;
-constexpr std::size_t k_most_nested = 64;  // open under one id: with all ids 100 MB at the most
-constexpr std::size_t k_most_counters = 1000;
+constexpr std::size_t k_max_async = 100'000;
+constexpr std::size_t k_max_nested = 64;  // open under one id: with all ids 100 MB at the most
+constexpr std::size_t k_max_counters = 1000;
 
 inline bool moves_data(std::string_view category) {
   const std::string name = text::lower(category);
@@ -361,7 +361,7 @@ class ChromeCounters {
     const std::string key = pid + "\n" + label;
     if (const auto* existing = look_up(index_, key)) return *existing;
     const auto next = static_cast<std::uint32_t>(series_.size());
-    if (next >= k_most_counters) return next;
+    if (next >= k_max_counters) return next;
     series_.push_back({{label, "", "counter", {}}, pid});
     index_.emplace(key, next);
     return next;
@@ -377,14 +377,14 @@ class ChromeCounters {
 class ChromeAsync {
  public:
   void begin(const ChromeEvent& event, double at, ChromeRows& rows) {
-    if (open_.size() >= k_most_async) {
+    if (open_.size() >= k_max_async) {
       ++lost_;
       return;
     }
     const std::uint32_t row = rows.row_number(event, "", "async");
     rows.add_call(row);
     auto& open = open_[async_key(event)];
-    if (open.size() < k_most_nested) {
+    if (open.size() < k_max_nested) {
       open.emplace_back(at, row);
     } else {
       ++lost_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double k_longest_micros = 1e18;
 constexpr const char* k_work = "weirWork";  // rows of the profile that a trace of weir's is of
-constexpr std::size_t k_most_work = std::size_t{64} << 20;  // bytes of them
+constexpr std::size_t k_max_work_bytes = std::size_t{64} << 20;  // bytes of them
 constexpr std::int64_t k_long_clock = 1'000'000'000;  // microseconds; later clocks get an origin
 
 // Returns the event's phase, one character; '\0' if it has none.
@@ -30,13 +30,13 @@ struct Moment {
 };
 
 std::optional<Moment> parse_moment(std::string_view value) {
-  constexpr std::size_t k_exact = 15, k_most = 18;  // digits: of a double, of an int64
+  constexpr std::size_t k_exact = 15, k_max_digits = 18;  // digits: of a double, of an int64
   if (value.size() > k_exact) {
     Moment moment;
     const char* const end = value.data() + value.size();
     const auto [dot, wrong] = std::from_chars(value.data(), end, moment.micros);
     const auto digits = static_cast<std::size_t>(dot - value.data());
-    if (wrong == std::errc() && moment.micros >= 0 && digits <= k_most) {
+    if (wrong == std::errc() && moment.micros >= 0 && digits <= k_max_digits) {
       if (dot == end) return moment;
       if (*dot == '.' &&
           std::from_chars(dot, end, moment.rest, std::chars_format::fixed).ptr == end) {
@@ -180,7 +180,7 @@ class ChromeTraceReader::TraceBuilder {
   void read_work(const Json& part) {
     if (!part.is_object()) return;
     work_bytes_ += dump_json(part).size();
-    if (work_bytes_ > k_most_work) return;
+    if (work_bytes_ > k_max_work_bytes) return;
     for (const auto& [key, value] : part.items()) {
       Json& target = work_[key];
       if (!value.is_array()) {
@@ -217,8 +217,9 @@ class ChromeTraceReader::TraceBuilder {
     const JsonPieceLosses& losses = pieces_.losses();
     if (losses.cut || losses.broken > 0 || losses.too_long > 0) return;
     work_["schema"] = "weir.observed/1";
-    auto work = work_bytes_ > k_most_work ? fail(Code::data, "more than {} MiB", k_most_work >> 20)
-                                          : read_fields<Observed>(work_, k_work);
+    auto work = work_bytes_ > k_max_work_bytes
+                    ? fail(Code::data, "more than {} MiB", k_max_work_bytes >> 20)
+                    : read_fields<Observed>(work_, k_work);
     if (!work) {
       add_warning(observed, "{} was left out: {}", k_work, work.error().message);
       return;

@@ -133,13 +133,13 @@ Result<void> check_size(const Document& document, std::size_t most) {
   }
   if (document.out.size() + document.err.size() > most) {
     return fail(Code::data, "it is larger than {} MiB: only a Chrome trace{} may be that large",
-                most >> 20, most < k_most_result ? " or a load tool's result" : "");
+                most >> 20, most < k_max_result_bytes ? " or a load tool's result" : "");
   }
   return {};
 }
 
 std::size_t most_bytes(const Format& format) {
-  return format.adapter.counts == Counts::results ? k_most_result : k_most_read;
+  return format.adapter.counts == Counts::results ? k_max_result_bytes : k_max_read_bytes;
 }
 
 }  // namespace
@@ -193,11 +193,11 @@ std::vector<const Format*> find_formats(const Printed& printed) {
 }
 
 Result<Observed> read_any(const Document& document) {
-  WEIR_CHECK(check_size(document, k_most_result));
+  WEIR_CHECK(check_size(document, k_max_result_bytes));
   const Printed printed(document);
   const auto candidates = find_formats(printed);
   if (candidates.empty()) {
-    WEIR_CHECK(check_size(document, k_most_read));
+    WEIR_CHECK(check_size(document, k_max_read_bytes));
     const std::string nearest = describe_nearest_formats(printed);
     if (nearest.starts_with("it looks like")) return fail(Code::data, "{}", nearest);
     return fail(Code::data, "weir does not know this format.{} It reads:{}",

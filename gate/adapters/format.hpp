@@ -97,9 +97,9 @@ struct Format {
 [[nodiscard]] const std::vector<Format>& formats();
 
 // The most text that is read at once. A Chrome trace may be longer (chrome_trace_reader.hpp).
-constexpr std::size_t k_most_read = std::size_t{64} << 20;
+constexpr std::size_t k_max_read_bytes = std::size_t{64} << 20;
 // The same for results of tools that load servers, which may list every token of a run.
-constexpr std::size_t k_most_result = std::size_t{256} << 20;
+constexpr std::size_t k_max_result_bytes = std::size_t{256} << 20;
 
 // Fails with Code::data: nothing recognises it (the message names what weir reads), it is empty or
 // too long, or its format finds nothing in it.

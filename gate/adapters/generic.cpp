@@ -13,7 +13,7 @@ namespace {
 using config::ValueRule;
 
 constexpr std::size_t k_longest_line = std::size_t{64} << 10;
-constexpr std::size_t k_most_values = 200'000;
+constexpr std::size_t k_max_values = 200'000;
 constexpr std::size_t k_longest_fact = 200;
 
 // Takes a text that matches a rule. Returns false to stop the search.
@@ -76,7 +76,7 @@ Result<std::vector<std::string>> find_texts(const ValueRule& rule, ValueRule::Pi
     // Several values are numbers, so longer text is invalid and may be cut.
     if (pick != Pick::last && text.size() > k_longest_fact) text.resize(k_longest_fact);
     texts.push_back(std::move(text));
-    return pick != Pick::first && texts.size() <= k_most_values;
+    return pick != Pick::first && texts.size() <= k_max_values;
   };
   const auto search = [&](std::string_view stream) {
     if (pattern) {
@@ -88,8 +88,8 @@ Result<std::vector<std::string>> find_texts(const ValueRule& rule, ValueRule::Pi
   using Stream = ValueRule::Stream;
   if (rule.stream != Stream::err) search(output.out);
   if (rule.stream != Stream::out && texts.empty()) search(output.err);
-  if (texts.size() > k_most_values) {
-    return fail(Code::data, "{}: more than {} values ({})", rule.metric, k_most_values,
+  if (texts.size() > k_max_values) {
+    return fail(Code::data, "{}: more than {} values ({})", rule.metric, k_max_values,
                 describe_rule(rule));
   }
   return texts;

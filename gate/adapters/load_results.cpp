@@ -398,7 +398,7 @@ Result<profile::EngineReport> make_load_report(std::string_view format, const Ou
 
 Result<profile::EngineReport> make_benchmark_report(std::string_view format, const Output& output) {
   // Enough for a spread, and few enough to be stored.
-  constexpr std::size_t k_most_samples = 100;
+  constexpr std::size_t k_max_samples = 100;
   WEIR_TRY(const Observed observed, read_complete(format, output));
   if (!observed.errors.empty())
     return fail(Code::data, "a benchmark failed: {}", observed.errors.front());
@@ -406,7 +406,7 @@ Result<profile::EngineReport> make_benchmark_report(std::string_view format, con
   report.warnings = observed.warnings;
   std::vector<double> sums;
   std::vector<std::string> names;  // their hash shows if the set of benchmarks changes
-  std::size_t fewest = k_most_samples;
+  std::size_t fewest = k_max_samples;
   for (const ObservedCase& benchmark : observed.cases) {
     if (benchmark.timings.empty() || benchmark.timings.front().samples.empty())
       return fail(Code::data, "{}: it has no time", benchmark.name);
@@ -418,7 +418,7 @@ Result<profile::EngineReport> make_benchmark_report(std::string_view format, con
     std::vector<double> samples = benchmark.timings.front().samples;
     const std::string name = unit::work_name("op:", benchmark.name);
     const auto wanted = [&](const auto& pattern) { return text::glob_match(pattern, name); };
-    samples.resize(std::min(samples.size(), k_most_samples));
+    samples.resize(std::min(samples.size(), k_max_samples));
     if (std::ranges::any_of(output.works, wanted) && unit::find_metric(name))
       report.times.push_back({*unit::find_metric(name), samples});
     sums.resize(fewest);

@@ -79,11 +79,11 @@ std::vector<std::string_view> split_lines(std::string_view text) {
 
 namespace {
 
-constexpr std::size_t k_most_lines = std::size_t{64} << 20;
+constexpr std::size_t k_max_lines_bytes = std::size_t{64} << 20;
 
 bool holds_at_ends(std::string_view text, std::string_view part) {
   constexpr std::size_t k_end = std::size_t{1} << 20;
-  if (text.size() <= k_most_lines) return text.find(part) != std::string_view::npos;
+  if (text.size() <= k_max_lines_bytes) return text.find(part) != std::string_view::npos;
   return text.substr(0, k_end).find(part) != std::string_view::npos ||
          text.substr(text.size() - k_end).find(part) != std::string_view::npos;
 }
@@ -95,7 +95,7 @@ Printed::Printed(const Document& document)
       err_decoded_(text::decoded(document.err)),
       document_{out_decoded_ ? *out_decoded_ : document.out,
                 err_decoded_ ? *err_decoded_ : document.err, document.name},
-      out_text_(document_.out.size() > k_most_lines ? "" : clean_text(document_.out)),
+      out_text_(document_.out.size() > k_max_lines_bytes ? "" : clean_text(document_.out)),
       err_text_(clean_text(document_.err)),
       out_(split_lines(out_text_)),
       err_(split_lines(err_text_)),

@@ -245,8 +245,8 @@ const weir::adapters::Format weir::adapters::k_backend_ops(
 namespace weir::adapters::graph_ops {
 namespace {
 
-constexpr std::int64_t k_most_params = 64;
-constexpr std::int64_t k_most_sources = 16;
+constexpr std::int64_t k_max_params = 64;
+constexpr std::int64_t k_max_sources = 16;
 
 // Reads numbers in order; `ok` becomes false at the first word that is none.
 struct NumberScan {
@@ -320,10 +320,10 @@ std::optional<ObservedOp> parse_op(std::string_view line) {
   const std::string out_type = type_text(numbers.next());
   const std::string result = numbers.shape();
   const std::int64_t params = numbers.next();
-  if (!numbers.ok || params < 0 || params > k_most_params) return std::nullopt;
+  if (!numbers.ok || params < 0 || params > k_max_params) return std::nullopt;
   for (std::int64_t i = 0; i < params; ++i) numbers.next();
   const std::int64_t sources = numbers.next();
-  if (!numbers.ok || sources < 0 || sources > k_most_sources) return std::nullopt;
+  if (!numbers.ok || sources < 0 || sources > k_max_sources) return std::nullopt;
   std::string types, shapes;
   for (std::int64_t i = 0; i < sources && numbers.ok; ++i) {
     text::append_item(types, ",", type_text(numbers.next()));

@@ -57,7 +57,7 @@ void add_row(Texts values, int table, std::vector<Row>& rows, Observed& observed
   row.prompt = *prompt;
   row.generated = *generated;
   row.settings = std::move(values);
-  if (rows.size() >= k_most_rows) return count_unread(observed, "rows", "it has more than 200000");
+  if (rows.size() >= k_max_rows) return count_unread(observed, "rows", "it has more than 200000");
   count_read(observed, "rows");
   rows.push_back(std::move(row));
 }

@@ -271,7 +271,7 @@ void read(const Printed& printed, Observed& observed) {
     if (!row) row = parse_row(words);
     if (!row && looks_like_row(words))
       count_unread(observed, k_parts, "a row has no time and iterations");
-    if (!row || rows.size() >= k_most_rows) return;
+    if (!row || rows.size() >= k_max_rows) return;
     names.insert(row->name);
     rows.push_back(std::move(*row));
   };

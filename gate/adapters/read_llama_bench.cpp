@@ -186,7 +186,7 @@ BenchFields text_fields(const Json& json) {
 std::vector<double> read_samples(const Json& json) {
   std::vector<double> samples;
   for (const Json& sample : list_in(json, "samples_ns")) {
-    if (samples.size() >= k_most_rows) break;
+    if (samples.size() >= k_max_rows) break;
     samples.push_back(sample.is_number() ? sample.get<double>() : NAN);
   }
   return samples;

@@ -250,8 +250,8 @@ class Requests {
   std::optional<std::size_t> find_or_add(const std::string& name, const std::string& slot,
                                          const std::string& source) {
     // Lines of requests at the same time may be mixed.
-    constexpr std::size_t k_most_mixed = 256;
-    for (std::size_t i = observed_.cases.size(), n = 0; i-- > 0 && n < k_most_mixed; ++n) {
+    constexpr std::size_t k_max_mixed = 256;
+    for (std::size_t i = observed_.cases.size(), n = 0; i-- > 0 && n < k_max_mixed; ++n) {
       const ObservedCase& request = observed_.cases[i];
       if (request.name == name && look_up(request.facts, "slot", "") == slot &&
           look_up(request.facts, "source", "") == source)

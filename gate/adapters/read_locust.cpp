@@ -72,8 +72,8 @@ struct Totals {
 void add_endpoint(const Json& json, Totals& totals, Observed& observed) {
   const auto requests = json_integer(json, "num_requests");
   const auto failures = json_integer(json, "num_failures");
-  constexpr std::int64_t k_most = 1'000'000'000'000;
-  if (!requests || !failures || *failures > *requests || *requests > k_most)
+  constexpr std::int64_t k_max_requests = 1'000'000'000'000;
+  if (!requests || !failures || *failures > *requests || *requests > k_max_requests)
     return count_unread(observed, "endpoints", "the number of requests or failures is none");
   count_read(observed, "endpoints");
   totals.requests += *requests;
@@ -82,8 +82,9 @@ void add_endpoint(const Json& json, Totals& totals, Observed& observed) {
   totals.last = std::max(totals.last, json_number(json, "last_request_timestamp").value_or(0));
   for (const auto& [time, count] : member_or_null(json, "response_times").items()) {
     const auto ms = printed_number(time);
-    if (ms && *ms >= 0 && count.is_number_integer() && totals.response_times.size() < k_most_rows)
-      totals.response_times[*ms] += std::clamp<std::int64_t>(count.get<std::int64_t>(), 0, k_most);
+    if (ms && *ms >= 0 && count.is_number_integer() && totals.response_times.size() < k_max_rows)
+      totals.response_times[*ms] +=
+          std::clamp<std::int64_t>(count.get<std::int64_t>(), 0, k_max_requests);
   }
 }
 

@@ -45,7 +45,7 @@ class Reader {
     add_counter(sample);
   }
   void kind(std::string_view name, std::string_view kind) {
-    if (kinds_.size() < k_most_rows) kinds_[display_text(name)] = display_text(kind, 20);
+    if (kinds_.size() < k_max_rows) kinds_[display_text(name)] = display_text(kind, 20);
   }
 
   void finish() {

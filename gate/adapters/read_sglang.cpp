@@ -50,7 +50,7 @@ void read(const Printed& printed, Observed& observed) {
       ++details.requests;
       if (value.is_string() && value != "") ++details.errors;
     }
-    if (list == "ttfts" && value.is_number() && details.first_tokens.size() < k_most_rows)
+    if (list == "ttfts" && value.is_number() && details.first_tokens.size() < k_max_rows)
       details.first_tokens.push_back(value.get<double>());
   };
   const auto take_run = [&](const Json& members) {

@@ -197,7 +197,7 @@ void read(const Printed& printed, Observed& observed) {
       continue;
     }
     if (auto row = parse_row(*columns, line)) {
-      if (rows.size() < k_most_rows) {
+      if (rows.size() < k_max_rows) {
         rows.push_back(std::move(*row));
       } else {
         count_unread(observed, "rows", "it has more than 200000");

@@ -74,7 +74,7 @@ void read(const Printed& printed, Observed& observed) {
   Details details;
   const auto take_detail = [&](std::string_view list, const Json& value) {
     if (list.empty()) return read_result(value, {}, observed);  // a run in a list of runs
-    if (list == k_first_tokens && value.is_number() && details.first_tokens.size() < k_most_rows)
+    if (list == k_first_tokens && value.is_number() && details.first_tokens.size() < k_max_rows)
       details.first_tokens.push_back(value.get<double>());
     if (list == k_errors && value.is_string() && value != "") ++details.errors;
   };

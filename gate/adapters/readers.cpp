@@ -6,9 +6,9 @@
 namespace weir::adapters {
 namespace {
 
-constexpr std::size_t k_most_warnings = 100;
-constexpr std::size_t k_most_fields = 256;
-constexpr std::size_t k_most_places = 256;
+constexpr std::size_t k_max_warnings = 100;
+constexpr std::size_t k_max_fields = 256;
+constexpr std::size_t k_max_places = 256;
 
 // Returns `text` as a metric's name.
 std::string valid_metric_name(std::string_view text) {
@@ -20,7 +20,7 @@ std::string valid_metric_name(std::string_view text) {
 
 void add_warning(Observed& observed, std::string warning) {
   auto& warnings = observed.warnings;
-  if (warnings.size() >= k_most_warnings) return;
+  if (warnings.size() >= k_max_warnings) return;
   if (!holds(warnings, warning)) warnings.push_back(std::move(warning));
 }
 
@@ -36,10 +36,10 @@ void count_read(Observed& observed, std::string_view kind, std::int64_t parts) {
 }
 
 void count_unread(Observed& observed, std::string_view kind, std::string reason) {
-  constexpr std::size_t k_most_reasons = 4;
+  constexpr std::size_t k_max_reasons = 4;
   observed::ObservedParts& parts = find_or_add_parts(observed, kind);
   ++parts.unread;
-  if (parts.reasons.size() < k_most_reasons && !holds(parts.reasons, reason))
+  if (parts.reasons.size() < k_max_reasons && !holds(parts.reasons, reason))
     parts.reasons.push_back(std::move(reason));
 }
 
@@ -81,7 +81,7 @@ void add_call(ObservedOp& row, double seconds) {
 void add_sample(std::vector<ObservedTiming>& timings, std::string_view metric, double sample) {
   if (!std::isfinite(sample) || sample <= 0) return;
   auto& samples = find_or_add_timing(timings, find_time_metric(metric)).samples;
-  if (samples.size() < k_most_rows) samples.push_back(sample);
+  if (samples.size() < k_max_rows) samples.push_back(sample);
 }
 
 void add_sample(Observed& observed, ObservedCase* part, std::string_view metric, double sample) {
@@ -120,7 +120,7 @@ void mark_truncated(Observed& observed) {
 
 void add_place(Observed& observed, std::string place) {
   auto& places = observed.context.places;
-  if (place.empty() || places.size() >= k_most_places || holds(places, place)) return;
+  if (place.empty() || places.size() >= k_max_places || holds(places, place)) return;
   places.push_back(std::move(place));
 }
 
@@ -213,7 +213,7 @@ tl::unexpected<Error> nothing_found(std::string_view format) {
 
 std::vector<std::string> csv_fields(std::string_view line) {
   std::vector<std::string> fields;
-  for (std::size_t at = 0; at <= line.size() && fields.size() < k_most_fields;) {
+  for (std::size_t at = 0; at <= line.size() && fields.size() < k_max_fields;) {
     std::string field;
     if (at < line.size() && line[at] == '"') {
       // A quote before a comma or the line's end ends the value. So output whose quotes within

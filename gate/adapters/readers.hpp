@@ -58,7 +58,7 @@ std::vector<std::string> list_names(const List& all) {
 [[nodiscard]] Result<profile::EngineReport> read_generic(const Output& output);
 
 // The most rows that are kept of a document; later ones are dropped with a warning.
-constexpr std::size_t k_most_rows = 200'000;
+constexpr std::size_t k_max_rows = 200'000;
 
 void add_warning(Observed& observed, std::string warning);  // once
 template <class... Args>
@@ -80,10 +80,10 @@ void count_unread(Observed& observed, std::string_view kind, std::string reason)
 // Adds a path or host name, once; published output hides it.
 void add_place(Observed& observed, std::string place);
 
-// Appends `row` to a list. Returns false, with a warning, if the list has k_most_rows already.
+// Appends `row` to a list. Returns false, with a warning, if the list has k_max_rows already.
 template <class T>
 bool append_row_within_limit(std::vector<T>& rows, T row, Observed& observed) {
-  if (rows.size() < k_most_rows) {
+  if (rows.size() < k_max_rows) {
     rows.push_back(std::move(row));
     return true;
   }

@@ -142,7 +142,7 @@ Result<void> check_tests(const Observed& observed, const profile::RunParameters&
 //
 // Rates are made from samples_ns: avg_ts is a mean of rates, which one disturbed repetition spoils.
 // It names the devices present, not those used, so it can only refute a device.
-constexpr std::size_t k_most_results = 64;
+constexpr std::size_t k_max_results = 64;
 
 // One test of llama-bench: a prompt alone (prefill) or tokens alone (decode).
 struct BenchTest {
@@ -224,7 +224,7 @@ Result<std::vector<BenchTest>> read_tests(std::string_view text) {
       return false;
     }
     tests.push_back(std::move(*test));
-    return tests.size() <= k_most_results;
+    return tests.size() <= k_max_results;
   };
   const auto broken = for_each_document(text, [&](const Json& json) {
     if (!json.is_array()) return take_one(json);
@@ -332,8 +332,8 @@ Result<profile::EngineReport> read_llama_bench(const Output& output) {
   if (tests.size() != requested.size()) {
     return fail(Code::data,
                 "llama-bench reports {}{} results, expected {} (it adds up flags that stand twice)",
-                tests.size() > k_most_results ? "more than " : "",
-                std::min(tests.size(), k_most_results), requested.size());
+                tests.size() > k_max_results ? "more than " : "",
+                std::min(tests.size(), k_max_results), requested.size());
   }
   profile::EngineReport report;
   for (const auto& lengths : requested) {

@@ -13,7 +13,7 @@ namespace {
 
 using profile::ServerFigure;
 
-constexpr std::size_t k_most_names = 256;
+constexpr std::size_t k_max_names = 256;
 constexpr std::size_t k_longest_text = std::size_t{4} << 20;
 
 bool is_name_char(char c, bool first) {
@@ -27,7 +27,7 @@ class MetricsReader {
     Scan scan(line);
     if (scan.skip_prefix("# TYPE")) {
       const auto name = scan.word(), kind = scan.word();
-      if (name && kind && kinds_.size() < k_most_names) {
+      if (name && kind && kinds_.size() < k_max_names) {
         kinds_[display_text(*name)] = display_text(*kind, 20);
       }
     } else if (!line.starts_with('#')) {
@@ -75,8 +75,8 @@ class MetricsReader {
     if (kind == SampleKind::nothing || !std::isfinite(sample.value)) return;
     auto& into = kind == SampleKind::counter ? metrics_.counters : metrics_.gauges;
     if (!into.contains(sample.name) &&
-        metrics_.counters.size() + metrics_.gauges.size() >= k_most_names) {
-      if (left_out_.size() < k_most_names) left_out_.insert(sample.name);
+        metrics_.counters.size() + metrics_.gauges.size() >= k_max_names) {
+      if (left_out_.size() < k_max_names) left_out_.insert(sample.name);
       return;
     }
     if (kind == SampleKind::counter) {
@@ -201,9 +201,9 @@ OwnMetrics own_metrics(const std::vector<ServerFigure>& figures, std::int64_t re
     return match == nullptr ? std::nullopt : std::optional(match->value);
   };
   const auto whole_number = [&](std::string_view name) -> std::optional<std::int64_t> {
-    constexpr double k_most = 1e15;
+    constexpr double k_max_count = 1e15;
     const auto number = value(name);
-    if (!number || !(*number >= 0) || *number > k_most || std::floor(*number) != *number) {
+    if (!number || !(*number >= 0) || *number > k_max_count || std::floor(*number) != *number) {
       return std::nullopt;
     }
     return static_cast<std::int64_t>(*number);

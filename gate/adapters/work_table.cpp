@@ -5,7 +5,7 @@ namespace weir::adapters {
 namespace {
 
 constexpr std::size_t k_longest_name = 2000;  // names of templates differ at their ends
-constexpr std::size_t k_most_columns = 64;
+constexpr std::size_t k_max_columns = 64;
 
 enum class Column {
   other,
@@ -114,7 +114,7 @@ class Table {
     Table table;
     table.style_ = style_of(line);
     const std::vector<std::string> titles = split_cells(table.style_, line);
-    if (titles.size() < 3 || titles.size() > k_most_columns) return std::nullopt;
+    if (titles.size() < 3 || titles.size() > k_max_columns) return std::nullopt;
     const auto is_calls = [](const std::string& text) {
       return look_up(k_columns, parse_title(text).words, Column::other) == Column::calls;
     };
@@ -264,7 +264,7 @@ std::optional<double> time_cell(std::string_view cell, double scale) {
 std::vector<std::string> split_at_gaps(std::string_view line) {
   std::vector<std::string> cells;
   line = text::trim(line);
-  while (!line.empty() && cells.size() < k_most_columns) {
+  while (!line.empty() && cells.size() < k_max_columns) {
     const std::size_t end = std::min(line.find("  "), line.size());
     cells.emplace_back(text::trim(line.substr(0, end)));
     line = text::trim(line.substr(end));
@@ -352,7 +352,7 @@ void WorkRows::add(Work work, const WorkRow& row) {
   }
   count_read(observed_, "rows");
   if (has_only_bytes) {
-    if (sizes_.size() < k_most_rows) sizes_.emplace(row.name, row);
+    if (sizes_.size() < k_max_rows) sizes_.emplace(row.name, row);
     return;
   }
   add_row(work, row);

@@ -14,15 +14,15 @@
 namespace weir::adapters {
 namespace {
 
-constexpr std::size_t k_most_text = std::size_t{256} << 20;
-constexpr std::int64_t k_most_tokens = 1'000'000;
+constexpr std::size_t k_max_text_bytes = std::size_t{256} << 20;
+constexpr std::int64_t k_max_tokens = 1'000'000;
 constexpr std::int64_t k_block_tokens = 512;
 
 // Returns the first number from 1 to a million under one of these keys.
 std::optional<std::int64_t> read_tokens(const Json& json, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
     const auto count = json_integer(json, key);
-    if (count && *count >= 1 && *count <= k_most_tokens) return count;
+    if (count && *count >= 1 && *count <= k_max_tokens) return count;
   }
   return std::nullopt;
 }
@@ -75,7 +75,7 @@ Result<std::vector<std::string>> read_prompts(const Json& conversation, std::int
     if (!is_user) continue;
     prompts.push_back(dialogue);
     bytes += dialogue.size();
-    if (bytes > k_most_text) return too_large();
+    if (bytes > k_max_text_bytes) return too_large();
     if (std::ssize(prompts) == turns) break;
   }
   if (prompts.empty()) return fail(Code::data, "a conversation in which nobody asks");
@@ -138,7 +138,7 @@ class RequestList {
     for (WorkloadRequest& request : requests) {
       if (requests_.size() >= most_) break;
       bytes_ += request.prompt.size();
-      if (bytes_ > k_most_text) {
+      if (bytes_ > k_max_text_bytes) {
         return too_large();
       }
       request.after = before;
@@ -191,7 +191,7 @@ struct Length {
   std::int64_t draw(Draws& draws) const {
     const double tokens = most > 0 ? std::floor(least + draws.share() * (most - least + 1))
                                    : std::round(median * std::exp(sigma * draws.normal()));
-    return static_cast<std::int64_t>(std::clamp(tokens, 1.0, static_cast<double>(k_most_tokens)));
+    return static_cast<std::int64_t>(std::clamp(tokens, 1.0, static_cast<double>(k_max_tokens)));
   }
 };
 
@@ -248,7 +248,7 @@ Result<std::vector<WorkloadRequest>> draw_requests(const Json& json, std::int64_
     std::string dialogue;
     std::size_t bytes = 0;
     add_block(prefix, shared, dialogue);
-    for (std::int64_t turn = 0; turn < turns && bytes <= k_most_text; ++turn) {
+    for (std::int64_t turn = 0; turn < turns && bytes <= k_max_text_bytes; ++turn) {
       add_block(next_block, prompts.draw(draws), dialogue);
       ++next_block;
       bytes += dialogue.size();

@@ -362,7 +362,7 @@ void report_unjudged_times(Evidence& evidence) {
 // Reports rates and times of cases that differ, by the names of their settings. Cases of one test
 // each are those of the whole.
 void report_case_times(const Observed& before, const Observed& after, Evidence& evidence) {
-  constexpr std::size_t k_most = 6;
+  constexpr std::size_t k_max_times = 6;
   if (before.cases.size() < 2 && after.cases.size() < 2) return;
   const auto settings = observed::common_case_settings(before, after);
   Observed cases_before, cases_after;  // without the figures of the whole
@@ -384,12 +384,12 @@ void report_case_times(const Observed& before, const Observed& after, Evidence& 
     if (!differ_by_a_fifth(from, to)) continue;
     changes.push_back(fmt::format("{}: {:.3g}, then {:.3g}", name, from, to));
   }
-  for (std::size_t i = 0; i < std::min(changes.size(), k_most); ++i) {
+  for (std::size_t i = 0; i < std::min(changes.size(), k_max_times); ++i) {
     evidence.warnings.push_back(changes[i] + ": not judged: a gate judges times");
   }
-  if (changes.size() > k_most) {
+  if (changes.size() > k_max_times) {
     evidence.warnings.push_back(
-        fmt::format("and {} more times that differ (weir compare)", changes.size() - k_most));
+        fmt::format("and {} more times that differ (weir compare)", changes.size() - k_max_times));
   }
 }
 

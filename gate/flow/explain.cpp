@@ -258,7 +258,7 @@ Result<Answer> explain_alone(const Job& job, const ExplainOptions& options,
 
 // Returns true if the file names itself a verdict. One that cannot be read is no profile either.
 bool names_verdict(const std::string& file, const sys::Files& files) {
-  const auto text = files.read(file, adapters::k_most_read);
+  const auto text = files.read(file, adapters::k_max_read_bytes);
   return text && text->find("\"weir.verdict/") != std::string::npos;
 }
 

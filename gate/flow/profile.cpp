@@ -351,7 +351,7 @@ Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
   WEIR_CHECK(refuse_except({"--top", "--by", "--peak", "--html", "--show-private", "--trace"}));
   observed::ObservedMoments moments;
   const bool needs_moments = !options.page.file.empty() || !options.trace.empty();
-  WEIR_TRY(ProfileFile file, read_profile_file(options.what, files, adapters::k_most_read,
+  WEIR_TRY(ProfileFile file, read_profile_file(options.what, files, adapters::k_max_read_bytes,
                                                needs_moments ? &moments : nullptr));
   if (file.observed) return show_observed(job, options, std::move(*file.observed), moments);
   WEIR_CHECK(refuse_except({}));

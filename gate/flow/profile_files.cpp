@@ -123,8 +123,8 @@ Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t max_whole
     const bool is_result = std::ranges::any_of(formats, [](const adapters::Format* format) {
       return format->adapter.counts == adapters::Counts::results;
     });
-    if (is_result && chunk.size() <= adapters::k_most_result) {
-      WEIR_TRY(const std::string rest, file.read(adapters::k_most_result + 1 - chunk.size()));
+    if (is_result && chunk.size() <= adapters::k_max_result_bytes) {
+      WEIR_TRY(const std::string rest, file.read(adapters::k_max_result_bytes + 1 - chunk.size()));
       chunk += rest;
       return read_text(path, chunk, moments);
     }

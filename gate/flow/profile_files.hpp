@@ -24,7 +24,7 @@ struct ProfileFile {
 // names a file of another kind. `moments` (if not null) is filled from a Chrome trace.
 [[nodiscard]] Result<ProfileFile> read_profile_file(
     const std::string& path, const sys::Files& files,
-    std::uint64_t max_whole_bytes = adapters::k_most_read,
+    std::uint64_t max_whole_bytes = adapters::k_max_read_bytes,
     observed::ObservedMoments* moments = nullptr);
 
 // Reads the output of a program, in any format that adapters read; else Code::data.

@@ -24,7 +24,8 @@ bool is_result(const std::string& path, const sys::Files& files) {
   const auto head = files.read_prefix(path, k_head);
   if (!head) return false;
   const bool is_packed = sys::begins_gzip(*head);
-  const auto text = is_packed ? sys::read_unpacked(files, path, adapters::k_most_result) : head;
+  const auto text =
+      is_packed ? sys::read_unpacked(files, path, adapters::k_max_result_bytes) : head;
   if (!text) return false;
   return is_judged(adapters::find_formats(adapters::Printed({*text, {}, path})));
 }
@@ -37,7 +38,8 @@ struct ResultFile {
 
 // Reads a result of a tool that is judged by files.
 Result<ResultFile> read_result(const std::string& file, const Job& job) {
-  WEIR_TRY(const std::string text, sys::read_unpacked(job.files(), file, adapters::k_most_result));
+  WEIR_TRY(const std::string text,
+           sys::read_unpacked(job.files(), file, adapters::k_max_result_bytes));
   const adapters::Document document{text, {}, file};
   const auto formats = adapters::find_formats(adapters::Printed(document));
   if (!is_judged(formats)) {

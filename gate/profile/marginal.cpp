@@ -392,7 +392,7 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
 
 // Fits instructions of each function and keeps the largest ones.
 KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
-  constexpr std::size_t k_most = 40;
+  constexpr std::size_t k_max_counts = 40;
   constexpr double k_min_share = 0.001;  // share of the total that is worth a line
   KernelSet set;
   set.scope = slope_scope(sweep);
@@ -407,7 +407,8 @@ KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
                                                     : a.second < b.second;
   });
   for (const auto& [rate, name] : rates) {
-    if (set.counts.size() == k_most || std::fabs(rate) < k_min_share * std::fabs(total)) break;
+    if (set.counts.size() == k_max_counts || std::fabs(rate) < k_min_share * std::fabs(total))
+      break;
     if (std::fabs(rate) < 1e15 && rate != 0) {
       set.counts[name] = Rational(static_cast<std::int64_t>(rate));
     }
@@ -439,7 +440,7 @@ Fit fit_sampled(const CountSeries& series, Sweep sweep) {
 
 // Fits system calls by name: the exact line, else least squares to a tenth.
 KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
-  constexpr double k_tenths = 10, k_most = 1e15;
+  constexpr double k_tenths = 10, k_max_tenths = 1e15;
   KernelSet set;
   set.scope = slope_scope(sweep);
   for (const auto& [name, counts] : series.counts) {
@@ -448,7 +449,7 @@ KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
       rate = line->slope;
     } else {
       const double tenths = std::round(k_tenths * series.runs.slope(counts));
-      const bool is_finite_rate = std::fabs(tenths) < k_most;
+      const bool is_finite_rate = std::fabs(tenths) < k_max_tenths;
       if (is_finite_rate) {
         rate = Rational::make(static_cast<std::int64_t>(tenths), 10).value_or(rate);
       }

@@ -78,8 +78,8 @@ struct WorkDone {
 // Returns true if two means over requests are of the same work: lengths of answers that differ by
 // chance may move them by a quarter.
 [[nodiscard]] constexpr bool is_same_mean(double a, double b) {
-  constexpr double k_most = 1.25;
-  return a <= k_most * b && b <= k_most * a;
+  constexpr double k_max_ratio = 1.25;
+  return a <= k_max_ratio * b && b <= k_max_ratio * a;
 }
 
 struct Provenance {

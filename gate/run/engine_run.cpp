@@ -57,7 +57,7 @@ RunRecord read_result(const Effects& effects, const PreparedCell& cell, const St
   const auto& [file, warning] = cell.cell.results.at(step.result);
   if (warning) record.warnings.push_back(*warning);
   sys::Finished finished;
-  auto report = sys::read_unpacked(effects.files, file, adapters::k_most_result)
+  auto report = sys::read_unpacked(effects.files, file, adapters::k_max_result_bytes)
                     .and_then([&](std::string text) {
                       finished.out = std::move(text);
                       return read_report(cell, step, finished);

@@ -149,7 +149,7 @@ void add_mean_difference(std::vector<std::string>& parts, std::string_view what,
 
 using Calls = Numbers;  // by metric name
 
-constexpr std::size_t k_most_listed = 20;
+constexpr std::size_t k_max_listed = 20;
 
 std::string_view call_prefix(bool cpu) { return cpu ? "op_calls:" : "kernel_calls:"; }
 
@@ -265,7 +265,7 @@ static void list_changed_calls(const std::vector<Changed>& changed, CellVerdict&
 void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
   // A function that moved by a smaller share of the total says nothing about why the total moved.
   constexpr double k_least_share = 0.001;
-  constexpr std::size_t k_most = 40;
+  constexpr std::size_t k_max_functions = 40;
   const Baseline* base = comparison.base;
   const auto& now = comparison.candidate.functions;
   if (base == nullptr || !base->functions || !now || base->functions->scope != now->scope) return;
@@ -288,7 +288,7 @@ void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
     // A function that is missing on one side may have been just too small there to be listed.
     const double enough = function.baseline && function.current ? least : 2 * least;
     if (std::fabs(to - from) >= enough) cell.functions.push_back(std::move(function));
-    if (cell.functions.size() == k_most) return;
+    if (cell.functions.size() == k_max_functions) return;
   }
 }
 
@@ -435,7 +435,7 @@ std::vector<Judgement> judge_kernel_calls(const Comparison& comparison,
     if (comparison.candidate.errors.empty() && comparison.candidate.counted_runs > 0) {
       not_judged.push_back(
           fmt::format("{}: not judged, no probe named {} here, or they varied from run to run",
-                      list_some(patterns, k_most_listed), cpu ? "ops" : "kernels"));
+                      list_some(patterns, k_max_listed), cpu ? "ops" : "kernels"));
     }
     return {};
   }

@@ -379,8 +379,8 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
       return fmt::format("{} must not be negative", kind);
     }
   }
-  constexpr double k_most = 0.9;
-  if (entry.max_drop && entry.max_drop->relative && entry.max_drop->value >= k_most) {
+  constexpr double k_max_relative_drop = 0.9;
+  if (entry.max_drop && entry.max_drop->relative && entry.max_drop->value >= k_max_relative_drop) {
     return std::string("max_drop must be below 90 %");
   }
   if (auto bad = tolerate_problem(entry)) return bad;

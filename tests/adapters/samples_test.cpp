@@ -100,7 +100,7 @@ TEST(ReadAny, NamesTheFormatsWhereNoneFits) {
 TEST(ReadAny, SaysWhatIsWrongWithWhatItCanNotTake) {
   EXPECT_THAT(read_any({" \n", ""}).error().message, testing::HasSubstr("no text"));
   EXPECT_THAT(read_any({"\x1F\x8B\x08", ""}).error().message, testing::HasSubstr("gzip"));
-  const std::string huge(k_most_read + 1, 'x');
+  const std::string huge(k_max_read_bytes + 1, 'x');
   EXPECT_THAT(read_any({huge, ""}).error().message, testing::HasSubstr("64 MiB"));
 }
 

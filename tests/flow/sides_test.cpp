@@ -81,7 +81,7 @@ TEST_F(ProfileFiles, OfAChromeTraceMayBeLongerThanWhatIsReadAtOnce) {
                         i % 7, i * 3);
   }
   text += "{}]}\n";
-  const auto unsplit = read(text, adapters::k_most_read);
+  const auto unsplit = read(text, adapters::k_max_read_bytes);
   const auto pieces = read(text, 100'000);
   ASSERT_TRUE(unsplit) << unsplit.error().message;
   ASSERT_TRUE(pieces) << pieces.error().message;
