@@ -177,6 +177,13 @@ Result<const ObservedCase*> choose_run(const Observed& observed, const config::W
                     [&](const ObservedCase& load) { return has_load(load, wanted); });
 }
 
+// Returns tokens per completed request; nothing if either is not known.
+std::optional<double> tokens_per_request(const std::optional<std::int64_t>& tokens,
+                                         const std::optional<std::int64_t>& requests) {
+  if (!tokens || requests.value_or(0) <= 0) return std::nullopt;
+  return static_cast<double>(*tokens) / static_cast<double>(*requests);
+}
+
 // Fails unless the load is the one that the cell asks for.
 Result<void> check_load(const ObservedCase& load, const config::WantedLoad& wanted,
                         std::vector<std::string>& warnings) {
@@ -195,14 +202,15 @@ Result<void> check_load(const ObservedCase& load, const config::WantedLoad& want
     warnings.push_back(fmt::format(
         "the result is of no rate of requests, and the cell asks for {:g} a second", *wanted.rate));
   }
+  // Tools count a token more or less than the server.
+  constexpr double k_max_ratio = 1.25;
+  const auto tokens =
+      tokens_per_request(load.generated_tokens, count_fact(load, k_completed_requests));
+  if (wanted.tokens && tokens && *tokens > k_max_ratio * static_cast<double>(*wanted.tokens)) {
+    return fail(Code::data, "{:.4g} tokens were generated a request, and the cell asks for {}",
+                *tokens, *wanted.tokens);
+  }
   return {};
-}
-
-// Returns tokens per completed request; nothing if either is not known.
-std::optional<double> tokens_per_request(const std::optional<std::int64_t>& tokens,
-                                         const std::optional<std::int64_t>& requests) {
-  if (!tokens || requests.value_or(0) <= 0) return std::nullopt;
-  return static_cast<double>(*tokens) / static_cast<double>(*requests);
 }
 
 // Fails if the text is surely a result of another tool, whose figures mean something else.

@@ -232,7 +232,10 @@ std::pair<Cell, std::optional<std::string>> make_cell(const Combination& combina
   if (combination.engine->server) {
     set_load(combination, at, cell);
   } else {
-    cell.wanted_load = {combination.prompt->requests, at.concurrency, combination.prompt->rate};
+    cell.wanted_load = {.requests = combination.prompt->requests,
+                        .concurrency = at.concurrency,
+                        .rate = combination.prompt->rate,
+                        .tokens = combination.prompt->tokens};
   }
   // A server that runs already has no command.
   const auto program = command.begin() + (command.empty() ? 0 : 1);

@@ -175,6 +175,7 @@ struct VariantSettings {
 struct WantedLoad {
   std::optional<std::int64_t> requests{}, concurrency{};
   std::optional<double> rate{};               // requests a second
+  std::optional<std::int64_t> tokens{};       // the most that a request may generate
   std::optional<verdict::Amount> may_fail{};  // the limit on failed_requests; absent: none may
   // Returns true if `failed` of `requests` may have failed.
   [[nodiscard]] bool allows_failed(std::int64_t failed, std::int64_t all_requests) const {

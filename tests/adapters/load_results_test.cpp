@@ -417,5 +417,14 @@ TEST(Benchmarks, ThatLimitsNameAreTakenOneByOne) {
   EXPECT_THAT(report->times[0].metric.name, HasSubstr("test_loads"));
 }
 
+// Its requests generated 12 tokens each (expected.tsv).
+TEST(LoadTools, WithMoreTokensThanThePromptAllowsAreRefused) {
+  const std::string text = read_tool_file("vllm-0.32.0-c4.json");
+  EXPECT_EQ(refusal(text, {.concurrency = 4, .tokens = 12}), "taken");
+  EXPECT_EQ(refusal(text, {.concurrency = 4, .tokens = 128}), "taken") << "an end of text ends it";
+  EXPECT_EQ(refusal(text, {.concurrency = 4, .tokens = 8}),
+            "12 tokens were generated a request, and the cell asks for 8");
+}
+
 }  // namespace load_results_test
 }  // namespace weir::adapters
