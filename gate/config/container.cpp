@@ -223,6 +223,7 @@ void check_srun_option(const std::string& word, const std::string& next, std::st
 
 }  // namespace
 
+// Returns true if an option of the runtime publishes ports or chooses a network.
 bool has_network_option(const Arguments& line, const RuntimeLine& parts) {
   for (std::size_t i = parts.options; i < parts.image; ++i) {
     const std::string& word = line[i];
@@ -230,7 +231,7 @@ bool has_network_option(const Arguments& line, const RuntimeLine& parts) {
       if (matches_option(word, option)) return true;
     }
     if (word.starts_with("--") || !word.starts_with('-')) continue;
-    // "-p", "-P", "-itp", "-p8080:80"
+    // "-p", "-P", "-itp", "-p8080:80". Options without a value (-d, -i, -t, -q) may go before it.
     const std::size_t letter = word.find_first_not_of("ditq", 1);
     if (letter != std::string::npos && (word[letter] == 'p' || word[letter] == 'P')) return true;
   }

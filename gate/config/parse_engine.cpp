@@ -40,7 +40,7 @@ const std::vector<std::string> k_units{"s",     "ms",         "us",    "ns",    
                                        "KiB",   "MiB",        "GiB",   "kB",    "MB",  "GB",
                                        "tok/s", "requests/s", "count", "ratio", "%"};
 
-// Returns the kind of a declared metric that does not say it.
+// Returns the kind of a metric of this unit whose declaration names no kind.
 unit::Kind default_kind(unit::Unit base_unit) {
   switch (base_unit) {
     case unit::Unit::count:

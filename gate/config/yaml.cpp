@@ -218,9 +218,9 @@ std::size_t first_bad_byte(std::string_view text) {
   return std::string_view::npos;
 }
 
-// Returns the position of a bracket that so many others are open around that no quoted text
-// explains it; npos if there is none. The scanner takes 300 bytes for each, before a level is
-// counted.
+// Returns the position of the first bracket inside of 10 000 open ones; npos if there is none.
+// Brackets in quoted texts count too, but no such text has so many. The scanner takes 300 bytes
+// for each, before the limit on levels applies.
 std::size_t find_deep_bracket(std::string_view text) {
   constexpr std::size_t k_max_open = 10'000;
   std::size_t open = 0;

@@ -338,7 +338,8 @@ Result<void> check_runners(const Job& job, const LoadedConfig& loaded,
                 text::join(labelled->runner, "+"));
   }
   WEIR_TRY(const auto rules, read_rules({rules_from, std::nullopt}, job));
-  std::set<std::vector<std::string>> base_runners{{}};
+  std::set<std::vector<std::string>> base_runners;
+  base_runners.insert(std::vector<std::string>());  // a cell may need no label
   if (rules->settings) {
     for (const auto& backend : rules->settings->backends) base_runners.insert(backend.runner);
   }

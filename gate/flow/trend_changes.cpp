@@ -11,6 +11,7 @@ bool needs_report(const history::SeriesChange& change) {
   return !change.acknowledgement && change.worse.value_or(true) && !change.class_alone;
 }
 
+// Lists the changes of a history. The answer fails if one of them still needs a look.
 Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options) {
   WEIR_TRY(const history::Filter filter, parse_filter(options.filter));
   std::optional<double> since;
@@ -35,8 +36,7 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
   const std::size_t series = changed.history.series.size();
   std::string text =
       fmt::format("weir trend changes  {} series of {}: ", series, text::printable(store->name()));
-  text += changed.changes.empty() ? "no change" : fmt::format("{} changes", changed.changes.size());
-  if (changed.changes.size() == 1) text.pop_back();
+  text += changed.changes.empty() ? "no change" : text::plural(changed.changes.size(), "change");
   if (new_changes > 0) text += fmt::format(", {} to look at", new_changes);
   if (all_changes > changed.changes.size()) {
     text += fmt::format(" ({} more known or older)", all_changes - changed.changes.size());

@@ -33,11 +33,13 @@ bool has_costs(const Profile& profile) {
 std::optional<Rational> cost_of_code(const Profile& profile, std::string_view key,
                                      std::string_view cost) {
   const std::string name(key);
-  const Rational groups = look_up(profile.code_groups->counts, name, Rational(0));
-  if (groups == Rational(0)) {
+  const Rational zero(0);
+  const Rational groups = look_up(profile.code_groups->counts, name, zero);
+  if (groups == zero) {
     // Only the device knows the number of groups of an indirect dispatch.
-    const bool is_called = look_up(profile.codes->counts, name, Rational(0)) != groups;
-    return is_called ? std::nullopt : std::optional(groups);
+    const bool is_called = look_up(profile.codes->counts, name, zero) != zero;
+    if (is_called) return std::nullopt;
+    return zero;
   }
   const CodeFacts* code = look_up(profile.code_facts, hash_of_code(key));
   if (code == nullptr) return std::nullopt;

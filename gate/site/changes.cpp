@@ -143,14 +143,16 @@ std::size_t NameList::number(const std::string& name) {
   return entry->second;
 }
 
+// Reads a header line, which must be there, and a commit on each line that is not empty.
 Result<CommitChanges> read_commit_changes(std::string_view text) {
   CommitChanges all;
   std::size_t number = 0;
-  for (std::size_t from = 0; from < text.size() || number == 0;) {
+  for (std::size_t from = 0; from <= text.size();) {
     const std::size_t to = std::min(text.find('\n', from), text.size());
     ++number;
-    if (to > from || number == 1) {
-      WEIR_CHECK(read_line(text.substr(from, to - from), number == 1, all)
+    const bool is_header = number == 1;
+    if (is_header || to > from) {
+      WEIR_CHECK(read_line(text.substr(from, to - from), is_header, all)
                      .map_error(with_prefix(fmt::format("line {}", number))));
     }
     from = to + 1;

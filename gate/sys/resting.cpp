@@ -111,9 +111,10 @@ void add_traffic(std::string_view text, int port, PortTraffic& traffic) {
     if (parse_after_colon(words[k_local]) == static_cast<std::uint64_t>(port)) {
       ++traffic.connections;
       // A connection that waits to be accepted belongs to no open file yet.
-      if (unread_bytes != 0 || words[k_inode] == std::string_view("0")) ++traffic.unread;
+      if (unread_bytes.value_or(1) != 0 || words[k_inode] == std::string_view("0"))
+        ++traffic.unread;
     } else if (parse_after_colon(words[k_remote]) == static_cast<std::uint64_t>(port) &&
-               send_bytes != 0) {
+               send_bytes.value_or(1) != 0) {
       ++traffic.unsent;
     }
   }

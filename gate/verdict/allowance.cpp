@@ -431,7 +431,8 @@ std::optional<std::string> allowance_problem(const Allowance& allowance) {
   if (!is_line(what.from, 100) || !is_line(what.to, 100)) return "has no value from or to";
   if (!is_shown(what.device_class, 300)) return "names no device class";
   if (what.from == what.to && what.kernels.empty()) return "changes nothing";
-  if ((what.metric == "kernels") == what.kernels.empty()) {
+  const bool is_about_kernels = what.metric == "kernels";
+  if (is_about_kernels != !what.kernels.empty()) {
     return "of kernels names each kernel, and of anything else none";
   }
   if (allowance.pull_request <= 0 || allowance.pull_request > k_largest_number) {

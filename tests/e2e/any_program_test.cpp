@@ -26,10 +26,10 @@ class AnyProgram : public EngineUnderGit {
 };
 
 TEST_F(AnyProgram, ThatPrintsANumberIsGatedAsThePageSays) {
-  write_script("old.sh", "41.2");
-  write_script("engine.sh", "41.2");
+  write_script("old", "41.2");
+  write_script("engine", "41.2");
   commit("as fast as ever");
-  write_script("engine.sh", "30.9");
+  write_script("engine", "30.9");
   commit("slower");
   const std::string page = slurp(std::string(WEIR_SOURCE_DIR) + "/docs/how-to/any-program.md");
   int commands = 0;

@@ -17,6 +17,7 @@ Result<void> check_rows(const Tensor& tensor, std::string_view backend) {
 
 }  // namespace
 
+// Fails for a tensor whose type the backend has no kernel for. The error says what helps.
 Result<void> check_types(const Model& model, std::string_view backend,
                          const Multiplies& multiplies) {
   const auto check = [&](const Tensor& tensor) -> Result<void> {
