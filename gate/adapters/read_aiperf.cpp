@@ -226,44 +226,6 @@ std::pair<std::string, std::string> parse_name(std::string_view name) {
   return {key, unit};
 }
 
-// A table and the errors below it: one run.
-struct Run {
-  std::vector<std::string> titles;
-  std::vector<Row> rows;
-  bool in_errors = false;
-  Json errors = Json::array(), config = Json::object();
-
-  void take_cells(std::vector<std::string> cells) {
-    if (cells.size() < 2) return;
-    if (in_errors) {
-      if (const auto count = number_cell(cells.back())) errors.push_back({{"count", *count}});
-    } else if (cells.front() == "Metric") {
-      titles = std::move(cells);
-    } else if (cells.size() == titles.size()) {
-      const bool goes_on =
-          !rows.empty() && std::all_of(cells.begin() + 1, cells.end(),
-                                       [](const auto& cell) { return cell.empty(); });
-      if (goes_on) {
-        rows.back().name += " " + cells.front();
-      } else {
-        rows.push_back({cells.front(), cells});
-      }
-    }
-  }
-
-  [[nodiscard]] Json make_json() const {
-    Json json = {{"input_config", config}, {"error_summary", errors}};
-    for (const Row& row : rows) {
-      const auto [key, unit] = parse_name(row.name);
-      json[key] = {{"unit", unit}};
-      for (std::size_t i = 1; i < row.cells.size(); ++i) {
-        if (const auto value = number_cell(row.cells[i])) json[key][titles[i]] = *value;
-      }
-    }
-    return json;
-  }
-};
-
 // Returns the settings in "CLI Command: aiperf profile --model 'm' --concurrency 4".
 Json read_command(std::string_view command) {
   Json config = Json::object();
@@ -285,22 +247,85 @@ Json read_command(std::string_view command) {
   return config;
 }
 
+// A run: its table, the errors above it (AIPerf 0.13) or below it, and the command that ends it.
+struct Run {
+  std::vector<std::string> titles;
+  std::vector<Row> rows;
+  bool in_errors = false, has_table = false;
+  std::string command;
+  Json errors = Json::array();
+
+  void take_cells(std::vector<std::string> cells) {
+    if (cells.size() < 2) return;
+    if (in_errors) {
+      if (const auto count = number_cell(cells.back())) errors.push_back({{"count", *count}});
+    } else if (cells.front() == "Metric") {
+      titles = std::move(cells);
+    } else if (cells.size() == titles.size()) {
+      const bool goes_on =
+          !rows.empty() && std::all_of(cells.begin() + 1, cells.end(),
+                                       [](const auto& cell) { return cell.empty(); });
+      if (goes_on) {
+        rows.back().name += " " + cells.front();
+      } else {
+        rows.push_back({cells.front(), cells});
+      }
+    }
+  }
+
+  [[nodiscard]] Json make_json() const {
+    Json json = {{"input_config", read_command(command)}, {"error_summary", errors}};
+    // There is no table of figures if each request failed.
+    if (!has_table) json["error_request_count"] = {{"avg", 0}};
+    for (const Row& row : rows) {
+      const auto [key, unit] = parse_name(row.name);
+      json[key] = {{"unit", unit}};
+      for (std::size_t i = 1; i < row.cells.size(); ++i) {
+        if (const auto value = number_cell(row.cells[i])) json[key][titles[i]] = *value;
+      }
+    }
+    return json;
+  }
+};
+
+// Returns the run that a table is of: a new one after a command, or after another table of figures.
+Run& find_run(std::vector<Run>& runs, bool is_table) {
+  const bool is_new =
+      runs.empty() || !runs.back().command.empty() || (is_table && runs.back().has_table);
+  return is_new ? runs.emplace_back() : runs.back();
+}
+
+// Returns true for a line of the command, which goes over several where the console is narrow.
+bool goes_on(std::string_view line) {
+  return !text::trim(line).empty() && line.find("Benchmark Duration:") == line.npos &&
+         line.find(" Export: ") == line.npos;
+}
+
 }  // namespace
 
 void read(const Printed& printed, Observed& observed) {
   std::vector<Run> runs;
-  bool is_read = false, has_end = true;
+  bool is_read = false, has_end = true, in_command = false;
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
-    if (scan.read_until("NVIDIA AIPerf |")) {  // tables of other things follow
-      const bool is_run = scan.rest() == "LLM Metrics", is_errors = scan.rest() == "Error Summary";
-      if (is_run) runs.emplace_back();
-      is_read = !runs.empty() && (is_run || is_errors);
-      if (is_read) runs.back().in_errors = is_errors;
+    if (scan.read_until("NVIDIA AIPerf |")) {  // tables of other things are left out
+      const bool is_table = scan.rest() == "LLM Metrics",
+                 is_errors = scan.rest() == "Error Summary";
+      is_read = is_table || is_errors;
+      if (is_read) {
+        Run& run = find_run(runs, is_table);
+        run.in_errors = is_errors;
+        run.has_table = run.has_table || is_table;
+      }
       has_end = false;
     }
     if (runs.empty() || printed.is_cut(line)) continue;
-    if (scan.skip_prefix("CLI Command:")) runs.back().config = read_command(scan.rest());
+    in_command = in_command && goes_on(line);
+    if (in_command) runs.back().command += fmt::format(" {}", line);
+    if (scan.skip_prefix("CLI Command:")) {
+      runs.back().command = scan.rest();
+      in_command = true;
+    }
     if (scan.skip_prefix("\u2514")) has_end = true;  // the lower left corner
     if (is_read) runs.back().take_cells(split_box(line));
   }

@@ -16,6 +16,7 @@ struct Form {
 constexpr std::array k_forms{
     Form{"src_line,total_ns,total_perc,counts,mean_ns,min_ns,max_ns", 7, 1},
     Form{"src_line,ns_since_start,exec_time_ns,thread", 4, 2, false, true},
+    Form{"src_line,ns_since_start,exec_time_ns", 3, 2, false, true},  // Tracy 0.9
     Form{"Time from start of program,GPU execution time", 2, 1, true, true},
 };
 

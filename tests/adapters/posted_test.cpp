@@ -272,6 +272,21 @@ TEST(AiperfConsole, HasTheFiguresOfTheTableAndTheLoadOfTheCommand) {
   EXPECT_EQ(read(text + text).cases.size(), 2U);
 }
 
+TEST(AiperfConsole, CountsTheFailuresThatArePrintedAboveTheTable) {
+  const std::string text = read_data("aiperf-console.txt");
+  const auto observed = read(text);
+  ASSERT_EQ(observed.cases.size(), 1U);
+  EXPECT_EQ(observed.cases[0].error, "6 of 24 requests failed");
+  EXPECT_EQ(observed.cases[0].facts.at("concurrency"), "4") << "in the command's second line";
+  EXPECT_EQ(observed.context.model, "m");
+  const auto two = read(text + text);
+  ASSERT_EQ(two.cases.size(), 2U);
+  EXPECT_EQ(two.cases[0].error, "6 of 24 requests failed");
+  EXPECT_EQ(two.cases[1].error, "6 of 24 requests failed");
+  const auto none = read(replaced(text, "LLM Metrics  ", "Other  "));
+  EXPECT_THAT(none.errors, ElementsAre(HasSubstr("no request was completed")));
+}
+
 // What is printed before "Benchmark ..." is the warm-up.
 TEST(SglangOneBatch, HasTheRatesOfEachBatch) {
   const auto printed = read(read_data("constructed-sglang-one-batch.txt"));
@@ -283,6 +298,12 @@ TEST(SglangOneBatch, HasTheRatesOfEachBatch) {
     EXPECT_THAT(rates(observed->cases[0], "prefill_tokens_per_second"), ElementsAre(9732));
     EXPECT_THAT(rates(observed->cases[1], "decode_tokens_per_second"), ElementsAre(451.21));
   }
+}
+
+TEST(TorchBenchmark, LeavesATableOfComparisonsOut) {
+  const auto observed = read(read_data("torch-benchmark.txt"));
+  EXPECT_THAT(case_names(observed), ElementsAre("torch.softmax(x, dim=-1)", "mm, 2 threads",
+                                                "add: 64x512", "ops: x + 1"));
 }
 
 TEST(TorchBenchmark, HasTheMedianOfEachMeasurement) {

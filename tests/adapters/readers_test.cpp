@@ -736,6 +736,10 @@ TEST(Tracy, HasZonesWhoseNamesHoldCommas) {
   ASSERT_EQ(calls.ops.size(), 2U);
   EXPECT_EQ(calls.ops[1].calls, 2);  // 3000 and 2000 ns
   EXPECT_DOUBLE_EQ(*calls.ops[1].seconds, 5e-6);
+  const auto old = read(read_data("tracy-unwrap-excerpt.csv"));  // without threads
+  ASSERT_EQ(old.ops.size(), 4U);
+  EXPECT_EQ(old.ops[2].op, "soft_max, in place");
+  EXPECT_DOUBLE_EQ(*old.ops[2].seconds, 32218e-9);
   const auto gpu = read(read_data("constructed-tracy-gpu.csv"));
   ASSERT_EQ(gpu.ops.size(), 2U);
   EXPECT_EQ(gpu.ops[0].kernel, "gemv_q8_0");
