@@ -181,6 +181,7 @@ inline const std::vector<SampleFile>& samples() {
       {"nvprof-11.8", "nvprof.txt", "", "nvprof"},
       {"nvprof-csv-11.8", "nvprof.csv", "", "nvprof"},
       {"ollama-replies-0.33.0", "ollama-replies.jsonl", "", "ollama"},
+      {"ollama-serve-0.33.0", "", "ollama-serve-excerpt.stderr.txt", "llama-perf"},
       {"ollama-verbose-0.33.0", "", "ollama-verbose.stderr.txt", "ollama"},
       {"sglang-one-batch-0.5.23", "sglang-one-batch.txt", "", "sglang-one-batch"},
       {"sglang-one-batch-jsonl-0.5.23", "sglang-one-batch.jsonl", "", "sglang-one-batch"},
