@@ -242,7 +242,8 @@ Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options
     if (typed.output.empty() && typed.metrics.empty()) {
       typed.metrics = config::find_printed_metrics(trial.printed);
     }
-    typed.probes = trial.counting_probes;
+    // Counts of an engine that weir reads may need a pass with probes.
+    if (typed.output.empty()) typed.probes = trial.counting_probes;
     typed.device = trial.device;
     if (trial.device != "cpu") typed.cpu_ops = trial.cpu_ops;
     // Finds the preset by the output format: "llama-bench-table" is llama-bench's. weir-observed
