@@ -1,6 +1,7 @@
 // Reads values out of YAML nodes with their types, and collects problems.
 
 #include "gate/config/parse.hpp"
+#include "gate/config/pattern.hpp"
 #include "gate/config/placeholders.hpp"
 
 namespace weir::config {
@@ -56,6 +57,18 @@ void Problems::report_unknown(TextPosition at, std::string_view what, std::strin
   if (is_full()) return void(add(at, std::string()));  // a suggestion takes time by all names
   add(at, fmt::format("unknown {} \"{}\"{}{}", what, text::printable(word),
                       text::did_you_mean(word, names), choices_text(names)));
+}
+
+void Problems::check_expression(TextPosition at, std::string_view expression) {
+  constexpr std::size_t k_max_expressions = 500;
+  ++expressions_;
+  if (expressions_ == k_max_expressions + 1) {
+    add(at, "more than {} regular expressions", k_max_expressions);
+  }
+  if (expressions_ > k_max_expressions) return;
+  if (const auto pattern = Pattern::compile(expression); !pattern) {
+    add(at, pattern.error().message);
+  }
 }
 
 std::string Problems::source(TextPosition at) const {

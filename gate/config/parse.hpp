@@ -97,6 +97,8 @@ class Problems {
   // Adds "unknown engine "x" (did you mean …)" and the list of `names`.
   void report_unknown(TextPosition position, std::string_view what, std::string_view word,
                       std::span<const std::string> names);
+  // Reports an expression that is none (pattern.hpp), or one too many: compiling them takes time.
+  void check_expression(TextPosition position, std::string_view expression);
   // "weir.yaml:3:5", for messages that are made later.
   [[nodiscard]] std::string source(TextPosition position) const;
   [[nodiscard]] bool any() const { return !entries_.empty(); }
@@ -115,6 +117,7 @@ class Problems {
   [[nodiscard]] bool is_full() const { return entries_.size() >= k_max_stored; }
   std::vector<std::pair<TextPosition, std::string>> entries_;
   std::size_t more_ = 0;
+  std::size_t expressions_ = 0;
 };
 
 // "a list", "a mapping", "nothing", "\"text\"".

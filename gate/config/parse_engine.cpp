@@ -2,7 +2,6 @@
 
 #include "gate/config/container.hpp"
 #include "gate/config/parse.hpp"
-#include "gate/config/pattern.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/config/presets.hpp"
 #include "gate/profile/assemble.hpp"
@@ -162,11 +161,7 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
                  "as /stats/tokens)",
                  text::printable(entry.key));
   }
-  if (!rule.regex.empty()) {
-    if (const auto pattern = Pattern::compile(rule.regex); !pattern) {
-      problems.add(regex->position, pattern.error().message);
-    }
-  }
+  if (!rule.regex.empty()) problems.check_expression(regex->position, rule.regex);
   if (!rule.pointer.empty() && rule.pointer[0] != '/') {
     problems.add(pointer->position,
                  "a JSON pointer begins with \"/\", as in /timings/predicted_ms");

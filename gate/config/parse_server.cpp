@@ -3,7 +3,6 @@
 
 #include "gate/base/json.hpp"
 #include "gate/config/parse.hpp"
-#include "gate/config/pattern.hpp"
 #include "gate/config/placeholders.hpp"
 
 namespace weir::config {
@@ -106,9 +105,7 @@ std::optional<std::string> read_line_pattern(const Node& node, std::string_view 
   auto line = read_text(node, what, problems);
   if (!line) return line;
   // Pattern needs a group; only the match matters here.
-  if (const auto pattern = Pattern::compile("(" + *line + ")"); !pattern) {
-    problems.add(node.position, pattern.error().message);
-  }
+  problems.check_expression(node.position, "(" + *line + ")");
   return line;
 }
 

@@ -103,6 +103,50 @@ double requested_tokens(const RunRecord& record) {
   return static_cast<double>(std::max<std::int64_t>(1, tokens * parameters.repeats));
 }
 
+// Returns the value that all processes of a side report, or the absence of one. Nothing if they
+// differ.
+template <class T>
+std::optional<std::optional<T>> common_fact(const Records& runs,
+                                            std::optional<T> EngineReport::*fact) {
+  std::optional<std::optional<T>> common;
+  for (const RunRecord* run : runs) {
+    if (!run->report || find_error(*run)) continue;
+    const std::optional<T>& value = (*run->report).*fact;
+    if (common && *common != value) return std::nullopt;
+    common = value;
+  }
+  return common;
+}
+
+// Adds "WHAT 1, before 32" if the base's processes report one value and the candidate's another, or
+// none.
+template <class T>
+void add_fact_difference(std::string_view what, std::optional<T> EngineReport::*fact,
+                         const Records& base_runs, const Records& candidate_runs,
+                         std::vector<std::string>& parts) {
+  const auto base = common_fact(base_runs, fact);
+  const auto candidate = common_fact(candidate_runs, fact);
+  if (!base || !base->has_value() || !candidate || *base == *candidate) return;
+  const std::string now =
+      candidate->has_value() ? fmt::format("{}", **candidate) : std::string("not reported");
+  parts.push_back(fmt::format("{} {}, before {}", what, now, **base));
+}
+
+// Says how the work of the two sides differs; nothing if it does not.
+std::optional<std::string> find_work_difference(const Records& base, const Records& candidate) {
+  std::vector<std::string> parts;
+  add_fact_difference("tokens generated:", &EngineReport::generated_tokens, base, candidate, parts);
+  add_fact_difference("prompt tokens:", &EngineReport::prompt_tokens, base, candidate, parts);
+  const auto is_judged_by_likely = [](const RunRecord* run) {
+    return run->report && !run->report->likely.empty();
+  };
+  if (std::ranges::none_of(base, is_judged_by_likely)) {
+    add_fact_difference("output digest:", &EngineReport::output_digest, base, candidate, parts);
+  }
+  if (parts.empty()) return std::nullopt;
+  return fmt::format("the two sides did not do the same work ({})", text::join(parts, "; "));
+}
+
 NumberPair pair_numbers(const RecordPair& pair, const Numbers& base, const Numbers& candidate,
                         const std::string& name) {
   return {find_number(base, name), find_number(candidate, name),
@@ -168,6 +212,7 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
       runs.notes.push_back(std::move(*note));
     }
   }
+  runs.work_difference = find_work_difference(base_runs, candidate_runs);
   const auto warm_up = by_number.find(0);
   if (warm_up == by_number.end() || !warm_up->second.is_complete()) return runs;
   runs.warm = true;

@@ -37,6 +37,9 @@ struct PairedRuns {
   // three time-outs of one side and none of the other, six in all, a warm-up that failed twice.
   std::optional<std::string> error;
   std::string stderr_tail;  // output of the process with that error
+  // How the work of the two sides differs: tokens, or the output where nothing judges it. Also a
+  // value that the base reports and the candidate does not. Absent where runs of a side differ.
+  std::optional<std::string> work_difference;
   std::vector<std::string> warnings;
   // Events on the machine that explain why some processes took far longer than others of their
   // side.

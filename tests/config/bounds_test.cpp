@@ -42,6 +42,26 @@ TEST(Bounds, CellsThatRepeatALongCommandAreRefused) {
               HasSubstr("more than 64 MiB"));
 }
 
+// Each of these takes milliseconds to compile, and a record may hold any weir.yaml.
+TEST(Bounds, ManyOrLargeExpressionsAreRefused) {
+  const auto with_rules = [](int rules, const std::string& expression) {
+    std::string engines;
+    for (int i = 0; i < rules; i += 100) {
+      engines +=
+          fmt::format("{}e{}: {{command: [e, '{{tokens}}'], output: generic, metrics: {{{}}}}}",
+                      i == 0 ? "" : ", ", i,
+                      numbered("x#: {regex: '" + expression + "', unit: s, better: lower}",
+                               std::min(100, rules - i)));
+    }
+    return "version: 1\nengines: {" + engines +
+           "}\nmodels: {m: x}\nbackends: {cpu: {}}\nprompts: {p: {tokens: 4}}\n";
+  };
+  EXPECT_EQ(config_error(with_rules(500, "(.*)")), "");
+  EXPECT_THAT(config_error(with_rules(501, "(.*)")),
+              HasSubstr("more than 500 regular expressions"));
+  EXPECT_THAT(config_error(with_rules(1, "(?i)(\\pL{0,200})")), HasSubstr("pattern too large"));
+}
+
 TEST(Bounds, CellsThatRepeatManyNamesOfKernelsAreRefused) {
   const std::string entry = "{max: 1, metrics: [" + numbered("'op_calls:k#'", 100) + "]}";
   const auto with_kernels = [&](int more) {

@@ -86,6 +86,36 @@ TEST(PairedRuns, ServersBesideEachOtherTakeTheTimeOfBothOnce) {
   EXPECT_DOUBLE_EQ(total_wall_seconds(all), 3);
 }
 
+TEST(PairedRuns, SayHowTheWorkOfTheTwoSidesDiffers) {
+  using Tokens = std::vector<std::optional<std::int64_t>>;
+  const struct {
+    Tokens base, candidate;  // of each pair
+    const char* difference;  // "": none
+  } cases[] = {
+      {{32, 32}, {32, 32}, ""},
+      {{32, 32}, {1, 1}, "prompt tokens: 1, before 32"},
+      {{32, 32}, {std::nullopt, std::nullopt}, "prompt tokens: not reported, before 32"},
+      {{std::nullopt, std::nullopt}, {32, 32}, ""},
+      {{32, 31}, {1, 1}, ""},
+      {{32, 32}, {1, 32}, ""},
+  };
+  for (const auto& c : cases) {
+    auto records = warm_up();
+    for (std::size_t i = 0; i < c.base.size(); ++i) {
+      const auto pair = static_cast<std::int64_t>(i) + 1;
+      records.push_back(run(2 * pair, pair, Side::base, {100}));
+      records.back().report->prompt_tokens = c.base[i];
+      records.push_back(run(2 * pair + 1, pair, Side::candidate, {100}));
+      records.back().report->prompt_tokens = c.candidate[i];
+    }
+    const std::string difference = paired_runs(facts(), records).work_difference.value_or("");
+    EXPECT_EQ(difference,
+              *c.difference == '\0'
+                  ? ""
+                  : fmt::format("the two sides did not do the same work ({})", c.difference));
+  }
+}
+
 TEST(PairedRuns, APairWithoutItsSecondProcessIsNoneYet) {
   auto records = warm_up();
   records.push_back(run(2, 1, Side::candidate, {100}));
