@@ -136,16 +136,16 @@ class PathReader {
   void add(const std::string& part, NamedPath like, std::vector<NamedPath>& paths) const {
     const bool is_text = part.find(k_other_text) != std::string::npos;
     if (part.empty() || part.size() > k_longest_path || is_text) return;
-    std::string path = sys::absolute(part.starts_with('/') ? part : "/" + place_ + "/" + part);
+    std::optional<std::string> inner;
     if (part.starts_with('/')) {
-      const std::string* root =
-          find_first(roots_, [&](const std::string& top) { return is_within(path, top); });
-      if (root == nullptr) return;
-      path.erase(0, root->size());
-    } else if (leaves_repository(part)) {
-      return;
+      for (const std::string& root : roots_) {
+        if (!inner) inner = sys::relative_path(sys::absolute(part), root);
+      }
+    } else if (!leaves_repository(part)) {
+      inner = sys::relative_path(sys::absolute("/" + place_ + "/" + part), "/");
     }
-    like.path = path.substr(std::min<std::size_t>(1, path.size()));
+    if (!inner) return;
+    like.path = *std::move(inner);
     paths.push_back(std::move(like));
   }
 

@@ -98,15 +98,6 @@ Result<BaseTree> base_from_folder(const BaseWanted& wanted, const std::string& c
   return base;
 }
 
-// Returns `path` relative to `folder`: "build/x" for "/a/build/x" in "/a", "" for "/a" itself.
-// Nothing if it lies outside.
-std::optional<std::string> relative_path(const std::string& path, const std::string& folder) {
-  if (folder == "/") return path.substr(1);
-  if (path == folder) return "";
-  if (!path.starts_with(folder + "/")) return std::nullopt;
-  return path.substr(folder.size() + 1);
-}
-
 // Error for a program that the base lacks, with what to do.
 tl::unexpected<Error> missing_program(const BaseTree& base, const std::string& path) {
   std::string what_to_do;
@@ -293,8 +284,8 @@ Result<BaseTree> prepare_base(const BaseWanted& wanted, const Effects& effects) 
 Result<std::string> program_in_base(const sys::Files& files, const BaseTree& base,
                                     const std::string& program) {
   const std::string clean = sys::absolute(program);
-  auto place = relative_path(clean, base.candidate_root);
-  if (!place) place = relative_path(clean, base.candidate_real_root);
+  auto place = sys::relative_path(clean, base.candidate_root);
+  if (!place) place = sys::relative_path(clean, base.candidate_real_root);
   if (!place || place->empty()) {
     return fail(Code::config,
                 "{}: outside {}, so the base ({}) has no program of its own in its place; give the "
@@ -311,7 +302,7 @@ Result<std::string> program_in_base(const sys::Files& files, const BaseTree& bas
 Result<std::string> through_equal_length_link(sys::Files& files, const std::string& out_folder,
                                               const std::string& root, const std::string& path,
                                               const std::string& name) {
-  const auto place = relative_path(path, root);
+  const auto place = sys::relative_path(path, root);
   if (!place) return fail(Code::internal, "{}: not below {}", path, root);
   const std::string folder = sys::join_path(sys::absolute(out_folder), "sides");
   WEIR_CHECK(files.make_dirs(folder));

@@ -231,6 +231,10 @@ class Git {
 
 // Returns true for 40 or 64 hex digits, which git takes for an id, whatever refs there are.
 [[nodiscard]] bool is_full_id(std::string_view text);
+// Returns true for the id that git writes of no object, or of one that is not stored: all zeros.
+[[nodiscard]] inline bool is_zero_id(std::string_view id) {
+  return id.find_first_not_of('0') == std::string_view::npos;
+}
 
 // The input of a pre-push hook: a line for each reference that is pushed. Pure.
 
@@ -240,13 +244,8 @@ struct Pushed {
   std::string remote_ref;     // "refs/heads/topic"
   std::string remote_commit;  // current one there, maybe unknown here; zeros for a new reference
 
-  [[nodiscard]] bool deletes() const { return is_zero(commit); }
-  [[nodiscard]] bool is_new() const { return is_zero(remote_commit); }
-
- private:
-  [[nodiscard]] static bool is_zero(std::string_view id) {
-    return id.find_first_not_of('0') == std::string_view::npos;
-  }
+  [[nodiscard]] bool deletes() const { return is_zero_id(commit); }
+  [[nodiscard]] bool is_new() const { return is_zero_id(remote_commit); }
 };
 
 // "LOCAL_REF LOCAL_ID REMOTE_REF REMOTE_ID" a line. Code::data for a line that is none.

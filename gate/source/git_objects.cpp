@@ -54,8 +54,7 @@ std::optional<std::vector<Git::FileChange>> parse_changes(const std::string& out
     change.is_submodule = before_mode == k_submodule || after_mode == k_submodule;
     if (before_mode == k_absent) change.before.clear();
     if (after_mode == k_absent) change.after.clear();
-    const bool is_stored = change.after.find_first_not_of('0') != std::string::npos;
-    if (after_mode == k_link && !is_stored) change.after = "link";
+    if (after_mode == k_link && is_zero_id(change.after)) change.after = "link";
     changes.push_back(std::move(change));
   }
   return changes;
@@ -140,9 +139,7 @@ Result<std::vector<Git::FileChange>> Git::changes_since(
   WEIR_TRY(std::vector<FileChange> changes, list({"diff", "--ignore-submodules=all"}));
   std::vector<FileChange*> unstored;
   for (FileChange& change : changes) {
-    const bool is_file = !change.after.empty() && change.after != "link";
-    if (is_file && change.after.find_first_not_of('0') == std::string::npos)
-      unstored.push_back(&change);
+    if (!change.after.empty() && is_zero_id(change.after)) unstored.push_back(&change);
   }
   constexpr std::size_t k_files_per_call = 200;
   for (std::size_t begin = 0; begin < unstored.size(); begin += k_files_per_call) {

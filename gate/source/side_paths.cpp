@@ -19,8 +19,7 @@ std::string path_below(const std::string& root, const std::string& inner) {
 // Returns the path from the top of the user's checkout; "" for the top, nothing for one outside.
 std::optional<std::string> SidePaths::inner_path(const std::string& path) const {
   for (const std::string& root : side_.own_roots) {
-    if (path == root) return "";
-    if (path.starts_with(root + "/")) return path.substr(root.size() + 1);
+    if (auto inner = sys::relative_path(path, root)) return inner;
   }
   return std::nullopt;
 }

@@ -36,6 +36,13 @@ std::string absolute(std::string_view path) {
   return clean;
 }
 
+std::optional<std::string> relative_path(const std::string& path, const std::string& folder) {
+  if (folder == "/") return path.substr(1);
+  if (path == folder) return "";
+  if (!path.starts_with(folder + "/")) return std::nullopt;
+  return path.substr(folder.size() + 1);
+}
+
 std::optional<std::string> real_path(const std::string& path) {
   char* real = ::realpath(path.c_str(), nullptr);
   if (real == nullptr) return std::nullopt;

@@ -17,6 +17,10 @@ namespace weir::sys {
 [[nodiscard]] std::string file_name_of(std::string_view path);
 // From the root, with "." and ".." taken out of the text (links are not looked at).
 [[nodiscard]] std::string absolute(std::string_view path);
+// A path in `folder`, both absolute, counted from there: "build/x" for "/a/build/x" in "/a", "" for
+// "/a" itself. Nothing if it lies outside.
+[[nodiscard]] std::optional<std::string> relative_path(const std::string& path,
+                                                       const std::string& folder);
 // The same with links followed; nothing where no such file is.
 [[nodiscard]] std::optional<std::string> real_path(const std::string& path);
 // A program as a command line names it: with a '/' counted from `folder`, else looked up in the
