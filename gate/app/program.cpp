@@ -58,6 +58,12 @@ constexpr VerbEntry k_verbs[] = {
     {k_shell, "completion", "Print a completion script for a shell", add_completion},
 };
 
+// Returns the words that call a command: "weir baseline accept".
+std::string verb_of(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return (parent == nullptr ? "" : verb_of(*parent) + " ") + command.get_name();
+}
+
 // Fails if a word is no command where one has to be. CLI11 itself would call it "not expected", and
 // show the whole help.
 Result<void> check_commands(const CLI::App& app, const Program::Words& words) {
@@ -72,18 +78,13 @@ Result<void> check_commands(const CLI::App& app, const Program::Words& words) {
     if (commands.empty() || word.starts_with('-')) break;
     if (!command->get_options(is_positional).empty()) break;
     if (!holds(commands, word)) {
-      return fail(Code::usage, "no command \"{}\"{}\n  weir --help lists them",
-                  text::printable(word), text::did_you_mean(word, commands));
+      return fail(Code::usage, "no command \"{}\"{}\n  {} lists them", text::printable(word),
+                  text::did_you_mean(word, commands),
+                  command == &app ? "weir help --all" : verb_of(*command) + " --help");
     }
     command = command->get_subcommand(word);
   }
   return {};
-}
-
-// Returns the words that call a command: "weir baseline accept".
-std::string verb_of(const CLI::App& command) {
-  const CLI::App* parent = command.get_parent();
-  return (parent == nullptr ? "" : verb_of(*parent) + " ") + command.get_name();
 }
 
 // Describes words that the chosen verb does not take: its option that was meant, or the first word.

@@ -235,6 +235,12 @@ Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options
   if (typed.preset != nullptr && !holds(typed.preset->probes, "ggml")) {
     std::erase(typed.probes, "ggml");
   }
+  if (typed.preset != nullptr && !options.metrics.empty()) {
+    return fail(Code::usage,
+                "--metric is for programs that weir does not know: the preset {} reads what {} "
+                "prints",
+                typed.preset->name, typed.program);
+  }
   if (typed.preset == nullptr) {
     WEIR_TRY(const Trial trial,
              try_once(job, command_line(base, typed), typed.probes, *probing, interrupts.stop()));
@@ -247,10 +253,10 @@ Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options
     typed.device = trial.device;
     if (trial.device != "cpu") typed.cpu_ops = trial.cpu_ops;
     // Finds the preset by the output format: "llama-bench-table" is llama-bench's. weir-observed
-    // may come from any engine.
+    // may come from any engine. A preset would not read the metrics that were named.
     typed.preset = find_first(config::presets(), [&](const config::Preset& preset) {
       return !preset.output.empty() && trial.output.starts_with(preset.output) &&
-             trial.output != "weir-observed";
+             trial.output != "weir-observed" && options.metrics.empty();
     });
     if (typed.output.empty() && typed.metrics.empty() && trial.counting_probes.empty()) {
       return fail(Code::usage,

@@ -144,6 +144,8 @@ TEST_F(Presets, SayWhatAnAbLacks) {
        "did you mean \"llama-bench\"?"},
       {{k_bench, "nowhere/llama-bench", "--", "-n", "4"}, "no such program: nowhere/llama-bench"},
       {{k_bench, k_bench, "--preset", "llama-server", "--"}, "is an inference server"},
+      {{k_bench, k_bench, "--metric", "load_ms=([0-9]+)", "--", "-n", "4"},
+       "--metric is for programs that weir does not know: the preset llama-bench reads what"},
       {{"true", "true", "--"}, "no probe saw it do anything"},
   };
   for (const auto& test_case : cases) {
