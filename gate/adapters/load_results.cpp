@@ -2,6 +2,7 @@
 // their readers, and the report of a gate.
 #include "gate/adapters/readers.hpp"
 #include "gate/base/hash.hpp"
+#include "gate/profile/profile.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -141,9 +142,12 @@ void name_by_load(std::vector<ObservedCase>& loads) {
   std::map<std::string, int> numbers;
   for (std::size_t i = 0; i < loads.size(); ++i) {
     std::string& name = loads[i].name;
+    const std::string load = describe_load(loads[i]);
     const bool is_numbered = name.ends_with(fmt::format(" {}", i));
-    if (const std::string load = describe_load(loads[i]); is_numbered && !load.empty()) name = load;
-    if (const int number = ++numbers[name]; number > 1) name += fmt::format(" ({})", number);
+    if (is_numbered && !load.empty()) name = load;
+    int& number = numbers[name];
+    ++number;
+    if (number > 1) name += fmt::format(" ({})", number);
   }
 }
 
@@ -202,11 +206,11 @@ Result<void> check_load(const ObservedCase& load, const config::WantedLoad& want
     warnings.push_back(fmt::format(
         "the result is of no rate of requests, and the cell asks for {:g} a second", *wanted.rate));
   }
-  // Tools count a token more or less than the server.
-  constexpr double k_max_ratio = 1.25;
   const auto tokens =
       tokens_per_request(load.generated_tokens, count_fact(load, k_completed_requests));
-  if (wanted.tokens && tokens && *tokens > k_max_ratio * static_cast<double>(*wanted.tokens)) {
+  const auto most = static_cast<double>(wanted.tokens.value_or(0));
+  // Tools count a token more or less than the server.
+  if (wanted.tokens && tokens && *tokens > most && !profile::is_same_mean(*tokens, most)) {
     return fail(Code::data, "{:.4g} tokens were generated a request, and the cell asks for {}",
                 *tokens, *wanted.tokens);
   }

@@ -171,19 +171,31 @@ std::optional<double> newest_baseline(const profile::CellKey& cell, const Job& j
   return newest;
 }
 
-// Returns a warning if a file may be of an earlier run of its tool: AIPerf writes none if all
-// requests failed, and the old one stays. A CI job begins with a checkout, which writes weir.yaml.
-std::optional<std::string> describe_age(const std::string& file, const profile::CellKey& cell,
-                                        const Job& job) {
-  const auto written = job.files().written_at(file);
-  if (!written) return std::nullopt;
+// An event that a result of this cell's tool comes after.
+struct EarlierEvent {
+  std::optional<double> time;  // absent: it did not happen
+  const char* what;
+};
+
+// Lists what comes before a new result of a cell. A CI job begins with a checkout, which writes
+// weir.yaml.
+std::vector<EarlierEvent> list_earlier_events(const profile::CellKey& cell, const Job& job) {
   std::optional<double> job_began;
   if (!job.variable("CI").empty()) {
     if (const auto time = job.files().written_at(job.selection.config)) job_began = *time;
   }
-  for (const auto& [time, event] : {std::pair{job_began, "this job checked out its weir.yaml"},
-                                    {newest_start(cell, job), "the newest run of this cell began"},
-                                    {newest_baseline(cell, job), "the baseline of this cell"}}) {
+  return {{job_began, "this job checked out its weir.yaml"},
+          {newest_start(cell, job), "the newest run of this cell began"},
+          {newest_baseline(cell, job), "the baseline of this cell"}};
+}
+
+// Returns a warning if a file may be of an earlier run of its tool: AIPerf writes none if all
+// requests failed, and the old one stays.
+std::optional<std::string> describe_age(const std::string& file,
+                                        const std::vector<EarlierEvent>& events, const Job& job) {
+  const auto written = job.files().written_at(file);
+  if (!written) return std::nullopt;
+  for (const auto& [time, event] : events) {
     if (time.value_or(0) <= *written) continue;
     return fmt::format(
         "{} was written before {}: a tool whose requests all failed may leave an old result. "
@@ -259,7 +271,8 @@ Result<void> use_result_files(const std::vector<std::string>& files, const Job& 
   plan.counts = false;
   std::size_t runs = 0;
   for (config::Cell& cell : loaded.cells) {
-    for (auto& [file, warning] : cell.results) warning = describe_age(file, cell.key, job);
+    const std::vector<EarlierEvent> events = list_earlier_events(cell.key, job);
+    for (auto& [file, warning] : cell.results) warning = describe_age(file, events, job);
     runs = std::max(runs, cell.results.size());
   }
   plan.runs = static_cast<std::int64_t>(runs);
