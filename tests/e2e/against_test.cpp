@@ -2,6 +2,8 @@
 // processes, no stored baseline anywhere.
 #include <gmock/gmock.h>
 
+#include "gate/base/text.hpp"
+
 #include "tests/e2e/engine_under_git.hpp"
 
 namespace weir::e2e {
@@ -26,6 +28,21 @@ class AgainstBase : public EngineUnderGit {
     const Ended ended = run({"--json", "-", "--against", spec});
     EXPECT_EQ(ended.exit_code, exit_code) << ended.err;
     return json_of(ended);
+  }
+  // Returns each line that the shell command prints at the start of an engine, of a base and a
+  // candidate that are one commit, and how many starts printed it.
+  std::map<std::string, int> told_by_each_start(const std::string& command) {
+    write_engine("10000000");
+    std::string script = slurp(scratch_ / "engine");
+    script.replace(script.find("FAKE"), 0,
+                   command + " >> '" + (scratch_ / "weir-told").string() + "'\n");
+    spill_program(scratch_ / "engine", script);
+    git({"add", "-A"});
+    git({"commit", "-q", "-m", "tells of its start"});
+    (void)against("HEAD", 0);
+    std::map<std::string, int> told;
+    for (const std::string& line : text::lines(slurp(scratch_ / "weir-told"))) ++told[line];
+    return told;
   }
 };
 
@@ -227,33 +244,13 @@ TEST_F(AgainstBase, IsNotGivenTheCandidatesCode) {
 }
 
 TEST_F(AgainstBase, BothSidesStartInFoldersOfEqualLengthAndSayItInPwd) {
-  write_engine("10000000");
-  std::string text = slurp(scratch_ / "engine");
-  text.replace(text.find("FAKE"), 0,
-               "env | sed -n s/^PWD=//p >> '" + (scratch_ / "weir-folders").string() + "'\n");
-  spill_program(scratch_ / "engine", text);
-  git({"add", "-A"});
-  git({"commit", "-q", "-m", "tells its folder"});
-  (void)against("HEAD", 0);
-  std::istringstream lines(slurp(scratch_ / "weir-folders"));
-  std::map<std::string, int> folders;
-  for (std::string line; std::getline(lines, line);) ++folders[line];
+  const std::map<std::string, int> folders = told_by_each_start("env | sed -n s/^PWD=//p");
   ASSERT_EQ(folders.size(), 2U);
   EXPECT_EQ(folders.begin()->first.size(), folders.rbegin()->first.size());
 }
 
 TEST_F(AgainstBase, BothSidesRunFromPathsOfEqualLength) {
-  write_engine("10000000");
-  std::string text = slurp(scratch_ / "engine");
-  text.replace(text.find("FAKE"), 0,
-               "printf '%s\\n' \"$0\" >> '" + (scratch_ / "weir-paths").string() + "'\n");
-  spill_program(scratch_ / "engine", text);
-  git({"add", "-A"});
-  git({"commit", "-q", "-m", "tells its name"});
-  (void)against("HEAD", 0);
-  std::istringstream lines(slurp(scratch_ / "weir-paths"));
-  std::map<std::string, int> names;
-  for (std::string line; std::getline(lines, line);) ++names[line];
+  const std::map<std::string, int> names = told_by_each_start("printf '%s\\n' \"$0\"");
   ASSERT_EQ(names.size(), 2U);
   EXPECT_EQ(names.begin()->first.size(), names.rbegin()->first.size());
   EXPECT_EQ(names.begin()->second, names.rbegin()->second);  // 8 pairs and a warm-up each
