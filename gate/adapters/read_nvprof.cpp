@@ -58,9 +58,10 @@ class CsvTable {
 
 // Adds a row of a table. Rows of a newer version say which table they are of.
 void add_row(const WorkRow& row, bool of_calls, WorkRows& rows) {
+  Work work = row.name.starts_with("[CUDA mem") ? Work::copy : Work::kernel;
   const bool is_call = row.category.empty() ? of_calls : row.category == "API calls";
-  const bool is_copy = row.name.starts_with("[CUDA mem");
-  rows.add(is_call ? Work::call : is_copy ? Work::copy : Work::kernel, row);
+  if (is_call) work = Work::call;
+  rows.add(work, row);
 }
 
 }  // namespace

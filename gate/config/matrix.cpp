@@ -356,9 +356,9 @@ class Expansion {
         if (pattern == unit::k_failed_requests && limit.max) {
           cell.wanted_load.may_fail = limit.max;
         }
-        if (unit::is_op_or_kernel_metric(pattern) && works.insert(pattern).second) {
-          cell.works.push_back(pattern);
-        }
+        if (!unit::is_op_or_kernel_metric(pattern)) continue;
+        const bool is_new = works.insert(pattern).second;
+        if (is_new) cell.works.push_back(pattern);
       }
     }
   }

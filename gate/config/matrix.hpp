@@ -11,13 +11,13 @@ namespace weir::config {
 
 inline constexpr std::int64_t k_all_threads = -1;
 
-// One cell, resolved: templates still hold their placeholders.
 // A file that is read in place of what a process would print.
 struct ResultFile {
   std::string path;
   std::optional<std::string> warning{};  // of its run
 };
 
+// One cell, resolved: templates still hold their placeholders.
 struct Cell {
   profile::CellKey key;
   std::string device;  // device that must really do the work

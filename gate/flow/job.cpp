@@ -40,7 +40,7 @@ int Job::width() const {
 }
 
 // Returns true if `stream` is a terminal that follows control sequences.
-bool has_control(const sys::World& world, int stream) {
+static bool has_control(const sys::World& world, int stream) {
   const std::string term = world.environment("TERM").value_or("dumb");
   return world.terminal.columns(stream) && term != "dumb";
 }
