@@ -50,6 +50,7 @@ void print_tables(const Options& options) {
   print("pelt", [&] { return pelt_table(options.bench, few); });
   print("drift", [&] { return drift_table(options.bench, few); });
   print("shapes", [&] { return shape_table(options.bench, few); });
+  print("ends", [&] { return end_table(options.bench, few); });
   print("speed", [&] { return speed_table(options.bench); });
 }
 
@@ -60,9 +61,9 @@ int main(int argc, char** argv) {
   weir::changes::Options options;
   CLI::App app("How often changes are seen where there are none, and how soon where there are");
   app.add_option("--table", options.tables,
-                 "unchanged, sensitivity, steps, pelt, drift, shapes, speed (all)")
-      ->check(
-          CLI::IsMember({"unchanged", "sensitivity", "steps", "pelt", "drift", "shapes", "speed"}));
+                 "unchanged, sensitivity, steps, pelt, drift, shapes, ends, speed (all)")
+      ->check(CLI::IsMember(
+          {"unchanged", "sensitivity", "steps", "pelt", "drift", "shapes", "ends", "speed"}));
   app.add_option("--trace", options.traces, "recorded times, one a line in nanoseconds");
   app.add_option("--noise", options.bench.noises, "these alone, in the tables unchanged and pelt")
       ->check(CLI::IsMember(weir::changes::noise_names()));

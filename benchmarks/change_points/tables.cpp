@@ -327,6 +327,46 @@ std::string shape_table(const Bench& bench, std::size_t trials) {
   return text;
 }
 
+// Table of drifts that ended: whether there is one change, and whether its interval holds the size.
+// A drift of one night is a step.
+std::string end_table(const Bench& bench, std::size_t trials) {
+  constexpr std::size_t k_level_nights = 60;
+  std::string text =
+      "| noise | nights of drift | level nights after | size | found | of these: one change | "
+      "interval holds the size | a change the other way |\n"
+      "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+  for (const char* noise :
+       {"normal@0.005", "normal@0.02", "normal-0.6@0.005", "spikes@0.005", "t3@0.005"}) {
+    for (const std::size_t nights : {1U, 20U, 70U, 150U}) {
+      for (const std::size_t after : {20U, 80U}) {
+        for (const double size : {0.03, 0.08}) {
+          const double drift = size / static_cast<double>(nights);
+          // Answers: any change; one alone; its interval holds the size; one the other way.
+          const auto shares = measure_shares(bench, noise, trials, 4, [&](Random& random) {
+            const auto values =
+                make_series(noise, k_level_nights + nights + after,
+                            {{k_level_nights, 0, -drift}, {k_level_nights + nights, 0, drift}},
+                            bench.recordings, random);
+            const auto changes = stats::find_changes(values).value().changes;
+            if (changes.empty()) return Answers(4, false);
+            const stats::Change& change = nearest_change(changes, k_level_nights);
+            const bool has_rise = std::ranges::any_of(
+                changes, [](const stats::Change& other) { return other.size > 0; });
+            return Answers{true, changes.size() == 1, change.low <= -size && -size <= change.high,
+                           has_rise};
+          });
+          const double any_change = std::max(shares[0], 1e-9);
+          text +=
+              fmt::format("| `{}` | {} | {} | -{:g} % | {} | {} | {} | {} |\n", noise, nights,
+                          after, 100 * size, percent(shares[0]), percent(shares[1] / any_change),
+                          percent(shares[2] / any_change), percent(shares[3] / any_change));
+        }
+      }
+    }
+  }
+  return text;
+}
+
 // Table of processor seconds for 1 000 series of 1 000 points: weir, sorting them, Otava.
 std::string speed_table(const Bench& bench) {
   std::string text =

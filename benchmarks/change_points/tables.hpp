@@ -19,6 +19,8 @@ namespace weir::changes {
 [[nodiscard]] std::string drift_table(const Bench& bench, std::size_t trials);
 // Steps and drifts: how often the kind is right, the places, and the intervals of sizes.
 [[nodiscard]] std::string shape_table(const Bench& bench, std::size_t trials);
+// Drifts that ended: whether there is one change, and whether its interval holds the size.
+[[nodiscard]] std::string end_table(const Bench& bench, std::size_t trials);
 // Processor seconds for 1 000 series of 1 000 points.
 [[nodiscard]] std::string speed_table(const Bench& bench);
 

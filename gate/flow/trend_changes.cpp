@@ -8,7 +8,8 @@
 namespace weir::flow {
 bool needs_report(const history::SeriesChange& change) {
   // A step at another machine or device class does not count, unless a clear step lies beside it.
-  return !change.acknowledgement && change.worse.value_or(true) && !change.class_alone;
+  return !change.acknowledgement && change.worse.value_or(true) && !change.class_alone &&
+         !change.is_unclear();
 }
 
 // Lists the changes of a history. The answer fails if one of them still needs a look.

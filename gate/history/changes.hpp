@@ -26,6 +26,9 @@ struct SeriesChange : stats::Change {
   // True if it is for the worse; absent if the metric has no direction.
   std::optional<bool> worse{};
   std::optional<Acknowledgement> acknowledgement{};  // somebody acknowledged it
+
+  // The interval of its size holds 0: it may be as good as none, and is no alarm.
+  [[nodiscard]] bool is_unclear() const { return !class_alone && low <= 0 && high >= 0; }
 };
 // "step", "drift", "class"
 [[nodiscard]] std::string_view kind_name(const SeriesChange& change);

@@ -47,6 +47,7 @@ std::string class_change_text(const ClassChange& change) {
 // The word in front of a change in a list.
 std::string_view change_mark(const SeriesChange& change) {
   if (change.acknowledgement) return "known";
+  if (change.is_unclear()) return "unclear";
   if (!change.worse) return "changed";
   return *change.worse ? "WORSE" : "better";
 }

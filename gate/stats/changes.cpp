@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gate/stats/quantile.hpp"
+#include "gate/stats/ramp.hpp"
 #include "gate/stats/trend_rule.hpp"
 
 namespace weir::stats {
@@ -43,6 +44,42 @@ double interpolate(double at, Key key, Value value) {
 double table_offset(const std::pair<double, double>& row) { return row.first; }
 double table_log_share(const std::pair<double, double>& row) { return std::log(row.second); }
 
+// A second change has to explain this much more than one ramp alone, in variances of the noise.
+constexpr double k_merge_slack = 18;
+// A change that was found as a step is measured as a ramp that explains this much more.
+constexpr double k_ramp_slack = 4;
+// Points of a level that count for the size of the change next to it.
+constexpr std::size_t k_level_points = 240;
+
+// The noise of the points around a change.
+struct Noise {
+  double sd = 0;        // of what a point does not share with the one before
+  double long_run = 0;  // sd of a mean of many points, times the root of their number
+
+  [[nodiscard]] double unit() const { return long_run * long_run; }
+};
+
+// Estimates the noise of the values around a ramp in the long run. What was known before counts as
+// k_points_before more points.
+double long_run_around(const std::vector<double>& values, const Ramp& ramp, double before) {
+  constexpr double k_points_before = 20, k_coefficients = 4, k_max_memory = 0.9;
+  double squares = 0, products = 0, last = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double residual = values[i] - ramp.at(i);
+    squares += residual * residual;
+    products += residual * last;
+    last = residual;
+  }
+  const double count = static_cast<double>(values.size());
+  if (count <= k_coefficients || squares <= 0) return before;
+  // Residuals of a fit seem to remember less than the noise did.
+  const double seen = products / squares;
+  const double memory = std::clamp(seen + (2 + 4 * std::max(0.0, seen)) / count, 0.0, k_max_memory);
+  const double variance = squares / (count - k_coefficients) * (1 + memory) / (1 - memory);
+  return std::sqrt((count * variance + k_points_before * before * before) /
+                   (count + k_points_before));
+}
+
 // Reads a series: runs the trend rule over it, and measures its changes and the levels between
 // them.
 class SeriesReader {
@@ -54,6 +91,7 @@ class SeriesReader {
     TrendRule rule(policy_.offset);
     for (const double value : scaled_.values) rule.add(value);
     add_changes(rule.alerts());
+    merge_changes();
     add_lines();
     measure_sizes();
     for (const Line& line : lines_) {
@@ -103,9 +141,72 @@ class SeriesReader {
         change.kind = ChangeKind::drift;
         change.end = scaled_.values.size();
       }
-      noise_.push_back(alert.noise / (1 - alert.memory));
+      noises_.push_back({alert.noise, alert.noise / (1 - alert.memory)});
       result_.changes.push_back(change);
     }
+  }
+
+  // The values of [begin, end), with outliers pulled in to three standard deviations from the
+  // median of the five points around them.
+  [[nodiscard]] std::vector<double> stretch(std::size_t begin, std::size_t end, double sd) const {
+    std::vector<double> values, around;
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t first = std::max(begin + 2, i) - 2, last = std::min(end, i + 3);
+      around.assign(scaled_.values.begin() + static_cast<std::ptrdiff_t>(first),
+                    scaled_.values.begin() + static_cast<std::ptrdiff_t>(last));
+      const double middle = *median_in_place(around);
+      values.push_back(std::clamp(scaled_.values[i], middle - 3 * sd, middle + 3 * sd));
+    }
+    return values;
+  }
+
+  // The end of the change before the i-th one, and the begin of the one after it.
+  [[nodiscard]] std::size_t end_before(std::size_t i) const {
+    return i == 0 ? 0 : result_.changes[i - 1].end;
+  }
+  [[nodiscard]] std::size_t begin_after(std::size_t i) const {
+    return i + 1 < result_.changes.size() ? first_point(result_.changes[i + 1])
+                                          : scaled_.values.size();
+  }
+  // The points around the i-th change that count for it: [first_level_point, last_level_point).
+  [[nodiscard]] std::size_t first_level_point(std::size_t i) const {
+    const std::size_t place = first_point(result_.changes[i]);
+    const std::size_t earliest = place > k_level_points ? place - k_level_points : 0;
+    return std::min(place, std::max(end_before(i), earliest));
+  }
+  [[nodiscard]] std::size_t last_level_point(std::size_t i) const {
+    return std::min(begin_after(i), result_.changes[i].end + k_level_points);
+  }
+
+  // Makes one change of two neighbours where one ramp explains the points nearly as well: the end
+  // of a drift looks like a step away from where it would have led.
+  void merge_changes() {
+    for (std::size_t i = 0; i + 1 < result_.changes.size();) {
+      if (!merge_with_next(i)) ++i;
+    }
+  }
+  // Points after the second change has settled do not count, so that they never take it back.
+  bool merge_with_next(std::size_t i) {
+    Change& change = result_.changes[i];
+    const Change& next = result_.changes[i + 1];
+    const std::size_t begin = first_level_point(i), split = first_point(next);
+    const std::size_t end =
+        std::min(last_level_point(i + 1), next.found_at + TrendRule::k_nights_to_revise + 1);
+    if (split < begin + 2 || end < split + 2) return false;
+    const double sd = noises_[i].sd;
+    const Ramp ramp = Ramps(stretch(begin, end, sd)).best();
+    const double of_two = Ramps(stretch(begin, split, sd)).best().squares +
+                          Ramps(stretch(split, end, sd)).best().squares;
+    if (ramp.squares - of_two > k_merge_slack * noises_[i].unit()) return false;
+    const bool goes_on = begin + ramp.end == end;
+    change.kind = ramp.is_step() ? ChangeKind::step : ChangeKind::drift;
+    change.index = begin + ramp.begin;
+    change.end = goes_on ? begin_after(i + 1) : begin + ramp.end;
+    if (ramp.is_step()) change.end = change.index;
+    change.settled = next.settled;
+    result_.changes.erase(result_.changes.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    noises_.erase(noises_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    return true;
   }
 
   // The first point is never a change, but a drift may have begun with it.
@@ -189,42 +290,83 @@ class SeriesReader {
     return sum;
   }
 
-  // Measures each change from the lines before and after it, with an interval.
   void measure_sizes() {
     const double sds = normal_quantile(1 - policy_.interval_level / 2);
     for (std::size_t i = 0; i < result_.changes.size(); ++i) {
-      Change& change = result_.changes[i];
-      // The end of a sloped line is half as certain as its middle.
-      const auto variance = [](const Line& line) { return (line.sloped ? 4 : 1) / line.points(); };
-      const auto after_line = std::ranges::find(lines_, first_point(change), &Line::begin);
-      auto last = after_line;
-      if (change.kind == ChangeKind::drift) {
-        while (last + 1 != lines_.end() && last->end < change.end) ++last;
+      if (is_between_levels(i)) {
+        measure_by_ramps(i, sds);
+      } else {
+        measure_by_lines(i, sds);
       }
-      // A drift begins at the level before it, unless the series begins with it or it follows
-      // another drift.
-      const bool starts_itself =
-          after_line == lines_.begin() ||
-          (change.kind == ChangeKind::drift && std::prev(after_line)->sloped);
-      const Line& front = starts_itself ? *after_line : *std::prev(after_line);
-      const double before = starts_itself ? front.first : front.last;
-      const double after = change.kind == ChangeKind::step ? after_line->first
-                                                           : last->last - step_heights_on(change);
-      const double spread = std::sqrt(variance(front) + variance(*last));
-      const double reach = sds * noise_[i] * spread;
-      change.before = to_unit(before);
-      change.after = to_unit(after);
-      change.size = size_to_unit(after - before);
-      change.low = size_to_unit(after - before - reach);
-      change.high = size_to_unit(after - before + reach);
     }
     std::ranges::stable_sort(result_.changes, {}, &Change::index);
+  }
+  [[nodiscard]] bool is_between_levels(std::size_t i) const {
+    constexpr std::size_t k_points_to_measure = 3;
+    const Change& change = result_.changes[i];
+    const std::size_t begin = first_point(change), count = scaled_.values.size();
+    const std::size_t end = std::max(change.end, begin), next = begin_after(i);
+    const bool has_level_before = i == 0 || end_before(i) < begin;
+    const bool has_level_after = end < next || (end == count && next == count);
+    return has_level_before && has_level_after &&
+           last_level_point(i) >= first_level_point(i) + k_points_to_measure;
+  }
+
+  // Stores the size of a change, in the scale of the rule, and its interval.
+  void set_size(Change& change, double before, double after, double low, double high) const {
+    change.before = to_unit(before);
+    change.after = to_unit(after);
+    change.size = size_to_unit(after - before);
+    change.low = size_to_unit(low);
+    change.high = size_to_unit(high);
+  }
+
+  // Measures a change between two levels by all ramps that it may have been. A step is one of a
+  // single point; a slow drift may have been found as a step.
+  void measure_by_ramps(std::size_t i, double sds) {
+    Change& change = result_.changes[i];
+    const std::size_t begin = first_level_point(i);
+    const std::vector<double> values = stretch(begin, last_level_point(i), noises_[i].sd);
+    const Ramps ramps(values);
+    Ramp ramp = ramps.best();
+    Noise noise = noises_[i];
+    noise.long_run = long_run_around(values, ramp, noise.long_run);
+    if (change.kind == ChangeKind::step) {
+      const Ramp step = ramps.fit(change.index - begin, change.index - begin + 1);
+      if (step.squares - ramp.squares < k_ramp_slack * noise.unit()) ramp = step;
+    }
+    const auto [low, high] = ramps.heights(sds * sds * noise.unit());
+    set_size(change, ramp.before, ramp.after, std::min(low, ramp.height()),
+             std::max(high, ramp.height()));
+  }
+
+  // Measures a change from the lines before and after it: one of several on a drift.
+  void measure_by_lines(std::size_t i, double sds) {
+    Change& change = result_.changes[i];
+    // The end of a sloped line is half as certain as its middle.
+    const auto variance = [](const Line& line) { return (line.sloped ? 4 : 1) / line.points(); };
+    const auto after_line = std::ranges::find(lines_, first_point(change), &Line::begin);
+    auto last = after_line;
+    if (change.kind == ChangeKind::drift) {
+      while (last + 1 != lines_.end() && last->end < change.end) ++last;
+    }
+    // A drift begins at the level before it, unless the series begins with it or it follows another
+    // drift.
+    const bool starts_itself = after_line == lines_.begin() ||
+                               (change.kind == ChangeKind::drift && std::prev(after_line)->sloped);
+    const Line& front = starts_itself ? *after_line : *std::prev(after_line);
+    const double before = starts_itself ? front.first : front.last;
+    const double after =
+        change.kind == ChangeKind::step ? after_line->first : last->last - step_heights_on(change);
+    const double spread = std::sqrt(variance(front) + variance(*last));
+    const double reach = sds * noises_[i].long_run * spread;
+    set_size(change, before, after, after - before - reach, after - before + reach);
   }
 
   Scaled scaled_;
   ChangePolicy policy_;
   Changes result_;
-  std::vector<double> noise_;  // per change as it was found: sd of a long mean, times its root
+  std::vector<Noise> noises_;  // per change, as it was found
   std::vector<Line> lines_;
 };
 

@@ -3,7 +3,8 @@
 // Each night is compared with the prediction of the nights before it (trend_rule.hpp). Error rates
 // and delays on several kinds of noise: docs/evidence/change-points.md. Pure; no state: a series
 // always gives the same changes. More points at its end add changes and take none back. For
-// 16 nights after a change was found, its kind and place may still be corrected.
+// 16 nights after a change was found, its kind and place may still be corrected, or it may turn out
+// to be the end of the one before.
 #pragma once
 
 #include <cstddef>

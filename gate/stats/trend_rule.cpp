@@ -15,7 +15,7 @@ constexpr std::size_t k_points_to_start = 41;
 constexpr double k_min_scale = 5e-5;
 constexpr double k_outlier = 3.5;  // scales away
 constexpr double k_step_threshold = 4.77, k_bend_threshold = 4.92, k_slope_threshold = 4.2;
-constexpr std::size_t k_nights_to_revise = 16, k_nights_to_move = 6;
+constexpr std::size_t k_nights_to_move = 6;
 constexpr std::size_t k_points_explained = 80;
 constexpr std::size_t k_longest_step = 24;
 constexpr std::size_t k_bend_lengths[] = {6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64};

@@ -64,6 +64,8 @@ struct Alert {
 
 class TrendRule {
  public:
+  static constexpr std::size_t k_nights_to_revise = 16;  // the kind of an alert may change so long
+
   // `offset` is added to all thresholds: below 0 finds sooner and errs more often.
   explicit TrendRule(double offset = 0) : offset_(offset), fits_(k_stored_nights) {}
 

@@ -200,6 +200,19 @@ TEST(HistoryChanges, AreFoundLatelyOnlyWhileTheyGoOn) {
               ::testing::Not(HasSubstr("lately")));
 }
 
+TEST(HistoryChanges, WhoseIntervalHoldsZeroAreUnclear) {
+  const SeriesOfNights nights = falling_rate(40, 15);
+  auto changes = nights.changes();
+  ASSERT_THAT(changes, SizeIs(1));
+  EXPECT_FALSE(changes[0].is_unclear());
+  EXPECT_THAT(changes_text(nights.history_, changes, 80), HasSubstr("WORSE"));
+  changes[0].high = 0.009;
+  EXPECT_TRUE(changes[0].is_unclear());
+  EXPECT_THAT(changes_text(nights.history_, changes, 80), HasSubstr("unclear"));
+  changes[0].class_alone = true;
+  EXPECT_FALSE(changes[0].is_unclear());
+}
+
 TEST(HistoryChanges, WithoutCommitsGoByTime) {
   SeriesOfNights nights("decode_tokens_per_second");
   for (std::size_t i = 0; i < 40; ++i) nights.night((i < 25 ? 10 : 8) * noise(i), 0, false);

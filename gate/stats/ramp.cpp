@@ -1,0 +1,75 @@
+// Fits ramps of every place to a series by sums over its beginnings.
+#include "gate/stats/ramp.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace weir::stats {
+
+Ramps::Ramps(std::span<const double> values) : size_(values.size()) {
+  first_ = values.empty() ? 0 : values[0];
+  sums_.assign(size_ + 1, 0);
+  products_.assign(size_ + 1, 0);
+  double squares = 0;
+  for (std::size_t i = 0; i < size_; ++i) {
+    const double value = values[i] - first_;
+    sums_[i + 1] = sums_[i] + value;
+    products_[i + 1] = products_[i] + static_cast<double>(i) * value;
+    squares += value * value;
+  }
+  total_ =
+      squares - sums_[size_] * sums_[size_] / static_cast<double>(std::max<std::size_t>(1, size_));
+}
+
+// Simple linear regression of the values on the share of the way that each point has moved: 0
+// before the ramp, 1 from its last point on.
+Ramp Ramps::fit(std::size_t begin, std::size_t end) const {
+  const double count = static_cast<double>(size_);
+  const double length = static_cast<double>(end - begin);
+  const double later = static_cast<double>(size_ - end);
+  const double moved = (length + 1) / 2 + later;
+  const double moved_squares = (length + 1) * (2 * length + 1) / (6 * length) + later;
+  const double on_ramp = products_[end] - products_[begin] -
+                         (static_cast<double>(begin) - 1) * (sums_[end] - sums_[begin]);
+  const double moved_values = on_ramp / length + sums_[size_] - sums_[end];
+  const double information = moved_squares - moved * moved / count;
+  const double covariance = moved_values - moved * sums_[size_] / count;
+  Ramp ramp{begin, end};
+  const double height = covariance / information;
+  ramp.before = first_ + (sums_[size_] - height * moved) / count;
+  ramp.after = ramp.before + height;
+  ramp.squares = total_ - height * covariance;
+  ramp.variance = 1 / information;
+  return ramp;
+}
+
+Ramp Ramps::best() const {
+  Ramp best{1, 2};
+  best.squares = std::numeric_limits<double>::infinity();
+  for (std::size_t begin = 1; begin < size_; begin += stride_) {
+    for (std::size_t end = begin + 1; end <= size_; end += stride_) {
+      const Ramp ramp = fit(begin, end);
+      if (ramp.squares < best.squares) best = ramp;
+    }
+  }
+  return best;
+}
+
+std::pair<double, double> Ramps::heights(double slack) const {
+  const Ramp likeliest = best();
+  double low = likeliest.height(), high = low;
+  for (std::size_t begin = 1; begin < size_; begin += stride_) {
+    for (std::size_t end = begin + 1; end <= size_; end += stride_) {
+      const Ramp ramp = fit(begin, end);
+      const double left = slack - (ramp.squares - likeliest.squares);
+      if (left < 0) continue;
+      const double reach = std::sqrt(left * ramp.variance);
+      low = std::min(low, ramp.height() - reach);
+      high = std::max(high, ramp.height() + reach);
+    }
+  }
+  return {low, high};
+}
+
+}  // namespace weir::stats
