@@ -1,4 +1,4 @@
-// Ways to install weir: the launcher of the npm package, the script that fetches a release, and how old a system
+// Ways to install weir: the launcher of the npm package, the wheel, the script that fetches a release, and how old a system
 // the programs start on. No package is made: "curl", "uname" and "getconf" are stand-ins.
 import assert from 'node:assert/strict';
 import {execFileSync, spawn, spawnSync} from 'node:child_process';
@@ -44,6 +44,52 @@ test('the launcher says in one sentence where weir does not run, and starts it e
     else assert.equal(why, undefined, platform);
     assert.ok(!why?.includes('\n'));
   }
+});
+
+// Unpacks a wheel as pip --target does, and says what its RECORD says wrongly.
+const unpack = `
+import base64, hashlib, os, sys, zipfile
+from pathlib import Path
+archive, target = zipfile.ZipFile(sys.argv[1]), Path(sys.argv[2])
+record = [n for n in archive.namelist() if n.endswith("/RECORD")][0]
+rows = {row.split(",")[0]: row.split(",")[1:] for row in archive.read(record).decode().splitlines()}
+assert set(rows) == set(archive.namelist()), "RECORD has other files"
+for entry in archive.infolist():
+    content = archive.read(entry)
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    assert entry.filename == record or rows[entry.filename] == ["sha256=" + digest, str(len(content))], entry.filename
+    place = entry.filename.split(".data/")[-1].replace("scripts/", "bin/", 1).replace("data/", "", 1)
+    print(place, oct(entry.external_attr >> 16 & 0o777))
+    (target / place).parent.mkdir(parents=True, exist_ok=True)
+    (target / place).write_bytes(content)
+    os.chmod(target / place, entry.external_attr >> 16 & 0o777)
+`;
+
+test('the wheel has the program beside its probes, sums that are right, the same bytes each time, and starts weir', () => {
+  const tree = path.join(top, 'tree'), target = path.join(top, 'target');
+  write(path.join(tree, 'bin/weir'), '#!/bin/sh\nprintf "%s|" "$@"\nexit 4\n');
+  write(path.join(tree, 'lib/weir/probes/libweir_ggml.so'), 'a probe');
+  write(path.join(tree, 'lib/pkgconfig/weir-instrument.pc'), 'for C++');
+  write(path.join(tree, 'include/weir/instrument.hpp'), 'for C++');
+  const pack = () => {
+    const folder = fs.mkdtempSync(path.join(top, 'wheel-'));
+    const name = execFileSync(path.join(root, 'ci/packaging/wheel.py'), ['1.2.3', 'manylinux_2_31_x86_64', tree, folder],
+                              {encoding: 'utf8', env: {...process.env, SOURCE_DATE_EPOCH: '1700000000'}}).trim();
+    return path.join(folder, name);
+  };
+  const wheel = pack();
+  assert.equal(path.basename(wheel), 'weir_gate-1.2.3-py3-none-manylinux_2_31_x86_64.whl');
+  assert.deepEqual(fs.readFileSync(pack()), fs.readFileSync(wheel));
+  const files = execFileSync('python3', ['-c', unpack, wheel, target], {encoding: 'utf8'}).trim().split('\n');
+  assert.deepEqual(files.filter((line) => !line.includes('dist-info')), [
+    'weir_gate/__init__.py 0o644', 'weir_gate/__main__.py 0o644', 'bin/weir 0o755', 'lib/weir/probes/libweir_ggml.so 0o755',
+  ]);
+  const start = () => spawnSync('python3', ['-m', 'weir_gate', 'gate', '--cell', '*/a b/$x'],
+                                {encoding: 'utf8', cwd: top, env: {...process.env, PYTHONPATH: target, HOME: top}});
+  assert.deepEqual([start().stdout, start().status], ['gate|--cell|*/a b/$x|', 4]);
+  fs.rmSync(path.join(target, 'bin/weir'));
+  assert.match(start().stderr, /^weir_gate: the program weir is in none of .*: install weir-gate again\n$/);
+  assert.equal(start().status, 2);
 });
 
 // The launcher in node_modules, beside a stand-in for the program.
