@@ -3,9 +3,11 @@
 #include <numeric>
 
 #include "gate/adapters/own_counts.hpp"
+#include "gate/adapters/printed.hpp"
 #include "gate/adapters/readers.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/config/pattern.hpp"
+#include "gate/config/printed_metrics.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -16,8 +18,7 @@ constexpr std::size_t k_longest_line = std::size_t{64} << 10;
 constexpr std::size_t k_max_values = 200'000;
 constexpr std::size_t k_longest_fact = 200;
 
-// Takes a text that matches a rule. Returns false to stop the search.
-// Returns false to end the search.
+// Takes a text that matches a rule. Returns false to end the search.
 using TextHandler = std::function<bool(std::string text)>;
 
 // Calls `handle` with group 1 of each line that matches. '\r' ends a line too, as progress bars
@@ -204,6 +205,59 @@ bool is_needed(unit::Kind kind, const std::optional<profile::Pass>& pass) {
   return *pass == profile::Pass::counted ? is_count : !is_count;
 }
 
+// Returns `text` as a regular expression that matches it alone.
+std::string escape_pattern(std::string_view text) {
+  std::string pattern;
+  for (const char c : text) {
+    if (std::string_view(R"(\.[]{}()*+?^$|)").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern;
+}
+
+// Returns an expression for a number in a line: the words before it, else those after it.
+std::string pattern_around(std::string_view line, std::string_view number) {
+  constexpr std::size_t k_max_context = 24;
+  constexpr std::string_view k_number = "([0-9.]+)";
+  const std::size_t begin = static_cast<std::size_t>(number.data() - line.data());
+  std::string_view before = line.substr(0, begin);
+  before.remove_prefix(std::min(before.find_first_not_of(" \t"), before.size()));
+  if (before.size() > k_max_context) before.remove_prefix(before.size() - k_max_context);
+  if (!before.empty()) return escape_pattern(before) + std::string(k_number);
+  const std::string_view after = line.substr(begin + number.size());
+  return std::string(k_number) + escape_pattern(after.substr(0, k_max_context));
+}
+
+// Returns an expression that would find the metric in what was printed; "" if weir sees none.
+std::string suggest_pattern(const std::string& metric, std::string_view printed) {
+  for (const config::PrintedMetric& printed_metric : config::find_printed_metrics(printed)) {
+    const auto pattern = config::Pattern::compile(printed_metric.regex);
+    if (printed_metric.name != metric || !pattern) continue;
+    for (const std::string_view line : text::lines(printed)) {
+      if (const auto number = pattern->first_group(line)) return pattern_around(line, *number);
+    }
+  }
+  return "";
+}
+
+// Returns the last lines that an engine printed, and what would find the missing metrics in them.
+std::string describe_printed(const Output& output, const std::vector<std::string>& missing_names) {
+  constexpr std::size_t k_lines = 3, k_max_shown = 100, k_max_searched = 16 << 10;
+  std::string_view printed = text::trim(output.out).empty() ? output.err : output.out;
+  if (printed.size() > k_max_searched) printed.remove_prefix(printed.size() - k_max_searched);
+  std::vector<std::string> last;
+  for (const std::string_view line : text::lines(printed)) {
+    if (!text::trim(line).empty()) last.push_back(display_text(line, k_max_shown));
+  }
+  if (last.size() > k_lines) last.erase(last.begin(), last.end() - k_lines);
+  std::string text = fmt::format("\n  it printed last:\n  | {}", text::join(last, "\n  | "));
+  for (const std::string& metric : missing_names) {
+    const std::string pattern = suggest_pattern(metric, printed);
+    if (!pattern.empty()) text += fmt::format("\n  {}: '{}' would match", metric, pattern);
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<profile::EngineReport> read_generic(const Output& output) {
@@ -220,7 +274,7 @@ Result<profile::EngineReport> read_generic(const Output& output) {
       WEIR_CHECK(add_fact(report, rule, texts.back()));
     }
   }
-  std::vector<std::string> missing;
+  std::vector<std::string> missing, missing_names;
   std::vector<std::string> missing_and_needed;
   for (const ValueRule& rule : output.generic->values) {
     const auto metric = find_rule_metric(rule);
@@ -230,6 +284,7 @@ Result<profile::EngineReport> read_generic(const Output& output) {
              find_texts(rule, counts ? ValueRule::Pick::all : ValueRule::Pick::last, output));
     if (texts.empty()) {
       missing.push_back(fmt::format("{} ({})", rule.metric, describe_rule(rule)));
+      missing_names.push_back(rule.metric);
       if (is_needed(metric->kind, output.pass)) missing_and_needed.push_back(missing.back());
     } else if (counts) {
       WEIR_TRY(const bool added, add_count(report, rule, *metric, texts, output.parameters));
@@ -246,13 +301,14 @@ Result<profile::EngineReport> read_generic(const Output& output) {
   // Rules for facts only are fine: then probes count.
   if (!missing.empty() && report.times.empty() && report.counts.empty() && report.shares.empty()) {
     const bool is_silent = text::trim(output.out).empty() && text::trim(output.err).empty();
-    return fail(Code::data, "{}:\n  {}",
+    return fail(Code::data, "{}:\n  {}{}",
                 is_silent ? "the engine printed nothing" : "nothing found in the engine's output",
-                text::join(missing, "\n  "));
+                text::join(missing, "\n  "),
+                is_silent ? "" : describe_printed(output, missing_names));
   }
   if (!missing_and_needed.empty()) {
-    return fail(Code::data, "not found in the engine's output:\n  {}",
-                text::join(missing_and_needed, "\n  "));
+    return fail(Code::data, "not found in the engine's output:\n  {}{}",
+                text::join(missing_and_needed, "\n  "), describe_printed(output, missing_names));
   }
   return report;
 }

@@ -6,9 +6,11 @@
 #include "gate/config/placeholders.hpp"
 #include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
+#include "gate/flow/measure.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/fit.hpp"
 #include "gate/report/doctor.hpp"
+#include "gate/run/engine_call.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/machine_health.hpp"
 #include "gate/sys/paths.hpp"
@@ -299,6 +301,52 @@ Result<void> check_by_running(const Job& job, const DoctorOptions& options, cons
   return {};
 }
 
+// Returns a command as a shell takes it, with the variables that the cell sets.
+std::string shell_line(const sys::ProcessSpec& spec) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : spec.env) {
+    words.push_back(name + "=" + text::shell_word(value));
+  }
+  for (const std::string& word : spec.argv) words.push_back(text::shell_word(word));
+  return text::join(words, " ");
+}
+
+// Runs the first command of each selected cell as a gate does, without probes, and returns how each
+// ended and what it printed.
+Result<std::vector<report::DoctorCommand>> run_cells(const Job& job, const sys::Stop& stop) {
+  constexpr std::size_t k_max_cells = 8;
+  WEIR_TRY(LoadedConfig loaded, load_config(job));
+  const config::Redactor redactor = loaded.configuration.redactor;
+  if (loaded.cells.size() > k_max_cells) {
+    return fail(Code::usage, "--cell: {} cells; doctor runs at most {}", loaded.cells.size(),
+                k_max_cells);
+  }
+  WEIR_TRY(const sys::ScratchFolder scratch,
+           sys::ScratchFolder::make_temporary(job.files(), "weir-doctor-"));
+  const std::string out = scratch.path() + "/out", probes = scratch.path() + "/probes";
+  WEIR_TRY(const auto planned, planned_commands(std::move(loaded), job, {}, {out, probes}));
+  std::vector<report::DoctorCommand> commands;
+  for (const PlannedCommand& command : planned) {
+    const std::string cell = redactor.cell_name(command.cell);
+    if (find_first(commands, [&](const auto& other) { return other.cell == cell; })) continue;
+    report::DoctorCommand result{
+        cell, redactor.text(shell_line(command.spec)), redactor.text(command.spec.folder), "", {},
+        {}};
+    if (command.serves) {
+      result.outcome = "a server does not end by itself: weir run --cell sends it requests";
+    } else {
+      job.log("running " + cell);
+      for (const std::string& folder : {out, probes}) WEIR_CHECK(job.files().make_dirs(folder));
+      WEIR_TRY(const sys::Finished finished, run_program(job.world, command.spec, stop));
+      result.outcome = failure_text(finished, command.spec);
+      result.out = text::lines(redactor.text(run::last_lines(finished.out)));
+      result.err = text::lines(redactor.text(run::last_lines(finished.err)));
+    }
+    commands.push_back(std::move(result));
+  }
+  return commands;
+}
+
 // Judges the health of this machine: load, frequencies, GPUs.
 void examine_machine(sys::World& world, const sys::Stop& stop, report::Diagnosis& diagnosis) {
   const auto before = world.load.ticks();
@@ -324,7 +372,7 @@ void examine_machine(sys::World& world, const sys::Stop& stop, report::Diagnosis
 }  // namespace
 
 // Examines the machine, its devices and probes, and each engine; with a command after "--" also
-// what the probes see in it.
+// what the probes see in it; with --cell also how the cell's command ends.
 Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
   DoctorOptions resolved = options;
   if (!options.trailing_arguments.empty()) {
@@ -349,7 +397,11 @@ Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
                                   "withheld from engines and builds: " + names,
                                   std::string(k_pass_through)});
   }
-  bool all_found = true;
+  if (!job.selection.cells.empty()) {
+    WEIR_TRY(diagnosis.commands, run_cells(job, interrupts.stop()));
+  }
+  bool all_found = std::ranges::all_of(diagnosis.commands,
+                                       [](const auto& command) { return command.outcome.empty(); });
   for (const EngineToCheck& engine_to_check : to_check) {
     diagnosis.engines.push_back(examine(engine_to_check, diagnosis.probes, job.world));
     if (!options.trailing_arguments.empty()) {

@@ -1,6 +1,7 @@
 // weir doctor: reports what probes can see of a program, and what makes this machine's times worse.
 //
-// No engine is started but a command after "--", once, with all probes that may fit. weir-devices
+// No engine is started but a command after "--", once, with all probes that may fit, and the first
+// command of each cell that is selected (--cell), without probes. weir-devices
 // and nvidia-smi are asked, each in a process of its own with a time limit: one that is missing,
 // crashes or hangs is an answer, never an error.
 #pragma once

@@ -49,6 +49,7 @@ class Writer {
 
   std::string run() {
     headline();
+    for (const DoctorCommand& command : diagnosis_.commands) show(command);
     machine();
     // Engines with problems come before the others.
     for (const bool with_problem : {true, false}) {
@@ -108,6 +109,18 @@ class Writer {
     for (const DoctorFinding& finding : diagnosis_.findings) entry(finding);
     list("fine", "32", "", diagnosis_.fine);
     list("unknown", k_dim, "", diagnosis_.unknown, " (hidden on this machine)");
+  }
+
+  // Writes a command that was run: how it ended and the last lines that it printed.
+  void show(const DoctorCommand& command) {
+    title(command.cell);
+    entry("runs", "", command.line, "");
+    entry("in", k_dim, command.folder, "");
+    if (command.outcome.empty()) entry("ended", k_green, "well", "");
+    if (!command.outcome.empty()) entry("ended", k_red, command.outcome, "");
+    if (command.out.empty() && command.err.empty()) entry("printed", k_dim, "nothing", "");
+    for (const std::string& line : command.out) entry("out", k_dim, line, "");
+    for (const std::string& line : command.err) entry("err", k_dim, line, "");
   }
 
   // Writes an engine with its findings and its probes: problems first, unused probes in one line.
@@ -214,6 +227,7 @@ std::size_t count_problems(const Diagnosis& diagnosis) {
     if (!engine.error.empty()) ++number;
     number += static_cast<std::size_t>(std::ranges::count_if(engine.fits, is_wrong));
   }
+  for (const DoctorCommand& command : diagnosis.commands) number += command.outcome.empty() ? 0 : 1;
   return number;
 }
 
@@ -238,6 +252,15 @@ std::string doctor_json(const Diagnosis& diagnosis) {
                        {"findings", findings_json(engine.findings)},
                        {"probes", std::move(fits)}});
   }
+  Json commands = Json::array();
+  for (const DoctorCommand& command : diagnosis.commands) {
+    commands.push_back({{"cell", command.cell},
+                        {"line", command.line},
+                        {"folder", command.folder},
+                        {"failure", text_or_null(command.outcome)},
+                        {"out", command.out},
+                        {"err", command.err}});
+  }
   Json devices = Json::array(), errors = Json::object();
   for (const DoctorDevice& device : diagnosis.devices) {
     devices.push_back({{"api", device.api},
@@ -260,7 +283,8 @@ std::string doctor_json(const Diagnosis& diagnosis) {
       {"devices", std::move(devices)},
       {"device_errors", std::move(errors)},
       {"vulkan_layers", {{"always", diagnosis.always_layers}, {"on_request", diagnosis.layers}}},
-      {"engines", std::move(engines)}};
+      {"engines", std::move(engines)},
+      {"commands", std::move(commands)}};
   return dump_json(json, 2) + "\n";
 }
 

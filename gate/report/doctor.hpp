@@ -42,6 +42,15 @@ struct DoctorDevice {
   std::string name, type, driver;  // "llvmpipe (…)", "cpu", "llvmpipe"; type and driver may be ""
 };
 
+// The command of a cell that was run once.
+struct DoctorCommand {
+  std::string cell;
+  std::string line;                   // as a shell takes it, with the variables of the cell
+  std::string folder;                 // where it ran
+  std::string outcome;                // "it exited with code 2"; "": it ended well
+  std::vector<std::string> out, err;  // its last lines
+};
+
 struct Diagnosis {
   std::string weir_version;
   std::string machine;  // "AMD EPYC 9654 96-Core Processor, 2 cores, 24 GiB, debian 12"
@@ -54,10 +63,11 @@ struct Diagnosis {
   std::vector<std::string> always_layers;  // Vulkan layers that nobody has to ask for
   std::vector<std::string> layers;         // the other ones
   std::vector<DoctorEngine> engines;
+  std::vector<DoctorCommand> commands;
 };
 
-// Counts findings that make times worse, probes of weir.yaml that see nothing, and engines that
-// could not be examined.
+// Counts findings that make times worse, probes of weir.yaml that see nothing, engines that could
+// not be examined, and commands that did not end well.
 [[nodiscard]] std::size_t count_problems(const Diagnosis& diagnosis);
 
 [[nodiscard]] std::string doctor_text(const Diagnosis& diagnosis, const TextStyle& style);

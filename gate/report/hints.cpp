@@ -228,9 +228,12 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
   if (!gate.config.empty() && gate.config != "weir.yaml") options["-c"] = gate.config;
   Hint why{"why", {"weir explain"}};
   if (fails && holds(verbs, "explain") && add_run(why, gate)) out.push_back(std::move(why));
-  const bool errors = std::ranges::any_of(gate.cells, is_unmeasured);
+  // The command of the first cell that could not be measured shows why; others often fail alike.
+  const std::vector<std::string> unmeasured = cell_names(gate, is_unmeasured);
   Hint look{"look", {"weir doctor"}};
-  if (errors && holds(verbs, "doctor") && add_options(look, options, {"-c"})) {
+  if (!unmeasured.empty() && holds(verbs, "doctor") && add_options(look, options, {"-c"})) {
+    look.words.push_back(
+        fmt::format("--cell '{}'", shell_pattern(unmeasured.front(), max_columns)));
     out.push_back(std::move(look));
   }
   Hint again{"again", {"weir gate"}};

@@ -241,6 +241,29 @@ TEST(Generic, RefusesWhatIsNoMeasurement) {
   }
 }
 
+TEST(Generic, ShowsTheLastLinesAndWhatWouldMatchWhereNothingWasFound) {
+  struct Case {
+    const char *text, *shown;
+  };
+  for (const Case& test_case : {
+           Case{"loading\n\nran 8 tokens\ntokens/s: 41.2\n",
+                "nothing found in the engine's output:\n"
+                "  decode_tokens_per_second (regex 'speed: ([0-9.]+)')\n"
+                "  it printed last:\n  | loading\n  | ran 8 tokens\n  | tokens/s: 41.2\n"
+                "  decode_tokens_per_second: 'tokens/s: ([0-9.]+)' would match"},
+           {"41.2 tok/s (8)\n", "'([0-9.]+) tok/s \\(8\\)' would match"},
+           {"   [gen] 7.25 t/s\n", "'\\[gen\\] ([0-9.]+)' would match"},
+       }) {
+    config::GenericOutput rules;
+    rules.values = {by_regex("decode_tokens_per_second", "speed: ([0-9.]+)")};
+    const std::string message = read(rules, test_case.text).error().message;
+    EXPECT_THAT(message, HasSubstr(test_case.shown));
+  }
+  config::GenericOutput other;
+  other.values = {by_regex("syncs_per_token", "syncs: ([0-9]+)")};
+  EXPECT_THAT(read(other, "41.2 tok/s\n").error().message, Not(HasSubstr("would match")));
+}
+
 TEST(Generic, StaysFastOnOutputMadeToBeSlow) {
   // Backtracking engines take exponential time on the first; a bracket a line would make a naive
   // search for JSON quadratic. No time is measured: it would be hours.

@@ -61,5 +61,27 @@ TEST(Doctor, LooksAtTheEnginesOfTheConfig) {
   EXPECT_EQ(fit_of(engines[0], "ggml")["asked_for"], false);
 }
 
+// What a gate's "look" names: the command of the cell, how it ended, and what it printed.
+TEST(Doctor, ShowsWhyACellIsAnErrorByTheCommandThatTheGateNames) {
+  const Scratch scratch;
+  spill_program(scratch / "engine", "#!/bin/sh\necho loading $1\necho no device >&2\nexit 7\n");
+  spill(scratch / "model.bin", "a model");
+  spill(scratch / "weir.yaml",
+        "version: 1\nengines:\n  mine: {command: [./engine, '{tokens}'], output: generic, "
+        "metrics: {syncs_per_token: {regex: '([0-9]+) syncs'}}}\n"
+        "models: {m: model.bin}\nbackends: {cpu: {env: {LANE: '3'}}}\nprompts: {decode: {tokens: "
+        "8}}\n");
+  const Ended gate = weir(scratch, {"gate", "--counts-only"});
+  EXPECT_EQ(gate.exit_code, 3);
+  EXPECT_NE(gate.out.find("look     weir doctor --cell 'mine/m/cpu/decode'"), std::string::npos)
+      << gate.out;
+  const Ended doctor = weir(scratch, {"doctor", "--cell", "mine/m/cpu/decode"});
+  EXPECT_EQ(doctor.exit_code, 3);
+  for (const char* shown : {"LANE=3", "/engine 8", "it exited with code 7", "out      loading 8",
+                            "err      no device"}) {
+    EXPECT_NE(doctor.out.find(shown), std::string::npos) << shown << "\n" << doctor.out;
+  }
+}
+
 }  // namespace doctor_test
 }  // namespace weir::e2e

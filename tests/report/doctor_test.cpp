@@ -52,6 +52,12 @@ Diagnosis laptop() {
          "Link it dynamically", true}},
        {}},
       {"gone", "", "gone: no such program here or in PATH", {}, {}}};
+  diagnosis.commands = {{"static/tiny/vulkan/decode",
+                         "GGML_VK_VISIBLE_DEVICES=0 bin/static -m 'tiny llama.gguf' -n 8",
+                         "/home/ada/engine",
+                         "it exited with code 7",
+                         {"load: 1 %"},
+                         {"error: no device"}}};
   return diagnosis;
 }
 
@@ -75,6 +81,7 @@ Diagnosis hostile() {
   diagnosis.devices[0].name = evil;
   diagnosis.layers[0] = evil;
   diagnosis.fine[0] = evil;
+  diagnosis.commands[0] = {evil, evil, evil, evil, {evil}, {evil}};
   return diagnosis;
 }
 
@@ -85,13 +92,15 @@ TEST(Doctor, LooksAsStored) {
   expect_golden("doctor.json", doctor_json(laptop()));
 }
 
-// One finding makes times worse, weir.yaml attaches two probes in vain, and one engine is missing.
+// One finding makes times worse, weir.yaml attaches two probes in vain, one engine is missing, and
+// one command failed.
 TEST(Doctor, CountsWhatIsInTheWayAndNothingElse) {
-  EXPECT_EQ(count_problems(laptop()), 4U);
+  EXPECT_EQ(count_problems(laptop()), 5U);
   EXPECT_EQ(count_problems(bare()), 1U) << "no probes";
   Diagnosis well = laptop();
   well.findings.clear();
   well.engines.resize(1);
+  well.commands[0].outcome.clear();
   EXPECT_EQ(count_problems(well), 0U) << "a note is not in the way, nor a probe nobody attaches";
   EXPECT_THAT(support::first_line(doctor_text(well, {})),
               testing::HasSubstr("nothing is in the way"));

@@ -1,5 +1,5 @@
 // weir doctor: shows what probes can see of a program, and what adds noise to this machine. It
-// starts no engine except a command after "--".
+// starts no engine except a command after "--" and those of --cell.
 #include "gate/flow/doctor.hpp"
 
 #include "gate/app/options.hpp"
@@ -11,14 +11,18 @@ void add_doctor(const Verb& verb) {
   verb.option("ENGINE", options->engines, "",
               "Programs, or engines of weir.yaml (default: all its engines)");
   verb.add_config_option();
+  verb.add_cell_option();
   verb.add_json_option();
   verb.add_color_option();
   verb->footer(
       "weir reads the programs and starts none. It runs a command after \"--\" once, with\n"
-      "all probes, and prints what each counted. Exit code 3: a program cannot be read.\n\n"
+      "all probes, and prints what each counted. With --cell it runs the first command\n"
+      "of each cell as a gate does, and prints how it ended and what it printed. Exit\n"
+      "code 3: a program cannot be read, or a cell's command failed.\n\n"
       "Examples:\n"
       "  weir doctor build/bin/llama-bench\n"
-      "  weir doctor -- node engine.mjs model.gguf 8");
+      "  weir doctor -- node engine.mjs model.gguf 8\n"
+      "  weir doctor --cell 'mine/tiny/vulkan/decode'    why a cell was an error");
 }
 
 }  // namespace weir::app
