@@ -201,9 +201,11 @@ Result<std::string> choose_device(const Job& job, const std::string& program,
   return trial.device;
 }
 
+}  // namespace
+
 // Makes the configuration of the one cell from the options, the preset, and a trial run if needed.
-Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options,
-                                        const config::Environment& env) {
+Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& options,
+                                               const config::Environment& env) {
   const sys::Interrupts interrupts;
   config::TypedCommand typed;
   // The configuration may be written to another folder, so paths to files become absolute.
@@ -278,8 +280,6 @@ Result<config::TypedConfig> make_config(const Job& job, const AbOptions& options
   return config::config_of(typed);
 }
 
-}  // namespace
-
 // Gates two programs, or one with two environments, without a configuration file.
 Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   if (options.programs.size() == 1 && options.env.empty()) {
@@ -292,7 +292,7 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
                 options.write);
   }
   WEIR_TRY(const config::Environment env, parse_environment(options.env));
-  WEIR_TRY(const config::TypedConfig config, make_config(given_job, options, env));
+  WEIR_TRY(const config::TypedConfig config, config_for_command(given_job, options, env));
   Job job = given_job;
   job.selection.counts_only = job.selection.counts_only || !config.is_read;
   job.selection.config = "the command line";

@@ -1,6 +1,7 @@
 // weir ab: two programs, or one with two environments, compared without a configuration.
 #pragma once
 
+#include "gate/config/typed_command.hpp"
 #include "gate/flow/gate.hpp"
 
 namespace weir::flow {
@@ -15,6 +16,11 @@ struct AbOptions {
   std::string write;  // a file to keep the configuration in
   ReportFiles files;
 };
+// Returns the configuration of one cell for the command line. A program that weir does not know is
+// started once, to see what it does. `env` is the candidate's alone.
+[[nodiscard]] Result<config::TypedConfig> config_for_command(const Job& job,
+                                                             const AbOptions& options,
+                                                             const config::Environment& env);
 // Makes a configuration of one cell from the command line, and gates it against the base's command.
 [[nodiscard]] Result<Answer> ab(const Job& job, const AbOptions& options);
 

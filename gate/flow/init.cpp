@@ -5,6 +5,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/presets.hpp"
 #include "gate/config/starter.hpp"
+#include "gate/flow/ab.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/doctor.hpp"
 #include "gate/flow/measure.hpp"
@@ -418,6 +419,26 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   return incomplete;
 }
 
+// Writes a configuration for the command after "--", which it starts once.
+Result<void> write_command(const Job& job, const InitOptions& options) {
+  const std::string& file = job.selection.config;
+  if (job.files().exists(file) && !options.force) {
+    return fail(Code::usage, "{} is there already\n  --force writes over it, -c names another",
+                file);
+  }
+  AbOptions command;
+  command.programs = {options.trailing_arguments.front()};
+  command.trailing_arguments.assign(options.trailing_arguments.begin() + 1,
+                                    options.trailing_arguments.end());
+  command.metrics = options.metrics;
+  command.write = file;
+  WEIR_TRY(const config::TypedConfig config, config_for_command(job, command, {}));
+  WEIR_CHECK(job.files().write_atomic(file, config.yaml));
+  job.answer_printable(fmt::format("wrote {}\nnext: commit it; then weir gate --against HEAD~1{}\n",
+                                   file, config.is_read ? "" : " --counts-only"));
+  return {};
+}
+
 // Lists the presets with their programs and devices.
 Answer list_presets() {
   const auto row = [](std::string_view name, std::string_view programs, std::string_view devices) {
@@ -460,6 +481,16 @@ Result<Answer> init(const Job& job, const InitOptions& options) {
     return fail(Code::usage,
                 "--twin: {} is there already, and stays as it is\n  --force writes over it",
                 job.selection.config);
+  }
+  if (!options.metrics.empty() && options.trailing_arguments.empty()) {
+    return fail(Code::usage, "--metric is read from what a command prints: name it last, after --");
+  }
+  if (!options.trailing_arguments.empty()) {
+    if (!options.ci.empty() || !options.twin.empty()) {
+      return fail(Code::usage, "a command after -- goes without --ci and --twin");
+    }
+    WEIR_CHECK(write_command(job, options));
+    return Answer{};
   }
   bool incomplete = false;
   if (options.ci.empty() || options.force || !job.files().exists(job.selection.config))

@@ -49,5 +49,20 @@ TEST_F(AnyProgram, ThatPrintsANumberIsGatedAsThePageSays) {
   EXPECT_EQ(commands, 3);
 }
 
+TEST_F(AnyProgram, IsWrittenDownByInitWithTheMetricThatIsNamed) {
+  write_script("engine", "41.2");
+  const Ended init = weir_here(
+      {"init", "--metric", "load_seconds=loaded in ([0-9.]+) s", "--", "./engine", "-n", "32"});
+  EXPECT_EQ(init.exit_code, 0) << init.err;
+  commit("with weir.yaml");
+  const std::string config = slurp(scratch_ / "weir.yaml");
+  EXPECT_THAT(config, testing::HasSubstr("load_seconds"));
+  EXPECT_EQ(weir_here({"config", "show"}).exit_code, 0);
+  EXPECT_EQ(weir_here({"init", "--metric", "load_seconds=([0-9.]+)"}).exit_code, 2);
+  EXPECT_EQ(weir_here({"init", "--", "./engine"}).exit_code, 2) << "weir.yaml is there already";
+  EXPECT_EQ(weir_here({"init", "--force", "--", "./engine", "-n", "32"}).exit_code, 0);
+  EXPECT_THAT(slurp(scratch_ / "weir.yaml"), testing::HasSubstr("decode_tokens_per_second"));
+}
+
 }  // namespace any_program_test
 }  // namespace weir::e2e

@@ -12,6 +12,8 @@ void add_init(const Verb& verb) {
   verb.flag("--list", options->list, "List the presets, and the engines that they are for");
   verb.option("--twin", options->twin, "NAME",
               "Gate the simulated GPU NAME, and no other backend (weir device list)");
+  verb.list_option("--metric", options->metrics, "NAME=REGEX",
+                   "Read this metric from what the command after -- prints; repeatable");
   verb.add_json_option();
   verb.option("--ci", options->ci, "SYSTEM",
               "Write a workflow too, count once and report how long a gate takes; keeps files "
@@ -24,9 +26,10 @@ void add_init(const Verb& verb) {
       "mlx_lm.benchmark in ., build/, build/bin, bin, zig-out/bin, engines/llama.cpp\n"
       "and PATH, and for weir-engine in these folders alone. It looks for models in .\n"
       "and models/: GGUF files, and folders with config.json and safetensors. It\n"
-      "starts none.\n\n"
+      "starts none. For a command after \"--\" it writes that one, and starts it once.\n\n"
       "Examples:\n  weir init && weir gate --counts-only\n  weir init --twin nvidia-rtx-4090\n"
       "  weir init --ci github\n"
+      "  weir init --metric 'decode_tokens_per_second=speed: ([0-9.]+)' -- ./bench -n 8\n"
       "  weir init --ci github --forks");
 }
 
