@@ -254,24 +254,56 @@ std::map<std::string, std::string> changed_options(const Job& job, const GateOpt
   return changed;
 }
 
+// Returns true if a cell's profile lacks times that its engine prints: any of those that its
+// configuration names (output: generic), or all of another format.
+bool lacks_times(const config::Cell& cell, const profile::Profile& profile) {
+  const auto is_measured = [&](const std::string& metric) {
+    const profile::Measurement* measured = look_up(profile.metrics, metric);
+    return measured != nullptr && !measured->samples.empty();
+  };
+  if (cell.engine != nullptr && cell.engine->output == "generic") {
+    return std::ranges::any_of(cell.engine->generic.values, [&](const config::ValueRule& rule) {
+      const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
+      return metric && metric->kind != unit::Kind::count && !is_measured(metric->name);
+    });
+  }
+  return std::ranges::none_of(profile.metrics, [&](const auto& item) {
+    const unit::Kind kind = item.second.metric.kind;  // memory and usage are weir's own readings
+    return (kind == unit::Kind::time || kind == unit::Kind::quality) &&
+           !item.second.samples.empty();
+  });
+}
+
 // Returns which times an untrusted run lacks that its judge asks for; nothing if it has all.
 Result<std::optional<std::string>> find_missing_times(const Job& job, const MeasuredRun& measured) {
   if (!measured.claimed || job.selection.counts_only) return std::nullopt;
   if (measured.counts_only) return "the run has no times";
   if (!measured.interrupted.empty()) return "the run was interrupted, and times may be missing";
-  if (!measured.base_runs) return std::nullopt;
   WEIR_TRY(const config::Matrix matrix, config::expand(*measured.configuration.settings));
-  std::size_t without_pairs = 0;
-  for (std::size_t i = 0; i < measured.base_runs->pairs.size(); ++i) {
-    const profile::PairedRuns& pairs = measured.base_runs->pairs[i];
-    const profile::CellKey& key = measured.base_runs->cells.at(i).cell;
-    const config::Cell* cell = find_first(
-        matrix.cells, [&](const config::Cell& candidate) { return candidate.key == key; });
-    const bool is_timed = cell != nullptr && !cell->twin;
-    if (is_timed && pairs.pairs == 0 && !pairs.error) ++without_pairs;
+  std::map<std::string, const profile::PairedRuns*> pairs_by_cell;
+  for (std::size_t i = 0; measured.base_runs && i < measured.base_runs->pairs.size(); ++i) {
+    pairs_by_cell[measured.base_runs->cells.at(i).cell.str()] = &measured.base_runs->pairs[i];
   }
-  if (without_pairs == 0) return std::nullopt;
-  return fmt::format("{} of the run without a pair", text::plural(without_pairs, "cell"));
+  std::size_t without_pairs = 0, without_times = 0;
+  for (const profile::Profile& profile : measured.profiles) {
+    const config::Cell* cell = find_first(
+        matrix.cells, [&](const config::Cell& candidate) { return candidate.key == profile.cell; });
+    const auto* pairs = look_up(pairs_by_cell, profile.cell.str(), nullptr);
+    if (cell == nullptr || cell->twin || (pairs != nullptr && pairs->error)) continue;
+    if (pairs != nullptr && pairs->pairs == 0) {
+      ++without_pairs;
+    } else if (profile.errors.empty() && lacks_times(*cell, profile)) {
+      ++without_times;
+    }
+  }
+  std::vector<std::string> missing;
+  const auto add = [&](std::size_t cells, std::string_view what) {
+    if (cells == 0) return;
+    missing.push_back(fmt::format("{} of the run without {}", text::plural(cells, "cell"), what));
+  };
+  add(without_pairs, "a pair");
+  add(without_times, "times that its engine prints");
+  return missing.empty() ? std::nullopt : std::optional(text::join(missing, "; "));
 }
 
 }  // namespace

@@ -103,48 +103,52 @@ double requested_tokens(const RunRecord& record) {
   return static_cast<double>(std::max<std::int64_t>(1, tokens * parameters.repeats));
 }
 
-// Returns the value that all processes of a side report, or the absence of one. Nothing if they
-// differ.
+// Returns what each process that measured something states of its work.
 template <class T>
-std::optional<std::optional<T>> common_fact(const Records& runs,
-                                            std::optional<T> EngineReport::*fact) {
-  std::optional<std::optional<T>> common;
+std::vector<std::optional<T>> stated_facts(const Records& runs,
+                                           std::optional<T> EngineReport::*fact) {
+  std::vector<std::optional<T>> stated;
   for (const RunRecord* run : runs) {
-    if (!run->report || find_error(*run)) continue;
-    const std::optional<T>& value = (*run->report).*fact;
-    if (common && *common != value) return std::nullopt;
-    common = value;
+    if (run->report && !find_error(*run)) stated.push_back((*run->report).*fact);
   }
-  return common;
+  return stated;
 }
 
-// Adds "WHAT 1, before 32" if the base's processes report one value and the candidate's another, or
-// none.
+// The processes of both sides that are in pairs, without warm-ups.
+struct SideRuns {
+  Records base, candidate;
+};
+
+// Sets a fact of the base's work if all of its runs agree on it. The candidate's is the first that
+// is another; where `must_agree` is set, and its runs do not agree, neither side has the fact.
 template <class T>
-void add_fact_difference(std::string_view what, std::optional<T> EngineReport::*fact,
-                         const Records& base_runs, const Records& candidate_runs,
-                         std::vector<std::string>& parts) {
-  const auto base = common_fact(base_runs, fact);
-  const auto candidate = common_fact(candidate_runs, fact);
-  if (!base || !base->has_value() || !candidate || *base == *candidate) return;
-  const std::string now =
-      candidate->has_value() ? fmt::format("{}", **candidate) : std::string("not reported");
-  parts.push_back(fmt::format("{} {}, before {}", what, now, **base));
+void set_fact(const SideRuns& sides, std::optional<T> EngineReport::*fact,
+              std::optional<T> WorkDone::*work, bool must_agree, PairedRuns& runs) {
+  const auto base = stated_facts(sides.base, fact), candidate = stated_facts(sides.candidate, fact);
+  const auto agree = [](const auto& stated) {
+    return std::ranges::adjacent_find(stated, std::not_equal_to()) == stated.end();
+  };
+  if (base.empty() || candidate.empty() || !agree(base)) return;
+  if (must_agree && !agree(candidate)) return;
+  const auto* other = find_first(candidate, [&](const auto& value) { return value != base[0]; });
+  runs.base_work.*work = base[0];
+  runs.candidate_work.*work = other == nullptr ? base[0] : *other;
 }
 
-// Says how the work of the two sides differs; nothing if it does not.
-std::optional<std::string> find_work_difference(const Records& base, const Records& candidate) {
-  std::vector<std::string> parts;
-  add_fact_difference("tokens generated:", &EngineReport::generated_tokens, base, candidate, parts);
-  add_fact_difference("prompt tokens:", &EngineReport::prompt_tokens, base, candidate, parts);
-  const auto is_judged_by_likely = [](const RunRecord* run) {
-    return run->report && !run->report->likely.empty();
-  };
-  if (std::ranges::none_of(base, is_judged_by_likely)) {
-    add_fact_difference("output digest:", &EngineReport::output_digest, base, candidate, parts);
-  }
-  if (parts.empty()) return std::nullopt;
-  return fmt::format("the two sides did not do the same work ({})", text::join(parts, "; "));
+// The likely tokens of the first run that reports some.
+Likely first_likely(const Records& runs) {
+  const RunRecord* const* run = find_first(runs, [](const RunRecord* record) {
+    return record->report && !record->report->likely.empty();
+  });
+  return run == nullptr ? Likely() : (*run)->report->likely;
+}
+
+void set_work(const SideRuns& sides, PairedRuns& runs) {
+  set_fact(sides, &EngineReport::generated_tokens, &WorkDone::generated_tokens, false, runs);
+  set_fact(sides, &EngineReport::prompt_tokens, &WorkDone::prompt_tokens, false, runs);
+  set_fact(sides, &EngineReport::output_digest, &WorkDone::output_digest, true, runs);
+  runs.base_work.likely = first_likely(sides.base);
+  runs.candidate_work.likely = first_likely(sides.candidate);
 }
 
 NumberPair pair_numbers(const RecordPair& pair, const Numbers& base, const Numbers& candidate,
@@ -188,7 +192,8 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
   std::map<std::int64_t, RecordPair> by_number;
   BySide failures;
   std::map<Side, int> warm_ups;
-  Records all, base_runs, candidate_runs;
+  Records all;
+  SideRuns sides;
   for (const RunRecord* record : last_attempts(facts.cell.str(), records)) {
     if (!record->pair) continue;
     RecordPair& pair = by_number[*record->pair];
@@ -201,18 +206,18 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
     all.push_back(record);
     note_failure(*record, failures, runs);
     if (*record->pair <= 0) continue;
-    Records& runs_of_side = record->side == Side::base ? base_runs : candidate_runs;
+    Records& runs_of_side = record->side == Side::base ? sides.base : sides.candidate;
     runs_of_side.push_back(record);
   }
   runs.seconds = total_wall_seconds(all);
   check_failures(failures, runs);
   for (const auto& [side, side_runs] :
-       {std::pair(Side::base, &base_runs), std::pair(Side::candidate, &candidate_runs)}) {
+       {std::pair(Side::base, &sides.base), std::pair(Side::candidate, &sides.candidate)}) {
     if (auto note = explain_outliers(program_name(side), *side_runs)) {
       runs.notes.push_back(std::move(*note));
     }
   }
-  runs.work_difference = find_work_difference(base_runs, candidate_runs);
+  set_work(sides, runs);
   const auto warm_up = by_number.find(0);
   if (warm_up == by_number.end() || !warm_up->second.is_complete()) return runs;
   runs.warm = true;
@@ -230,16 +235,19 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
     const Numbers base = read_numbers(facts, pair.base);
     const Numbers candidate = read_numbers(facts, pair.candidate);
     if (number == 0) {
-      for (const auto& [name, process_number] : candidate) {
-        if (!base.contains(name)) continue;
-        runs.metrics.push_back({process_number.metric,
-                                process_number.source,
-                                pair_numbers(pair, base, candidate, name),
-                                {}});
-        if (process_number.metric.kind == unit::Kind::usage &&
-            process_number.metric.unit == unit::Unit::count) {
-          runs.metrics.back().added = requested_tokens(*pair.base);
+      const bool is_measured = !find_error(*pair.candidate);
+      for (const auto& [name, base_number] : base) {
+        const ProcessNumber* number_of_both = look_up(candidate, name);
+        const ProcessNumber& reported = number_of_both == nullptr ? base_number : *number_of_both;
+        PairedMetric metric{
+            reported.metric, reported.source, pair_numbers(pair, base, candidate, name), {}};
+        if (number_of_both == nullptr) {
+          if (is_measured) runs.missing.push_back(std::move(metric));
+          continue;
         }
+        if (metric.metric.kind == unit::Kind::usage && metric.metric.unit == unit::Unit::count)
+          metric.added = requested_tokens(*pair.base);
+        runs.metrics.push_back(std::move(metric));
       }
       // Each metric has a number in each pair, and one that a process did not report counts too.
       if (runs.metrics.size() * most_pairs <= k_max_numbers) continue;

@@ -31,15 +31,18 @@ struct PairedRuns {
   // Sides whose last warm-up failed. It may be tried once more (as pair 0 again).
   std::vector<Side> warm_up_failed;
   std::vector<PairedMetric> metrics;  // metrics that both warm-ups reported, by name
-  std::int64_t pairs = 0;             // complete ones
-  double seconds = 0;                 // wall time of all of it, warm-ups included
+  // Metrics that the base's warm-up reported and the candidate's, which ended well, did not; by
+  // name, without pairs.
+  std::vector<PairedMetric> missing;
+  std::int64_t pairs = 0;  // complete ones
+  double seconds = 0;      // wall time of all of it, warm-ups included
   // Why pairs of this cell cannot be compared: two crashes of one side (the warm-up's included),
   // three time-outs of one side and none of the other, six in all, a warm-up that failed twice.
   std::optional<std::string> error;
   std::string stderr_tail;  // output of the process with that error
-  // How the work of the two sides differs: tokens, or the output where nothing judges it. Also a
-  // value that the base reports and the candidate does not. Absent where runs of a side differ.
-  std::optional<std::string> work_difference;
+  // Work that all runs of the base state alike, and what the candidate's state of it: the first
+  // that differs from the base, if one does. An output is absent where the candidate's differ.
+  WorkDone base_work, candidate_work;
   std::vector<std::string> warnings;
   // Events on the machine that explain why some processes took far longer than others of their
   // side.

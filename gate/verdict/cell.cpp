@@ -309,11 +309,7 @@ static std::vector<std::string> collect_errors(const Comparison& comparison, con
     append(cell.warnings, base.pairs->warnings);
     append(cell.notes, base.pairs->notes);
   }
-  if (candidate.errors.empty()) {
-    std::optional<std::string> difference = work_difference(comparison);
-    if (!difference && base.pairs) difference = base.pairs->work_difference;
-    append(errors, std::move(difference));
-  }
+  if (candidate.errors.empty()) append(errors, work_difference(comparison));
   if (errors.empty() && base.choice.base_failed) errors.push_back(base.choice.reason);
   return errors;
 }

@@ -229,6 +229,7 @@ std::string describe_decision_rule(const Cells& cells, const Policy& policy) {
               metric_group(metric.metric));
         }
       } else if (is_time(metric)) {
+        if (!metric.current) continue;  // it was not measured
         times[metric.limit.words()].insert(unit::label(metric.metric));
       } else {
         exact = exact || metric.limit.exact;

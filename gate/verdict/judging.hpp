@@ -137,7 +137,8 @@ bool fold_judgements(CellVerdict& cell);
 // True if some part of the cell was compared, with a base or a plain limit.
 [[nodiscard]] bool is_compared(const CellVerdict& cell);
 
-// Says how the work of the two sides differs; nothing if it does not, or a side does not report it.
+// Says how the work of the two sides differs, also in what the base alone reports of it; nothing if
+// it does not.
 [[nodiscard]] std::optional<std::string> work_difference(const Comparison& comparison);
 // Says how the output differs where that is no error: the nearest class may round otherwise.
 [[nodiscard]] std::optional<std::string> output_difference(const Comparison& comparison);

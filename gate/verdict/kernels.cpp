@@ -132,20 +132,32 @@ Ruling compare_kernels(const Comparison& comparison, bool gated, CellVerdict& ce
   return judge_changed_kernels(comparison, *current, cell, others);
 }
 
-// Adds "WHAT CURRENT, before BASE" if both sides report a value and these differ.
-template <class T>
-void add_difference(std::vector<std::string>& parts, std::string_view what,
-                    const std::optional<T>& base, const std::optional<T>& current) {
-  if (base && current && *base != *current) {
-    parts.push_back(fmt::format("{} {}, before {}", what, *current, *base));
-  }
-}
+// Collects facts of the base's work that are others of the candidate's, as "WHAT CURRENT, before
+// BASE".
+struct WorkDifferences {
+  bool misses_facts = false;  // a fact that the base alone states is a difference as well
+  std::vector<std::string> parts{};
 
-void add_mean_difference(std::vector<std::string>& parts, std::string_view what,
-                         const std::optional<double>& base, const std::optional<double>& current) {
-  if (base && current && !profile::is_same_mean(*base, *current))
-    parts.push_back(fmt::format("{} {:.4g}, before {:.4g}", what, *current, *base));
-}
+  template <class T>
+  void add(std::string_view what, const std::optional<T>& base, const std::optional<T>& current) {
+    if (current == base) return;
+    add(what, base, current, [](const T& value) { return fmt::format("{}", value); });
+  }
+  void add_mean(std::string_view what, const std::optional<double>& base,
+                const std::optional<double>& current) {
+    if (base && current && profile::is_same_mean(*base, *current)) return;
+    add(what, base, current, [](double value) { return fmt::format("{:.4g}", value); });
+  }
+
+ private:
+  template <class T, class Show>
+  void add(std::string_view what, const std::optional<T>& base, const std::optional<T>& current,
+           const Show& show) {
+    if (!base || (!current && !misses_facts)) return;
+    parts.push_back(fmt::format("{} {}, before {}", what, current ? show(*current) : "not reported",
+                                show(*base)));
+  }
+};
 
 using Calls = Numbers;  // by metric name
 
@@ -340,41 +352,56 @@ Judgement judge_placement(const Comparison& comparison, CellVerdict& cell) {
 
 // Returns true if both sides report which tokens were likely: these judge the output then, not its
 // digest.
-static bool is_judged_by_likely_tokens(const Comparison& comparison) {
-  return comparison.base != nullptr &&
-         profile::divergence(comparison.base->work.likely, comparison.candidate.work.likely);
+static bool are_judged_by_likely_tokens(const profile::WorkDone& base,
+                                        const profile::WorkDone& candidate) {
+  return profile::divergence(base.likely, candidate.likely).has_value();
 }
 
-// Says how the work of the two sides differs; nothing if it does not.
+static void add_differences(const profile::WorkDone& before, const profile::WorkDone& now,
+                            bool is_output_comparable, WorkDifferences& differences) {
+  differences.add("tokens generated:", before.generated_tokens, now.generated_tokens);
+  differences.add("prompt tokens:", before.prompt_tokens, now.prompt_tokens);
+  differences.add("model:", before.model, now.model);
+  differences.add("load:", before.load, now.load);
+  differences.add_mean("prompt tokens a request:", before.prompt_tokens_per_request,
+                       now.prompt_tokens_per_request);
+  differences.add_mean("tokens generated a request:", before.generated_tokens_per_request,
+                       now.generated_tokens_per_request);
+  if (is_output_comparable && !are_judged_by_likely_tokens(before, now))
+    differences.add("output digest:", before.output_digest, now.output_digest);
+}
+
+// Says how the work of the two sides differs, in their counts or in pairs; nothing if it does not.
 std::optional<std::string> work_difference(const Comparison& comparison) {
-  if (comparison.base == nullptr) return std::nullopt;
-  const profile::WorkDone& before = comparison.base->work;
-  const profile::WorkDone& now = comparison.candidate.work;
-  std::vector<std::string> parts;
-  add_difference(parts, "tokens generated:", before.generated_tokens, now.generated_tokens);
-  add_difference(parts, "prompt tokens:", before.prompt_tokens, now.prompt_tokens);
-  add_difference(parts, "model:", before.model, now.model);
-  add_difference(parts, "load:", before.load, now.load);
-  add_mean_difference(parts, "prompt tokens a request:", before.prompt_tokens_per_request,
-                      now.prompt_tokens_per_request);
-  add_mean_difference(parts, "tokens generated a request:", before.generated_tokens_per_request,
-                      now.generated_tokens_per_request);
-  if (!comparison.is_other_device() && !is_judged_by_likely_tokens(comparison)) {
-    add_difference(parts, "output digest:", before.output_digest, now.output_digest);
+  const Profile& candidate = comparison.candidate;
+  WorkDifferences differences;
+  if (const Baseline* base = comparison.base) {
+    // Counted and timed runs may state different facts, so none is missed of the other pass.
+    const bool is_counted = candidate.counted_runs > 0, has_counts = !base->counts.empty();
+    const bool has_runs = is_counted || candidate.timed_runs > 0;
+    differences.misses_facts = has_runs && is_counted == has_counts;
+    add_differences(base->work, candidate.work, !comparison.is_other_device(), differences);
   }
-  if (parts.empty()) return std::nullopt;
-  return fmt::format("the two sides did not do the same work ({})", text::join(parts, "; "));
+  if (comparison.pairs != nullptr && differences.parts.empty()) {
+    differences.misses_facts = true;
+    add_differences(comparison.pairs->base_work, comparison.pairs->candidate_work,
+                    /*is_output_comparable=*/true, differences);
+  }
+  if (differences.parts.empty()) return std::nullopt;
+  return fmt::format("the two sides did not do the same work ({})",
+                     text::join(differences.parts, "; "));
 }
 
 std::optional<std::string> output_difference(const Comparison& comparison) {
-  if (!comparison.is_other_device() && !is_judged_by_likely_tokens(comparison)) return std::nullopt;
-  std::vector<std::string> parts;
-  add_difference(parts, "output digest:", comparison.base->work.output_digest,
-                 comparison.candidate.work.output_digest);
-  if (parts.empty()) return std::nullopt;
-  return parts.front() + (comparison.is_other_device()
-                              ? ": another device class may round otherwise"
-                              : ": output_kl judges it");
+  const profile::WorkDone &before = comparison.base->work, &now = comparison.candidate.work;
+  if (!comparison.is_other_device() && !are_judged_by_likely_tokens(before, now))
+    return std::nullopt;
+  WorkDifferences differences;
+  differences.add("output digest:", before.output_digest, now.output_digest);
+  if (differences.parts.empty()) return std::nullopt;
+  return differences.parts.front() + (comparison.is_other_device()
+                                          ? ": another device class may round otherwise"
+                                          : ": output_kl judges it");
 }
 
 // Judges how far the likely tokens are from the base's; an error if they were judged before and are

@@ -62,6 +62,8 @@ struct RemovedCheck {
       had = *metric.baseline_text;
     } else if (count) {
       had = fmt::format("{:.10g}", *metric.baseline);
+    } else if (metric.baseline) {
+      had = unit::show(metric.metric, *metric.baseline);
     }
     std::string reason = fmt::format("not measured any more: the baseline holds {}", had);
     found_any = true;

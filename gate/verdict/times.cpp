@@ -248,8 +248,15 @@ void judge_with_pairs(const Comparison& comparison, const Measurement& current,
     return;
   }
   const auto* paired = look_up(comparison.paired_metrics, current.metric.name, nullptr);
+  const auto* missing = find_by_metric(comparison.pairs->missing, current.metric.name);
   if (paired != nullptr) {
     judge_pairs(comparison, *paired, judgement);
+  } else if (missing != nullptr && limit.is_set()) {
+    judgement.baseline = missing->warm_up.base;
+    ruling = {Outcome::error,
+              fmt::format("could not be measured: the base's warm-up gave {}, the candidate's "
+                          "nothing",
+                          unit::show(missing->metric, missing->warm_up.base.value_or(0)))};
   } else if (limit.max_drop || limit.max_increase) {
     ruling = {Outcome::new_, "the base program does not report it"};
   }
@@ -349,16 +356,18 @@ std::vector<Judgement> judge_times(const Comparison& comparison) {
   }
   if (comparison.pairs == nullptr) return judgements;
   // If the budget never reached this cell, its metrics are known from the warm-ups alone. They are
-  // inconclusive, and have to be listed.
-  for (const profile::PairedMetric& paired : comparison.pairs->metrics) {
-    const Measurement* measured = look_up(metrics, paired.metric.name);
-    if (measured != nullptr && !measured->samples.empty()) continue;
-    Measurement without_samples;
-    without_samples.metric = paired.metric;
-    without_samples.source = paired.source;
-    Judgement judgement = judge_time(comparison, without_samples);
-    if (judgement.limit.is_set() && judgement.limit.mode != Mode::off) {
-      judgements.push_back(std::move(judgement));
+  // inconclusive, and have to be listed; so have those that only the base reported.
+  for (const auto* paired_metrics : {&comparison.pairs->metrics, &comparison.pairs->missing}) {
+    for (const profile::PairedMetric& paired : *paired_metrics) {
+      const Measurement* measured = look_up(metrics, paired.metric.name);
+      if (measured != nullptr && !measured->samples.empty()) continue;
+      Measurement without_samples;
+      without_samples.metric = paired.metric;
+      without_samples.source = paired.source;
+      Judgement judgement = judge_time(comparison, without_samples);
+      if (judgement.limit.is_set() && judgement.limit.mode != Mode::off) {
+        judgements.push_back(std::move(judgement));
+      }
     }
   }
   return judgements;
@@ -368,14 +377,18 @@ std::vector<Judgement> judge_times(const Comparison& comparison) {
 std::vector<Judgement> judge_missing_times(const Comparison& comparison) {
   const Profile& candidate = comparison.candidate;
   const auto* sessions = find_sessions(comparison);
-  if (sessions == nullptr || sessions->empty() || comparison.pairs != nullptr ||
-      candidate.timed_runs == 0 || !candidate.errors.empty() || is_reference(candidate)) {
+  if (sessions == nullptr || sessions->empty() || candidate.timed_runs == 0 ||
+      !candidate.errors.empty() || is_reference(candidate)) {
     return {};
   }
   std::vector<Judgement> judgements;
   for (const auto& [name, samples] : sessions->back().samples) {
     const auto metric = unit::find_metric(name);
     if (candidate.metrics.contains(name) || !metric || metric->kind == Kind::count) continue;
+    // Pairs have judged it already.
+    if (comparison.pairs != nullptr && (comparison.paired_metrics.contains(name) ||
+                                        find_by_metric(comparison.pairs->missing, name) != nullptr))
+      continue;
     Measurement without_samples;
     without_samples.metric = *metric;
     Judgement judgement = comparison.start_judgement(without_samples);

@@ -24,6 +24,10 @@ class Claimed : public Rules {
     std::vector<std::string> all{"gate", "--counts-only"};
     all.insert(all.end(), options.begin(), options.end());
     (void)here(all);
+    take_run();
+  }
+  // Moves the newest run out of the checkout, which goes back to main.
+  void take_run() {
     fs::create_directories(outside_ / "artifact");
     for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out")) {
       if (!fs::exists(entry.path() / "run.jsonl")) continue;
@@ -103,6 +107,41 @@ TEST_F(Claimed, ARunThatWasCutBeforeItsTimesIsNotJudged) {
   spill(journal, text.substr(0, last + 1));
   const Json cut = judged_with_times(3);
   EXPECT_THAT(cut["unjudged"].get<std::string>(), HasSubstr("the run was interrupted"));
+}
+
+TEST_F(Claimed, ARunWhoseTimesWereTakenOutIsNotJudged) {
+  const std::string counts = "      syncs_per_token:";
+  std::string config = slurp(scratch_ / "weir.yaml");
+  config.insert(config.find(counts),
+                "      decode_tokens_per_second: {regex: '(\\d+) tok/s'}\n"
+                "      prefill_tokens_per_second: {regex: '(\\d+) prompt tok/s'}\n");
+  spill(scratch_ / "weir.yaml", config + "gate: {budget: 20s}\n");
+  spill_program(scratch_ / "engine",
+                "#!/bin/sh\necho '65 dispatches, 1 syncs, 100 tok/s, 100 prompt tok/s'\n");
+  ASSERT_EQ(here({"baseline", "accept", "--counts-only"}).exit_code, 0) << last_.err;
+  git({"add", "-A"});
+  git({"commit", "-qm", "times"});
+  git({"branch", "-f", "main"});
+  git({"commit", "-qm", "of the fork", "--allow-empty"});
+  (void)here({"gate", "--against", "main"});
+  take_run();
+  EXPECT_EQ(judged_with_times(0)["verdict"], "pass");
+  // One of the times of both sides, then all.
+  const fs::path journal = fs::path(run()) / "run.jsonl";
+  for (const bool takes_all : {false, true}) {
+    std::string forged;
+    for (const std::string& line : text::lines(slurp(journal))) {
+      Json record = *parse_json(line);
+      if (record.value("pass", "") == "timed") {
+        Json& times = record["report"]["times"];
+        times = takes_all || times.empty() ? Json::array() : Json::array({times[0]});
+      }
+      forged += record.dump() + "\n";
+    }
+    spill(journal, forged);
+    EXPECT_THAT(judged_with_times(3)["unjudged"].get<std::string>(),
+                HasSubstr("2 cells of the run without times that its engine prints"));
+  }
 }
 
 // Whether it edits files that the base's cells read, its commit says.

@@ -86,18 +86,19 @@ TEST(PairedRuns, ServersBesideEachOtherTakeTheTimeOfBothOnce) {
   EXPECT_DOUBLE_EQ(total_wall_seconds(all), 3);
 }
 
-TEST(PairedRuns, SayHowTheWorkOfTheTwoSidesDiffers) {
-  using Tokens = std::vector<std::optional<std::int64_t>>;
+TEST(PairedRuns, HoldTheWorkThatTheBaseStatesAndWhatTheCandidateStatesOfIt) {
+  using Tokens = std::optional<std::int64_t>;
   const struct {
-    Tokens base, candidate;  // of each pair
-    const char* difference;  // "": none
+    std::vector<Tokens> base, candidate;  // of each pair
+    Tokens base_work, candidate_work;
   } cases[] = {
-      {{32, 32}, {32, 32}, ""},
-      {{32, 32}, {1, 1}, "prompt tokens: 1, before 32"},
-      {{32, 32}, {std::nullopt, std::nullopt}, "prompt tokens: not reported, before 32"},
-      {{std::nullopt, std::nullopt}, {32, 32}, ""},
-      {{32, 31}, {1, 1}, ""},
-      {{32, 32}, {1, 32}, ""},
+      {{32, 32}, {32, 32}, 32, 32},
+      {{32, 32}, {1, 1}, 32, 1},
+      {{32, 32}, {std::nullopt, std::nullopt}, 32, std::nullopt},
+      {{std::nullopt, std::nullopt}, {32, 32}, std::nullopt, 32},
+      {{32, 31}, {1, 1}, std::nullopt, std::nullopt},
+      {{32, 32}, {32, 1}, 32, 1},
+      {{32, 32}, {32, std::nullopt}, 32, std::nullopt},
   };
   for (const auto& c : cases) {
     auto records = warm_up();
@@ -108,12 +109,30 @@ TEST(PairedRuns, SayHowTheWorkOfTheTwoSidesDiffers) {
       records.push_back(run(2 * pair + 1, pair, Side::candidate, {100}));
       records.back().report->prompt_tokens = c.candidate[i];
     }
-    const std::string difference = paired_runs(facts(), records).work_difference.value_or("");
-    EXPECT_EQ(difference,
-              *c.difference == '\0'
-                  ? ""
-                  : fmt::format("the two sides did not do the same work ({})", c.difference));
+    const PairedRuns runs = paired_runs(facts(), records);
+    EXPECT_EQ(runs.base_work.prompt_tokens, c.base_work);
+    EXPECT_EQ(runs.candidate_work.prompt_tokens, c.candidate_work);
   }
+}
+
+TEST(PairedRuns, ListMetricsThatTheCandidateLeavesOutAsMissing) {
+  auto records = warm_up();
+  records.push_back(run(2, 1, Side::base, {100}));
+  records.push_back(run(3, 1, Side::candidate, {100}));
+  for (RunRecord& record : records) {
+    if (record.side == Side::candidate) record.report->times.front().samples.clear();
+  }
+  PairedRuns runs = paired_runs(facts(), records);
+  EXPECT_THAT(runs.metrics, IsEmpty());
+  ASSERT_THAT(runs.missing, SizeIs(1));
+  EXPECT_TRUE(runs.missing[0].warm_up.base);
+  EXPECT_FALSE(runs.missing[0].warm_up.candidate);
+  // A warm-up that failed leaves nothing out.
+  for (RunRecord& record : records) {
+    if (record.side == Side::candidate && record.pair == 0) record = ended(record, Ended::signaled);
+  }
+  runs = paired_runs(facts(), records);
+  EXPECT_THAT(runs.missing, IsEmpty());
 }
 
 TEST(PairedRuns, APairWithoutItsSecondProcessIsNoneYet) {

@@ -13,6 +13,7 @@ using profile::Profile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 TEST(Counts, PassWhenNothingChanged) {
   const CellVerdict cell = judge(reference(), {stored(reference())});
@@ -676,7 +677,7 @@ TEST(Kernels, WithoutACountOfTheirOwnAreJudgedByTheirSum) {
   EXPECT_EQ(judge(after, {stored(before)}).judgement_of("kernels").verdict, Outcome::fail);
 }
 
-TEST(SameWork, IsAnErrorWhereBothSidesSayOtherwise) {
+TEST(SameWork, IsAnErrorWhereTheCandidateSaysOtherwiseOrNothing) {
   const auto changed = [](const std::function<void(profile::WorkDone&)>& change) {
     Profile after = reference();
     change(after.work);
@@ -686,11 +687,24 @@ TEST(SameWork, IsAnErrorWhereBothSidesSayOtherwise) {
   EXPECT_THAT(changed([](auto& work) { work.generated_tokens = 23; }).reason,
               HasSubstr("tokens generated: 23, before 24"));
   EXPECT_EQ(changed([](auto& work) { work.model = "llama 2B"; }).verdict, Outcome::error);
-  EXPECT_EQ(changed([](auto& work) { work.output_digest.reset(); }).verdict, Outcome::pass)
-      << "what one side does not report is no contradiction";
+  EXPECT_THAT(changed([](auto& work) { work.generated_tokens.reset(); }).reason,
+              HasSubstr("tokens generated: not reported, before 24"));
+  EXPECT_THAT(changed([](auto& work) { work.output_digest.reset(); }).reason,
+              HasSubstr("output digest: not reported, before digest"));
   const CellVerdict silent = changed([](auto& work) { work = {}; });
-  EXPECT_EQ(silent.verdict, Outcome::pass);
+  EXPECT_EQ(silent.verdict, Outcome::error);
   EXPECT_THAT(silent.notes, ElementsAre(HasSubstr("is not checked")));
+}
+
+TEST(SameWork, IsNotMissedWhereTheBaseOrThePassOfItSaysNothing) {
+  Profile before = reference();
+  before.work = {};
+  EXPECT_EQ(judge(reference(), {stored(before)}).verdict, Outcome::pass);
+  Profile timed = reference();
+  timed.work = {};
+  timed.counted_runs = 0;
+  timed.timed_runs = 3;
+  EXPECT_THAT(judge(timed, {stored(reference())}).reason, Not(HasSubstr("same work")));
 }
 
 // With one more thread they vary: that is the regression, and no reason to skip them.

@@ -7,6 +7,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/verdict/paired_rule.hpp"
+#include "gate/verdict/removed.hpp"
 
 #include "tests/verdict/build.hpp"
 
@@ -171,6 +172,50 @@ TEST(PairedTimes, ASideThatHangsIsTheCellsError) {
   const CellVerdict cell = scene.cell(runs);
   EXPECT_EQ(cell.verdict, Outcome::error);
   EXPECT_THAT(cell.reason, HasSubstr("the candidate timed out 3 times"));
+}
+
+TEST(PairedTimes, ATimeThatOnlyTheBaseReportsIsNoPass) {
+  const Scene scene;
+  profile::PairedRuns runs = scene.runs();
+  profile::PairedMetric left_out = runs.metrics[0];
+  left_out.metric = *unit::find_metric("prefill_tokens_per_second");
+  left_out.warm_up.candidate.reset();
+  left_out.pairs.clear();
+  runs.missing = {left_out};
+  const LimitEntry limits[] = {scene.limit, entry({left_out.metric.name})};
+  profile::Profile profile = reference();
+  add_time(profile, k_rate, {100});
+  const auto stored_base = stored(reference());
+  const Base base{baseline::choose_baseline(profile, {&stored_base, 1}), runs};
+  CellVerdict cell = judge_cell(profile, base, limits, scene.policy);
+  EXPECT_EQ(metric(cell, k_rate).verdict, Outcome::pass);
+  EXPECT_EQ(metric(cell, left_out.metric.name).verdict, Outcome::error);
+  EXPECT_THAT(metric(cell, left_out.metric.name).reason,
+              HasSubstr("the base's warm-up gave 100, the candidate's nothing"));
+  EXPECT_EQ(cell.verdict, Outcome::error);
+  check_removed(profile, base.choice, limits, /*fails=*/true, cell);
+  EXPECT_EQ(metric(cell, left_out.metric.name).reason,
+            "not measured any more: the baseline holds 100");
+  EXPECT_EQ(cell.verdict, Outcome::fail);
+  // A number that only later processes give is not one of pairs.
+  add_time(profile, left_out.metric.name, {100});
+  EXPECT_EQ(judge_cell(profile, base, limits, scene.policy).verdict, Outcome::error);
+  // Without a limit nothing is missed.
+  LimitEntry off = entry({left_out.metric.name});
+  off.mode = Mode::off;
+  EXPECT_EQ(judge_cell(reference(), base, {&off, 1}, scene.policy).verdict, Outcome::pass);
+}
+
+TEST(PairedTimes, OfOtherWorkAreTheCellsError) {
+  const Scene scene;
+  profile::PairedRuns runs = scene.runs();
+  runs.base_work.prompt_tokens = 32;
+  EXPECT_THAT(scene.cell(runs).reason,
+              HasSubstr("did not do the same work (prompt tokens: not reported, before 32)"));
+  runs.candidate_work.prompt_tokens = 1;
+  EXPECT_THAT(scene.cell(runs).reason, HasSubstr("prompt tokens: 1, before 32"));
+  runs.candidate_work.prompt_tokens = 32;
+  EXPECT_EQ(scene.cell(runs).verdict, Outcome::pass);
 }
 
 TEST(PairedTimes, OfServersAreOfStartsAndSayHowManyRequestsAPercentileNeeds) {
