@@ -420,7 +420,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   }
   if (counted_well) {
     profile.counted_runs = static_cast<std::int64_t>(passes.counted.size());
-    add_counted(facts, passes.counted, profile);
+    add_counted(facts, passes.counted, timed_well ? passes.timed : Records(), profile);
     if (requests_share_batches(facts.sweep))
       profile.batches = collect_batches(*passes.counted.back());
     std::set<std::int64_t> lengths;

@@ -241,68 +241,122 @@ std::string uncounted_text(const Records& counted_runs) {
                     "; ");
 }
 
-// Adds the engine's own counters. They are already per token or per prefill, so all runs should
-// agree.
-void add_own_counts(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
-  std::map<std::string, std::pair<unit::Metric, std::vector<std::int64_t>>> counters;
-  for (const RunRecord* record : counted_runs) {
-    if (!record->report) continue;
-    for (const auto& [name, count] : record->report->counts) {
-      auto& [metric, counts] = counters[name];
-      metric = find_count_metric(*record->report, name)
-                   .value_or(unit::custom_metric(name, unit::Kind::count, unit::Unit::count,
-                                                 unit::Better::lower));
-      counts.push_back(count);
-    }
+// One of the engine's own counters, with a number of each run that reports it.
+struct OwnCounter {
+  unit::Metric metric;
+  std::vector<Rational> counted, timed;
+  bool is_share = false;  // a mean over tokens, or a number of a load
+};
+using OwnCounters = std::map<std::string, OwnCounter>;
+
+// Adds what one run reports to `numbers` of its counters. Shares of a metric that nobody declares
+// are left out.
+void add_own_numbers(const RunRecord& run, bool with_shares,
+                     std::vector<Rational> OwnCounter::*numbers, OwnCounters& counters) {
+  const EngineReport& report = *run.report;
+  for (const auto& [name, count] : report.counts) {
+    OwnCounter& counter = counters[name];
+    counter.metric = find_count_metric(report, name)
+                         .value_or(unit::custom_metric(name, unit::Kind::count, unit::Unit::count,
+                                                       unit::Better::lower));
+    (counter.*numbers).emplace_back(count);
   }
-  for (auto& [name, entry] : counters) {
-    auto& [metric, counts] = entry;
-    const auto [low, high] = std::ranges::minmax_element(counts);
-    Measurement measurement =
-        *low == *high ? exact_measurement(metric, facts.engine_source, counts.front())
-                      : varying_measurement(metric, facts.engine_source,
-                                            std::vector<double>(counts.begin(), counts.end()));
-    if (*low != *high) {
-      const auto note =
-          fmt::format("{}: {} runs disagree ({} to {})", name, counts.size(), *low, *high);
-      measurement.warnings.push_back(note);
-      add_once(profile.warnings, note);
-    }
-    if (counts.size() < counted_runs.size()) {
-      measurement.warnings.push_back(fmt::format("{}: reported by {} of {} counted runs", name,
-                                                 counts.size(), counted_runs.size()));
-    }
-    add_metric(measurement, profile);
+  for (const auto& [name, share] : report.shares) {
+    const auto metric = find_count_metric(report, name);
+    if (!with_shares || !metric) continue;
+    OwnCounter& counter = counters[name];
+    counter.metric = *metric;
+    counter.is_share = true;
+    (counter.*numbers).push_back(share);
   }
 }
 
-// Adds counters that are shares: means over tokens that an engine printed, or counts of a server
-// per load. Only the longest runs are used.
-void add_shares(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+// Collects the engine's own counters. Shares come from the longest counted runs alone. A server's
+// load is another one in each pass, so its timed runs are left out.
+OwnCounters collect_own_counters(const Records& counted_runs, const Records& timed_runs) {
+  OwnCounters counters;
   std::int64_t longest = 0;
-  for (const RunRecord* record : counted_runs)
-    longest = std::max(longest, record->parameters.tokens);
-  std::map<std::string, std::pair<std::optional<unit::Metric>, std::vector<Rational>>> counters;
-  for (const RunRecord* record : counted_runs) {
-    if (!record->report || record->parameters.tokens < longest) continue;
-    for (const auto& [name, share] : record->report->shares) {
-      auto& [metric, shares] = counters[name];
-      metric = find_count_metric(*record->report, name);
-      shares.push_back(share);
-    }
+  for (const RunRecord* run : counted_runs) longest = std::max(longest, run->parameters.tokens);
+  for (const RunRecord* run : counted_runs) {
+    if (run->report)
+      add_own_numbers(*run, run->parameters.tokens == longest, &OwnCounter::counted, counters);
   }
-  for (const auto& [name, entry] : counters) {
-    const auto& [metric, shares] = entry;
-    if (!metric) continue;
-    const bool all_equal =
-        std::ranges::all_of(shares, [&](const Rational& share) { return share == shares.front(); });
-    if (all_equal && actual_sweep(facts, counted_runs) != Sweep::overlapping) {
-      add_metric(exact_measurement(*metric, facts.engine_source, shares.front()), profile);
+  for (const RunRecord* run : timed_runs) {
+    if (run->report && !run->report->requests)
+      add_own_numbers(*run, /*with_shares=*/true, &OwnCounter::timed, counters);
+  }
+  // A counter that no counted run reports is not one of the counted pass.
+  std::erase_if(counters, [](const auto& item) { return item.second.counted.empty(); });
+  return counters;
+}
+
+bool are_all_equal(const std::vector<Rational>& numbers) {
+  return std::ranges::adjacent_find(numbers, std::not_equal_to()) == numbers.end();
+}
+
+// Returns true if a timed run was asked for the same as some counted run.
+bool has_same_request(const Records& counted_runs, const RunRecord& timed_run) {
+  const auto request = [](const RunRecord& run) {
+    return std::tuple(run.parameters.prompt_tokens, run.parameters.tokens, run.parameters.depth);
+  };
+  return std::ranges::any_of(counted_runs, [&](const RunRecord* counted_run) {
+    return request(*counted_run) == request(timed_run);
+  });
+}
+
+// "dispatches/token differs between runs of one build: 30 in 5, 90 in 4".
+std::string differing_runs_text(const unit::Metric& metric, const std::vector<Rational>& numbers) {
+  constexpr std::size_t k_max_numbers = 6;
+  std::map<Rational, std::size_t> runs;
+  for (const Rational& number : numbers) ++runs[number];
+  std::vector<std::string> parts;
+  for (const auto& [number, times] : runs) {
+    if (parts.size() == k_max_numbers) {
+      parts.emplace_back("…");
+      break;
+    }
+    parts.push_back(fmt::format("{} in {}", number.str(), times));
+  }
+  return fmt::format("{} differs between runs of one build: {}", unit::label(metric),
+                     text::join(parts));
+}
+
+// Adds the engine's own counters. They are already per token or per prefill, so all runs should
+// agree: the counted ones, and the timed ones that were asked for the same. Timed runs that
+// disagree with each other show in any case that a count is not exact.
+void add_own_counts(const CellFacts& facts, const Records& counted_runs, const Records& timed_runs,
+                    Profile& profile) {
+  const bool is_overlapping = actual_sweep(facts, counted_runs) == Sweep::overlapping;
+  const bool is_same_request =
+      !timed_runs.empty() && has_same_request(counted_runs, *timed_runs.front());
+  const bool takes_timed = !requests_share_batches(facts.sweep);
+  for (auto& [name, counter] : collect_own_counters(counted_runs, timed_runs)) {
+    std::vector<Rational> numbers = counter.counted;
+    if (takes_timed && (is_same_request || !are_all_equal(counter.timed)))
+      numbers.insert(numbers.end(), counter.timed.begin(), counter.timed.end());
+    const bool is_exact = are_all_equal(numbers) && !(counter.is_share && is_overlapping);
+    Measurement measurement =
+        is_exact ? exact_measurement(counter.metric, facts.engine_source, numbers.front())
+                 : varying_measurement(counter.metric, facts.engine_source,
+                                       collect<double>(numbers, &Rational::value));
+    if (!are_all_equal(numbers) && !is_overlapping) {
+      const std::string note = differing_runs_text(counter.metric, numbers);
+      measurement.warnings.push_back(note);
+      add_once(profile.warnings, note);
+    }
+    if (!counter.is_share && counter.counted.size() < counted_runs.size()) {
+      measurement.warnings.push_back(fmt::format("{}: reported by {} of {} counted runs", name,
+                                                 counter.counted.size(), counted_runs.size()));
+    }
+    // A probe that agrees with the engine saw the counted runs alone.
+    Measurement* probed = look_up(profile.metrics, name);
+    if (probed != nullptr && !is_exact && are_all_equal(counter.counted) &&
+        probed->exact == counter.counted.front()) {
+      measurement.source = probed->source;
+      *probed = std::move(measurement);
       continue;
     }
-    const auto values =
-        collect<double>(shares, [](const Rational& share) { return share.value(); });
-    add_metric(varying_measurement(*metric, facts.engine_source, values), profile);
+    add_metric(measurement, profile);
   }
 }
 
@@ -431,7 +485,8 @@ std::set<std::int64_t> collect_lengths(const Records& counted_runs, Sweep sweep)
 }
 
 // Adds the counts of all probes and of the engine, the kernels, the device and the placement.
-void add_counted(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+void add_counted(const CellFacts& facts, const Records& counted_runs, const Records& timed_runs,
+                 Profile& profile) {
   for (const RunRecord* record : counted_runs) {
     for (const ProbeCounts& probe : record->probes) {
       for (const std::string& warning : probe.warnings) {
@@ -458,8 +513,7 @@ void add_counted(const CellFacts& facts, const Records& counted_runs, Profile& p
       add_kernels(facts, probe, counted_runs, profile);
     if (counts_a_device(probe) && !profile.codes) add_codes(facts, probe, counted_runs, profile);
   }
-  add_own_counts(facts, counted_runs, profile);
-  add_shares(facts, counted_runs, profile);
+  add_own_counts(facts, counted_runs, timed_runs, profile);
   // The engine counted by itself although no probe was expected to.
   if (has_counts(profile)) profile.counts_skip_reason.reset();
   const bool device_probed = std::ranges::any_of(probes, counts_a_device);

@@ -32,8 +32,10 @@ struct ProcessNumber {
 void add_timed(const CellFacts& facts, const Records& timed, Profile& profile);
 
 // Adds counts, kernels, device and placement of counted records that all ended well. What stops
-// the pass from being counted becomes an error in the profile.
-void add_counted(const CellFacts& facts, const Records& counted_runs, Profile& profile);
+// the pass from being counted becomes an error in the profile. Counts that the engine prints in
+// timed records as well must be the same there.
+void add_counted(const CellFacts& facts, const Records& counted_runs, const Records& timed_runs,
+                 Profile& profile);
 
 // Adds what the code of the profile's kernels costs, by its compiler (kernel_costs.cpp).
 void add_kernel_costs(Profile& profile);

@@ -55,15 +55,30 @@ bool has_equal_device_counts(const Comparison& comparison, const unit::Metric& m
   return true;
 }
 
+// The lowest and the highest value of a count that was the same in every process of the base; both
+// are its one value otherwise.
+struct Extremes {
+  double low = 0, high = 0;
+  bool vary = false;
+};
+
+Extremes find_extremes(const Measurement& base, const Measurement& current) {
+  if (!base.exact || current.exact || current.samples.empty())
+    return {*current.value(), *current.value()};
+  const auto [low, high] = std::ranges::minmax(current.samples);
+  return {low, high, true};
+}
+
+std::string varies_text(const Measurement& base, const Extremes& now) {
+  return fmt::format("{} in every process before, now it varies: {:.10g} to {:.10g}",
+                     value_text(base), now.low, now.high);
+}
+
 // Judges a change, in either direction, of a count that must not change.
 Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
                           const Measurement& current) {
-  if (base.exact && !current.exact) {
-    const auto [low, high] = std::ranges::minmax(current.samples);
-    return {Outcome::fail,
-            fmt::format("{} in every process before, now it varies: {:.10g} to {:.10g}",
-                        value_text(base), low, high)};
-  }
+  if (const Extremes now = find_extremes(base, current); now.vary)
+    return {Outcome::fail, varies_text(base, now)};
   const bool rose = *current.value() > *base.value();
   const bool better = !unit::got_worse(current.metric.better, rose);
   const std::string changed = change_text(base, current);
@@ -88,28 +103,30 @@ Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
           unit::buffer_label(current.metric.name) ? "command buffers" : current.metric.base)};
 }
 
-// Judges a count by its max_increase and max_decrease.
+// Judges a count by its max_increase and max_decrease; each process of one that varies now.
 Ruling judge_allowed_change(const Limit& limit, const Measurement& base,
                             const Measurement& current) {
-  const double from = *base.value(), to = *current.value();
+  const double from = *base.value();
+  const Extremes now = find_extremes(base, current);
   const auto is_beyond = [&](const std::optional<MaxChange>& change, double by) {
     // A rounding error must not fail 20 -> 21 under 5 %.
     constexpr double k_rounding = 1e-9;
     if (!change) return false;
     const Amount& amount = change->amount;
     const double room = amount.relative ? amount.value * std::fabs(from) : amount.value;
-    return by > room + k_rounding * std::max(std::fabs(from), std::fabs(to));
+    return by > room + k_rounding * std::max(std::fabs(from), std::fabs(now.high));
   };
-  const std::string changed = change_text(base, current);
-  if (is_beyond(limit.max_increase, to - from)) {
+  const std::string changed = now.vary ? varies_text(base, now) : change_text(base, current);
+  if (is_beyond(limit.max_increase, now.high - from)) {
     return {Outcome::fail,
             fmt::format("{}, may rise {}", changed, show(limit.max_increase->amount))};
   }
-  if (is_beyond(limit.max_decrease, from - to)) {
+  if (is_beyond(limit.max_decrease, from - now.low)) {
     return {Outcome::fail,
             fmt::format("{}, may fall {}", changed, show(limit.max_decrease->amount))};
   }
-  return {Outcome::pass, from == to ? "" : changed + ", as the limit allows"};
+  const bool is_same = now.low == from && now.high == from;
+  return {Outcome::pass, is_same ? "" : changed + ", as the limit allows"};
 }
 
 // Judges a count by max and min; nothing if neither is set. A share is one of all requests.

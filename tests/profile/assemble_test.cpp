@@ -273,6 +273,67 @@ TEST(Assemble, TakesTheEnginesOwnCountersWhereAProbeSawNoWork) {
   EXPECT_THAT(profile.warnings, Contains(HasSubstr("the vulkan probe saw no work")));
 }
 
+TEST(Assemble, ComparesCountsThatTheEnginePrintsInAllItsProcesses) {
+  const struct {
+    const char* what;
+    std::vector<std::int64_t> counted, timed;
+    bool asks_for_the_same, is_server;
+    std::optional<std::int64_t> exact;
+  } cases[] = {
+      {"all agree", {30}, {30, 30}, true, false, 30},
+      {"the timed ones disagree", {30}, {30, 90, 30}, true, false, std::nullopt},
+      {"none is as the counted one", {30}, {90, 90}, true, false, std::nullopt},
+      {"another request", {30}, {90, 90}, false, false, 30},
+      {"another request, and they disagree", {30}, {90, 30}, false, false, std::nullopt},
+      {"the counted ones disagree", {30, 90}, {}, true, false, std::nullopt},
+      {"only timed ones print it", {}, {30, 90}, true, false, std::nullopt},
+      {"a server's load is another one", {30}, {30, 90}, true, true, 30},
+  };
+  for (const bool is_share : {false, true}) {
+    for (const bool has_probe : {false, true}) {
+      for (const auto& c : cases) {
+        std::vector<RunRecord> records;
+        const auto add = [&](RunRecord record, std::int64_t dispatches) {
+          record.order = static_cast<std::int64_t>(records.size());
+          if (is_share) {
+            record.report->shares["dispatches_per_token"] = dispatches;
+          } else {
+            record.report->counts["dispatches_per_token"] = dispatches;
+          }
+          records.push_back(std::move(record));
+        };
+        for (const std::int64_t dispatches : c.counted) add(counted(0, 32, 960), dispatches);
+        // A probe counts over three lengths.
+        for (const std::int64_t tokens : {8, 16, 32}) {
+          if (has_probe && c.counted.size() == 1) add(counted(0, tokens, 30 * tokens), 30);
+        }
+        for (const std::int64_t dispatches : c.timed) {
+          RunRecord record = timed(0, {100});
+          if (!c.asks_for_the_same) record.parameters.prompt_tokens = 8;
+          if (c.is_server) record.report->requests = 4;
+          add(record, dispatches);
+        }
+        const Sweep sweep = has_probe ? Sweep::tokens : Sweep::none;
+        const Profile profile = assemble(facts(sweep), records);
+        EXPECT_EQ(exact(profile, "dispatches_per_token"),
+                  c.exact ? std::optional(Rational(*c.exact)) : std::nullopt)
+            << fmt::format("{}, share {}, probe {}", c.what, is_share, has_probe);
+      }
+    }
+  }
+}
+
+TEST(Assemble, SaysInHowManyProcessesACountIsWhat) {
+  std::vector<RunRecord> records{counted(0, 32, 96)};
+  records[0].report->counts["dispatches_per_token"] = 3;
+  for (std::int64_t order = 1; order < 5; ++order) {
+    records.push_back(timed(order, {100}));
+    records.back().report->counts["dispatches_per_token"] = order == 4 ? 9 : 3;
+  }
+  EXPECT_THAT(assemble(facts(Sweep::none), records).warnings,
+              Contains("dispatches/token differs between runs of one build: 3 in 4, 9 in 1"));
+}
+
 TEST(Assemble, TakesSharesOfMetricsThatAreDeclared) {
   std::vector<RunRecord> records{counted(0, 4, 40), counted(1, 8, 80)};
   const unit::Metric own =

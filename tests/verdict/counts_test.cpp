@@ -419,6 +419,20 @@ TEST(Counts, ThatNoLongerRepeatFailWhereTheyWereExact) {
   EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr("now it varies: 65 to 66"));
 }
 
+TEST(Counts, ThatNoLongerRepeatAreHeldToAnAllowanceInEachProcess) {
+  LimitEntry limit = entry({"dispatches_per_token"});
+  limit.exact = false;
+  limit.max_increase = Amount{0.05, true};
+  for (const auto& [most, verdict] : {std::pair(90, Outcome::fail), {67, Outcome::pass}}) {
+    Profile after = reference();
+    add_nearly(after, "dispatches_per_token", {65, 65, static_cast<double>(most)});
+    const Judgement judged =
+        metric(judge(after, {stored(reference())}, {limit}), "dispatches_per_token");
+    EXPECT_EQ(judged.verdict, verdict);
+    EXPECT_THAT(judged.reason, HasSubstr(fmt::format("now it varies: 65 to {}", most)));
+  }
+}
+
 TEST(Counts, AreAnErrorWhenTheBaselineHoldsThemAndTheRunDoesNot) {
   Profile after = reference();
   after.metrics.erase("syncs_per_token");
