@@ -18,6 +18,9 @@ using verdict::Outcome;
 namespace {
 
 constexpr std::int64_t k_rounds_to_be_exact = 3;
+// Pairs of a cell that cost the budget no more than two of the base's processes. A candidate that
+// is far slower fails within them.
+constexpr std::int64_t k_max_pairs_at_base_cost = 24;
 
 // Returns true if the outcome may change when both sides are counted again.
 bool is_difference(Outcome outcome) {
@@ -91,7 +94,7 @@ class Against final : public Sequel {
     std::vector<std::size_t> cells;           // by rising depth
     std::optional<verdict::DepthGroup> line;  // over `cells`; its members index `cells`
     std::int64_t noted_pairs = 0;             // pairs that the scheduler knows of
-    double noted_seconds = 0;                 // seconds that all their processes took
+    double noted_seconds = 0;                 // seconds of theirs that the budget pays for
     // The metric that a rule judges. `member` is an index into `cells`; one past its end means the
     // line. `metric` is an index into that member's metrics.
     struct RuleTarget {
@@ -222,12 +225,24 @@ class Against final : public Sequel {
   }
 
   // Returns the seconds that the cell's processes took: those of warm-ups, or those of pairs.
-  double wall_seconds(std::size_t cell, bool warm_ups) const {
-    std::vector<const RunRecord*> records;
+  // `for_budget`: as far as the budget pays for them. Otherwise a slower candidate would get fewer
+  // pairs, and would not be decided for being slow.
+  double wall_seconds(std::size_t cell, bool warm_ups, bool for_budget) const {
+    std::vector<const RunRecord*> early, early_of_base, late;
     for (const RunRecord& record : records_[cell].paired) {
-      if ((record.pair.value_or(0) == 0) == warm_ups) records.push_back(&record);
+      const std::int64_t pair = record.pair.value_or(0);
+      if ((pair == 0) != warm_ups) continue;
+      if (pair > k_max_pairs_at_base_cost) {
+        late.push_back(&record);
+        continue;
+      }
+      early.push_back(&record);
+      if (record.side == Side::base) early_of_base.push_back(&record);
     }
-    return profile::total_wall_seconds(records);
+    const double seconds = profile::total_wall_seconds(early);
+    const double at_base_cost = 2 * profile::total_wall_seconds(early_of_base);
+    return (for_budget ? std::min(seconds, at_base_cost) : seconds) +
+           profile::total_wall_seconds(late);
   }
 
   // Groups the cells into rounds: the depths of one list together, every other cell alone.
@@ -273,7 +288,7 @@ class Against final : public Sequel {
     pairing_cell.name =
         (round.line ? round.line->fit : plan_.cells[round.cells.front()].cell.key).str();
     for (const std::size_t i : round.cells) {
-      pairing_cell.pair_seconds += wall_seconds(i, /*warm_ups=*/true);
+      pairing_cell.pair_seconds += wall_seconds(i, /*warm_ups=*/true, /*for_budget=*/true);
     }
     const std::vector<PairedRuns> runs = paired_runs(round);
     for (std::size_t member = 0; member < runs.size(); ++member) {
@@ -326,7 +341,10 @@ class Against final : public Sequel {
       if (cells[i].rules.empty()) continue;
       has_rules = true;
       has_share = has_share || shares[i].now;
-      pairs_plan.cells.push_back({cells[i].name, cells[i].pair_seconds, cells[i].rules.size(),
+      double pair_seconds = 0;
+      for (const std::size_t cell : rounds_[i].cells)
+        pair_seconds += wall_seconds(cell, /*warm_ups=*/true, /*for_budget=*/false);
+      pairs_plan.cells.push_back({cells[i].name, pair_seconds, cells[i].rules.size(),
                                   std::max(options_.min_pairs, Pairing::fewest(cells[i].rules)),
                                   shares[i].now});
       const double* calibrated = look_up(options_.calibrated_pairs, cells[i].name);
@@ -391,7 +409,7 @@ class Against final : public Sequel {
       const CellRecords& mine = records_[round.cells[k]];
       if (!mine.out || all_out)
         complete_pairs = std::min(complete_pairs.value_or(runs[k].pairs), runs[k].pairs);
-      seconds += wall_seconds(round.cells[k], /*warm_ups=*/false);
+      seconds += wall_seconds(round.cells[k], /*warm_ups=*/false, /*for_budget=*/true);
     }
     const std::int64_t new_pairs = complete_pairs.value_or(0) - round.noted_pairs;
     if (new_pairs <= 0) return;

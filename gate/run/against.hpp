@@ -1,6 +1,7 @@
 // A run beside a base program: after the candidate's counts, the base's; where they differ, both
 // again until each side has three fresh processes; then pairs of timed processes, in the order that
-// a coin decides, until every limit is decided or the budget is spent.
+// a coin decides, until every limit is decided or the budget is spent. The first pairs of a cell
+// cost the budget no more than the base's processes do, however slow the candidate is.
 //
 // The depths of one list run their pairs in rounds: one pair of each, in the order of one coin, and
 // no round is left unfinished, so that a round is a pair of lines over them as well
@@ -49,7 +50,7 @@ struct AgainstOptions {
 // A line of the plan that is shown before the first pair.
 struct PlannedPairs {
   std::string cell;
-  double pair_seconds = 0;
+  double pair_seconds = 0;  // both processes of its warm-up
   std::size_t metrics = 0;
   std::size_t fewest = 0;                           // pairs
   bool now = false;                                 // else the budget leaves it to a later commit

@@ -19,7 +19,7 @@ namespace weir::run {
 
 struct PairingCell {
   std::string name;
-  double pair_seconds = 0;               // both processes of its warm-up
+  double pair_seconds = 0;               // cost of a pair, as its warm-up shows
   std::vector<stats::PairedRule> rules;  // one a metric with a limit; none: nothing to decide
 };
 

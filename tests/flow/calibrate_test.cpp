@@ -123,7 +123,7 @@ TEST(Calibrate, OfALoudOneSaysThatItCanNot) {
   EXPECT_THAT(answer->text, HasSubstr("too noisy"));
   EXPECT_THAT(answer->text, HasSubstr("NO    bench / tiny / cpu / decode"));
   EXPECT_GT(machine.started().size(), 2 * 50U);
-  EXPECT_LE(machine.started().size(), 2 * 100U);
+  EXPECT_LE(machine.started().size(), 2 * (1 + 100U)) << "with the warm-ups";
 }
 
 }  // namespace calibrate_test

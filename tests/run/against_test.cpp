@@ -95,11 +95,11 @@ struct Duel {
     for (auto at = finished.out.find(time_text); at != std::string::npos;
          at = finished.out.find(time_text, at + 8)) {
       // Each process has a little noise of its own.
-      const long jitter = static_cast<long>(++processes * 37 % 101) * 20;
+      const long jitter = static_cast<long>(++processes * 37 % 101) * (is_noisy ? 20'000 : 20);
       finished.out.replace(at, time_text.size(),
                            std::to_string(static_cast<long>(1e6 * factor) + jitter));
     }
-    finished.wall_seconds = 2;
+    finished.wall_seconds = base ? 2 : candidate_seconds;
     const bool counting = argument(spec.argv, "-n") != "16";
     if (!base && !counting && depth > 0 && ++deep > crashes_after) finished.exit_code = 1;
     for (const auto& [name, value] : spec.env) {
@@ -147,6 +147,8 @@ struct Duel {
   sys::Stop stop;
   std::vector<PairsPlan> plans;
   double slower = 1, steeper = 1;      // time of the candidate; extra time by context
+  double candidate_seconds = 2;        // wall time of its processes
+  bool is_noisy = false;               // times spread too widely to be decided
   int deep = 0, crashes_after = 1000;  // counts the candidate's timed processes with a context
   std::int64_t candidate_dispatches = 65;
   bool counts = true;
@@ -171,6 +173,33 @@ TEST(Against, CountsTheBaseOnceAndPairsUntilItIsSure) {
   ASSERT_EQ(duel.plans.size(), 1U);
   EXPECT_EQ(duel.plans[0].cells.at(0).pair_seconds, 4);
   EXPECT_TRUE(duel.plans[0].cells[0].now);
+}
+
+TEST(Against, ASlowerCandidateGetsThePairsThatItWouldGetAtTheBasesPace) {
+  Duel duel;
+  duel.slower = duel.candidate_seconds = 40;  // 11 pairs of 42 s each are not within 48 s
+  duel.scene->settings->gate.budget_seconds = 48;
+  const auto records = duel.run();
+  ASSERT_TRUE(records) << records.error().message;
+  ASSERT_EQ(duel.plans.size(), 1U);
+  EXPECT_EQ(duel.plans[0].cells.at(0).pair_seconds, 42);
+  EXPECT_TRUE(duel.plans[0].cells[0].now);
+  EXPECT_EQ(count(*records, Pass::timed, Side::candidate), 11);
+  const auto& facts = duel.plan.cells[0].facts;
+  const verdict::CellVerdict cell = verdict::judge_cell(
+      profile::assemble(facts, *records), {{}, profile::paired_runs(facts, *records)}, {}, {});
+  EXPECT_EQ(cell.judgement_of("decode_tokens_per_second").verdict, verdict::Outcome::fail);
+}
+
+TEST(Against, PairsThatAreNotDecidedSoonCostTheBudgetWhatTheyTake) {
+  Duel duel;
+  duel.candidate_seconds = 8;
+  duel.is_noisy = true;
+  duel.scene->settings->gate.budget_seconds = 200;
+  const auto records = duel.run();
+  ASSERT_TRUE(records) << records.error().message;
+  // 24 pairs of 4 s, and 10 s each for the others.
+  EXPECT_EQ(count(*records, Pass::timed, Side::candidate), 24 + 10);
 }
 
 TEST(Against, TheCoinDecidesTheOrderOfEachPairAndTheJournalHoldsItFirst) {
