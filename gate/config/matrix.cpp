@@ -1,4 +1,5 @@
 // Expands the matrix of weir.yaml into cells, and writes the command line of a cell's process.
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/config/check_matrix.hpp"
@@ -432,22 +433,28 @@ class Expansion {
 
 Result<Matrix> expand(const Settings& settings) { return Expansion(settings).run(); }
 
+std::vector<std::string> selecting_names(const profile::CellKey& cell, const Redactor& redactor) {
+  std::vector<std::string> names{cell.str(), redactor.cell(cell).str()};
+  profile::CellKey line = cell.line();
+  line.concurrency.reset();
+  line.threads.reset();
+  if (line == cell) return names;
+  names.push_back(line.str());
+  names.push_back(redactor.cell(line).str());
+  return names;
+}
+
 Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::string> globs,
-                                 const Redactor& redactor) {
+                                 const Redactor& redactor, const FormerNames& former) {
   std::vector<Cell> chosen;
-  // Names by which each cell can be selected: its own, the redacted one, and that of the line over
-  // its depths.
-  std::vector<std::vector<std::string>> names;
+  std::vector<std::vector<std::string>> names;  // of each cell
   std::vector<std::string> shown;
   for (const Cell& cell : matrix.cells) {
     shown.push_back(redactor.cell(cell.key).str());
-    names.push_back({cell.key.str(), shown.back()});
-    profile::CellKey line = cell.key.line();
-    line.concurrency.reset();
-    line.threads.reset();
-    if (line == cell.key) continue;
-    names.back().push_back(line.str());
-    names.back().push_back(redactor.cell(line).str());
+    names.push_back(selecting_names(cell.key, redactor));
+    const profile::CellKey* former_key = look_up(former, cell.key.str());
+    if (former_key == nullptr) continue;
+    std::ranges::move(selecting_names(*former_key, redactor), std::back_inserter(names.back()));
   }
   for (const std::string& glob : globs) {
     const bool matches = std::ranges::any_of(

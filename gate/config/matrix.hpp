@@ -75,12 +75,18 @@ struct Matrix {
 // limit entry matches nothing, a limit makes no sense for a metric, or no cell is left.
 [[nodiscard]] Result<Matrix> expand(const Settings& settings);
 
-// Cells whose names, or what `redactor` shows for them, match any of `globs` ('*' crosses '/'); all
-// when empty. A name without "@d256" selects every depth. A glob that matches nothing is
-// Code::usage with the nearest names.
+// The names that select a cell: its own and what `redactor` shows for it, both also without
+// "@d256", since that selects every depth.
+[[nodiscard]] std::vector<std::string> selecting_names(const profile::CellKey& cell,
+                                                       const Redactor& redactor);
+// Names of cells before a pull request renamed them, by their names now.
+using FormerNames = std::map<std::string, profile::CellKey>;
+// Cells of which a selecting name, now or `former`, matches any of `globs` ('*' crosses '/'); all
+// when empty. A glob that matches nothing is Code::usage with the nearest names.
 [[nodiscard]] Result<std::vector<Cell>> select(const Matrix& matrix,
                                                std::span<const std::string> globs,
-                                               const Redactor& redactor = {});
+                                               const Redactor& redactor = {},
+                                               const FormerNames& former = {});
 
 // Values for placeholders besides a cell's own dimensions.
 struct Filling {

@@ -97,12 +97,16 @@ Result<LoadedConfig> load_config(const Job& job) {
   if (job.rules && job.rules->settings)
     hide_private_names(*job.rules->settings, loaded.configuration);
   WEIR_TRY(config::Matrix matrix, config::expand(*loaded.configuration.settings));
-  if (job.rules) {
-    WEIR_TRY(loaded.configuration.rules, apply_rules(job, matrix, *loaded.configuration.settings));
-  }
   const config::Redactor& redactor = loaded.configuration.redactor;
-  WEIR_TRY(loaded.cells,
-           config::select(matrix, job.selection.cells, redactor).map_error(redacting(redactor)));
+  config::FormerNames former;
+  if (job.rules) {
+    WEIR_TRY(loaded.configuration.rules,
+             apply_rules(job, matrix, redactor, *loaded.configuration.settings));
+    former = former_names(*loaded.configuration.rules);
+  }
+  WEIR_TRY(
+      loaded.cells,
+      config::select(matrix, job.selection.cells, redactor, former).map_error(redacting(redactor)));
   // Notes of the matrix name a file, which a command line has not.
   if (!job.selection.config_text) loaded.configuration.notes = std::move(matrix.notes);
   return loaded;

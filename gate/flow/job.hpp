@@ -39,6 +39,10 @@ struct Selection {
 
   // Returns true if --cell selects the cell, or there is no --cell.
   [[nodiscard]] bool wants(std::string_view cell) const { return text::matches_any(cells, cell); }
+  // Returns true if --cell selects a cell by one of its names.
+  [[nodiscard]] bool wants_any(const std::vector<std::string>& names) const {
+    return std::ranges::any_of(names, [&](const std::string& name) { return wants(name); });
+  }
 };
 
 // The style of answers.

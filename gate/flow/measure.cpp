@@ -478,16 +478,19 @@ Result<void> read_base_runs(const Job& job, const run::RunFile& file,
   return {};
 }
 
-// Leaves the profiles that --cell selects by their true or their public name.
+// Leaves the profiles that --cell selects, now or by their names in the base.
 Result<void> select_profiles(const Job& job, MeasuredRun& measured) {
   if (job.selection.cells.empty()) return {};
   measured.is_selection = true;
+  const config::Redactor& redactor = measured.configuration.redactor;
+  const std::optional<AppliedRules>& rules = measured.configuration.rules;
+  const config::FormerNames former = rules ? former_names(*rules) : config::FormerNames();
+  const auto is_selected = [&](const profile::CellKey& cell) {
+    return job.selection.wants_any(config::selecting_names(cell, redactor));
+  };
   std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
-    const profile::CellKey line = profile.cell.line();  // it selects all of its depths
-    return std::ranges::none_of(std::array{profile.cell, line}, [&](const auto& cell) {
-      return job.selection.wants(cell.str()) ||
-             job.selection.wants(measured.configuration.redactor.cell(cell).str());
-    });
+    const profile::CellKey* former_key = look_up(former, profile.cell.str());
+    return !is_selected(profile.cell) && (former_key == nullptr || !is_selected(*former_key));
   });
   if (!measured.profiles.empty()) return {};
   return fail(Code::usage, "{}: no cell matches {}", measured.folder,

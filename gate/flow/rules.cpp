@@ -248,6 +248,18 @@ void fields(Fields& io, AppliedRules& used) {
   io.optional("from", used.from);
 }
 
+config::FormerNames former_names(const AppliedRules& used) {
+  config::FormerNames former;
+  for (const verdict::BaseCell& required_cell : used.required_cells) {
+    const auto base_key = profile::CellKey::parse(required_cell.cell),
+               key = profile::CellKey::parse(required_cell.current_name);
+    if (!base_key || !key || *base_key == *key) continue;
+    former.emplace(key->str(), *base_key);
+    former.emplace(key->line().str(), base_key->line());
+  }
+  return former;
+}
+
 namespace {
 
 // Returns the first word of a cell's command or environment that names something in the repository:
@@ -315,9 +327,8 @@ void drop_reference_cell(const std::string& why, config::Settings& settings, App
 // Replaces the rules in `head` by those of a commit. Returns the changes that a pull request
 // proposes, and the cells that it removed or renamed.
 Result<AppliedRules> apply_rules(const Job& job, const config::Matrix& matrix,
-                                 config::Settings& head) {
+                                 const config::Redactor& redactor, config::Settings& head) {
   const Rules& rules = *job.rules;
-  const std::vector<std::string>& globs = job.selection.cells;
   AppliedRules used = rules.used;
   if (rules.settings) {
     const auto base_cells = config::expand(*rules.settings);
@@ -337,13 +348,13 @@ Result<AppliedRules> apply_rules(const Job& job, const config::Matrix& matrix,
     const std::string reference = rules.settings->gate.reference.value_or(""),
                       reference_problem =
                           find_reference_problem(reference, job, matrix, edits.cells);
-    // Names that the base calls private may not be private in the pull request's own text.
-    const config::Redactor redactor(*rules.settings, job.folder());
+    const auto is_selected = [&](const std::string& name) {
+      const auto key = profile::CellKey::parse(name);
+      return key && job.selection.wants_any(config::selecting_names(*key, redactor));
+    };
     used.required_cells = std::move(edits.cells);
     std::erase_if(used.required_cells, [&](const verdict::BaseCell& required_cell) {
-      return !text::matches_any(globs, required_cell.cell) &&
-             (required_cell.current_name.empty() ||
-              !text::matches_any(globs, required_cell.current_name));
+      return !is_selected(required_cell.cell) && !is_selected(required_cell.current_name);
     });
     for (verdict::BaseCell& required_cell : used.required_cells) {
       required_cell.shown = redactor.cell_name(required_cell.cell);

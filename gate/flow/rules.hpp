@@ -26,6 +26,8 @@ struct AppliedRules {
   bool no_reference = false;  // gate.reference is not used, for a reason in `notes`
 };
 void fields(Fields& io, AppliedRules& used);
+// The base's names of the cells, and of the lines over their depths, that have another name now.
+[[nodiscard]] config::FormerNames former_names(const AppliedRules& used);
 
 // The rules in a commit.
 struct Rules {
@@ -73,8 +75,10 @@ struct BaseSettings {
                                                        config::Supported context);
 
 // Replaces the rules of `head` by those of the job, and returns what that changed. Cells point into
-// `head`.
+// `head`. A cell of the base is required if --cell selects it by its name there or by its own.
+// `redactor` hides the names that either calls private.
 [[nodiscard]] Result<AppliedRules> apply_rules(const Job& job, const config::Matrix& matrix,
+                                               const config::Redactor& redactor,
                                                config::Settings& head);
 
 // Leaves gate.reference out of `settings`, with a note.

@@ -331,5 +331,16 @@ TEST(Select, TakesAllDepthsOfAListByTheNameOfTheirLine) {
   EXPECT_EQ((*chosen)[1].key.depth, 256);
 }
 
+TEST(Select, TakesARenamedCellByItsFormerName) {
+  const auto result = expanded(config_with(""));
+  const FormerNames former{{"agave/tiny/cpu/hello", *profile::CellKey::parse("old/m/cpu/p@d0")}};
+  for (const char* glob : {"old/m/cpu/p@d0", "old/m/cpu/p", "*/cpu/p*"}) {
+    const auto chosen = select(result->matrix, std::vector<std::string>{glob}, {}, former);
+    ASSERT_TRUE(chosen) << chosen.error().message;
+    ASSERT_EQ(chosen->size(), 1U);
+    EXPECT_EQ(chosen->front().key.str(), "agave/tiny/cpu/hello");
+  }
+}
+
 }  // namespace matrix_test
 }  // namespace weir::config

@@ -86,6 +86,41 @@ TEST_F(Removed, ARenamedCellIsJudgedAsTheOneThatItWas) {
   EXPECT_EQ(cell_of(verdict, k_cell)["verdict"], "fail");
 }
 
+TEST_F(Removed, ANewNameTakesNoCellOutOfASelection) {
+  const std::vector<std::string> selection{"--cell", "*/other"};
+  const auto with_selection = [&](std::vector<std::string> options) {
+    options.insert(options.end(), selection.begin(), selection.end());
+    return options;
+  };
+  const std::string renamed = "mine/m/metal/another";
+  write_engine(77);
+  // A new cell lies in the selection; without one there is nothing else that it selects.
+  for (const char* more : {", third: {tokens: 10}, more-other: {tokens: 11}", ""}) {
+    write_config("", std::string("{decode: {tokens: 8}, another: {tokens: 9}") + more + "}");
+    for (const auto& options : {std::vector<std::string>{"--rules-from", "main"},
+                                {"--from"},
+                                {"--from", "--rules-from", "main", "--counts-only"},
+                                {"--rules-from", "main", "--against", "main"}}) {
+      const Json verdict = gate(with_selection(options), 1);
+      EXPECT_EQ(cell_of(verdict, renamed)["verdict"], "fail") << text::join(options);
+      EXPECT_EQ(verdict["cells"].size(), 1U) << text::join(options);
+    }
+  }
+  // All cells are measured, and some are judged.
+  (void)gate({"--rules-from", "main"}, 1);
+  EXPECT_EQ(cell_of(gate(with_selection({"--from"}), 1), renamed)["verdict"], "fail");
+}
+
+TEST_F(Removed, ADepthIsMissedInASelectionByTheNameOfItsLine) {
+  replace_in_config("'{tokens}']", "'{tokens}', '{depth}']");
+  replace_in_config("other: {tokens: 9}", "other: {tokens: 9, depth: [0, 256]}");
+  git({"commit", "-qam", "of the base"});
+  git({"branch", "-qf", "main"});
+  replace_in_config("[0, 256]", "[0]");
+  const Json verdict = gate({"--rules-from", "main", "--cell", k_other_cell}, 1);
+  EXPECT_EQ(cell_of(verdict, k_other_cell + "@d256")["verdict"], "fail");
+}
+
 TEST_F(Removed, AnotherCellUnderTheOldNameIsNoRename) {
   write_config("", "{decode: {tokens: 8}, other: {tokens: 10}}");
   const Json verdict = gate({"--rules-from", "main"}, 3);
