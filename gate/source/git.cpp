@@ -162,10 +162,12 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments,
   sys::ProcessSpec spec;
   spec.argv = {program_, "--no-pager", "--no-optional-locks", "--no-replace-objects"};
   std::vector<std::string> settings = {
-      "safe.bareRepository=explicit", "core.hooksPath=/dev/null",  "core.fsmonitor=false",
-      "protocol.ext.allow=never",     "advice.detachedHead=false", "log.showSignature=false",
-      "i18n.logOutputEncoding=UTF-8", "submodule.recurse=false",   "gc.auto=0",
-      "maintenance.auto=false"};
+      "safe.bareRepository=explicit", "core.hooksPath=/dev/null", "core.fsmonitor=false",
+      "protocol.ext.allow=never", "advice.detachedHead=false", "log.showSignature=false",
+      "i18n.logOutputEncoding=UTF-8", "submodule.recurse=false", "gc.auto=0",
+      "maintenance.auto=false",
+      // A change of a file is seen by its times and inode, not by its size alone.
+      "core.checkStat=default", "core.trustctime=true", "core.ignoreStat=false"};
   if (!options.filters) {
     settings.insert(settings.end(), settings_.no_filters.begin(), settings_.no_filters.end());
   }
@@ -250,7 +252,11 @@ Result<bool> Git::dirty() const {
   WEIR_TRY(const Answer answer,
            call({"status", "--porcelain", "--untracked-files=no"}, {.filters = true}));
   if (answer.exit_code != 0) return git_error("status", answer);
-  return answer.cut || !answer.out.empty();
+  if (answer.cut || !answer.out.empty()) return true;
+  WEIR_TRY(const HiddenChanges hidden, hidden_changes());
+  return std::ranges::any_of(hidden.changes, [&](const FileChange& change) {
+    return !hidden.left_out.contains(change.path);
+  });
 }
 
 // Lists the commits that `bad` contains and `good` does not.

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -94,7 +95,8 @@ class Git {
                                                              const std::string& other) const;
   // History has been cut off here, as `git clone --depth` does.
   [[nodiscard]] Result<bool> shallow() const;
-  // A file that git knows differs from HEAD. New files do not count.
+  // A file that git knows differs from HEAD, whatever flags the index has. New files do not count,
+  // nor do those that a sparse checkout left out.
   [[nodiscard]] Result<bool> dirty() const;
   // All commits that `bad` contains and `good` does not, children before parents, `bad` the first;
   // their parents may lie outside. Code::config where they are more than weir reads (16 MiB).
@@ -158,7 +160,8 @@ class Git {
     bool is_submodule = false;
   };
   // All of them between `commit` and `head`, or the files that git knows in the work tree (and the
-  // index's submodules), if that is absent. Renames are two changes.
+  // index's submodules), if that is absent. Renames are two changes. Files that the index hides
+  // (`skip-worktree`, `assume-unchanged`) are compared, too.
   [[nodiscard]] Result<std::vector<FileChange>> changes_since(
       const std::string& commit, const std::optional<std::string>& head) const;
   // Paths (from the top) of files below `folder` that in the work tree differ from `commit`, are
@@ -188,6 +191,15 @@ class Git {
   [[nodiscard]] Result<void> update_submodules(const std::string& worktree) const;
 
  private:
+  // Files with a flag of the index that hides them from git's own comparisons. `before`: as in the
+  // index.
+  struct HiddenChanges {
+    std::vector<FileChange> changes;
+    std::set<std::string> left_out;  // paths of those that a sparse checkout may have left out
+  };
+  [[nodiscard]] Result<HiddenChanges> hidden_changes() const;
+  // Replaces an `after` of zeros, which stands for a file of the work tree, by its content's id.
+  [[nodiscard]] Result<void> hash_unstored(std::vector<FileChange>& changes) const;
   struct Answer {
     int exit_code = 0;
     std::string out, err;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <span>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/source/git.hpp"
+#include "gate/sys/paths.hpp"
 
 namespace weir::source {
 
@@ -137,11 +139,29 @@ Result<std::vector<Git::FileChange>> Git::changes_since(
   // A submodule's own repository is not asked: settings of its files could start programs.
   if (head) return list({"diff", "--ignore-submodules=dirty"});
   WEIR_TRY(std::vector<FileChange> changes, list({"diff", "--ignore-submodules=all"}));
+  WEIR_CHECK(hash_unstored(changes));
+  WEIR_TRY(const std::vector<FileChange> staged, list({"diff", "--cached"}));
+  std::ranges::copy_if(staged, std::back_inserter(changes), &FileChange::is_submodule);
+  WEIR_TRY(HiddenChanges hidden, hidden_changes());
+  std::map<std::string, std::string> before;  // in `commit`, by path
+  for (const FileChange& change : hidden.changes) before[change.path] = change.before;
+  std::erase_if(changes, [&](const FileChange& seen) { return before.contains(seen.path); });
+  for (const FileChange& change : staged) {
+    if (std::string* object = look_up(before, change.path)) *object = change.before;
+  }
+  for (FileChange& change : hidden.changes) {
+    change.before = before.at(change.path);
+    if (change.before != change.after) changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+Result<void> Git::hash_unstored(std::vector<FileChange>& changes) const {
   std::vector<FileChange*> unstored;
   for (FileChange& change : changes) {
     if (!change.after.empty() && is_zero_id(change.after)) unstored.push_back(&change);
   }
-  constexpr std::size_t k_files_per_call = 200;
+  constexpr std::size_t k_files_per_call = 200;  // a command line has room for so many
   for (std::size_t begin = 0; begin < unstored.size(); begin += k_files_per_call) {
     const auto batch =
         std::span(unstored).subspan(begin, std::min(k_files_per_call, unstored.size() - begin));
@@ -153,9 +173,39 @@ Result<std::vector<Git::FileChange>> Git::changes_since(
       return fail(Code::io, "git hash-object in {}: an answer that is not understood", top_);
     for (std::size_t i = 0; i < batch.size(); ++i) batch[i]->after = objects[i];
   }
-  WEIR_TRY(const std::vector<FileChange> staged, list({"diff", "--cached"}));
-  std::ranges::copy_if(staged, std::back_inserter(changes), &FileChange::is_submodule);
-  return changes;
+  return {};
+}
+
+Result<Git::HiddenChanges> Git::hidden_changes() const {
+  WEIR_TRY(const std::string out, call_checked({"ls-files", "-v", "--stage", "-z", "--full-name"},
+                                               {.output_limit = k_max_listed_bytes}));
+  HiddenChanges hidden;
+  for (const std::string& line : text::split(out, '\0')) {
+    // "S 100644 78981922… 0\tpath": S for skip-worktree, a small letter for assume-unchanged.
+    const std::size_t tab = line.find('\t');
+    if (tab == std::string::npos) continue;
+    const std::vector<std::string> words = text::split(line.substr(0, tab), ' ');
+    if (words.size() != 4 || words[0].size() != 1)
+      return fail(Code::io, "git ls-files in {}: an answer that is not understood", top_);
+    const bool is_skipped = text::lower(words[0]) == "s";
+    if (!is_skipped && text::lower(words[0]) != words[0]) continue;
+    const bool is_submodule = words[1] == "160000", is_link = words[1] == "120000";
+    if (is_submodule) continue;
+    FileChange change{line.substr(tab + 1), words[2], ""};
+    const sys::Kind kind = effects_->files.kind(sys::join_path(top_, change.path));
+    if (kind == sys::Kind::file && !is_link) {
+      change.after = std::string(change.before.size(), '0');
+    } else if (kind != sys::Kind::absent) {
+      change.after = "link";  // or what else no content is read of
+    } else if (is_skipped) {
+      hidden.left_out.insert(change.path);
+    }
+    hidden.changes.push_back(std::move(change));
+  }
+  WEIR_CHECK(hash_unstored(hidden.changes));
+  std::erase_if(hidden.changes,
+                [](const FileChange& change) { return change.before == change.after; });
+  return hidden;
 }
 
 // Makes commits without a work tree: with an own index, and moving a branch only if nobody else has

@@ -73,5 +73,48 @@ TEST_F(Changes, OfTheWorkTreeAreNamedByWhatIsThereNow) {
                                           "removed one -", "staged one two"));
 }
 
+TEST_F(Changes, OfFilesThatTheIndexHidesAreSeen) {
+  for (const char* name : {"skipped", "assumed", "both", "same", "gone", "left out", "link"})
+    write(in(name), "one");
+  const std::string first = commit("first");
+  write(in("both"), "two");
+  git({"add", "both"});
+  git({"update-index", "--skip-worktree", "skipped", "both", "same", "left out", "link"});
+  git({"update-index", "--assume-unchanged", "assumed", "both", "same", "gone"});
+  const Effects git_effects = effects();
+  const auto repository = Git::open(git_effects, repository_);
+  fs::remove(in("left out"));
+  git({"commit", "--quiet", "-m", "second"});
+  EXPECT_FALSE(repository->dirty().value()) << "a sparse checkout leaves files out";
+  EXPECT_THAT(changes(first), ElementsAre("both one two", "left out one -"));
+  for (const char* name : {"skipped", "assumed", "gone", "link"}) {
+    git({"update-index", "--refresh"});
+    write(in(name), "two");
+    EXPECT_TRUE(repository->dirty().value()) << name;
+    write(in(name), "one");
+    EXPECT_FALSE(repository->dirty().value()) << name;
+  }
+  write(in("skipped"), "two");
+  write(in("assumed"), "two");
+  write(in("both"), "one");
+  fs::remove(in("gone"));
+  fs::remove(in("link"));
+  fs::create_symlink("/dev/zero", in("link"));
+  EXPECT_THAT(changes(first), ElementsAre("assumed one two", "gone one -", "left out one -",
+                                          "link one link", "skipped one two"));
+}
+
+TEST_F(Changes, OfTheSameSizeAndTimeAreSeenWhateverTheSettings) {
+  write(in("edited"), "one");
+  const auto long_ago = fs::last_write_time(in("edited")) - std::chrono::hours(1);
+  fs::last_write_time(in("edited"), long_ago);
+  const std::string first = commit("first");
+  git({"config", "core.checkStat", "minimal"});
+  git({"config", "core.trustctime", "false"});
+  write(in("edited"), "two");
+  fs::last_write_time(in("edited"), long_ago);
+  EXPECT_THAT(changes(first), ElementsAre("edited one two"));
+}
+
 }  // namespace changes_test
 }  // namespace weir::source
