@@ -1,9 +1,9 @@
-// Finds files that the base's cells name and that a pull request edits: models, prompts, and what a
-// command names besides its program.
+// Finds files that the base's cells name and that a pull request edits: models, prompts,
+// descriptions of simulated GPUs, and what a command names besides its program.
 //
-// The first file of the repository that a command names is its program: it is what is measured, and
-// a pull request may change it. Every later one is an input, and so are the model and the prompt. A
-// cell with another input measures another thing than the base does. docs/explanation/rules.md.
+// The first code of the repository that a command names is its program: it is what is measured, and
+// a pull request may change it. Every other file that a word may mean is an input. A cell with
+// another input measures another thing than the base does. docs/explanation/rules.md.
 #pragma once
 
 #include <string>

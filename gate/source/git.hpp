@@ -144,6 +144,7 @@ class Git {
     enum class Kind { file, folder, link, submodule };
     Kind kind = Kind::file;
     std::string path, object;
+    bool is_executable = false;
   };
   [[nodiscard]] Result<std::vector<TreeEntry>> entries(const std::string& commit,
                                                        const std::vector<std::string>& paths) const;

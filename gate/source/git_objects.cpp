@@ -27,6 +27,7 @@ std::optional<std::vector<Entry>> parse_entries(const std::string& out) {
     Entry entry;
     entry.path = line.substr(tab + 1);
     entry.object = words[2];
+    entry.is_executable = words[0] == "100755";
     if (words[0] == "120000") {
       entry.kind = Entry::Kind::link;
     } else if (words[1] == "commit") {

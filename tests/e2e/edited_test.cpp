@@ -1,6 +1,8 @@
 // weir gate --rules-from: a pull request that edits how a cell is measured is not judged in it.
 #include <gmock/gmock.h>
 
+#include "gate/base/text.hpp"
+
 #include "tests/e2e/rules_scene.hpp"
 
 namespace weir::e2e {
@@ -173,6 +175,108 @@ TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
     }
     git({"reset", "-q", "--hard", "main"});
   }
+}
+
+// What an interpreter, a shell or a tool of the command reads is seen by its words. The program is
+// none of them.
+TEST_F(Edited, AWordMeansItsFileWhoeverReadsIt) {
+  const std::string here = scratch_.path().string();
+  const std::string commands[] = {
+      "python3, -m, pk.bench, --data, data.bin",
+      "python3, -m, pk.bench, --data, data",
+      "python3, scripts, --data, data.bin",
+      "python3, -c, 'open(\"data.bin\")'",
+      "node, ., data.bin",
+      "'cd in && ../bench --data 1.bin'",
+      "'cd in; ./bench --data one.json'",
+      "'cd build/x && ../../engine ../../data.bin'",
+      "env, -C, in, ./bench, --data, one.json",
+      "make, -C, in, DATA=one.json",
+      "'./engine --data $PWD/data.bin'",
+      "'./engine --data \"${{ROOT}}/data.bin\"'",
+      "'./engine --data $(pwd)/data.bin'",
+      "'./engine data/*.txt'",
+      "'./engine data/{a,b}.txt'",
+      "'for i in a b; do ./engine data/$i.txt; done'",
+      "'./engine --data file://" + here + "/data.bin'",
+      "'./engine \"my data.bin\"'",
+      "'cd $SET && ../engine a.txt'",
+      "podman, run, -v, '.:/mnt', engine, --data, /mnt/data.bin",
+      "'cat data.bin | ./engine'",
+      "./engine, data/linked.txt",
+  };
+  std::string config = "version: 1\nengines:\n";
+  for (std::size_t i = 0; i < std::size(commands); ++i) {
+    config += "  e" + std::to_string(i) +
+              ":\n    command: [sh, -c, 'echo 65 dispatches', '{tokens}', " + commands[i] +
+              "]\n    env: {SET: data}\n    output: generic\n    metrics: {dispatches_per_token: "
+              "{regex: '(\\d+) dispatches'}}\n";
+  }
+  spill(scratch_ / "weir.yaml",
+        config + "models: {m: model.bin}\nbackends: {metal: {}}\nprompts: {p: {tokens: 8}}\n");
+  fs::remove_all(scratch_ / "baselines");
+  const char* inputs[] = {"data.bin", "data/a.txt", "in/1.bin", "in/one.json", "my data.bin"};
+  const char* others[] = {"pk/bench.py", "scripts/run.py", "scripts/README.md", "package.json",
+                          "texts/a.md",  "pk/sizes.json",  "index.js"};
+  for (const char* file : inputs) spill(scratch_ / file, "10");
+  for (const char* file : others) spill(scratch_ / file, "10");
+  for (const char* file : {"bench", "in/bench"}) spill_program(scratch_ / file, "#!/bin/sh\n");
+  fs::create_symlink("a.txt", scratch_ / "data/linked.txt");
+  git({"add", "-A"});
+  git({"commit", "-qm", "base"});
+  git({"branch", "-f", "main"});
+  const auto expect_all = [&](int exit_code, const char* expected) {
+    const Json verdict = gate({"--rules-from", "main"}, exit_code);
+    for (std::size_t i = 0; i < std::size(commands); ++i) {
+      EXPECT_EQ(cell_of(verdict, "e" + std::to_string(i) + "/m/metal/p")["verdict"], expected)
+          << commands[i];
+    }
+  };
+  for (const char* file : others) edit_file(file);
+  for (const char* file : {"engine", "bench", "in/bench"}) edit_file(file);
+  git({"commit", "-qam", "programs"});
+  expect_all(0, "new");
+  git({"reset", "-q", "--hard", "main"});
+  for (const char* file : inputs) edit_file(file);
+  git({"commit", "-qam", "inputs"});
+  expect_all(3, "error");
+}
+
+TEST_F(Edited, TheDescriptionOfASimulatedGpuIsAnInput) {
+  const std::string file = "configs/devices/amd-rx-7900-xtx.json";
+  replace_in_config("{metal: {}}", "{metal: {device: vulkan, twin: amd-rx-7900-xtx}}");
+  fs::remove_all(scratch_ / "baselines");
+  const auto commit_base = [&] {
+    git({"add", "-A"});
+    git({"commit", "-q", "--allow-empty", "-m", "base"});
+    git({"branch", "-f", "main"});
+  };
+  const auto write_description = [&](const std::string& title) {
+    ASSERT_EQ(here({"device", "show", "amd-rx-7900-xtx", "--json", "weir-gpu.json"}).exit_code, 0)
+        << last_.err;
+    Json description = Json::parse(slurp(scratch_ / "weir-gpu.json"));
+    description["title"] = title;
+    fs::create_directories((scratch_ / file).parent_path());
+    spill(scratch_ / file, description.dump());
+  };
+  const auto edits = [&] {
+    git({"add", "-A"});
+    git({"commit", "-q", "-m", "edited"});
+    for (const auto& options : {std::vector<std::string>{"--rules-from", "main"},
+                                {"--rules-from", "main", "--against", "main"},
+                                {"--from", "--rules-from", "main", "--counts-only"}}) {
+      EXPECT_THAT(proposal_texts(gate(options, 3)), Contains(HasSubstr("file " + file + ": ")))
+          << text::join(options);
+    }
+  };
+  commit_base();
+  write_description("added");
+  edits();
+  commit_base();
+  write_description("edited");
+  edits();
+  fs::remove(scratch_ / file);
+  edits();
 }
 
 TEST_F(Edited, AnAdditionACommentAndAnotherOrderAreNoEdits) {

@@ -1,6 +1,8 @@
 // gate.on_removed: a pull request does not pass by dropping what fails.
 #include <gmock/gmock.h>
 
+#include "gate/base/text.hpp"
+
 #include "tests/e2e/rules_scene.hpp"
 
 namespace weir::e2e {

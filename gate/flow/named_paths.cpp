@@ -1,0 +1,266 @@
+// Reads the words of a cell, and turns them into paths.
+#include "gate/flow/named_paths.hpp"
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/placeholders.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+namespace {
+
+constexpr char k_other_text = '\4';  // a text that is no path
+constexpr std::string_view k_quotes = "\"'";
+constexpr std::string_view k_before_folders[] = {"cd", "pushd", "-C", "--chdir", "--directory"};
+// Characters that shells, options, lists and URLs put between names.
+constexpr std::string_view k_separators = " \t\r\n\"'`;&|<>()[]{},:=@#";
+
+// Replaces what a shell fills in by wildcards, and variables that the cell sets by their values.
+class ShellText {
+ public:
+  ShellText(std::string_view text, const config::Environment& environment)
+      : text_(text), environment_(environment) {}
+
+  std::string filled() {
+    while (at_ < text_.size()) take_next();
+    return std::move(filled_);
+  }
+
+ private:
+  void take_next() {
+    const char c = text_[at_++];
+    if (c == '$') {
+      take_variable();
+    } else if (c == '*' && text_.substr(at_, 1) == "*") {
+      filled_ += k_anything;
+    } else if (c == '*' || c == '?') {
+      filled_ += k_name_part;
+    } else if (c == '[' || c == '{') {
+      take_choice(c == '[' ? ']' : '}');
+    } else if (c == ')' || c == '`') {
+      // The output of a command may stand before the rest.
+      filled_ += c;
+      if (at_ < text_.size() && text_[at_] == '/') filled_ += k_anything;
+    } else {
+      filled_ += c;
+    }
+  }
+  void take_variable() {
+    const bool is_braced = text_.substr(at_, 1) == "{";
+    const std::size_t begin = at_ + (is_braced ? 1 : 0);
+    std::size_t end = begin;
+    while (end < text_.size() && (text::is_alphanumeric(text_[end]) || text_[end] == '_')) ++end;
+    const std::string name(text_.substr(begin, end - begin));
+    at_ = end;
+    if (is_braced) at_ = std::min(text_.find('}', end), text_.size() - 1) + 1;
+    const std::string* value = look_up(environment_, name);
+    if (value != nullptr) {
+      filled_ += *value;
+    } else {
+      filled_ += k_anything;
+    }
+  }
+  // "[0-9]" or "{a,b}" of a file name; else, as in JSON, the bracket is itself.
+  void take_choice(char closing) {
+    const std::size_t end = text_.find_first_of(std::string(" \t\n\"'/") + closing, at_);
+    const bool is_choice = end != std::string_view::npos && text_[end] == closing;
+    filled_ += is_choice ? k_name_part : ' ';
+    if (is_choice) at_ = end + 1;
+  }
+
+  std::string_view text_;
+  const config::Environment& environment_;
+  std::size_t at_ = 0;
+  std::string filled_;
+};
+
+std::vector<std::string> split_at_any(const std::string& text, std::string_view separators) {
+  std::string joined = text;
+  std::ranges::replace_if(
+      joined, [&](char c) { return separators.find(c) != std::string_view::npos; }, '\0');
+  return text::split(joined, '\0');
+}
+
+// Returns `path` from the top, "." and ".." taken out. ".." stays at the top.
+std::string from_top(const std::string& path) { return sys::absolute("/" + path).substr(1); }
+
+// Lists the words of one cell.
+class WordList {
+ public:
+  explicit WordList(const config::Cell& cell) : cell_(cell) {}
+
+  std::vector<NamedWord> read() {
+    for (const auto& file :
+         {std::optional(cell_.model_path), cell_.prompt_file, cell_.workload, twin_file()}) {
+      if (file) words_.push_back({.text = *file, .is_in_command = true, .is_whole_input = true});
+    }
+    const bool has_container = cell_.engine != nullptr && cell_.engine->container.has_value();
+    if (has_container) {
+      for (const std::string& word : cell_.engine->container->args) add_word(word, false, false);
+    }
+    for (std::size_t i = 0; i < cell_.command.size(); ++i)
+      add_word(cell_.command[i], i == 0, !has_container);
+    for (const std::string& word : cell_.counted_run_args) add_word(word, false, false);
+    for (const config::Environment* environment : {&cell_.env, &cell_.counted_run_env}) {
+      for (const auto& [name, value] : *environment) {
+        words_.push_back({.text = fill(value)});
+        add_parts(fill(value), {});
+      }
+    }
+    return std::move(words_);
+  }
+
+ private:
+  // A description in the repository precedes the one that weir brings.
+  [[nodiscard]] std::optional<std::string> twin_file() const {
+    if (!cell_.twin) return std::nullopt;
+    return "configs/devices/" + *cell_.twin + ".json";
+  }
+
+  // Fills in the files of the cell, and marks the other placeholders.
+  [[nodiscard]] std::string fill(const std::string& word) const {
+    return config::substitute(word, [&](std::string_view name) -> std::string {
+      if (name == "model") return cell_.model_path;
+      if (name == "prompt_file") return cell_.prompt_file.value_or("");
+      const bool is_text =
+          name == "prompt" || name == "out" || name == "probe_dir" || name == "args";
+      return {is_text ? k_other_text : k_digits};
+    });
+  }
+
+  // Adds a word of the command. Programs that a build makes are in no commit, so a token that is
+  // written like a path may be one.
+  void add_word(const std::string& written, bool is_first, bool guesses) {
+    const std::string word = fill(written);
+    const bool is_program = is_first && word.find('/') != std::string::npos;
+    words_.push_back({.text = word,
+                      .is_program = is_program,
+                      .may_be_built = is_program,
+                      .is_in_command = true});
+    if (is_program) return;
+    const std::string filled = ShellText(word, cell_.env).filled();
+    for (const std::string& token : split_at_any(filled, " \t\r\n")) {
+      const bool is_path = token.find('/') != std::string::npos && !token.starts_with('-') &&
+                           token.find_first_of("=:") == std::string::npos;
+      const bool is_folder = holds(k_before_folders, previous_token_);
+      add_parts(token, {.may_be_built = guesses && is_path && !is_folder, .is_in_command = true});
+      previous_token_ = token;
+    }
+    for (const std::string& quoted : split_at_any(filled, k_quotes)) {
+      if (quoted.find(' ') != std::string::npos)
+        words_.push_back({.text = quoted, .is_in_command = true});
+    }
+  }
+
+  void add_parts(const std::string& token, NamedWord like) {
+    for (const std::string& part : split_at_any(token, k_separators)) {
+      like.text = part;
+      words_.push_back(like);
+      // "-Ifolder": an option of one letter with its value.
+      const bool has_value = part.size() > 2 && part[0] == '-' && text::is_letter(part[1]);
+      if (!has_value) continue;
+      like.text = part.substr(2);
+      words_.push_back(like);
+    }
+  }
+
+  const config::Cell& cell_;
+  std::string previous_token_;
+  std::vector<NamedWord> words_;
+};
+
+}  // namespace
+
+bool has_wildcard(std::string_view pattern) {
+  return pattern.find_first_of(k_wildcards) != std::string_view::npos;
+}
+
+bool is_within(std::string_view path, std::string_view outer) {
+  if (outer.empty()) return true;
+  if (!path.starts_with(outer)) return false;
+  return path.size() == outer.size() || path[outer.size()] == '/';
+}
+
+bool matches_pattern(std::string_view pattern, std::string_view path) {
+  const std::size_t first = std::min(pattern.find_first_of(k_wildcards), pattern.size());
+  if (!path.starts_with(pattern.substr(0, first))) return false;
+  pattern.remove_prefix(first);
+  path.remove_prefix(first);
+  // The lengths of `path` that the pattern so far takes.
+  std::vector<bool> taken(path.size() + 1);
+  taken[0] = true;
+  for (const char c : pattern) {
+    std::vector<bool> next(path.size() + 1);
+    if (c == k_anything || c == k_name_part) next[0] = taken[0];
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      const char next_char = path[i];
+      if (c == k_anything || c == k_name_part) {
+        next[i + 1] = taken[i + 1] || (next[i] && (c == k_anything || next_char != '/'));
+      } else if (c == k_digits) {
+        next[i + 1] = (taken[i] || next[i]) && next_char >= '0' && next_char <= '9';
+      } else {
+        next[i + 1] = taken[i] && next_char == c;
+      }
+    }
+    taken = std::move(next);
+  }
+  return taken.back();
+}
+
+std::vector<NamedWord> named_parts(const config::Cell& cell) { return WordList(cell).read(); }
+
+void NamedPlaces::add_start(const std::string& folder) {
+  constexpr std::size_t k_max_starts = 32;
+  if (starts_.size() < k_max_starts && !holds(starts_, folder)) starts_.push_back(folder);
+}
+
+std::vector<std::string> NamedPlaces::paths_of(const NamedWord& word) const {
+  constexpr std::size_t k_max_path_length = 1024;
+  constexpr std::string_view k_any_folder = "\3/";
+  std::string text = word.text;
+  const bool has_name = std::ranges::any_of(
+      text, [](char c) { return text::is_alphanumeric(c) || c == k_digits || c == '.'; });
+  if (!has_name || text.starts_with('-') || text.size() > k_max_path_length ||
+      text.find(k_other_text) != std::string::npos)
+    return {};
+  std::vector<std::string> paths;
+  const auto add = [&](std::string path) {
+    if (!holds(paths, path)) paths.push_back(std::move(path));
+  };
+  if (text.starts_with('~')) text.replace(0, std::min(text.find('/'), text.size()), 1, k_anything);
+  if (text.starts_with(k_any_folder)) {
+    const std::string rest = from_top(text.substr(k_any_folder.size()));
+    if (rest.empty()) return {};
+    add(std::string(k_any_folder) + rest);
+    add(rest);
+    return paths;
+  }
+  if (text.starts_with('/')) {
+    const std::string path = sys::absolute(text);
+    for (const std::string& root : roots_) {
+      if (auto inner = sys::relative_path(path, root)) return {*std::move(inner)};
+    }
+    if (word.is_program || word.is_whole_input) return {};
+    // A container, or a URL, may have the top or the configuration's folder in another place.
+    for (std::size_t at = 0; at != std::string::npos; at = path.find('/', at + 1)) {
+      add(path.substr(at + 1));
+      add(from_top(place_ + path.substr(at)));
+    }
+    return paths;
+  }
+  for (const std::string& start : starts_) add(from_top(sys::join_path(start, text)));
+  if (!text.starts_with("../")) return paths;
+  // A folder that no commit has, such as a build's, may be where it counts from.
+  std::string rest = text;
+  while (rest.starts_with("../")) rest.erase(0, 3);
+  std::string folder = place_;
+  while (!folder.empty()) {
+    add(from_top(sys::join_path(folder, rest)));
+    const std::size_t slash = folder.rfind('/');
+    folder = slash == std::string::npos ? "" : folder.substr(0, slash);
+  }
+  add(from_top(rest));
+  return paths;
+}
+
+}  // namespace weir::flow
