@@ -50,6 +50,15 @@ std::string suffix_of(const std::string& path) {
   return is_version ? "" : suffix;
 }
 
+// Returns true for a path like ".venv/bin/python3.11": what it runs is named later.
+bool is_interpreter(const std::string& path) {
+  constexpr std::string_view k_names[] = {"bash",  "bun",    "deno", "dotnet", "java",
+                                          "julia", "lua",    "node", "perl",   "php",
+                                          "pypy",  "python", "ruby", "sh"};
+  const std::string name = sys::file_name_of(path);
+  return holds(k_names, name.substr(0, name.find_last_not_of("0123456789.") + 1));
+}
+
 // Returns the folders above a path and the path itself, the top left out.
 std::vector<std::string> steps_to(const std::string& path) {
   std::vector<std::string> steps;
@@ -256,7 +265,7 @@ class InputReader {
         if (content == Content::code || is_run) program.push_back(name);
       }
     }
-    if (is_known || !word.may_be_built) return program;
+    if (is_known || !word.may_be_built || is_interpreter(word.text)) return program;
     const std::string suffix = suffix_of(word.text);
     const bool is_named_so = word.is_program || suffix.empty() || holds(k_code_suffixes, suffix);
     return is_named_so ? paths : program;

@@ -133,6 +133,7 @@ class WordList {
   void add_word(const std::string& written, bool is_first, bool guesses) {
     const std::string word = fill(written);
     const bool is_program = is_first && word.find('/') != std::string::npos;
+    if (is_first && !is_program) return;  // it is looked up in PATH
     words_.push_back({.text = word,
                       .is_program = is_program,
                       .may_be_built = is_program,

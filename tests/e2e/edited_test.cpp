@@ -126,6 +126,8 @@ TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
       {"sh, ./engine, cfg.json", "cfg.json"},
       {"sh, -c, './engine --cfg cfg.json'", "cfg.json"},
       {"taskset, '1', build/engine, cfg.json", "cfg.json"},
+      {"build/python3.11, engine, cfg.json", "cfg.json"},
+      {"build/python3.11, engine, cfg.json", "engine", true},
       {"sh, -c, 'echo \"65 dispatches, 1 syncs\"', cfg.json", "cfg.json"},
       {"./engine, cfg.json", "engine", true},
       {"./engine, cfg.json, .", "engine", true},
@@ -135,7 +137,8 @@ TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
   };
   const std::string engine = slurp(scratch_ / "engine"), config = slurp(scratch_ / "weir.yaml");
   spill(scratch_ / ".gitignore", slurp(scratch_ / ".gitignore") + "build\n");
-  spill_program(scratch_ / "build/engine", engine);
+  for (const char* file : {"build/engine", "build/python3.11"})
+    spill_program(scratch_ / file, engine);
   for (const char* file : {"cfg.json", "data/a.txt", "data/8.txt", "readme"})
     spill(scratch_ / file, "1");
   fs::create_symlink("cfg.json", scratch_ / "link.json");

@@ -77,6 +77,7 @@ TEST(NamedPaths, AreNotOptionsNorTextsNorWhatMatchesEverything) {
     EXPECT_EQ(paths_of({"sh", word}), paths_of({"sh"})) << word;
   EXPECT_THAT(paths_of({"sh", "{prompt}/data.bin"}), Not(Contains("perf/data.bin")));
   EXPECT_THAT(paths_of({"/usr/bin/data", "-n"}), Not(Contains("data")));
+  EXPECT_THAT(paths_of({"data", "-n"}), Not(Contains("perf/data")));
 }
 
 TEST(NamedPaths, MatchPatternsInFull) {
