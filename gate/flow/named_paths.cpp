@@ -144,7 +144,11 @@ class WordList {
       const bool is_path = token.find('/') != std::string::npos && !token.starts_with('-') &&
                            token.find_first_of("=:") == std::string::npos;
       const bool is_folder = holds(k_before_folders, previous_token_);
-      add_parts(token, {.may_be_built = guesses && is_path && !is_folder, .is_in_command = true});
+      const NamedWord like{.may_be_built = guesses && is_path && !is_folder, .is_in_command = true};
+      add_parts(token, like);
+      std::string unquoted = token;  // "da'ta'.bin"
+      std::erase_if(unquoted, [](char c) { return c == '\\' || holds(k_quotes, c); });
+      if (unquoted != token) add_parts(unquoted, like);
       previous_token_ = token;
     }
     for (const std::string& quoted : split_at_any(filled, k_quotes)) {

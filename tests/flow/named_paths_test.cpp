@@ -50,6 +50,7 @@ TEST(NamedPaths, AreFoundInEveryFormThatAWordMayHave) {
       {"open('data.bin')", {"perf/data.bin"}},
       {"./run \"my data.bin\"", {"perf/run", "perf/my data.bin"}},
       {"{\"data\": \"data.bin\"}", {"perf/data.bin"}},
+      {"./run 'da'ta.bin d\\ata.bin2", {"perf/data.bin", "perf/data.bin2"}},
       {"cd ..; ./run data.bin", {"", "perf", "perf/data.bin"}},
       {"../data.bin", {"data.bin", "perf/data.bin"}},
       {"/home/me/repo/data.bin", {"data.bin"}},
