@@ -32,6 +32,8 @@ RealPause g_real_pause;
 RealProcesses::RealProcesses() : RealProcesses(k_real_clock, g_real_pause) {}
 
 RealProcesses::RealProcesses(const Clock& clock, Pause& pause) : clock_(clock), pause_(pause) {
+  // Engines run as weir's own user; the variables that they do not inherit stay in weir's memory.
+  hide_process();
   // Writing to a supervisor that was killed must not end weir.
   struct sigaction current {};
   sigaction(SIGPIPE, nullptr, &current);

@@ -20,6 +20,8 @@ void close_descriptors(int first) {
   for (int fd = first; fd < limit; ++fd) close(fd);
 }
 
+void hide_process() { prctl(PR_SET_DUMPABLE, 0); }
+
 void adopt_descendants() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 // Ends this process with its parent. The supervisor has one thread, so its end is the process's

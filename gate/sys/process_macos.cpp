@@ -39,6 +39,8 @@ void close_descriptors(int first) {
   for (int fd = first; fd < limit; ++fd) close(fd);
 }
 
+void hide_process() {}
+
 void adopt_descendants() {}
 
 void end_with_parent() {}

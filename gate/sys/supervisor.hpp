@@ -72,6 +72,10 @@ using TakeOutputPlace = std::function<std::shared_ptr<void>()>;
 // The differences of Linux and macOS in keeping hold of an engine's children. For the supervisor,
 // between fork and exec: all of it is async-signal-safe.
 
+// Hides this process's memory, environment and descriptors from other processes of its user
+// (/proc/PID/environ), but for root's. A program that it starts is not hidden. Not on macOS.
+void hide_process();
+
 // Closes every descriptor from `first` on.
 void close_descriptors(int first);
 

@@ -14,6 +14,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -595,6 +598,30 @@ TEST(Processes, InheritOfGitsSettingsOnlyWhichFoldersAreSafe) {
                                                  {"GIT_CONFIG_COUNT", "1"}}));
   EXPECT_EQ(inherited(own, {"GIT_CONFIG_*"}), own) << "git itself gets all";
 }
+
+#ifdef __linux__
+// Root may read everything, so the reader is another user.
+TEST(Processes, ReadNoVariableOfWeirsFromTheSystem) {
+  const pid_t reader = fork();
+  if (reader == 0) {
+    constexpr uid_t k_nobody = 65534;
+    if (geteuid() == 0 && (setgid(k_nobody) != 0 || setuid(k_nobody) != 0)) _exit(2);
+    prctl(PR_SET_DUMPABLE, 1);  // as a program of that user begins
+    RealProcesses processes;
+    ProcessSpec spec;
+    spec.argv = {"/bin/sh", "-c",
+                 "supervisor=$PPID\n"
+                 "weir=$(sed -n 's/^PPid:[^0-9]*//p' /proc/$supervisor/status)\n"
+                 "for id in $weir $supervisor; do cat /proc/$id/environ; ls /proc/$id/fd; done\n"
+                 "cat /proc/self/environ >/dev/null && echo own"};
+    const auto end = processes.run(spec, Stop());
+    _exit(end && end->out == "own\n" ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(reader, &status, 0), reader);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+#endif
 
 TEST(Processes, WithholdWhatTheDocumentationLists) {
   const auto page =
