@@ -134,22 +134,35 @@ class RealProcesses final : public Processes {
       std::make_shared<std::atomic<bool>>(false);
 };
 
-// No process inherits variables of these names, nor one whose value is an address with a user's
-// name or password (https://me:secret@host): secrets, ways to them, git's settings of the moment,
-// and the files by which a CI system takes orders from a step. '*' stands for anything; upper and
-// lower case are the same.
+// No process inherits variables of these names: secrets, ways to them, git's settings of the
+// moment, and the files by which a CI system takes orders from a step. '*' stands for anything;
+// upper and lower case are the same. Nor does it inherit one whose value holds a secret: an address
+// with a user (https://me@host, me:secret@host), a setting (password=…, sig=…, "apiKey": …), or a
+// token or private key by its beginning (ghp_…).
 inline constexpr auto k_withheld = std::to_array<std::string_view>(
     {"GITHUB_TOKEN", "GH_TOKEN", "WEIR_TOKEN", "WEIR_DB",
      // orders to a CI system
      "GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY",
      "ACTIONS_*", "BASH_ENV", "BUILDKITE_ENV_FILE", "BUILDKITE_AGENT_JOB_API_*",
-     // names that secrets have
-     "*TOKEN*", "*SECRET*", "*JWT*", "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*_PASS", "SSHPASS",
-     "PGPASSFILE", "MYSQL_PWD", "*_PSW", "*_PAT", "*_KEY*", "*APIKEY*", "*CREDENTIAL*", "*_CREDS*",
-     "*_AUTH", "*_AUTH_CONFIG", "ENDPOINT_AUTH_*", "*CONNECTION_STRING*", "*CONNSTR*", "*WEBHOOK*",
-     "*_DSN", "IDENTITY_HEADER",
-     // ways to secrets
-     "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "*ASKPASS*", "NETRC", "KUBECONFIG",
+     // names that passwords have
+     "*PASSWORD*", "*PASSWD*", "*PASSPHRASE*", "*PASSCODE*", "*PASSFILE*", "PASS", "*_PASS",
+     "*_PASS_FILE", "SSHPASS", "*_PSW", "*_PW", "*_PWD", "*_PAT", "*_OTP", "*MNEMONIC*",
+     // names that keys and tokens have
+     "*TOKEN*", "*SECRET*", "*JWT*", "*_KEY*", "*KEY", "*KEYS", "*KEYFILE*", "*KEYSTORE*", "*_PEM",
+     "*_PFX", "*_P12", "SAS", "*_SAS",
+     // names that log-ins have
+     "*CREDENTIAL*", "*_CRED", "*_CREDS*", "AUTH", "AUTH_*", "*_AUTH", "*_AUTH_*",
+     "*AUTHORIZATION*", "*OAUTH*", "*BEARER*", "*COOKIE*", "IDENTITY_HEADER",
+     // names that addresses with a log-in have
+     "*CONNECTION_STRING*", "*CONNECTIONSTRING*", "*CONNSTR*", "*WEBHOOK*", "DSN", "*_DSN",
+     // agents and programs that hand out secrets
+     "SSH_AGENT_PID", "GPG_AGENT_INFO", "*ASKPASS*",
+     // files and folders of settings with secrets
+     "NETRC", "WGETRC", "CURL_HOME", "KUBECONFIG", "DOCKER_CONFIG", "HELM_REGISTRY_CONFIG",
+     "AWS_CONFIG_FILE", "AZURE_CONFIG_DIR", "CLOUDSDK_CONFIG", "BOTO_CONFIG", "OCI_*CONFIG_FILE",
+     "DATABRICKS_CONFIG_FILE", "KAGGLE_CONFIG_DIR", "RCLONE_CONFIG*", "TF_CLI_CONFIG_FILE",
+     "NPM_CONFIG_USERCONFIG", "NPM_CONFIG_GLOBALCONFIG", "GH_CONFIG_DIR", "GLAB_CONFIG_DIR",
+     "GNUPGHOME", "PGSERVICEFILE", "MYSQL_TEST_LOGIN_FILE",
      // git's settings
      "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*", "GIT_CONFIG_PARAMETERS"});
 // The part of `own` that such a process inherits. Of git's settings only safe.directory stays:

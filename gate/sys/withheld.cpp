@@ -19,6 +19,78 @@ bool has_address_with_user(std::string_view text) {
   return false;
 }
 
+constexpr std::string_view k_quotes_and_blanks = " \t\r\n\"'";
+
+bool is_name_character(char c) {
+  return text::is_alphanumeric(c) || c == '_' || c == '-' || c == '.';
+}
+
+// Returns true if the text has a user with a password before a host: "me:secret@host".
+bool has_login(std::string_view text) {
+  constexpr std::string_view k_digest = "sha256:";  // "image:tag@sha256:…"
+  for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
+    const std::string_view host = text.substr(at + 1);
+    if (host.empty() || !text::is_alphanumeric(host[0]) || host.starts_with(k_digest)) continue;
+    const std::size_t before = text.substr(0, at).find_last_of(" \t\r\n\"'/@,;");
+    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    const std::string_view login = text.substr(begin, at - begin);
+    const std::size_t colon = login.find(':');
+    if (colon == 0 || colon == std::string_view::npos || colon + 1 == login.size()) continue;
+    return true;
+  }
+  return false;
+}
+
+// Returns true if the text sets something whose name is a secret's: "password=x", "sig=x",
+// "\"apiKey\": \"x\"", "Authorization: x". A ':' after a bare name separates folders (PATH).
+bool has_secret_setting(std::string_view text) {
+  // Without '-', '_' and '.'. "token" and "key" alone may be an engine's: "--max-tokens=8".
+  constexpr std::string_view k_names[] = {
+      "pass",        "pwd",          "sig",           "auth",          "token",      "*password",
+      "*passwd",     "*passphrase",  "*secret",       "*secretkey",    "*accesskey", "*accountkey",
+      "*apikey",     "*privatekey",  "*signingkey",   "*accesstoken",  "*authtoken", "*sastoken",
+      "*oauthtoken", "*bearertoken", "*refreshtoken", "authorization", "*cookie"};
+  for (std::size_t at = text.find_first_of("=:"); at != std::string_view::npos;
+       at = text.find_first_of("=:", at + 1)) {
+    const std::string_view before = text.substr(0, at), after = text.substr(at + 1);
+    const bool is_quoted = before.ends_with('"') || before.ends_with('\'');
+    if (text[at] == ':' && !is_quoted && !after.starts_with(' ')) continue;
+    const std::size_t value = after.find_first_not_of(k_quotes_and_blanks);
+    if (value == std::string_view::npos || after[value] == ';' || after[value] == '&') continue;
+    const std::string_view bare = before.substr(0, before.size() - (is_quoted ? 1 : 0));
+    std::size_t begin = bare.size();
+    while (begin > 0 && is_name_character(bare[begin - 1])) --begin;
+    std::string name = text::lower(bare.substr(begin));
+    std::erase_if(name, [](char c) { return !text::is_alphanumeric(c); });
+    if (std::ranges::any_of(k_names, [&](auto pattern) { return text::glob_match(pattern, name); }))
+      return true;
+  }
+  return false;
+}
+
+// Returns true if a word of the text is a token or private key by its beginning.
+bool has_token(std::string_view text) {
+  constexpr std::string_view k_beginnings[] = {"ghp_", "gho_",        "ghu_",   "ghs_",
+                                               "ghr_", "github_pat_", "glpat-", "hf_",
+                                               "sk-",  "xoxb-",       "xoxp-",  "eyJhbGci"};
+  constexpr std::size_t k_min_rest = 16;
+  for (const std::string_view beginning : k_beginnings) {
+    for (std::size_t at = text.find(beginning); at != std::string_view::npos;
+         at = text.find(beginning, at + 1)) {
+      const bool is_begin = at == 0 || !is_name_character(text[at - 1]);
+      const std::string_view rest = text.substr(at + beginning.size());
+      const auto end = std::ranges::find_if_not(rest, is_name_character);
+      if (is_begin && end - rest.begin() >= std::ptrdiff_t{k_min_rest}) return true;
+    }
+  }
+  return text.find("PRIVATE KEY-----") != std::string_view::npos;
+}
+
+bool holds_secret(std::string_view text) {
+  return has_address_with_user(text) || has_login(text) || has_secret_setting(text) ||
+         has_token(text);
+}
+
 // Returns true if a process with these `passed` patterns does not inherit the variable. Pure.
 bool is_withheld(std::string_view name, std::string_view value,
                  const std::vector<std::string>& passed) {
@@ -26,7 +98,7 @@ bool is_withheld(std::string_view name, std::string_view value,
   const auto matches = [&](std::string_view pattern) {
     return text::glob_match(text::lower(pattern), lower);
   };
-  return (has_address_with_user(value) || std::ranges::any_of(k_withheld, matches)) &&
+  return (holds_secret(value) || std::ranges::any_of(k_withheld, matches)) &&
          std::ranges::none_of(passed, matches);
 }
 

@@ -583,6 +583,91 @@ TEST(Processes, InheritNoSecretAndNoFileThatGivesTheRunnerOrders) {
   EXPECT_EQ(given.find("WEIR_TOKEN"), std::string::npos);
 }
 
+TEST(Processes, InheritNoVariableThatIsNamedLikeASecret) {
+  for (const std::string& name : text::split(
+           "PASS DB_PASS DB_PASS_FILE DB_PWD DB_PW REDIS_PASSCODE MY_PASSFILE LOGIN_OTP "
+           "WALLET_MNEMONIC "
+           "PRIVATEKEY SIGNINGKEY SSHKEY signingKey SIGNING_KEYS GPGKEYS TLS_KEYFILE JAVA_KEYSTORE "
+           "TLS_PEM CERT_PFX CERT_P12 BLOB_SAS SAS SOME_CRED AUTH AUTH_HEADER HTTP_AUTH "
+           "REGISTRY_AUTH_FILE AUTHORIZATION HTTP_AUTHORIZATION GOOGLE_OAUTH_ID BEARER COOKIE "
+           "SESSION_COOKIE ConnectionStrings__Default DSN SENTRY_DSN DOCKER_CONFIG AWS_CONFIG_FILE "
+           "AWS_SHARED_CREDENTIALS_FILE KUBECONFIG NETRC WGETRC CURL_HOME HELM_REGISTRY_CONFIG "
+           "AZURE_CONFIG_DIR CLOUDSDK_CONFIG BOTO_CONFIG OCI_CLI_CONFIG_FILE "
+           "DATABRICKS_CONFIG_FILE "
+           "KAGGLE_CONFIG_DIR RCLONE_CONFIG RCLONE_CONFIG_X_PASS TF_CLI_CONFIG_FILE GH_CONFIG_DIR "
+           "npm_config_userconfig GNUPGHOME PGSERVICEFILE MYSQL_TEST_LOGIN_FILE",
+           ' ')) {
+    EXPECT_EQ(inherited({{name, "x"}}, {}), EnvironmentList()) << name;
+  }
+}
+
+TEST(Processes, InheritNoVariableThatHoldsASecret) {
+  for (const std::string value : {"https://me:secret@host",
+                                  "https://secret@host/x",
+                                  "me:secret@host",
+                                  "x my_me:se=cr@host:5432/db",
+                                  "Server=h;User=u;Password=secret;",
+                                  "host=h passwd=secret",
+                                  "pwd=secret",
+                                  "-Dpassphrase=secret",
+                                  "https://h/c?sv=1&sig=secret%3D",
+                                  "DefaultEndpointsProtocol=https;AccountKey=c2VjcmV0==;",
+                                  "Endpoint=sb://h/;SharedAccessKey=c2V=",
+                                  "api_key=secret",
+                                  "--api-key=secret",
+                                  "--token=secret",
+                                  "https://h/?access_token=secret",
+                                  "client_secret: secret",
+                                  R"({"password": "secret"})",
+                                  R"({"apiKey":"secret"})",
+                                  "Authorization: Bearer secret",
+                                  "authorization=secret",
+                                  "Cookie: a=b",
+                                  "ghp_0123456789abcdefghij",
+                                  "x=hf_abcdefghijklmnopqrst",
+                                  "sk-proj-0123456789abcdef",
+                                  "eyJhbGciOiJIUzI1NiJ9.e30.x",
+                                  "-----BEGIN RSA PRIVATE KEY-----\nMII"}) {
+    EXPECT_EQ(inherited({{"MINE", value}}, {}), EnvironmentList()) << value;
+    EXPECT_EQ(inherited({{"MINE", value}}, {"MINE"}).size(), 1U) << value;
+  }
+}
+
+TEST(Processes, InheritWhatEnginesUse) {
+  EnvironmentList own{{"PATH", "/usr/local/bin:/opt/python@3.11/bin:/home/u/.token:/x/pass:/bin"},
+                      {"LLAMA_ARGS", "--max-tokens=128 --n-predict=8 --keys=3"},
+                      {"IMAGE", "ghcr.io/o/r:v1@sha256:0123"},
+                      {"REMOTE", "git@github.com:o/r.git"},
+                      {"AT", "me@example.org"},
+                      {"MINE", "https://github.com/o/r/@v1?x=y"},
+                      {"LS_COLORS", "rs=0:di=01;34:*.tar=01;31"},
+                      {"EMPTY", "password="},
+                      {"SHORT", "hf_model sk-learn /models/hf_cache"}};
+  for (const std::string& name : text::split(
+           "HOME PWD OLDPWD USER LOGNAME SHELL LANG LC_ALL TERM DISPLAY XAUTHORITY XDG_RUNTIME_DIR "
+           "XDG_SESSION_ID TMPDIR LD_LIBRARY_PATH LD_PRELOAD PYTHONPATH VIRTUAL_ENV CONDA_PREFIX "
+           "NODE_PATH "
+           "HF_HOME HF_HUB_CACHE HF_HUB_OFFLINE HF_ENDPOINT TRANSFORMERS_CACHE "
+           "CUDA_VISIBLE_DEVICES "
+           "CUDA_DEVICE_ORDER CUDA_CACHE_PATH NVIDIA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES "
+           "ROCR_VISIBLE_DEVICES HSA_OVERRIDE_GFX_VERSION GGML_VK_VISIBLE_DEVICES "
+           "GGML_CUDA_DISABLE_GRAPHS "
+           "LLAMA_ARG_N_GPU_LAYERS LLAMA_CACHE VK_DRIVER_FILES VK_ICD_FILENAMES VK_LAYER_PATH "
+           "OMP_NUM_THREADS OMP_PROC_BIND OMP_PLACES KMP_AFFINITY MKL_NUM_THREADS I_MPI_PIN "
+           "NCCL_DEBUG "
+           "NCCL_SOCKET_IFNAME VLLM_ATTENTION_BACKEND VLLM_CONFIG_ROOT LMCACHE_CONFIG_FILE "
+           "OLLAMA_HOST "
+           "OLLAMA_MODELS OLLAMA_KEEP_ALIVE TRITON_CACHE_DIR TORCHINDUCTOR_CACHE_DIR SLURM_JOB_ID "
+           "DOCKER_HOST GIT_AUTHOR_NAME GIT_CONFIG_GLOBAL PIP_CONFIG_FILE PASSES BYPASS COMPASS "
+           "KEYBOARD "
+           "KEYMAP AUTHOR AUTHORS SEED PATTERN PATCH DISPATCH CI GITHUB_ACTIONS GITHUB_SHA "
+           "GITHUB_WORKSPACE",
+           ' ')) {
+    own.emplace_back(name, "x");
+  }
+  EXPECT_EQ(inherited(own, {}), own);
+}
+
 TEST(Processes, InheritOfGitsSettingsOnlyWhichFoldersAreSafe) {
   const EnvironmentList own{{"GIT_CONFIG_COUNT", "3"},
                             {"GIT_CONFIG_KEY_0", "http.https://github.com/.extraheader"},
