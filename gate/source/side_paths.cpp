@@ -5,6 +5,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/config/word_paths.hpp"
+#include "gate/sys/code_file.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::source {
@@ -30,14 +31,14 @@ bool SidePaths::has(const std::string& inner) const {
          (side_.other_root.empty() || files_.exists(path_below(side_.other_root, inner)));
 }
 
-// Returns true for a file that runs: of ELF or Mach-O, or a script that names its interpreter.
-bool SidePaths::is_code(const std::string& path) const {
-  constexpr std::string_view k_beginnings[] = {"\x7f\x45LF", "#!", "\xcf\xfa\xed\xfe",
-                                               "\xce\xfa\xed\xfe", "\xca\xfe\xba\xbe"};
-  const auto beginning = files_.read_prefix(path, 4);
-  return beginning && std::ranges::any_of(k_beginnings, [&](std::string_view mark) {
-           return beginning->starts_with(mark);
-         });
+// Returns this side's own file for a path into the user's checkout, which may lead there over a
+// link; nothing where it has none.
+std::optional<std::string> SidePaths::own_path(const std::string& path) const {
+  for (const std::string& name : {path, sys::follow_links(path)}) {
+    const auto inner = inner_path(name);
+    if (inner && has(*inner)) return path_below(side_.link, *inner);
+  }
+  return std::nullopt;
 }
 
 std::string SidePaths::folder() const {
@@ -51,19 +52,19 @@ Result<std::string> SidePaths::place(const std::string& word) {
     // Placeholders stand for files that both sides share.
     if (part.empty() || part.find('{') != std::string::npos) return replacement;
     const std::string path = sys::absolute(sys::join_path(side_.own_folder, part));
-    const auto inner = inner_path(path);
+    auto inner = inner_path(path);
     const bool is_absolute = part.starts_with('/');
-    if (inner && has(*inner)) {
-      if (is_absolute) replacement = path_below(side_.link, *inner);
-      return replacement;
-    }
+    // Both sides start in a folder that has this file by the same relative path.
+    if (!is_absolute && inner && has(*inner)) return replacement;
+    if (auto own = own_path(path)) return own;
     // "models" may be a command of the engine as well as a folder here.
     const sys::Kind kind = files_.kind(path);
     const bool is_name = part.find('/') == std::string::npos;
     if (kind == sys::Kind::absent || (is_name && kind != sys::Kind::file)) return replacement;
     if (!is_absolute) replacement = path;
+    if (!inner) inner = inner_path(sys::follow_links(path));
     if (!inner) return replacement;
-    if (is_code(path)) {
+    if (sys::is_program(files_, path)) {
       problem = Error{Code::config,
                       fmt::format("{}: the command names it, and {} has no such file; the command "
                                   "under `build:` has to make it there",
@@ -78,10 +79,7 @@ Result<std::string> SidePaths::place(const std::string& word) {
 
 std::string SidePaths::place_inherited(const std::string& value) const {
   return config::replace_paths(value, [&](const std::string& part) {
-    std::optional<std::string> replacement;
-    const auto inner = part.starts_with('/') ? inner_path(sys::absolute(part)) : std::nullopt;
-    if (inner && has(*inner)) replacement = path_below(side_.link, *inner);
-    return replacement;
+    return part.starts_with('/') ? own_path(sys::absolute(part)) : std::nullopt;
   });
 }
 

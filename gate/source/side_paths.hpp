@@ -45,7 +45,7 @@ class SidePaths {
  private:
   [[nodiscard]] std::optional<std::string> inner_path(const std::string& path) const;
   [[nodiscard]] bool has(const std::string& inner) const;
-  [[nodiscard]] bool is_code(const std::string& path) const;
+  [[nodiscard]] std::optional<std::string> own_path(const std::string& path) const;
 
   const sys::Files& files_;
   SideCheckout side_;

@@ -51,6 +51,12 @@ std::optional<std::string> real_path(const std::string& path) {
   return text;
 }
 
+std::string follow_links(const std::string& path) {
+  std::error_code error;
+  const std::string followed = std::filesystem::weakly_canonical(path, error).string();
+  return error ? path : followed;
+}
+
 // Finds a program: a name with '/' is a path from `folder`, any other is looked up in PATH.
 std::optional<std::string> find_program(const Files& files, std::string_view name,
                                         std::string_view folder, std::string_view path_variable) {

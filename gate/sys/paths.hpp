@@ -1,5 +1,5 @@
-// Paths as text. Pure but for absolute(), which asks for the current folder,
-// real_path() and find_program().
+// Paths as text. Pure but for absolute(), which asks for the current folder, real_path(),
+// follow_links() and find_program().
 #pragma once
 
 #include <optional>
@@ -23,6 +23,8 @@ namespace weir::sys {
                                                        const std::string& folder);
 // The same with links followed; nothing where no such file is.
 [[nodiscard]] std::optional<std::string> real_path(const std::string& path);
+// The same as far as there are such files; what follows stays as it is written.
+[[nodiscard]] std::string follow_links(const std::string& path);
 // A program as a command line names it: with a '/' counted from `folder`, else looked up in the
 // folders of `path_variable` (PATH's value). Nothing when no executable file is found.
 [[nodiscard]] std::optional<std::string> find_program(const Files& files, std::string_view name,

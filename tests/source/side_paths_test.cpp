@@ -1,6 +1,10 @@
 // Tests which files the words of a command mean on each side of a pair.
 #include "gate/source/side_paths.hpp"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include <gmock/gmock.h>
 
 #include "scene.hpp"
@@ -79,6 +83,34 @@ TEST_F(SidePathsTest, OfCodeThatTheSideLacksAreRefused) {
     EXPECT_EQ(placed.error().code, Code::config);
     EXPECT_THAT(placed.error().message, HasSubstr("and /base has no such file")) << word;
   }
+}
+
+// Links are real ones: what they lead to is the system's to say.
+TEST_F(SidePathsTest, OverALinkFromOutsideAreThoseOfTheCheckout) {
+  char pattern[] = "/tmp/weir-links-XXXXXX";
+  const std::string top = std::filesystem::canonical(mkdtemp(pattern)).string();
+  for (const char* folder : {"/own/bin", "/base/bin"})
+    std::filesystem::create_directories(top + folder);
+  for (const char* file : {"/own/bin/x", "/own/bin/m.bin", "/base/bin/x"})
+    std::ofstream(top + file) << "text";
+  std::filesystem::create_symlink(top + "/own", top + "/link");
+  std::filesystem::create_symlink(top + "/own/bin", top + "/own/untracked");
+  const sys::RealFiles files;
+  SidePaths base(files, {{top + "/own"}, top + "/own", top + "/base", "/l"});
+  const std::pair<std::string, std::string> cases[] = {
+      {top + "/link/bin", "/l/bin"},
+      {top + "/own/untracked/x", "/l/bin/x"},
+      {"/usr/bin:" + top + "/link/bin/x:/bin", "/usr/bin:/l/bin/x:/bin"},
+      {top + "/link/absent", top + "/link/absent"},
+      {top + "/link/bin/m.bin", top + "/link/bin/m.bin"},
+  };
+  for (const auto& [value, placed] : cases) {
+    EXPECT_EQ(base.place_inherited(value), placed) << value;
+    EXPECT_EQ(base.place(value).value_or("an error"), placed) << value;
+  }
+  EXPECT_EQ(base.place("../link/bin/x").value_or("an error"), "/l/bin/x");
+  EXPECT_EQ(base.shared(), std::set<std::string>{"bin/m.bin"});
+  std::filesystem::remove_all(top);
 }
 
 TEST_F(SidePathsTest, InInheritedValuesAreReplacedWhereTheyAreAbsolute) {

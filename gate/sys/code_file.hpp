@@ -1,0 +1,17 @@
+// Files that run.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gate/sys/files.hpp"
+
+namespace weir::sys {
+
+// Returns true for a file of ELF or Mach-O, or a script that names its interpreter.
+[[nodiscard]] bool is_program(const Files& files, const std::string& path);
+
+// Returns true for a file that an interpreter runs or imports, by its ending: "x.py". Pure.
+[[nodiscard]] bool is_module(std::string_view path);
+
+}  // namespace weir::sys
