@@ -9,6 +9,7 @@
 #include "gate/flow/repository.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/run/container.hpp"
+#include "gate/run/engine_call.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/source/side_paths.hpp"
@@ -94,6 +95,27 @@ Result<source::SidePaths> side_paths(const std::vector<std::string>& own_roots,
   return source::SidePaths(job.files(), {own_roots, job.folder(), root, link, other_root});
 }
 
+// Returns the work tree to watch while a base of `tree` runs, without what the base may open there:
+// its own checkout, runs, git's files, and inputs that both sides share.
+sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::BaseTree& tree,
+                                   const std::string& top, const source::SidePaths& side,
+                                   const Job& job) {
+  sys::WatchedFolder watched{sys::follow_links(top)};
+  std::vector<std::string> except{tree.root, sys::absolute(job.selection.runs_folder), cell.model,
+                                  cell.prompt_file, sys::join_path(top, ".git")};
+  if (const auto cache = source::default_cache_folder()) except.push_back(*cache);
+  for (const std::string& inner : side.shared()) except.push_back(sys::join_path(top, inner));
+  if (cell.twin) {
+    except.insert(except.end(), {cell.twin->blob, cell.twin->driver, cell.twin->kernels});
+  }
+  for (const std::string& path : except) {
+    std::string followed = sys::follow_links(path);
+    const bool holds_all = sys::relative_path(watched.folder, followed).has_value();
+    if (!path.empty() && !holds_all) watched.except.push_back(std::move(followed));
+  }
+  return watched;
+}
+
 // Returns the base's cells with the programs of `tree`. Changes both sides to folders and paths of
 // equal length. `own_roots` are all names of the top of the user's checkout.
 Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
@@ -124,6 +146,8 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
     WEIR_CHECK(move_to_side(base.cells[i], base_side));
     WEIR_CHECK(move_to_side(candidate[i], candidate_side));
   }
+  for (run::PreparedCell& cell : base.cells)
+    cell.watched = watch_work_tree(cell, tree, own_roots.front(), base_side, job);
   // The configuration may lie in a folder that the base lacks.
   WEIR_CHECK(job.files().make_dirs(base_side.folder()));
   if (!base_side.shared().empty()) {
@@ -271,7 +295,7 @@ Result<void> CachedCounts::keep(const baseline::Baseline& counts) {
 
 std::string tree_counts_folder(const std::string& cache_folder, const std::string& tree) {
   // Increase the number when more is counted than before, or in another way.
-  return sys::join_path(cache_folder, "counts-3/" + tree.substr(tree.find_last_of('/') + 1));
+  return sys::join_path(cache_folder, "counts-4/" + tree.substr(tree.find_last_of('/') + 1));
 }
 
 std::string base_counts_folder(const std::string& run_folder) {
@@ -285,6 +309,7 @@ BaseRuns assemble_base_runs(const BaseFacts& facts, const run::RunHeader& header
                             const run::KnownCounts& known_counts) {
   BaseRuns base_runs;
   base_runs.facts = facts;
+  bool is_watched = true;
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     const auto records_of_cell = records.find(header.cells[i].cell);
     base_runs.counts.push_back(run::choose_base_counts(profiles[i], header.base_cells[i],
@@ -292,7 +317,11 @@ BaseRuns assemble_base_runs(const BaseFacts& facts, const run::RunHeader& header
                                                        known_counts.find_counts(profiles[i].cell)));
     base_runs.pairs.push_back(profile::paired_runs(header.cells[i], records_of_cell));
     base_runs.cells.push_back(header.cells[i]);
+    is_watched = is_watched && std::ranges::none_of(records_of_cell, [](const auto& record) {
+                   return holds(record.warnings, run::k_not_watched);
+                 });
   }
+  if (!is_watched) base_runs.facts.notes.emplace_back(run::k_not_watched);
   const auto keys = collect<profile::CellKey>(header.cells, &profile::CellFacts::cell);
   for (const verdict::DepthGroup& group : verdict::depth_groups(keys)) {
     const profile::Profile line = verdict::fit_profile(group, profiles);

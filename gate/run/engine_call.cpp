@@ -14,6 +14,7 @@
 #include "gate/probes/format.h"
 #include "gate/run/environment.hpp"
 #include "gate/run/leftovers.hpp"
+#include "gate/sys/code_file.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/device_api.hpp"
 
@@ -180,6 +181,7 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
       spec.env.push_back(std::move(variable));
     spec.unset = probes_own(sys::own_environment());  // `env` is set afterwards
     spec.passed_variables = passed_variables(cell_);
+    spec.watched = watched_folder();
     return {};
   }
   folders_ = {root_, out(), attaches_probes() ? probes() : "", published};
@@ -201,6 +203,35 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
   return {};
 }
 
+// Returns the folder to watch. Times that are judged are not watched, nor what is counted from
+// outside.
+std::optional<sys::WatchedFolder> EngineCall::watched_folder() const {
+  const bool is_judged_time = step_.pass == profile::Pass::timed && step_.pair != 0;
+  if (!cell_.watched || is_judged_time || step_.is_counted_from_outside()) return std::nullopt;
+  sys::WatchedFolder watched = *cell_.watched;
+  for (const std::string& folder : {root_, effects_.probing.folder()})
+    watched.except.push_back(sys::follow_links(folder));
+  return watched;
+}
+
+std::optional<std::string> EngineCall::strayed(const sys::Finished& finished) const {
+  std::vector<std::string> files;
+  for (const std::string& path : finished.opened.value_or(std::vector<std::string>())) {
+    const auto name = sys::relative_path(path, spec.watched->folder);
+    if (name && (sys::is_program(effects_.files, path) || sys::is_module(path)))
+      files.push_back(text::printable(*name));
+  }
+  if (files.empty()) return std::nullopt;
+  constexpr std::size_t k_max_files = 5;
+  const std::size_t rest = files.size() - std::min(files.size(), k_max_files);
+  files.resize(files.size() - rest);
+  return fmt::format(
+      "opened code of the work tree, where the candidate's is: {}{}; let \"build:\" make it in the "
+      "base's checkout, or move it out of the work tree (PATH, an installed wrapper, or a package "
+      "installed with -e may lead there)",
+      text::join(files), rest == 0 ? "" : fmt::format(" and {} more", rest));
+}
+
 std::string EngineCall::end_leftovers(const Result<sys::Finished>& finished) const {
   if (container_ == nullptr) return "";
   return Leftovers{effects_.processes, effects_.files, container_->runtime,
@@ -216,6 +247,9 @@ void EngineCall::copy_outcome(RunRecord& record, const sys::Finished& finished) 
   record.wall_seconds = finished.wall_seconds;
   record.cpu_seconds = finished.cpu_seconds;
   record.peak_rss_bytes = finished.peak_rss_bytes;
+  if (spec.watched && !finished.opened && finished.ended != sys::HowEnded::not_started) {
+    record.warnings.emplace_back(k_not_watched);
+  }
   if (const auto& usage = finished.usage) {
     record.machine.major_faults = usage->major_faults;
     if (cell_.host && record.pass == profile::Pass::timed) {
@@ -238,6 +272,7 @@ void EngineCall::copy_outcome(RunRecord& record, const sys::Finished& finished) 
 
 // Returns why the process measures nothing, or nothing if it ended as it should.
 std::optional<std::string> EngineCall::failure(const sys::Finished& finished) const {
+  if (auto why = strayed(finished)) return why;
   const auto* engine = cell_.cell.engine;
   if (engine != nullptr && finished.ended == sys::HowEnded::exited &&
       holds(engine->ok_exit_codes, finished.exit_code)) {

@@ -15,6 +15,11 @@
 
 namespace weir::run {
 
+// Warning of a record whose base was to be watched.
+inline constexpr std::string_view k_not_watched =
+    "the base may have run code of the work tree, where the candidate's is: this system does not "
+    "tell which files a program opens (ptrace)";
+
 // The engine's command line in one step, and its environment as weir.yaml and the cell's twin have
 // it: of one that runs here, and what is carried in of one in a container.
 [[nodiscard]] config::CommandLine line_of(const PreparedCell& cell, const Step& step,
@@ -67,6 +72,9 @@ class EngineCall {
   // Stops and removes what the container's runtime may have left of a process that has ended.
   // Returns a warning if that fails or is uncertain, else "".
   [[nodiscard]] std::string end_leftovers(const Result<sys::Finished>& finished) const;
+  // Why it compares nothing: a base that opened code of the user's work tree, where the candidate's
+  // is.
+  [[nodiscard]] std::optional<std::string> strayed(const sys::Finished& finished) const;
   // How it ended and what it took.
   void copy_outcome(profile::RunRecord& record, const sys::Finished& finished) const;
   // Why it measures nothing; nothing when it ended as it should.
@@ -74,6 +82,7 @@ class EngineCall {
 
  private:
   [[nodiscard]] config::CommandLine line(const std::string& port) const;
+  [[nodiscard]] std::optional<sys::WatchedFolder> watched_folder() const;
 
   const Effects& effects_;
   const PreparedCell& cell_;

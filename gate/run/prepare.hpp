@@ -14,6 +14,7 @@
 #include "gate/probes/read/kernel_names.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/sys/files.hpp"
+#include "gate/sys/process.hpp"
 
 namespace weir::run {
 
@@ -44,6 +45,8 @@ struct PreparedCell {
   std::string folder;        // to run in: that of the config, or its counterpart in a checkout
   // Variables of weir's own environment with another value: those that lead into that checkout.
   config::Environment moved_env{};
+  // The user's work tree, for a base that has a checkout of its own: code there is the candidate's.
+  std::optional<sys::WatchedFolder> watched{};
   std::uint64_t model_bytes = 0;
   std::string program_stamp;        // differs when the program was built again
   std::vector<std::string> probes;  // attached in the counted pass; those that see the device

@@ -333,6 +333,11 @@ void ServerStart::fill_process_facts(RunRecord& record, Place place) const {
     record.exit_code = 0;
     record.signal = 0;
   }
+  if (auto why = call_.strayed(*finished_)) {
+    record.report.reset();
+    record.probes.clear();
+    record.error = std::move(why);
+  }
   if (place == Place::shared) {
     record.warnings.resize(warnings);
   } else if (was_gone_) {

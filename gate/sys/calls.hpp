@@ -1,11 +1,13 @@
 // System calls of an engine and all that it starts, counted from outside: a seccomp filter stops
 // each thread once a call, and the supervisor, which traces it (ptrace), counts and lets it go on.
 // That takes no privileges and is exact; what is counted runs slower, so nothing is timed by it.
+// In the same way it is seen which files of a folder are opened; only such calls are stopped then.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,16 @@ struct FilesRead {
   friend bool operator==(const FilesRead&, const FilesRead&) = default;
 };
 
+// Files of a folder that were opened or run, in shared memory.
+struct OpenedFiles {
+  // Names in memory of the process that reads, which the one that writes has a copy of.
+  const char* folder = nullptr;         // null: calls are counted instead
+  const char* const* except = nullptr;  // files and folders in it that are left out; ends in null
+  std::int64_t opens = 0;               // calls that opened a file, wherever it lies
+  std::array<char, 1 << 16> paths{};    // the first ones; a zero byte ends each
+  std::size_t size = 0;                 // of all paths
+};
+
 // Counts in shared memory: one process writes them, another reads.
 struct CallCounts {
   std::array<std::uint64_t, 1024> by_number{};  // without futexes, which are counted separately
@@ -40,6 +52,7 @@ struct CallCounts {
   std::int64_t threads = 1, max_threads = 1;  // alive now, and at once
   std::int64_t min_cpus = 0;  // fewest that a thread was allowed at its end; 0: none has ended
   bool has_executed_program = false;  // the engine's own program runs
+  OpenedFiles opened;
 };
 
 // The same with the names of the calls: "read", "futex wait", "futex wake", "call 999".
@@ -53,6 +66,8 @@ struct Calls {
   friend bool operator==(const Calls&, const Calls&) = default;
 };
 [[nodiscard]] Calls calls_of(const CallCounts& counts);
+// The paths, without links; nothing if the system does not tell which files are opened.
+[[nodiscard]] std::optional<std::vector<std::string>> paths_of(const OpenedFiles& opened);
 
 // Memory for counts that a forked process writes. Throws nothing; null with errno.
 struct SharedCounts {
@@ -67,7 +82,7 @@ struct SharedCounts {
 
 // In the child, right before it becomes the engine: stops until its parent traces it. False with
 // errno where the system does not let it be traced.
-[[nodiscard]] bool allow_tracing();
+[[nodiscard]] bool allow_tracing(const CallCounts& counts);
 // In the parent: lets `engine` go until it is another program, or is gone.
 void trace_until_exec(pid_t engine, CallCounts& counts);
 // Handles wait()'s report of a traced thread: counts it, and lets the thread go on.

@@ -1,7 +1,11 @@
-// Counts system calls of an engine and its children with ptrace and seccomp.
+// Counts system calls of an engine and its children, or sees which files they open, with ptrace and
+// seccomp.
+#include <algorithm>
 #include <bit>
 #include <charconv>
+#include <climits>
 #include <csignal>
+#include <cstddef>
 #include <utility>
 
 #include <fcntl.h>
@@ -120,11 +124,14 @@ void record_memory_and_cpus(pid_t thread, bool is_ending, CallCounts& counts) {
   if (cpus > 0 && (counts.min_cpus == 0 || cpus < counts.min_cpus)) counts.min_cpus = cpus;
 }
 
-bool is_open_call(std::uint64_t number) {
+constexpr std::uint32_t k_open_calls[] = {
 #ifdef __x86_64__
-  if (number == SYS_open || number == SYS_creat) return true;
+    SYS_open, SYS_creat,
 #endif
-  return number == SYS_openat || number == SYS_openat2;
+    SYS_openat, SYS_openat2};
+
+bool is_open_call(std::uint64_t number) {
+  return std::ranges::any_of(k_open_calls, [&](std::uint32_t call) { return call == number; });
 }
 
 bool is_read_call(std::uint64_t number) {
@@ -140,6 +147,43 @@ bool changes_memory(std::uint64_t number) {
 // The flag that the thread's current call opens a file.
 bool& opening_flag(pid_t thread, CallCounts& counts) {
   return counts.opening.at(static_cast<std::size_t>(thread) % counts.opening.size());
+}
+
+bool is_in_folder(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+// Records the file that a link below /proc/PID leads to, if it lies in the watched folder.
+void record_file(pid_t thread, std::string_view name, OpenedFiles& opened) {
+  std::array<char, 64> link{};
+  fmt::format_to_n(link.data(), link.size() - 1, "/proc/{}/{}", thread, name);
+  std::array<char, PATH_MAX> text{};
+  const ssize_t length = readlink(link.data(), text.data(), text.size() - 1);
+  if (length <= 0) return;
+  const std::string_view path(text.data(), static_cast<std::size_t>(length));
+  if (!is_in_folder(path, opened.folder)) return;
+  for (const char* const* except = opened.except; *except != nullptr; ++except) {
+    if (is_in_folder(path, *except)) return;
+  }
+  for (std::size_t at = 0; at < opened.size;) {
+    const std::string_view recorded(&opened.paths.at(at));
+    if (recorded == path) return;
+    at += recorded.size() + 1;
+  }
+  if (path.size() >= opened.paths.size() - opened.size) return;
+  std::ranges::copy(path, opened.paths.begin() + static_cast<std::ptrdiff_t>(opened.size));
+  opened.size += path.size() + 1;
+}
+
+// Records the file that a call of the thread has opened.
+void record_opened(pid_t thread, OpenedFiles& opened) {
+  __ptrace_syscall_info info{};
+  if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return;
+  if (info.op != PTRACE_SYSCALL_INFO_EXIT || info.exit.is_error != 0) return;
+  ++opened.opens;
+  std::array<char, 32> name{};
+  const auto end = fmt::format_to_n(name.data(), name.size(), "fd/{}", info.exit.rval).out;
+  record_file(thread, {name.data(), end}, opened);
 }
 
 // Counts the call that the thread is about to make. Returns true if its result is needed too.
@@ -208,12 +252,33 @@ SharedCounts::~SharedCounts() {
   if (counts != nullptr) munmap(counts, sizeof(CallCounts));
 }
 
-bool allow_tracing() {
+std::optional<std::vector<std::string>> paths_of(const OpenedFiles& opened) {
+  if (opened.opens == 0 && opened.size == 0) return std::nullopt;
+  std::vector<std::string> paths;
+  for (std::size_t at = 0; at < opened.size; at += paths.back().size() + 1) {
+    paths.emplace_back(&opened.paths.at(at));
+  }
+  return paths;
+}
+
+bool allow_tracing(const CallCounts& counts) {
   if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return false;
   // Stop until the parent has set its options: with the filter alone, each call would fail.
   raise(SIGSTOP);
-  sock_filter each_call{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_TRACE};
-  const sock_fprog filter{1, &each_call};
+  // A call that a jump selects skips the rest of the jumps, and the last but one return.
+  constexpr std::size_t k_jumps = std::size(k_open_calls);
+  std::array<sock_filter, k_jumps + 3> program{};
+  std::size_t size = 0;
+  if (counts.opened.folder != nullptr) {
+    program.at(size++) = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
+    for (std::size_t i = 0; i < k_jumps; ++i) {
+      program.at(size++) = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k_open_calls[i],
+                                    static_cast<std::uint8_t>(k_jumps - i), 0);
+    }
+    program.at(size++) = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  }
+  program.at(size++) = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
+  const sock_fprog filter{static_cast<std::uint16_t>(size), program.data()};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
@@ -225,12 +290,15 @@ void handle_trace_stop(pid_t thread, int status, CallCounts& counts) {
   const int signal = WSTOPSIG(status);
   int forwarded_signal = 0;
   bool wants_return_value = false;
+  const bool is_watching = counts.opened.folder != nullptr;
   switch (status >> k_event_shift) {
     case PTRACE_EVENT_SECCOMP:
-      wants_return_value = counts.has_executed_program && count_call_entry(thread, counts);
+      wants_return_value =
+          counts.has_executed_program && (is_watching || count_call_entry(thread, counts));
       break;
     case PTRACE_EVENT_EXEC:
       counts.has_executed_program = true;
+      if (is_watching) record_file(thread, "exe", counts.opened);
       break;
     case PTRACE_EVENT_EXIT:  // happens once a thread, while reaping may report it twice
       record_memory_and_cpus(thread, /*is_ending=*/true, counts);
@@ -243,7 +311,9 @@ void handle_trace_stop(pid_t thread, int status, CallCounts& counts) {
       counts.max_threads = std::max(counts.max_threads, counts.threads);
       break;
     default:
-      if (signal == k_call_returned) {
+      if (signal == k_call_returned && is_watching) {
+        record_opened(thread, counts.opened);
+      } else if (signal == k_call_returned) {
         count_return(thread, counts);
       } else if (signal != SIGSTOP) {  // a new thread begins with the tracer's SIGSTOP
         forwarded_signal = signal;

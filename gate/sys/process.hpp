@@ -29,6 +29,12 @@ class Pause;
 
 using EnvironmentList = std::vector<std::pair<std::string, std::string>>;
 
+// All paths are absolute, and lead over no links.
+struct WatchedFolder {
+  std::string folder;
+  std::vector<std::string> except{};  // files and folders in it that are left out
+};
+
 struct ProcessSpec {
   std::vector<std::string> argv;  // argv[0] is a path (find_program), never looked up here
   EnvironmentList env{};          // set on top of weir's own environment; an entry replaces
@@ -54,6 +60,9 @@ struct ProcessSpec {
   std::optional<PerfEvent> count{};
   // System calls of all that, too: it then runs slower (calls.hpp).
   bool count_calls = false;
+  // Finds which files of a folder all that opens and runs, where the system lets it be traced and
+  // no calls are counted. It gains no rights from setuid programs then (sudo).
+  std::optional<WatchedFolder> watched{};
   // Hears what the engine prints as it comes, piece by piece, on the thread that is in run().
   std::function<void(std::string_view piece)> heard{};
 };
@@ -94,6 +103,8 @@ struct Finished {
   std::optional<PerfCount> counted{};
   std::string count_error{};
   std::optional<Calls> calls{};  // set if ProcessSpec::count_calls asked for it
+  // Files of ProcessSpec::watched that were opened or run; absent where the system does not tell.
+  std::optional<std::vector<std::string>> opened{};
   // Processes that the engine left behind and that were ended.
   std::int64_t left_behind = 0;
   // Holds the place of a large output in memory: keep no Finished longer than needed.

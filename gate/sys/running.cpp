@@ -116,6 +116,11 @@ class ProcessRun {
     return finish();
   }
 
+  // Returns true if there was no process because the system does not let it be watched.
+  [[nodiscard]] bool may_not_watch() const {
+    return is_watched() && last_report_.stage == Stage::trace;
+  }
+
  private:
   // Starts the supervisor, which starts the engine. Returns the problem if that fails.
   std::optional<std::string> start(const CallText& text) {
@@ -123,6 +128,7 @@ class ProcessRun {
     if (spec_.count_calls && calls_.emplace().counts == nullptr) {
       return fmt::format("no memory to count system calls in: {}", error_text(errno));
     }
+    if (is_watched()) watch_folder();
     if (!make_pipe(control) || !make_pipe(report) || !make_pipe(out) || !make_pipe(err)) {
       return fmt::format("no pipe could be made: {}", error_text(errno));
     }
@@ -148,6 +154,17 @@ class ProcessRun {
     out_fd_ = std::move(out.read);
     err_fd_ = std::move(err.read);
     return std::nullopt;
+  }
+
+  [[nodiscard]] bool is_watched() const { return spec_.watched && !spec_.count_calls; }
+
+  // Makes the supervisor record which files of the folder are opened.
+  void watch_folder() {
+    if (calls_.emplace().counts == nullptr) return calls_.reset();
+    for (const std::string& path : spec_.watched->except) except_.push_back(path.c_str());
+    except_.push_back(nullptr);
+    calls_->counts->opened.folder = spec_.watched->folder.c_str();
+    calls_->counts->opened.except = except_.data();
   }
 
   [[nodiscard]] bool is_done(double now) const {
@@ -308,7 +325,8 @@ class ProcessRun {
       if (spec_.count && last_report_.count_error != 0) {
         finished.count_error = perf_refusal(last_report_.count_error, std::nullopt);
       }
-      if (calls_) finished.calls = calls_of(*calls_->counts);
+      if (calls_ && spec_.count_calls) finished.calls = calls_of(*calls_->counts);
+      if (calls_ && is_watched()) finished.opened = paths_of(calls_->counts->opened);
       if (WIFSIGNALED(last_report_.status)) {
         finished.ended = HowEnded::signaled;
         finished.signal = WTERMSIG(last_report_.status);
@@ -350,13 +368,19 @@ class ProcessRun {
   bool stop_seen_ = false, over_limit_ = false, settling_ = false;
   SupervisorReport last_report_;
   std::optional<SharedCounts> calls_;
+  std::vector<const char*> except_;
 };
 
 }  // namespace
 
 Finished run_process(const ProcessSpec& spec, const Stop& stop, const Clock& clock, Pause& pause,
                      const TakeOutputPlace& take_output_place) {
-  return ProcessRun(spec, stop, clock, pause).run(take_output_place);
+  ProcessRun run(spec, stop, clock, pause);
+  Finished finished = run.run(take_output_place);
+  if (!run.may_not_watch()) return finished;
+  ProcessSpec unwatched = spec;
+  unwatched.watched.reset();
+  return ProcessRun(unwatched, stop, clock, pause).run(take_output_place);
 }
 
 }  // namespace weir::sys

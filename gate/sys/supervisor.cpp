@@ -95,7 +95,7 @@ struct StartFailure {
   sigset_t no_signals;
   sigemptyset(&no_signals);
   sigprocmask(SIG_SETMASK, &no_signals, nullptr);
-  if (order.calls != nullptr && !allow_tracing()) give_up(Stage::trace);
+  if (order.calls != nullptr && !allow_tracing(*order.calls)) give_up(Stage::trace);
   execve(order.program, order.argv, order.envp);
   give_up(Stage::exec);
   _exit(127);

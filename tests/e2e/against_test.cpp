@@ -204,6 +204,41 @@ TEST_F(AgainstBase, OpensItsOwnFilesHoweverTheyAreNamed) {
   }
 }
 
+// A wrapper of both commits, which starts what the job's PATH leads to.
+class AgainstBaseByPath : public AgainstBase {
+ protected:
+  void SetUp() override {
+    AgainstBase::SetUp();
+    replace_in_config("[./engine, ", "[./bench, ");
+    spill_program(scratch_ / "bench", "#!/bin/sh\nexec engine \"$@\"\n");
+    commit_engine("the base", "10000000");
+    write_engine("11500000");
+  }
+  Ended gate_with(const fs::path& folder) {
+    return weir_here({"gate", "--json", "-", "--against", "HEAD"},
+                     {{"PATH", folder.string() + ":" + std::getenv("PATH")}});
+  }
+
+  Scratch outside_;
+};
+
+TEST_F(AgainstBaseByPath, RunsItsOwnProgramOverALinkToTheWorkTree) {
+  fs::create_directory_symlink(scratch_.path(), outside_ / "link");
+  const Ended ended = gate_with(outside_ / "link");
+  EXPECT_EQ(ended.exit_code, 1) << ended.err;
+  EXPECT_EQ(rate_of(json_of(ended))["verdict"], "fail");
+}
+
+TEST_F(AgainstBaseByPath, IsAnErrorWhereAnInstalledProgramLeadsToTheCandidates) {
+  spill_program(outside_ / "engine",
+                "#!/bin/sh\nexec '" + (scratch_ / "engine").string() + "' \"$@\"\n");
+  const Ended ended = gate_with(outside_.path());
+  const std::string text = dump_json(json_of(ended));
+  if (text.find("does not tell which files") != std::string::npos) GTEST_SKIP() << "no ptrace";
+  EXPECT_EQ(ended.exit_code, 3) << ended.err;
+  EXPECT_THAT(text, HasSubstr("opened code of the work tree, where the candidate's is: engine"));
+}
+
 TEST_F(AgainstBase, IsGivenFilesThatOnlyTheWorkTreeHas) {
   const struct {
     std::string words, script;

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/run/engine_call.hpp"
+#include "gate/run/engine_run.hpp"
 #include "gate/run/schedule.hpp"
 
 #include "tests/run/scene.hpp"
@@ -610,6 +611,51 @@ TEST(Runner, CountsInstructionsByPerfEventsAroundTheEngineItself) {
     if (spec.count) {
       EXPECT_EQ(*spec.count, sys::instructions_event());
     }
+  }
+}
+
+TEST(Runner, WatchesABaseWhoseTimesAreNotJudged) {
+  std::optional<std::vector<std::string>> opened;
+  Stage stage(make_scene(), [&](const sys::ProcessSpec& spec) {
+    sys::Finished finished = FakeProcesses::good(spec);
+    if (spec.watched) finished.opened = opened;
+    return finished;
+  });
+  Plan plan = plan_scene(*stage.scene);
+  const auto watched_record = [&](Step step) {
+    step.parameters = plan.steps.front().parameters;
+    auto record = run_engine(stage.effects(), "/out", plan.cells[0], step, 1);
+    return record.value().value();
+  };
+  const Step counted{.pass = Pass::counted}, warm_up{.pair = 0}, judged{.pair = 1},
+      instructions{.pass = Pass::counted, .counts_instructions = true};
+  (void)watched_record(counted);
+  EXPECT_FALSE(stage.processes.started.back().watched) << "the candidate";
+
+  plan.cells[0].watched = sys::WatchedFolder{"/tree", {"/tree/weir-out"}};
+  for (const Step& step : {counted, warm_up}) {
+    opened = {"/tree/data", "/tree/bin/x.py"};
+    stage.scene->files.put("/tree/data", "text");
+    EXPECT_THAT(watched_record(step).error.value_or(""),
+                testing::HasSubstr("where the candidate's is: bin/x.py; "));
+    const auto& watched = stage.processes.started.back().watched;
+    ASSERT_TRUE(watched);
+    EXPECT_EQ(watched->except.front(), "/tree/weir-out");
+    EXPECT_THAT(watched->except, testing::Contains("/probe"));
+
+    opened = {"/tree/data"};
+    EXPECT_EQ(watched_record(step).error, std::nullopt);
+    stage.scene->files.put("/tree/data", "#!/bin/sh");
+    EXPECT_THAT(watched_record(step).error.value_or(""), testing::HasSubstr("is: data; "));
+
+    opened.reset();
+    const RunRecord unknown = watched_record(step);
+    EXPECT_EQ(unknown.error, std::nullopt);
+    EXPECT_THAT(unknown.warnings, testing::ElementsAre(std::string(k_not_watched)));
+  }
+  for (const Step& step : {judged, instructions}) {
+    (void)watched_record(step);
+    EXPECT_FALSE(stage.processes.started.back().watched);
   }
 }
 

@@ -30,6 +30,7 @@ class StandIn final : public sys::Processes {
   // Called with the number of each start, from 1. Returning a Finished ends the process at once.
   std::function<std::optional<sys::Finished>(const sys::ProcessSpec&, int)> starts;
   std::vector<sys::ProcessSpec> started;
+  std::optional<std::vector<std::string>> opened;  // files that each is seen to open
 
   Result<sys::Finished> run(const sys::ProcessSpec& spec, const sys::Stop& stop) override {
     started.push_back(spec);
@@ -41,6 +42,7 @@ class StandIn final : public sys::Processes {
     sys::Finished finished;
     finished.ended = sys::HowEnded::interrupted;
     finished.wall_seconds = k_process_seconds;
+    if (spec.watched) finished.opened = opened;
     return finished;
   }
 };
@@ -327,6 +329,17 @@ TEST_F(ServerRun, SaysHowItEndedBeforeItWasUp) {
   EXPECT_EQ(record.error, "the server ended before it was up: exited with code 3");
   EXPECT_EQ(record.stderr_tail, "error: no such model");
   EXPECT_EQ(processes_.started.size(), 1U) << "its port is free: another one would not help";
+}
+
+TEST_F(ServerRun, OfABaseThatOpensTheCandidatesCodeMeasuresNothing) {
+  make(there(), "{text: Hello, tokens: 4}");
+  plan_.cells[0].watched = sys::WatchedFolder{"/tree"};
+  processes_.opened = {"/tree/serve.py"};
+  const RunRecord record = run(first(Pass::counted));
+  EXPECT_THAT(record.error.value_or(""), HasSubstr("where the candidate's is: serve.py; "));
+  EXPECT_FALSE(record.report);
+  processes_.opened = {"/tree/model.gguf"};
+  EXPECT_EQ(run(first(Pass::counted)).error, std::nullopt);
 }
 
 TEST_F(ServerRun, MeasuresNothingWhereARequestFailed) {

@@ -1,12 +1,22 @@
 // Tests the counting of system calls of real processes.
 #include "gate/sys/calls.hpp"
 
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#ifdef __linux__
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "gate/sys/process.hpp"
 
@@ -149,6 +159,86 @@ TEST(SystemCallsOfNobody, AreLeftAloneWhenNobodyAsks) {
   ASSERT_TRUE(finished->usage);
   EXPECT_GT(finished->usage->minor_faults, 0);
 }
+
+// A folder of files, and a link that leads into it.
+class WatchedFiles : public SystemCalls {
+ protected:
+  void SetUp() override {
+    SystemCalls::SetUp();
+    char pattern[] = "/tmp/weir-watched-XXXXXX";
+    top_ = mkdtemp(pattern);
+    for (const char* folder : {"/tree/bin", "/tree/kept", "/treetop"})
+      std::filesystem::create_directories(top_ + folder);
+    for (const char* file : {"/tree/a", "/tree/b", "/tree/kept/c", "/treetop/d"})
+      std::ofstream(top_ + file) << "text";
+    std::filesystem::copy_file("/bin/true", top_ + "/tree/bin/true");
+    std::ofstream(top_ + "/tree/bin/script") << "#!/bin/sh\n:\n";
+    std::filesystem::permissions(top_ + "/tree/bin/script", std::filesystem::perms::all);
+    std::filesystem::create_symlink(top_ + "/tree", top_ + "/link");
+  }
+  void TearDown() override { std::filesystem::remove_all(top_); }
+
+  // Returns the files that a shell script opens, counted from the folder's parent.
+  std::optional<std::vector<std::string>> opened(const std::string& script) const {
+    ProcessSpec spec;
+    spec.argv = {"/bin/sh", "-c", script};
+    spec.folder = top_;
+    spec.timeout_seconds = 60;
+    spec.watched = {top_ + "/tree", {top_ + "/tree/kept"}};
+    auto finished = RealProcesses().run(spec, Stop());
+    if (!finished || !finished->opened) return std::nullopt;
+    EXPECT_FALSE(finished->calls);
+    for (std::string& path : *finished->opened) path.erase(0, top_.size() + 1);
+    return finished->opened;
+  }
+
+  std::string top_;
+};
+
+TEST_F(WatchedFiles, AreToldOnceHoweverTheyAreReached) {
+  using Paths = std::vector<std::string>;
+  const std::pair<const char*, Paths> cases[] = {
+      {":", {}},
+      {"cat treetop/d tree/kept/c", {}},
+      {"cat tree/a tree/a; (read x < tree/b); cat nothing; ls tree >/dev/null",
+       {"tree/a", "tree/b", "tree"}},
+      {"cat link/a", {"tree/a"}},
+      {"link/bin/true", {"tree/bin/true"}},
+      {"PATH=$PWD/link/bin:$PATH; script", {"tree/bin/script"}},
+      {"(tree/bin/true & wait) | cat", {"tree/bin/true"}},
+      {"exec tree/bin/true", {"tree/bin/true"}},
+  };
+  for (const auto& [script, files] : cases) EXPECT_EQ(opened(script), files) << script;
+}
+
+#ifdef __linux__
+// As a container's profile may do it.
+void forbid_tracing() {
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{std::size(program), program};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+TEST_F(WatchedFiles, AreUnknownWhereNothingMayBeTraced) {
+  const pid_t child = fork();
+  if (child == 0) {
+    forbid_tracing();
+    ProcessSpec spec;
+    spec.argv = {"/bin/cat", top_ + "/tree/a"};
+    spec.watched = {top_ + "/tree"};
+    const auto finished = RealProcesses().run(spec, Stop());
+    const bool has_run = finished && finished->ended == HowEnded::exited && finished->out == "text";
+    _exit(has_run && !finished->opened ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+#endif
 
 }  // namespace calls_test
 }  // namespace weir::sys
