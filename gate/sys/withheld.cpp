@@ -44,7 +44,7 @@ bool has_login(std::string_view text) {
 // Returns true if the text sets something whose name is a secret's: "password=x", "sig=x",
 // "\"apiKey\": \"x\"", "Authorization: x". A ':' after a bare name separates folders (PATH).
 bool has_secret_setting(std::string_view text) {
-  // Without '-', '_' and '.'. "token" and "key" alone may be an engine's: "--max-tokens=8".
+  // Without '-', '_' and '.'. Names that end in "tokens" or "key" may be an engine's.
   constexpr std::string_view k_names[] = {
       "pass",        "pwd",          "sig",           "auth",          "token",      "*password",
       "*passwd",     "*passphrase",  "*secret",       "*secretkey",    "*accesskey", "*accountkey",
