@@ -260,7 +260,8 @@ struct Run {
     if (in_errors) {
       if (const auto count = number_cell(cells.back())) errors.push_back({{"count", *count}});
     } else if (cells.front() == "Metric") {
-      titles = std::move(cells);
+      // Rows have as many cells as the heading above them.
+      if (rows.empty()) titles = std::move(cells);
     } else if (cells.size() == titles.size()) {
       const bool goes_on =
           !rows.empty() && std::all_of(cells.begin() + 1, cells.end(),

@@ -287,6 +287,14 @@ TEST(AiperfConsole, CountsTheFailuresThatArePrintedAboveTheTable) {
   EXPECT_THAT(none.errors, ElementsAre(HasSubstr("no request was completed")));
 }
 
+TEST(AiperfConsole, TakesNoHeadingAmidItsRows) {
+  const std::string text = read_data("aiperf-console.txt");
+  const std::size_t end = text.find("\n\u2514", text.find("LLM Metrics  "));
+  std::string longer = text;
+  longer.insert(end, "\n\u2502 Metric \u2502 max \u2502");
+  EXPECT_EQ(write_fields(read(longer)), write_fields(read(text)));
+}
+
 // What is printed before "Benchmark ..." is the warm-up.
 TEST(SglangOneBatch, HasTheRatesOfEachBatch) {
   const auto printed = read(read_data("constructed-sglang-one-batch.txt"));
