@@ -1,6 +1,6 @@
 // How soon the page of a gate with 10 000 requests of a server's load is painted, in a real Chromium, beside an empty
 // page in the same run.
-//   node benchmarks/requests_page/measure.mjs [ROUNDS]      (10; docs/how-to/servers.md)
+//   node benchmarks/requests_page/measure.mjs [ROUNDS]      (10; docs/reference/servers.md)
 // Needs build/tests/browser/served_fixture, build/share/weir/web and ci/browser.
 import {execFileSync} from 'node:child_process';
 import {mkdtempSync, readFileSync, rmSync, statSync, writeFileSync} from 'node:fs';

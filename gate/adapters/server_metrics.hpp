@@ -40,7 +40,7 @@ struct ServerMetrics {
                                                          const ServerMetrics& after);
 
 // A server's own counters as weir's metrics: shares of integers, and readings. Names are those of
-// llama-server, vLLM, SGLang and TGI (docs/how-to/servers.md).
+// llama-server, vLLM, SGLang and TGI (docs/reference/servers.md).
 struct OwnMetrics {
   std::map<std::string, Rational> shares;
   std::vector<profile::EngineReport::Series> readings;

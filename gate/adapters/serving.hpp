@@ -1,7 +1,7 @@
 // The APIs of inference servers: the request for a prompt, and the meaning of an event of the
 // streamed answer. One file per API (serving_*.cpp), one line in a table. Pure.
 //
-// Sources of the APIs: docs/how-to/servers.md.
+// Sources of the APIs: docs/reference/servers.md.
 #pragma once
 
 #include "gate/adapters/event_stream.hpp"

@@ -103,7 +103,7 @@ void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> bl
 void fields(Fields& io, ServedRequest& request);
 
 // Requests -> the metrics of serving. Names and definitions are those of vLLM's `bench serve`
-// (vllm/benchmarks/serve.py, calculate_metrics); docs/how-to/servers.md holds them beside
+// (vllm/benchmarks/serve.py, calculate_metrics); docs/reference/servers.md holds them beside
 // GenAI-Perf's and the engines' own. Pure.
 //
 //   time to first token    first token − intended start

@@ -111,7 +111,7 @@ std::string table_cell(std::string text) {
 TEST(Reference, HasEveryMetric) {
   std::string page =
       "# Metrics\n\nMade from weir's table of metrics. [What is counted, and how]"
-      "(../explanation/counting.md) has the rules, [servers](../how-to/servers.md) the "
+      "(../explanation/counting.md) has the rules, [servers](servers.md) the "
       "requests.\n\n"
       "| metric | in reports | unit | better | kind | what it is |\n| --- | --- | --- | --- | --- "
       "| "
