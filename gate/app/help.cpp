@@ -51,6 +51,13 @@ class HelpFormatter : public CLI::Formatter {
     return wrapped(app->get_description(), k_width) + "\n\n";
   }
 
+  // A positional in the line "Usage:".
+  std::string make_option_usage(const CLI::Option* option) const override {
+    const bool takes_many = option->get_expected_max() > 1;
+    const std::string name = make_option_name(option, true) + (takes_many ? "..." : "");
+    return option->get_required() ? name : "[" + name + "]";
+  }
+
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string type = option->get_type_size() == 0 ? "" : shown_type(*option);
     const bool takes_many = option->get_expected_max() == CLI::detail::expected_max_vector_size;

@@ -412,6 +412,13 @@ Result<Answer> profile(const Job& job, const ProfileOptions& given_options) {
   if (!is_command && holds(options.given, "--timeout")) {
     return fail(Code::usage, "--timeout is for a program after --: a cell has its engine's own");
   }
+  const bool has_config = job.selection.config_text || job.files().exists(job.selection.config);
+  if (!is_command && !has_config) {
+    return fail(Code::usage,
+                "{}: no such file, nor is there a {} with a cell of that name\n"
+                "  a program goes after --: weir profile -- PROGRAM ARGUMENTS",
+                text::printable(options.what), job.selection.config);
+  }
   ProfileFolder profile_folder;
   WEIR_TRY(profile_folder.folder,
            run::make_run_folder(job.files(), job.below("profiles").selection.runs_folder,

@@ -453,8 +453,9 @@ Result<Answer> add_token(const Job& job, const TokenOptions& options) {
   WEIR_TRY(const auto store, open_service_history(job, options.store, /*create=*/true));
   WEIR_TRY(const serve::NewToken created, serve::make_token(std::move(token)));
   WEIR_CHECK(store->add_token(created.stored));
-  job.log(fmt::format("weir: {} {} may do that with projects {}; the token is shown this once",
-                      created.stored.id, created.stored.scopes,
+  job.log(fmt::format("weir: token {} may {} for projects {}; it is shown this once",
+                      created.stored.id,
+                      text::join(text::split(created.stored.scopes, ' '), " and "),
                       text::printable(created.stored.project)));
   return Answer{text::printable(created.text.reveal() + "\n")};
 }

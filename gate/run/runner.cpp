@@ -387,9 +387,10 @@ class Work {
       const std::int64_t others = tally_.open(step) - 1;
       if (others > 0) {
         record.warnings.push_back(
-            fmt::format("{} of this cell left out: {}",
+            fmt::format("{} of this cell not started, for {}",
                         text::plural(static_cast<std::size_t>(others),
-                                     fmt::format("more {} run", to_string(record.pass))),
+                                     fmt::format("more {} process", to_string(record.pass)),
+                                     fmt::format("more {} processes", to_string(record.pass))),
                         record.ended == Ended::timed_out ? "this one timed out" : "two failed"));
       }
     }

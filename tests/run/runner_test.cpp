@@ -222,8 +222,9 @@ TEST(Runner, GivesUpACellThatFailsAndMeasuresTheOthers) {
     const char* warning;
   };
   const Case cases[] = {
-      {sys::HowEnded::timed_out, 1, "2 more timed runs of this cell left out: this one timed out"},
-      {sys::HowEnded::signaled, 2, "1 more timed run of this cell left out: two failed"},
+      {sys::HowEnded::timed_out, 1,
+       "2 more timed processes of this cell not started, for this one timed out"},
+      {sys::HowEnded::signaled, 2, "1 more timed process of this cell not started, for two failed"},
   };
   for (const Case& c : cases) {
     Stage stage(make_scene(), [&](const sys::ProcessSpec& spec) {

@@ -31,9 +31,8 @@ void add_replay(const Verb& verb) {
   verb.option("--step", options->step, "", "Which kind of step, from 1 (default: decode)")
       ->check(CLI::Range(1, 128));
   verb.option("--seconds", options->seconds, "",
-              "Shortest time per op; longest time per kernel (default: 1)")
-      ->check(CLI::Range(0.001, 600.0))
-      ->default_str("0.2");
+              "Shortest time per op, 0.2 unless it is said; longest time per kernel, else 1")
+      ->check(CLI::Range(0.001, 600.0));
   verb.flag("--any-op", options->any_op,
             "Also run ops whose shapes weir cannot check: only for recordings that you trust");
   verb.flag("--any-version", options->any_version,
