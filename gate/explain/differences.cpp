@@ -32,11 +32,14 @@ std::vector<WorkChange> collect_work_changes(const Evidence& evidence, const Wor
       change.labels.insert(work.labels.begin(), work.labels.end());
     }
   }
+  // A hostile profile may have 200 000 works: no more than one copy of them is held.
   std::vector<WorkChange> list;
-  for (auto& [name, change] : sums) {
-    change.name = name;
-    change.parsed = kernel_name(name);
-    list.push_back(std::move(change));
+  list.reserve(sums.size());
+  while (!sums.empty()) {
+    auto work = sums.extract(sums.begin());
+    WorkChange& change = list.emplace_back(std::move(work.mapped()));
+    change.name = std::move(work.key());
+    change.parsed = kernel_name(change.name);
   }
   return list;
 }
