@@ -32,7 +32,7 @@ struct Detection {
   std::size_t delay = 0;  // points from the change on when it was first reported; 0: never
   stats::ChangeKind first_kind = stats::ChangeKind::step;  // as first reported
   std::optional<stats::Change> final_change;               // by find_changes on the whole series
-  std::size_t later_alerts = 0;
+  std::size_t later_changes = 0;                           // that it still shows
 };
 
 stats::ChangeKind change_kind(const stats::Alert& alert) {
@@ -62,11 +62,11 @@ Detection detect_change(std::span<const double> values, std::size_t place, doubl
     alert = rule.alerts().size() - 1;
   }
   if (detection.delay == 0) return detection;
-  detection.later_alerts = rule.alerts().size() - 1 - alert;
-  const std::size_t reported_place = std::max<std::size_t>(1, rule.alerts()[alert].place);
+  const std::size_t found_at = rule.alerts()[alert].night;
   const stats::Changes changes = stats::find_changes(values, {.offset = offset}).value();
   for (const stats::Change& change : changes.changes) {
-    if (change.index == reported_place) detection.final_change = change;
+    if (change.found_at == found_at) detection.final_change = change;
+    if (change.found_at > found_at) ++detection.later_changes;
   }
   return detection;
 }
@@ -274,7 +274,7 @@ std::string drift_table(const Bench& bench, std::size_t trials) {
         }
         const bool in_time = answers.back();
         answers.push_back(in_time && has_kind(detection.final_change, stats::ChangeKind::drift));
-        answers.push_back(in_time && detection.later_alerts == 0);
+        answers.push_back(in_time && detection.later_changes == 0);
         return answers;
       });
       const double in_time = std::max(shares[2], 1e-9);

@@ -198,11 +198,19 @@ class SeriesReader {
     const double of_two = Ramps(stretch(begin, split, sd)).best().squares +
                           Ramps(stretch(split, end, sd)).best().squares;
     if (ramp.squares - of_two > k_merge_slack * noises_[i].unit()) return false;
-    const bool goes_on = begin + ramp.end == end;
-    change.kind = ramp.is_step() ? ChangeKind::step : ChangeKind::drift;
-    change.index = begin + ramp.begin;
-    change.end = goes_on ? begin_after(i + 1) : begin + ramp.end;
-    if (ramp.is_step()) change.end = change.index;
+    const bool was_drift = change.kind == ChangeKind::drift || next.kind == ChangeKind::drift;
+    if (!ramp.is_step()) {
+      const bool goes_on = begin + ramp.end == end;
+      change.kind = ChangeKind::drift;
+      change.index = begin + ramp.begin;
+      change.end = goes_on ? begin_after(i + 1) : begin + ramp.end;
+    } else if (was_drift) {
+      change.kind = ChangeKind::drift;
+      change.end = std::max(change.end, next.end);
+    } else {
+      change.index = begin + ramp.begin;
+      change.end = change.index;
+    }
     change.settled = next.settled;
     result_.changes.erase(result_.changes.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     noises_.erase(noises_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
