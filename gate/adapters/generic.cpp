@@ -60,24 +60,32 @@ std::string describe_rule(const ValueRule& rule) {
                             : fmt::format("regex '{}'", rule.regex);
 }
 
-// Returns the texts that match a rule: in standard output, else in standard error. `otherwise` is
-// the pick of a rule without one; for Pick::last only the last text is returned.
-Result<std::vector<std::string>> find_texts(const ValueRule& rule, ValueRule::Pick otherwise,
-                                            const Output& output) {
+// Texts that match a rule. `count` is the number of all that match, whichever the rule picks.
+struct Matches {
+  std::vector<std::string> texts;
+  std::int64_t count = 0;
+};
+
+// Finds the texts that match a rule: in standard output, else in standard error. `otherwise` is
+// the pick of a rule without one; for Pick::first and Pick::last only that text is returned.
+Result<Matches> find_texts(const ValueRule& rule, ValueRule::Pick otherwise, const Output& output) {
   std::optional<config::Pattern> pattern;
   if (rule.pointer.empty()) {
     WEIR_TRY(pattern, config::Pattern::compile(rule.regex));
   }
   using Pick = ValueRule::Pick;
   const Pick pick = rule.pick.value_or(otherwise);
-  std::vector<std::string> texts;
-  // Returns true if more texts are wanted.
+  Matches matches;
+  std::vector<std::string>& texts = matches.texts;
+  // Returns true if more texts may follow.
   const auto add_text = [&](std::string text) {
+    ++matches.count;
+    if (pick == Pick::first && !texts.empty()) return true;
     if (pick == Pick::last) texts.clear();
     // Several values are numbers, so longer text is invalid and may be cut.
     if (pick != Pick::last && text.size() > k_longest_fact) text.resize(k_longest_fact);
     texts.push_back(std::move(text));
-    return pick != Pick::first && texts.size() <= k_max_values;
+    return texts.size() <= k_max_values;
   };
   const auto search = [&](std::string_view stream) {
     if (pattern) {
@@ -93,7 +101,7 @@ Result<std::vector<std::string>> find_texts(const ValueRule& rule, ValueRule::Pi
     return fail(Code::data, "{}: more than {} values ({})", rule.metric, k_max_values,
                 describe_rule(rule));
   }
-  return texts;
+  return matches;
 }
 
 std::string shorten(std::string_view text) {
@@ -266,12 +274,12 @@ Result<profile::EngineReport> read_generic(const Output& output) {
     return fail(Code::internal, "the generic adapter was given no rules");
   }
   for (const ValueRule& rule : output.generic->facts) {
-    WEIR_TRY(const auto texts, find_texts(rule, ValueRule::Pick::last, output));
-    if (texts.empty()) {
+    WEIR_TRY(const Matches matches, find_texts(rule, ValueRule::Pick::last, output));
+    if (matches.texts.empty()) {
       report.warnings.push_back(
           fmt::format("the output has no {} ({})", rule.metric, describe_rule(rule)));
     } else {
-      WEIR_CHECK(add_fact(report, rule, texts.back()));
+      WEIR_CHECK(add_fact(report, rule, matches.texts.back()));
     }
   }
   std::vector<std::string> missing, missing_names;
@@ -280,8 +288,12 @@ Result<profile::EngineReport> read_generic(const Output& output) {
     const auto metric = find_rule_metric(rule);
     if (!metric) return fail(Code::internal, "\"{}\" is not a metric", rule.metric);
     const bool counts = metric->kind == unit::Kind::count;
-    WEIR_TRY(const auto texts,
+    WEIR_TRY(const Matches matches,
              find_texts(rule, counts ? ValueRule::Pick::all : ValueRule::Pick::last, output));
+    const std::vector<std::string>& texts = matches.texts;
+    // A slower engine prints its progress more often: of such times one value counts.
+    if (matches.count > 0 && (counts || rule.pick == ValueRule::Pick::all))
+      report.printed_values[metric->name] = matches.count;
     if (texts.empty()) {
       missing.push_back(fmt::format("{} ({})", rule.metric, describe_rule(rule)));
       missing_names.push_back(rule.metric);

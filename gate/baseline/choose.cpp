@@ -104,6 +104,11 @@ void accept_counts(const Profile& measured, const MetricSelection& chosen, Basel
   for (const auto& [name, measurement] : measured.metrics) {
     if (!is_count(measurement) || !chosen.holds(name)) continue;
     into.counts[name] = strip_machine_facts(measurement);
+    if (const std::int64_t* printed = look_up(measured.work.printed_values, name)) {
+      into.work.printed_values[name] = *printed;
+    } else {
+      into.work.printed_values.erase(name);
+    }
     dispatches = dispatches || measurement.metric.base == "dispatches";
     instructions = instructions || measurement.metric.base == "instructions" ||
                    measurement.metric.base == "system_calls";

@@ -179,6 +179,22 @@ std::optional<double> agree_on_mean(const Records& records, std::string_view lab
   return median;
 }
 
+// Sets how many values the longest counted runs printed, each from the first run that printed some;
+// warns if they disagree.
+void set_printed_values(const Records& longest, Profile& profile) {
+  auto& printed = profile.work.printed_values;
+  for (const RunRecord* record : longest) {
+    if (!record->report) continue;
+    for (const auto& [name, count] : record->report->printed_values) {
+      const auto [first, is_first] = printed.try_emplace(name, count);
+      if (is_first || first->second == count) continue;
+      add_once(profile.warnings,
+               fmt::format("runs disagree about how many values of {} they print: {} and {}", name,
+                           first->second, count));
+    }
+  }
+}
+
 // Sets the work that must be the same on both sides: tokens, output, model and load.
 void set_work(const Records& records, Profile& profile) {
   using Report = EngineReport;
@@ -444,6 +460,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   Records work_records;
   if (counted_well) {
     work_records = longest_runs(passes.counted);
+    set_printed_values(work_records, profile);
   } else if (instructions_alone) {
     work_records = longest_runs(passes.instructions);
   } else if (host_alone) {

@@ -135,6 +135,33 @@ void set_fact(const SideRuns& sides, std::optional<T> EngineReport::*fact,
   runs.candidate_work.*work = other == nullptr ? base[0] : *other;
 }
 
+// Sets how many values the base printed of each metric in all of its runs alike. The candidate's
+// number is the first that is another; absent where a run printed none.
+void set_printed_values(const SideRuns& sides, PairedRuns& runs) {
+  using Printed = std::map<std::string, std::int64_t>;
+  const auto collect_printed = [](const Records& records) {
+    std::vector<const Printed*> printed;
+    for (const RunRecord* run : records) {
+      if (run->report && !find_error(*run)) printed.push_back(&run->report->printed_values);
+    }
+    return printed;
+  };
+  const auto base = collect_printed(sides.base), candidate = collect_printed(sides.candidate);
+  if (base.empty() || candidate.empty()) return;
+  for (const auto& [name, count] : *base.front()) {
+    const auto is_other = [&](const Printed* printed) {
+      const std::int64_t* other = look_up(*printed, name);
+      return other == nullptr || *other != count;
+    };
+    if (std::ranges::any_of(base, is_other)) continue;
+    runs.base_work.printed_values[name] = count;
+    const auto* first_other = find_first(candidate, is_other);
+    const Printed& stated = first_other == nullptr ? *base.front() : **first_other;
+    if (const std::int64_t* number = look_up(stated, name))
+      runs.candidate_work.printed_values[name] = *number;
+  }
+}
+
 // The likely tokens of the first run that reports some.
 Likely first_likely(const Records& runs) {
   const RunRecord* const* run = find_first(runs, [](const RunRecord* record) {
@@ -147,6 +174,7 @@ void set_work(const SideRuns& sides, PairedRuns& runs) {
   set_fact(sides, &EngineReport::generated_tokens, &WorkDone::generated_tokens, false, runs);
   set_fact(sides, &EngineReport::prompt_tokens, &WorkDone::prompt_tokens, false, runs);
   set_fact(sides, &EngineReport::output_digest, &WorkDone::output_digest, true, runs);
+  set_printed_values(sides, runs);
   runs.base_work.likely = first_likely(sides.base);
   runs.candidate_work.likely = first_likely(sides.candidate);
 }

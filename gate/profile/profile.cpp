@@ -106,6 +106,7 @@ void fields(Fields& io, WorkDone& work) {
   io.optional("prompt_tokens_per_request", RoundedNumber{work.prompt_tokens_per_request});
   io.optional("generated_tokens_per_request", RoundedNumber{work.generated_tokens_per_request});
   io.optional("likely", work.likely, "likely tokens");
+  io.optional("printed_values", work.printed_values);
 }
 
 void fields(Fields& io, Reference& reference) {

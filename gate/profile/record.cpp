@@ -67,6 +67,7 @@ static void fields(Fields& io, EngineReport& report) {
   }
   io.optional("shares", report.shares);
   io.optional("uncounted", report.uncounted);
+  io.optional("printed_values", report.printed_values);
   io.optional("generated_tokens", report.generated_tokens);
   io.optional("prompt_tokens", report.prompt_tokens);
   io.optional("output_digest", report.output_digest);

@@ -64,6 +64,9 @@ struct EngineReport {
   std::map<std::string, Rational> shares{};
   // Counters that it printed and that are not counted, by metric name, with the reason.
   std::map<std::string, std::string> uncounted{};
+  // How many values the process printed of a metric, by metric name; only where a pattern of the
+  // config looks for them and all of them count.
+  std::map<std::string, std::int64_t> printed_values{};
   std::optional<std::int64_t> generated_tokens;  // really generated, one repetition
   std::optional<std::int64_t> prompt_tokens;     // really processed, one repetition
   std::optional<std::string> output_digest;

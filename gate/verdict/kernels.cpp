@@ -1,6 +1,7 @@
 // Kernels and placement, single kernels and ops that limits name, and whether both sides did the
 // same work at all.
 
+#include "gate/base/find.hpp"
 #include "gate/profile/marginal.hpp"
 #include "gate/verdict/kernel_paths.hpp"
 #include "gate/verdict/proposal.hpp"
@@ -142,6 +143,15 @@ struct WorkDifferences {
   void add(std::string_view what, const std::optional<T>& base, const std::optional<T>& current) {
     if (current == base) return;
     add(what, base, current, [](const T& value) { return fmt::format("{}", value); });
+  }
+  // How many values of a metric were printed.
+  void add_printed(const std::string& metric, std::int64_t base,
+                   const std::optional<std::int64_t>& current) {
+    if (current == base || (!current && !misses_facts)) return;
+    const std::string here =
+        current ? fmt::format("{} time{} here", *current, *current == 1 ? "" : "s") : "not here";
+    parts.push_back(fmt::format("{} was printed {} time{} by the base and {}", metric, base,
+                                base == 1 ? "" : "s", here));
   }
   void add_mean(std::string_view what, const std::optional<double>& base,
                 const std::optional<double>& current) {
@@ -371,6 +381,26 @@ static void add_differences(const profile::WorkDone& before, const profile::Work
     differences.add("output digest:", before.output_digest, now.output_digest);
 }
 
+// Returns true if a limit can fail by the metric, and what a process prints of it is its value: a
+// probe's count replaces the engine's.
+static bool is_gated_as_printed(const Comparison& comparison, const std::string& name) {
+  const Measurement* measured = look_up(comparison.candidate.metrics, name);
+  if (measured == nullptr || profile::counts_from_outside(measured->source)) return false;
+  const Limit limit = comparison.start_judgement(*measured).limit;
+  return limit.is_set() && limit.mode == Mode::gate;
+}
+
+// Adds gated metrics of which a process of the candidate printed another number of values: what
+// they add up to, and the best of them, would be its own choice.
+static void add_printed_values(const Comparison& comparison, const profile::WorkDone& before,
+                               const profile::WorkDone& now, WorkDifferences& differences) {
+  for (const auto& [name, count] : before.printed_values) {
+    if (!is_gated_as_printed(comparison, name)) continue;
+    const std::int64_t* current = look_up(now.printed_values, name);
+    differences.add_printed(name, count, current ? std::optional(*current) : std::nullopt);
+  }
+}
+
 // Says how the work of the two sides differs, in their counts or in pairs; nothing if it does not.
 std::optional<std::string> work_difference(const Comparison& comparison) {
   const Profile& candidate = comparison.candidate;
@@ -381,11 +411,17 @@ std::optional<std::string> work_difference(const Comparison& comparison) {
     const bool has_runs = is_counted || candidate.timed_runs > 0;
     differences.misses_facts = has_runs && is_counted == has_counts;
     add_differences(base->work, candidate.work, !comparison.is_other_device(), differences);
+    // A count that is not printed any more is missed as a count.
+    differences.misses_facts = false;
+    if (base->lengths == candidate.provenance.lengths)
+      add_printed_values(comparison, base->work, candidate.work, differences);
   }
   if (comparison.pairs != nullptr && differences.parts.empty()) {
     differences.misses_facts = true;
     add_differences(comparison.pairs->base_work, comparison.pairs->candidate_work,
                     /*is_output_comparable=*/true, differences);
+    add_printed_values(comparison, comparison.pairs->base_work, comparison.pairs->candidate_work,
+                       differences);
   }
   if (differences.parts.empty()) return std::nullopt;
   return fmt::format("the two sides did not do the same work ({})",

@@ -186,6 +186,39 @@ TEST(Generic, SumsWhatIsPrintedForEachTokenOverTheTokens) {
   }
 }
 
+TEST(Generic, SaysHowManyValuesWerePrintedWhereAllOfThemCount) {
+  using Pick = ValueRule::Pick;
+  const struct {
+    const char* metric;
+    const char* text;
+    std::optional<Pick> pick;
+    std::optional<std::int64_t> printed;
+  } cases[] = {
+      {"syncs_per_token", "7 x\n", {}, 1},
+      {"syncs_per_token", "0 x\n1 x\n", Pick::all, 2},
+      {"syncs_per_token", "0 x\n1 x\n2 x\n", Pick::sum, 3},
+      {"syncs_per_token", "0 x\n1 x\n2 x\n", Pick::max, 3},
+      {"syncs_per_token", "0 x\n1 x\n2 x\n", Pick::median, 3},
+      {"syncs_per_token", "0 x\n1 x\n2 x\n", Pick::first, 3},
+      {"syncs_per_token", "0 x\n1 x\n2 x\n", Pick::last, 3},
+      {"decode_tokens_per_second", "5 x\n6 x\n7 x\n", Pick::all, 3},
+      {"decode_tokens_per_second", "5 x\n6 x\n7 x\n", {}, std::nullopt},
+      {"decode_tokens_per_second", "5 x\n6 x\n7 x\n", Pick::first, std::nullopt},
+      {"decode_tokens_per_second", "5 x\n6 x\n7 x\n", Pick::max, std::nullopt},
+      {"decode_tokens_per_second", "5 x\n6 x\n7 x\n", Pick::sum, std::nullopt},
+  };
+  for (const auto& c : cases) {
+    config::GenericOutput rules;
+    rules.values = {by_regex(c.metric, R"((\d+) x)")};
+    rules.values[0].pick = c.pick;
+    const auto report = read(rules, c.text);
+    ASSERT_TRUE(report) << report.error().message;
+    std::map<std::string, std::int64_t> printed;
+    if (c.printed) printed[c.metric] = *c.printed;
+    EXPECT_EQ(report->printed_values, printed) << c.metric << ": " << c.text;
+  }
+}
+
 TEST(Generic, NeedsTimesInATimedPassAndCountsInACountedOne) {
   const auto rules = metal_rules();
   EXPECT_TRUE(read(rules, k_out, "", profile::Pass::timed));

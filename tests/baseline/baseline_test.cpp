@@ -16,6 +16,7 @@ using profile::Profile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Key;
+using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 using Globs = std::vector<std::string>;
 
@@ -395,10 +396,13 @@ TEST(Accept, ChangesOnlyTheMetricsItIsGiven) {
   add_count(now, "dispatches_per_token", 77);
   add_count(now, "barriers_per_token", 58);
   now.kernels->counts = {{"add", 77}};
+  now.work.printed_values = {{"barriers_per_token", 8}, {"dispatches_per_token", 9}};
   add_rate(now, {28});
   const Baseline barriers = accept(now, old, Globs{"barriers_*"});
   EXPECT_EQ(barriers.counts.at("barriers_per_token").exact, Rational(58));
   EXPECT_EQ(barriers.counts.at("dispatches_per_token").exact, Rational(65));
+  EXPECT_THAT(barriers.work.printed_values, ElementsAre(Pair("barriers_per_token", 8)));
+  EXPECT_EQ(parse(to_text(barriers))->work, barriers.work);
   EXPECT_EQ(barriers.kernels, old.kernels);
   EXPECT_TRUE(barriers.sessions.empty());
   const Baseline dispatches = accept(now, old, Globs{"dispatches_per_token"});

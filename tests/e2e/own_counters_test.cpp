@@ -162,6 +162,70 @@ TEST_P(OwnCounters, AreComparedAndExplainedByTheirMeans) {
   }
 }
 
+// `./engine TOKENS`: 10 dispatches a token and three rates of 100, as the variable HOW or else the
+// file "how" prints them: a line for each token, one more whose mean is 10 all the same, one alone,
+// or with more rates.
+constexpr const char* k_printer = R"(#!/bin/sh
+how=${HOW:-$(cat "$(dirname "$0")/how")}
+i=1
+[ "$how" = more ] && echo "0 dispatches"
+while [ $i -lt "$1" ]; do
+  [ "$how" = alone ] || echo "10 dispatches"
+  i=$((i + 1))
+done
+[ "$how" = more ] && echo "20 dispatches" || echo "10 dispatches"
+[ "$how" = rates ] && echo "50 tok/s" && echo "50 tok/s"
+echo "100 tok/s"
+echo "100 tok/s"
+echo "100 tok/s"
+echo "$1 tokens"
+)";
+
+TEST(PrintedValues, InAnotherNumberAreNoPassWhateverTheyComeTo) {
+  const Scratch scratch;
+  spill_program(scratch / "engine", k_printer);
+  spill(scratch / "model.bin", "m");
+  spill(scratch / "weir.yaml",
+        "version: 1\nengines:\n  mine:\n    command: [./engine, '{tokens}']\n"
+        "    output: generic\n    metrics:\n"
+        "      dispatches_per_token: {regex: '(\\d+) dispatches'}\n"
+        "      decode_tokens_per_second: {regex: '(\\d+) tok/s', pick: all}\n"
+        "    facts: {generated_tokens: {regex: '(\\d+) tokens'}}\n"
+        "models: {m: model.bin}\nbackends: {metal: {device: metal}}\n"
+        "prompts: {decode: {prompt_tokens: 0, tokens: 12}}\ngate: {budget: 20s}\n");
+  const auto print = [&](const std::string& how) { spill(scratch / "how", how); };
+  print("each");
+  ASSERT_EQ(weir(scratch, {"baseline", "accept", "--counts-only"}).exit_code, 0);
+  const std::vector<std::string> stored{"gate", "--json", "-", "--counts-only"};
+  const std::vector<std::string> against{"gate", "--json",   "-",        "--against", "--",
+                                         "env",  "HOW=each", "./engine", "{tokens}"};
+  const std::string dispatches = "dispatches_per_token was printed ", by_base = " by the base and ";
+  const std::string more = dispatches + "12 times" + by_base + "13 times here";
+  const std::string alone = dispatches + "12 times" + by_base + "1 time here";
+  const struct {
+    std::vector<std::string> words;
+    const char* how;
+    std::string why;
+  } cases[] = {
+      {stored, "each", ""},
+      {stored, "more", more},
+      {stored, "alone", alone},
+      {stored, "rates", ""},
+      {against, "each", ""},
+      {against, "more", more},
+      {against, "alone", alone},
+      {against, "rates", "decode_tokens_per_second was printed 3 times" + by_base + "5 times here"},
+  };
+  for (const auto& [words, how, why] : cases) {
+    print(how);
+    const Ended ended = weir(scratch, words);
+    EXPECT_EQ(ended.exit_code, why.empty() ? 0 : 3) << how << ended.out << ended.err;
+    const Json cell = cell_of(json_of(ended), "mine/m/metal/decode");
+    EXPECT_EQ(cell["verdict"], why.empty() ? "pass" : "error") << how;
+    EXPECT_THAT(cell.value("reason", ""), HasSubstr(why)) << how;
+  }
+}
+
 // `./engine TOKENS`: hf2q's table of command buffers by label behind each token; of "layer.moe" as
 // many as the file "moe" says, each of 117.8 microseconds.
 constexpr const char* k_labelled = R"(#!/bin/sh

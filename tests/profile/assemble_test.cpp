@@ -784,6 +784,28 @@ TEST(OwnCounts, BecomeExactWhenAllRunsAgree) {
   EXPECT_THAT(profile.errors, IsEmpty());
 }
 
+TEST(OwnCounts, ArePrintedAsOftenAsInTheLongestCountedRun) {
+  constexpr const char* k_name = "dispatches_per_token";
+  using Printed = std::map<std::string, std::int64_t>;
+  std::vector<RunRecord> records = reference();
+  for (RunRecord& record : records) {
+    record.report->shares[k_name] = 65;
+    record.report->printed_values[k_name] = record.parameters.tokens;
+  }
+  records.push_back(timed(3, {12}));
+  records.back().report->printed_values[k_name] = 32;
+  EXPECT_EQ(assemble(facts(), records).work.printed_values, (Printed{{k_name, 24}}));
+  EXPECT_EQ(assemble(facts(), std::vector{records.back()}).work.printed_values, Printed());
+  records.push_back(records[2]);
+  records.back().order = 4;
+  records.back().report->printed_values[k_name] = 25;
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(profile.work.printed_values, (Printed{{k_name, 24}}));
+  EXPECT_THAT(profile.warnings,
+              Contains("runs disagree about how many values of dispatches_per_token they print: "
+                       "24 and 25"));
+}
+
 TEST(OwnCounts, CrossCheckTheProbeAndNeverReplaceIt) {
   std::vector<RunRecord> records = reference();
   for (RunRecord& record : records) record.report->counts["dispatches_per_token"] = 61;

@@ -115,6 +115,42 @@ TEST(PairedRuns, HoldTheWorkThatTheBaseStatesAndWhatTheCandidateStatesOfIt) {
   }
 }
 
+TEST(PairedRuns, HoldHowManyValuesEachSidePrintedWhereTheBasesRunsAgree) {
+  using Number = std::optional<std::int64_t>;
+  const struct {
+    std::vector<Number> base, candidate;  // of each pair
+    Number base_printed, candidate_printed;
+  } cases[] = {
+      {{3, 3}, {3, 3}, 3, 3},
+      {{3, 3}, {3, 9}, 3, 9},
+      {{3, 3}, {3, std::nullopt}, 3, std::nullopt},
+      {{3, 4}, {9, 9}, std::nullopt, std::nullopt},
+      {{3, std::nullopt}, {9, 9}, std::nullopt, std::nullopt},
+      {{std::nullopt, std::nullopt}, {3, 3}, std::nullopt, std::nullopt},
+  };
+  constexpr const char* k_name = "decode_tokens_per_second";
+  const auto with_printed = [&](RunRecord record, Number printed) {
+    if (printed) record.report->printed_values[k_name] = *printed;
+    return record;
+  };
+  const auto printed_of = [&](const WorkDone& work) {
+    const auto entry = work.printed_values.find(k_name);
+    return entry == work.printed_values.end() ? Number() : Number(entry->second);
+  };
+  for (const auto& c : cases) {
+    auto records = warm_up();
+    for (std::size_t i = 0; i < c.base.size(); ++i) {
+      const auto pair = static_cast<std::int64_t>(i) + 1;
+      records.push_back(with_printed(run(2 * pair, pair, Side::base, {100}), c.base[i]));
+      records.push_back(
+          with_printed(run(2 * pair + 1, pair, Side::candidate, {100}), c.candidate[i]));
+    }
+    const PairedRuns runs = paired_runs(facts(), records);
+    EXPECT_EQ(printed_of(runs.base_work), c.base_printed);
+    EXPECT_EQ(printed_of(runs.candidate_work), c.candidate_printed);
+  }
+}
+
 TEST(PairedRuns, ListMetricsThatTheCandidateLeavesOutAsMissing) {
   auto records = warm_up();
   records.push_back(run(2, 1, Side::base, {100}));

@@ -63,6 +63,7 @@ RunRecord full_record() {
   report.counts = {{"dispatches_per_token", 65}, {"layers_fused", INT64_MAX}};
   report.count_metrics["layers_fused"] = unit::custom_metric(
       "layers_fused", unit::Kind::count, unit::Unit::count, unit::Better::higher);
+  report.printed_values = {{"dispatches_per_token", 24}};
   report.generated_tokens = 24;
   report.prompt_tokens = 0;
   report.output_digest = "abc";

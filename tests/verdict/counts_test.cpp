@@ -721,6 +721,47 @@ TEST(SameWork, IsNotMissedWhereTheBaseOrThePassOfItSaysNothing) {
   EXPECT_THAT(judge(timed, {stored(reference())}).reason, Not(HasSubstr("same work")));
 }
 
+TEST(SameWork, IsAnErrorWhereAProcessPrintsAnotherNumberOfValues) {
+  constexpr const char* k_name = "dispatches_per_token";
+  using Number = std::optional<std::int64_t>;
+  const struct {
+    Number base, candidate;
+    Mode mode;
+    std::vector<std::int64_t> lengths;
+    const char* reason;  // "": none
+    const char* source = "generic";
+  } cases[] = {
+      {4, 4, Mode::gate, {8, 16, 24}, ""},
+      {4, 5, Mode::gate, {8, 16, 24}, "was printed 4 times by the base and 5 times here"},
+      {4, 1, Mode::gate, {8, 16, 24}, "was printed 4 times by the base and 1 time here"},
+      {1, 4, Mode::gate, {8, 16, 24}, "was printed 1 time by the base and 4 times here"},
+      {std::nullopt, 4, Mode::gate, {8, 16, 24}, ""},  // a baseline of an older weir
+      {4, std::nullopt, Mode::gate, {8, 16, 24}, ""},  // missed as a count
+      {4, 5, Mode::gate, {8, 16, 24}, "", "vulkan"},   // a probe's count is judged
+      {4, 5, Mode::report, {8, 16, 24}, ""},
+      {4, 5, Mode::off, {8, 16, 24}, ""},
+      {4, 5, Mode::gate, {4, 8, 12}, ""},  // other requests
+  };
+  for (const auto& c : cases) {
+    Profile before = reference();
+    before.metrics.at(k_name).source = c.source;
+    Profile after = before;
+    if (c.base) before.work.printed_values[k_name] = *c.base;
+    if (c.candidate) after.work.printed_values[k_name] = *c.candidate;
+    before.provenance.lengths = c.lengths;
+    LimitEntry limit = entry({k_name});
+    limit.exact = true;
+    limit.mode = c.mode;
+    const CellVerdict cell = judge(after, {stored(before)}, {limit});
+    if (*c.reason == '\0') {
+      EXPECT_THAT(cell.reason, Not(HasSubstr("was printed")));
+    } else {
+      EXPECT_THAT(cell.reason, HasSubstr(std::string(k_name) + " " + c.reason));
+      EXPECT_EQ(cell.verdict, Outcome::error);
+    }
+  }
+}
+
 // With one more thread they vary: that is the regression, and no reason to skip them.
 TEST(Counts, ThatWereExactAreJudgedWhereTheyOnlyVaryNow) {
   Profile before = reference(), after = reference();

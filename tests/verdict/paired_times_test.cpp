@@ -218,6 +218,19 @@ TEST(PairedTimes, OfOtherWorkAreTheCellsError) {
   EXPECT_EQ(scene.cell(runs).verdict, Outcome::pass);
 }
 
+TEST(PairedTimes, OfAnotherNumberOfRepeatsAreTheCellsError) {
+  const Scene scene;
+  profile::PairedRuns runs = scene.runs();
+  runs.base_work.printed_values[k_rate] = 3;
+  EXPECT_THAT(scene.cell(runs).reason, HasSubstr("was printed 3 times by the base and not here"));
+  runs.candidate_work.printed_values[k_rate] = 9;
+  EXPECT_THAT(scene.cell(runs).reason,
+              HasSubstr("was printed 3 times by the base and 9 times here"));
+  EXPECT_EQ(scene.cell(runs).verdict, Outcome::error);
+  runs.candidate_work.printed_values[k_rate] = 3;
+  EXPECT_EQ(scene.cell(runs).verdict, Outcome::pass);
+}
+
 TEST(PairedTimes, OfServersAreOfStartsAndSayHowManyRequestsAPercentileNeeds) {
   const auto judged = [](const char* name, std::int64_t requests) {
     profile::Profile profile = reference();
