@@ -199,8 +199,12 @@ class Git {
     std::set<std::string> left_out;  // paths of those that a sparse checkout may have left out
   };
   [[nodiscard]] Result<HiddenChanges> hidden_changes() const;
-  // Replaces an `after` of zeros, which stands for a file of the work tree, by its content's id.
+  // Replaces an `after` of zeros, which stands for a file of the work tree, by its content's id; by
+  // `before` where that points to the content (Git LFS).
   [[nodiscard]] Result<void> hash_unstored(std::vector<FileChange>& changes) const;
+  [[nodiscard]] Result<std::set<std::string>> filtered_files(
+      const std::vector<std::string>& paths) const;
+  [[nodiscard]] bool is_smudged(const FileChange& change) const;
   struct Answer {
     int exit_code = 0;
     std::string out, err;

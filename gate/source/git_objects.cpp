@@ -6,6 +6,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/source/git.hpp"
+#include "gate/source/lfs.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::source {
@@ -62,6 +63,8 @@ std::optional<std::vector<Git::FileChange>> parse_changes(const std::string& out
   }
   return changes;
 }
+
+bool is_same(const Git::FileChange& change) { return change.before == change.after; }
 
 constexpr std::uint64_t k_max_listed_bytes = std::uint64_t{256} << 20;
 
@@ -141,6 +144,7 @@ Result<std::vector<Git::FileChange>> Git::changes_since(
   if (head) return list({"diff", "--ignore-submodules=dirty"});
   WEIR_TRY(std::vector<FileChange> changes, list({"diff", "--ignore-submodules=all"}));
   WEIR_CHECK(hash_unstored(changes));
+  std::erase_if(changes, is_same);
   WEIR_TRY(const std::vector<FileChange> staged, list({"diff", "--cached"}));
   std::ranges::copy_if(staged, std::back_inserter(changes), &FileChange::is_submodule);
   WEIR_TRY(HiddenChanges hidden, hidden_changes());
@@ -166,15 +170,43 @@ Result<void> Git::hash_unstored(std::vector<FileChange>& changes) const {
   for (std::size_t begin = 0; begin < unstored.size(); begin += k_files_per_call) {
     const auto batch =
         std::span(unstored).subspan(begin, std::min(k_files_per_call, unstored.size() - begin));
+    std::vector<std::string> paths;
+    for (const FileChange* change : batch) paths.push_back(change->path);
+    WEIR_TRY(const std::set<std::string> filtered, filtered_files(paths));
     std::vector<std::string> question{"hash-object", "--no-filters", "--"};
-    for (const FileChange* change : batch) question.push_back(change->path);
+    question.insert(question.end(), paths.begin(), paths.end());
     WEIR_TRY(const std::string out, call_checked(std::move(question)));
     const std::vector<std::string> objects = text::lines(out);
     if (objects.size() != batch.size())
       return fail(Code::io, "git hash-object in {}: an answer that is not understood", top_);
-    for (std::size_t i = 0; i < batch.size(); ++i) batch[i]->after = objects[i];
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      FileChange& change = *batch[i];
+      change.after = objects[i];
+      if (filtered.contains(change.path) && is_smudged(change)) change.after = change.before;
+    }
   }
   return {};
+}
+
+// Returns those of the files that attributes give a filter.
+Result<std::set<std::string>> Git::filtered_files(const std::vector<std::string>& paths) const {
+  std::vector<std::string> question{"check-attr", "-z", "filter", "--"};
+  question.insert(question.end(), paths.begin(), paths.end());
+  WEIR_TRY(const std::string out, call_checked(std::move(question)));
+  std::set<std::string> filtered;
+  const std::vector<std::string> words = text::split(out, '\0');  // path, "filter", value
+  for (std::size_t i = 0; i + 2 < words.size(); i += 3) {
+    if (words[i + 2] != "unspecified" && words[i + 2] != "unset") filtered.insert(words[i]);
+  }
+  return filtered;
+}
+
+// Returns true if `before` is a pointer of Git LFS and the work tree has what it points to.
+bool Git::is_smudged(const FileChange& change) const {
+  if (change.before.empty()) return false;
+  const auto text = content(change.before, k_max_lfs_pointer_bytes);
+  const auto pointer = text ? parse_lfs_pointer(*text) : std::nullopt;
+  return pointer && is_content_of(*pointer, effects_->files, sys::join_path(top_, change.path));
 }
 
 Result<Git::HiddenChanges> Git::hidden_changes() const {
@@ -204,8 +236,7 @@ Result<Git::HiddenChanges> Git::hidden_changes() const {
     hidden.changes.push_back(std::move(change));
   }
   WEIR_CHECK(hash_unstored(hidden.changes));
-  std::erase_if(hidden.changes,
-                [](const FileChange& change) { return change.before == change.after; });
+  std::erase_if(hidden.changes, is_same);
   return hidden;
 }
 

@@ -14,4 +14,17 @@ std::string sha256_hex(std::string_view bytes) {
   return hex(digest.data(), digest.size());
 }
 
+Result<std::string> sha256_hex_of_pieces(const std::function<Result<std::string>()>& next) {
+  CC_SHA256_CTX context;
+  CC_SHA256_Init(&context);
+  while (true) {
+    WEIR_TRY(const std::string piece, next());
+    if (piece.empty()) break;
+    CC_SHA256_Update(&context, piece.data(), static_cast<CC_LONG>(piece.size()));
+  }
+  std::array<unsigned char, CC_SHA256_DIGEST_LENGTH> digest{};
+  CC_SHA256_Final(digest.data(), &context);
+  return hex(digest.data(), digest.size());
+}
+
 }  // namespace weir::sys

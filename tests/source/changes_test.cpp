@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include "gate/source/lfs.hpp"
+#include "gate/sys/digest.hpp"
+
 #include "scene.hpp"
 
 namespace weir::source {
@@ -114,6 +117,45 @@ TEST_F(Changes, OfTheSameSizeAndTimeAreSeenWhateverTheSettings) {
   write(in("edited"), "two");
   fs::last_write_time(in("edited"), long_ago);
   EXPECT_THAT(changes(first), ElementsAre("edited one two"));
+}
+
+std::string pointer_to(const std::string& content) {
+  return fmt::format("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n",
+                     sys::sha256_hex(content), content.size());
+}
+
+TEST_F(Changes, OfAFileInGitLfsAreThoseOfItsContent) {
+  const std::string content(std::size_t{3} << 20, 'x');
+  std::string edited = content;
+  edited.back() = 'y';
+  write(in(".gitattributes"), "*.bin filter=lfs\n");
+  for (const char* name : {"a.bin", "hidden.bin", "edited.bin", "pointer.bin", "plain"})
+    write(in(name), pointer_to(content));
+  const std::string first = commit("first");
+  git({"update-index", "--skip-worktree", "hidden.bin"});
+  for (const char* name : {"a.bin", "hidden.bin"}) write(in(name), content);
+  EXPECT_TRUE(changes(first).empty());
+  EXPECT_TRUE(is_lfs_pointer(files_, in("pointer.bin")));
+  EXPECT_FALSE(is_lfs_pointer(files_, in("a.bin")));
+  for (const char* name : {"hidden.bin", "edited.bin"}) write(in(name), edited);
+  write(in("plain"), content);
+  const std::vector<std::string> lines = changes(first);
+  ASSERT_EQ(lines.size(), 3U) << text::join(lines, "\n");
+  EXPECT_TRUE(lines[0].starts_with("edited.bin ")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("hidden.bin ")) << lines[1];
+  EXPECT_TRUE(lines[2].starts_with("plain ")) << "attributes give it no filter";
+}
+
+TEST(LfsPointers, AreRecognizedInTheirOneForm) {
+  const std::string good = pointer_to("one");
+  const auto pointer = parse_lfs_pointer(good);
+  ASSERT_TRUE(pointer);
+  EXPECT_EQ(pointer->sha256, sys::sha256_hex("one"));
+  EXPECT_EQ(pointer->size, 3U);
+  for (const std::string& text :
+       {std::string(), good + "more\n", good.substr(1), good.substr(0, good.find("size")),
+        pointer_to("one").replace(good.find("sha256:") + 7, 1, "z"), good + std::string(2000, ' ')})
+    EXPECT_FALSE(parse_lfs_pointer(text)) << text;
 }
 
 }  // namespace changes_test
