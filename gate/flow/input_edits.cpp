@@ -8,6 +8,8 @@
 #include "gate/flow/allowances.hpp"
 #include "gate/flow/named_paths.hpp"
 #include "gate/flow/rules.hpp"
+#include "gate/source/attributes.hpp"
+#include "gate/source/lfs.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -48,6 +50,19 @@ std::string suffix_of(const std::string& path) {
   std::string suffix = text::lower(name.substr(dot + 1));
   const bool is_version = std::ranges::all_of(suffix, [](char c) { return text::is_digit(c); });
   return is_version ? "" : suffix;
+}
+
+// Returns true for a text for people. A folder that a word happens to name may hold some.
+bool is_documentation(const std::string& path) {
+  constexpr std::string_view k_suffixes[] = {"md", "markdown", "rst", "adoc", "asciidoc"};
+  constexpr std::string_view k_names[] = {
+      "authors",      "changelog", "changes", "code_of_conduct", "codeowners",
+      "contributing", "copying",   "history", "license",         "licence",
+      "news",         "notice",    "readme",  "security"};
+  const std::string name = text::lower(sys::file_name_of(path));
+  const std::string suffix = suffix_of(path);
+  const bool is_text = suffix.empty() || suffix == "txt";
+  return holds(k_suffixes, suffix) || (is_text && holds(k_names, name.substr(0, name.find('.'))));
 }
 
 // Returns true for a path like ".venv/bin/python3.11": what it runs is named later.
@@ -92,6 +107,32 @@ class BaseFiles {
     if (holds(k_code_suffixes, suffix) || holds(k_build_files, name)) return true;
     const Git::TreeEntry* entry = look_up(entries_, path);
     return entry != nullptr && entry->is_executable && !holds(k_data_suffixes, suffix);
+  }
+  [[nodiscard]] const Git::TreeEntry* entry_at(const std::string& path) const {
+    return look_up(entries_, path);
+  }
+  // Returns the submodule at the path or above it; null without one.
+  [[nodiscard]] const Git::TreeEntry* submodule_of(const std::string& path) const {
+    for (const std::string& step : steps_to(path)) {
+      const Git::TreeEntry* entry = look_up(entries_, step);
+      if (entry != nullptr && entry->kind == Kind::submodule) return entry;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] bool has_submodule_below(const std::string& folder) const {
+    const std::string beginning = folder + "/";
+    for (auto entry = entries_.lower_bound(beginning);
+         entry != entries_.end() && entry->first.starts_with(beginning); ++entry) {
+      if (entry->second.kind == Kind::submodule) return true;
+    }
+    return false;
+  }
+  // Returns true for a file that Git LFS keeps, and for folders, which may hold one.
+  [[nodiscard]] bool may_be_in_lfs(const std::string& path) const {
+    const Git::TreeEntry* entry = entry_at(path);
+    if (entry == nullptr || entry->kind != Kind::file) return is_folder(path);
+    const auto text = git_->content(entry->object, source::k_max_lfs_pointer_bytes);
+    return text && source::parse_lfs_pointer(*text);
   }
   enum class Content { nothing, folder, data, code };
   // A link is `nothing`: it may lead to what a build makes.
@@ -172,10 +213,7 @@ class BaseFiles {
     return text->second;
   }
   [[nodiscard]] bool is_in_submodule(const std::string& path) const {
-    return std::ranges::any_of(steps_to(path), [&](const std::string& step) {
-      const Git::TreeEntry* entry = look_up(entries_, step);
-      return entry != nullptr && entry->kind == Kind::submodule;
-    });
+    return submodule_of(path) != nullptr;
   }
 
   const Git* git_;
@@ -227,7 +265,8 @@ class InputReader {
       }
       for (const std::string& path : paths) {
         if (!is_input && home_.is_home(path)) continue;
-        InputPath input{path, word.is_in_command, !is_input && inputs.program.empty()};
+        const bool is_before_program = !is_input && inputs.program.empty();
+        InputPath input{path, !word.holds_code, is_before_program || !word.is_in_command};
         if (!holds(inputs.paths, input)) inputs.paths.push_back(std::move(input));
       }
     }
@@ -275,12 +314,24 @@ class InputReader {
   const NamedPlaces& home_;
 };
 
+// The tree that is judged, and the way to its files.
+struct JudgedTree {
+  const Git& git;
+  const sys::Files& files;
+  std::string config_path;    // from the top
+  bool is_work_tree = false;  // else a commit
+
+  [[nodiscard]] std::string path_of(const std::string& path) const {
+    return sys::join_path(git.top(), path);
+  }
+};
+
 // Matches the inputs of cells with what a pull request changed.
 class InputEdits {
  public:
-  InputEdits(const BaseFiles& base, std::vector<Git::FileChange> changes,
+  InputEdits(const BaseFiles& base, std::vector<Git::FileChange> changes, const JudgedTree& judged,
              const config::Digest& digest)
-      : base_(base), digest_(digest) {
+      : base_(base), judged_(judged), digest_(digest) {
     for (Git::FileChange& change : changes) changes_.emplace(change.path, std::move(change));
   }
 
@@ -309,18 +360,26 @@ class InputEdits {
     config::EntryEdit& edit = entry->second;
     if (!is_new) return edit;
     Matches matches;
-    for (const std::string& name : base_.find(input.path)) {
-      add_exact(name, matches);
+    const std::vector<std::string>& names = base_.find(input.path);
+    for (const std::string& name : names) {
+      if (judged_.is_work_tree) look_into_work_tree(name, program);
+      add_exact(name, program, matches);
       if (input.takes_below) add_below(name, matches);
+      if (input.takes_below) add_continued(name, matches);
     }
     if (has_wildcard(input.path)) add_pattern(input, matches);
     std::erase_if(matches, [&](const auto& match) {
-      const std::string& path = match.first;
-      const bool is_submodule = match.second->is_submodule;
+      const auto& [path, change] = match;
+      // By a word: itself, or a link or submodule on the way.
+      const bool is_named =
+          (has_wildcard(input.path) && matches_pattern(input.path, path)) ||
+          std::ranges::any_of(names, [&](const auto& name) { return is_within(name, path); });
+      if (!is_named && is_documentation(path)) return true;
       if (input.spares_code && path != input.path && base_.is_code(path)) return true;
+      if (!is_named && is_attributes(path) && !changes_contents(*change)) return true;
       return std::ranges::any_of(program, [&](const std::string& name) {
         // A submodule with the program in it is a part of the program.
-        return is_submodule ? is_within(name, path) : name == path;
+        return change->is_submodule ? is_within(name, path) : name == path;
       });
     });
     if (matches.empty()) return edit;
@@ -336,8 +395,13 @@ class InputEdits {
         },
         '*');
     if (matches.size() == 1) shown = first.path;
+    const auto noted = std::ranges::find_if(
+        matches, [&](const auto& match) { return notes_.contains(match.first); });
+    if (noted != matches.end()) shown = noted->first;
     edit.differences.push_back({"file " + text::printable(shown), "", ""});
-    if (matches.size() == 1) {
+    if (noted != matches.end()) {
+      edit.differences.front().key += " (" + notes_.at(noted->first) + ")";
+    } else if (matches.size() == 1) {
       edit.differences.front().from = text::short_commit(first.before);
       edit.differences.front().to = text::short_commit(first.after);
     }
@@ -345,15 +409,20 @@ class InputEdits {
     return edit;
   }
 
-  // Adds changes of the path, of links and submodules above it, and of attributes, by which a
-  // checkout may differ from its commit.
-  void add_exact(const std::string& path, Matches& matches) const {
+  // Adds changes of the path, of links and submodules above it, and of settings by which a checkout
+  // may differ from its commit.
+  void add_exact(const std::string& path, const std::vector<std::string>& program,
+                 Matches& matches) const {
     const std::vector<std::string> steps = steps_to(path);
     std::vector<std::string> wanted = steps;
     if (base_.has(path)) {
       wanted.emplace_back(".gitattributes");
       for (const std::string& step : steps) wanted.push_back(step + "/.gitattributes");
     }
+    if (changes_.contains(".lfsconfig") && base_.may_be_in_lfs(path))
+      wanted.emplace_back(".lfsconfig");
+    if (submodule_of_input(path, program) != nullptr || base_.has_submodule_below(path))
+      wanted.emplace_back(".gitmodules");
     for (const std::string& step : wanted) {
       const Git::FileChange* change = look_up(changes_, step);
       if (change != nullptr) matches[step] = change;
@@ -365,6 +434,21 @@ class InputEdits {
          at != changes_.end() && at->first.starts_with(folder); ++at)
       matches[at->first] = &at->second;
   }
+  // Adds data files of which the path is only the beginning: "w" for "w.json", which a program may
+  // put together.
+  void add_continued(const std::string& path, Matches& matches) const {
+    const bool is_whole = path.empty() || base_.entry_at(path) != nullptr || base_.is_folder(path);
+    if (is_whole) return;
+    for (auto at = changes_.lower_bound(path); at != changes_.end() && at->first.starts_with(path);
+         ++at) {
+      const std::string rest = at->first.substr(path.size());
+      const bool is_continued = rest.starts_with('.') || rest.starts_with('_');
+      const bool is_data = holds(k_data_suffixes, suffix_of(at->first)) &&
+                           !base_.is_code(at->first) && at->first != judged_.config_path;
+      if (is_continued && is_data && rest.find('/') == std::string::npos)
+        matches[at->first] = &at->second;
+    }
+  }
   void add_pattern(const InputPath& input, Matches& matches) const {
     const std::string below = input.path + '/' + k_anything;
     for (const auto& [path, change] : changes_) {
@@ -374,9 +458,65 @@ class InputEdits {
     }
   }
 
+  // Returns the submodule that holds an input; null without one, and for the program's own.
+  [[nodiscard]] const Git::TreeEntry* submodule_of_input(
+      const std::string& path, const std::vector<std::string>& program) const {
+    const Git::TreeEntry* submodule = base_.submodule_of(path);
+    const bool is_of_program =
+        submodule != nullptr && std::ranges::any_of(program, [&](const std::string& name) {
+          return is_within(name, submodule->path);
+        });
+    return is_of_program ? nullptr : submodule;
+  }
+  // Adds to the changes what the superproject's objects do not show: of a submodule, and a pointer
+  // of Git LFS in place of the content.
+  void look_into_work_tree(const std::string& path, const std::vector<std::string>& program) {
+    if (const auto* submodule = submodule_of_input(path, program)) add_submodule(*submodule);
+    const bool is_new = base_.has(path) && read_files_.insert(path).second;
+    if (!is_new || !source::is_lfs_pointer(judged_.files, judged_.path_of(path))) return;
+    changes_.try_emplace(path, Git::FileChange{path, "", "pointer"});
+    notes_[path] = "a Git LFS pointer: git lfs pull fetches it";
+  }
+  void add_submodule(const Git::TreeEntry& submodule) {
+    const std::string& path = submodule.path;
+    if (!opened_submodules_.insert(path).second || changes_.contains(path)) return;
+    auto changes = judged_.git.changes_in_submodule(path, submodule.object);
+    if (changes) {
+      for (Git::FileChange& change : *changes) changes_.emplace(change.path, std::move(change));
+      return;
+    }
+    changes_.emplace(path, Git::FileChange{path, submodule.object, "", true});
+    notes_[path] = "a submodule that is not checked out at " +
+                   text::short_commit(submodule.object) + ": git submodule update --init";
+  }
+
+  [[nodiscard]] static bool is_attributes(const std::string& path) {
+    return sys::file_name_of(path) == ".gitattributes";
+  }
+  // Returns true if an edit of .gitattributes can change what a checkout contains, or cannot be
+  // read.
+  [[nodiscard]] bool changes_contents(const Git::FileChange& attributes) const {
+    constexpr std::uint64_t k_max_attributes_bytes = std::uint64_t{1} << 20;
+    const auto before = attributes.before.empty()
+                            ? Result<std::string>("")
+                            : judged_.git.content(attributes.before, k_max_attributes_bytes);
+    Result<std::string> after("");
+    const std::string file = judged_.path_of(attributes.path);
+    if (judged_.is_work_tree && !attributes.after.empty()) {
+      after = judged_.files.read(file, k_max_attributes_bytes);
+    } else if (!attributes.after.empty()) {
+      after = judged_.git.content(attributes.after, k_max_attributes_bytes);
+    }
+    if (!before || !after || attributes.after == "link") return true;
+    return source::content_attributes(*before) != source::content_attributes(*after);
+  }
+
   const BaseFiles& base_;
+  const JudgedTree& judged_;
   const config::Digest& digest_;
   std::map<std::string, Git::FileChange> changes_;
+  std::map<std::string, std::string> notes_;  // by path: why it is not the base's
+  std::set<std::string> read_files_, opened_submodules_;
   std::map<std::tuple<std::string, bool, bool, std::vector<std::string>>, config::EntryEdit> edits_;
 };
 
@@ -435,7 +575,10 @@ Result<config::FileEdits> find_input_edits(const Job& job, const config::Matrix&
   if (judged.problem.empty())
     WEIR_SET(changes, git.changes_since(rules.used.from->commit, judged.commit));
   const InputReader reader(base, home);
-  InputEdits input_edits(base, std::move(changes), digest);
+  const JudgedTree tree{git, job.files(),
+                        sys::join_path(rules.config_place, sys::file_name_of(job.selection.config)),
+                        !judged.commit && judged.problem.empty()};
+  InputEdits input_edits(base, std::move(changes), tree, digest);
   for (const config::Cell& cell : base_cells.cells) {
     const CellInputs inputs = reader.read(cell);
     config::EntryEdit edit;

@@ -84,6 +84,16 @@ std::vector<std::string> split_at_any(const std::string& text, std::string_view 
 // Returns `path` from the top, "." and ".." taken out. ".." stays at the top.
 std::string from_top(const std::string& path) { return sys::absolute("/" + path).substr(1); }
 
+// Returns true for variables in whose folders loaders and interpreters look for programs.
+bool names_code(const std::string& variable) {
+  constexpr std::string_view k_patterns[] = {
+      "PATH",        "*PYTHON*", "LD_*",      "DYLD_*",    "*LIBRARY_PATH",  "NODE_PATH",
+      "PERL5LIB",    "RUBYLIB",  "CLASSPATH", "JAVA_HOME", "CUDA_HOME",      "LUA_*PATH",
+      "VIRTUAL_ENV", "CMAKE_*",  "GOPATH",    "JULIA_*",   "PKG_CONFIG_PATH"};
+  return std::ranges::any_of(
+      k_patterns, [&](std::string_view pattern) { return text::glob_match(pattern, variable); });
+}
+
 // Lists the words of one cell.
 class WordList {
  public:
@@ -103,8 +113,9 @@ class WordList {
     for (const std::string& word : cell_.counted_run_args) add_word(word, false, false);
     for (const config::Environment* environment : {&cell_.env, &cell_.counted_run_env}) {
       for (const auto& [name, value] : *environment) {
-        words_.push_back({.text = fill(value)});
-        add_parts(fill(value), {});
+        const NamedWord like{.text = fill(value), .holds_code = names_code(name)};
+        words_.push_back(like);
+        add_parts(like.text, like);
       }
     }
     return std::move(words_);

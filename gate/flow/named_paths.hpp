@@ -31,7 +31,8 @@ struct NamedWord {
   std::string text{};           // may have wildcards
   bool is_program = false;      // the command's first word, if that is a path
   bool may_be_built = false;    // written like the path of a program, which a build may make
-  bool is_in_command = false;   // not in an environment, where folders hold the program's parts
+  bool is_in_command = false;   // not in an environment
+  bool holds_code = false;      // of a variable like PYTHONPATH: in its folders lies the program
   bool is_whole_input = false;  // a model, a prompt or a simulated GPU: never the program
 };
 // Lists the words of a cell in their order, each before its parts.

@@ -165,6 +165,10 @@ class Git {
   // (`skip-worktree`, `assume-unchanged`) are compared, too.
   [[nodiscard]] Result<std::vector<FileChange>> changes_since(
       const std::string& commit, const std::optional<std::string>& head) const;
+  // All of them, by their paths from this top, between `commit` of the submodule at `path` and its
+  // work tree. Fails if that is not checked out, or lacks the commit.
+  [[nodiscard]] Result<std::vector<FileChange>> changes_in_submodule(
+      const std::string& path, const std::string& commit) const;
   // Paths (from the top) of files below `folder` that in the work tree differ from `commit`, are
   // gone, or are not known to git.
   [[nodiscard]] Result<std::vector<std::string>> changed_files(const std::string& commit,

@@ -161,6 +161,16 @@ Result<std::vector<Git::FileChange>> Git::changes_since(
   return changes;
 }
 
+Result<std::vector<Git::FileChange>> Git::changes_in_submodule(const std::string& path,
+                                                               const std::string& commit) const {
+  const std::string folder = sys::join_path(top_, path);
+  WEIR_TRY(const Git own, open(*effects_, folder));
+  if (own.top() != folder) return fail(Code::config, "{}: not checked out", text::printable(path));
+  WEIR_TRY(std::vector<FileChange> changes, own.changes_since(commit, std::nullopt));
+  for (FileChange& change : changes) change.path = sys::join_path(path, change.path);
+  return changes;
+}
+
 Result<void> Git::hash_unstored(std::vector<FileChange>& changes) const {
   std::vector<FileChange*> unstored;
   for (FileChange& change : changes) {

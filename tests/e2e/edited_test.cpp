@@ -20,10 +20,11 @@ class Edited : public Rules {
   // one.
   void edit_file(const std::string& file) {
     if (fs::is_symlink(scratch_ / file)) fs::remove(scratch_ / file);
-    std::string text = fs::exists(scratch_ / file) ? slurp(scratch_ / file) : "* -text\n";
+    const bool is_new = !fs::exists(scratch_ / file);
+    std::string text = is_new ? "* -text\n" : slurp(scratch_ / file);
     if (text.starts_with("#!")) {
       text += "# more\n";
-    } else {
+    } else if (!is_new) {
       text[0] = '#';
     }
     spill(scratch_ / file, text);
@@ -178,6 +179,129 @@ TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
     }
     git({"reset", "-q", "--hard", "main"});
   }
+}
+
+// A pull request may edit texts for people, and settings that change no content, beside inputs.
+TEST_F(Edited, WhatIsNoInputBesideInputsIsNoEdit) {
+  const struct {
+    const char *command, *file, *text;
+    bool is_judged = false;
+    const char* env = "{}";
+  } cases[] = {
+      {"./engine, cfg.json", ".gitattributes", "*.gen diff\n*.c diff=cpp\n", true},
+      {"./engine, cfg.json", ".gitattributes", "*.gen diff\n*.json eol=crlf\n"},
+      {"./engine, cfg.json", ".gitattributes", "*.gen diff\n*.json macro\n"},
+      {"./engine, in", "in/.gitattributes", "# more\n", true},
+      {"./engine, in", "in/.gitattributes", "w.json text\n"},
+      {"./engine, -t, in", "in/README.md", "2", true},
+      {"./engine, -t, in", "in/deep/LICENSE", "2", true},
+      {"./engine, -t, in", "in/guide.rst", "2", true},
+      {"./engine, -t, in/README.md", "in/README.md", "2"},
+      {"./engine, -t, 'in/*.md'", "in/README.md", "2"},
+      {"./engine, -t, in", "in/w.json", "2"},
+      {"./engine", "in/w.json", "2", true},
+      {"./engine", "in/w.json", "2", false, "{DATA_DIR: in}"},
+      {"./engine", "in/w.json", "2", false, "{HF_HOME: ./in}"},
+      {"./engine", "in/w.json", "2", false, "{LIST: 'x:in'}"},
+      {"./engine", "in/w.json", "2", true, "{PYTHONPATH: in}"},
+      {"./engine", "in/code.py", "2", true, "{DATA_DIR: in}"},
+      {"./engine, w.json", "in/w.json", "2", false, "{DATA_DIR: in}"},
+      {"./engine, --prefix, in/w", "in/w.json", "2"},
+      {"./engine, --prefix=in/w", "in/w_2.json", "2"},
+      {"./engine, --prefix, in/w", "in/width.json", "2", true},
+      {"./engine, --prefix, in/code", "in/code.py", "2", true},
+      {"./engine, --name, weir", "weir.yaml", nullptr, true},
+  };
+  const std::string config = slurp(scratch_ / "weir.yaml");
+  spill(scratch_ / ".gitattributes", "*.gen diff\n");
+  for (const char* file : {"cfg.json", "in/w.json", "in/w_2.json", "in/width.json", "in/code.py",
+                           "in/README.md", "in/deep/LICENSE", "in/guide.rst", "in/.gitattributes"})
+    spill(scratch_ / file, "#\n");
+  fs::remove_all(scratch_ / "baselines");
+  for (const auto& [command, file, text, is_judged, env] : cases) {
+    spill(scratch_ / "weir.yaml", config);
+    replace_in_config("./engine", command);
+    replace_in_config("    output: generic\n",
+                      "    output: generic\n    env: " + std::string(env) + "\n");
+    git({"add", "-A"});
+    git({"commit", "-q", "--allow-empty", "-m", "base"});
+    git({"branch", "-f", "main"});
+    spill(scratch_ / file, text != nullptr ? text : slurp(scratch_ / file) + "# more\n");
+    const std::string said = std::string(command) + " " + env + " with another " + file;
+    const int exit_code = is_judged ? 0 : 3;
+    const auto expect = [&](const Json& verdict) {
+      EXPECT_EQ(cell_of(verdict, k_cell)["verdict"], is_judged ? "new" : "error") << said;
+    };
+    git({"commit", "-qam", "edited"});
+    expect(gate({"--rules-from", "main"}, exit_code));
+    expect(gate({"--from", "--rules-from", "main", "--counts-only"}, exit_code));
+    git({"reset", "-q", "--hard", "main"});
+  }
+}
+
+// A commit has the pointer, a checkout the content: no filter is run to tell if they agree.
+TEST_F(Edited, AnInputInGitLfsIsItsContent) {
+  // The hash of "10\n".
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:"
+      "917df3320d778ddbaa5c5c7742bc4046bf803c36ed2b050f30844ed206783469\nsize 3\n";
+  replace_in_config("./engine", "./engine, in/w.dat");
+  spill(scratch_ / "in/w.dat", pointer);
+  spill(scratch_ / ".gitattributes", "*.dat filter=lfs diff=lfs merge=lfs -text\n");
+  fs::remove_all(scratch_ / "baselines");
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "base"});
+  git({"branch", "-f", "main"});
+  const auto reason = [&](int exit_code) {
+    const Json cell = cell_of(gate({"--rules-from", "main"}, exit_code), k_cell);
+    return exit_code == 0 ? "" : metric_of(cell, "cell")["reason"].get<std::string>();
+  };
+  EXPECT_THAT(reason(3), HasSubstr("file in/w.dat (a Git LFS pointer: git lfs pull fetches it)"));
+  spill(scratch_ / "in/w.dat", "10\n");
+  EXPECT_EQ(reason(0), "");
+  spill(scratch_ / "in/w.dat", "20\n");
+  EXPECT_THAT(reason(3), HasSubstr("file in/w.dat"));
+  spill(scratch_ / "in/w.dat", "10\n");
+  spill(scratch_ / ".lfsconfig", "[lfs]\n\tfetchexclude = in/w.dat\n");
+  git({"add", ".lfsconfig"});
+  EXPECT_THAT(reason(3), HasSubstr("file .lfsconfig"));
+}
+
+TEST_F(Edited, AnInputInASubmoduleIsThatOfItsCommit) {
+  const std::string data = (scratch_ / "cache/data").string();
+  spill(scratch_ / "cache/data/w.dat", "10\n");
+  spill(scratch_ / "cache/data/run.sh", "echo 65 dispatches\n");
+  for (const auto& words :
+       {std::vector<std::string>{"init", "-q"}, {"add", "-A"}, {"commit", "-qm", "data"}}) {
+    std::vector<std::string> all{"-C", data};
+    all.insert(all.end(), words.begin(), words.end());
+    git(all);
+  }
+  git({"-c", "protocol.file.allow=always", "submodule", "--quiet", "add", data, "data"});
+  // The first cells have their program there; those of "mine" an input.
+  replace_in_config(
+      "engines:\n",
+      "engines:\n  first: {command: [sh, data/run.sh, data], output: generic, metrics: "
+      "{dispatches_per_token: {regex: '(\\d+) dispatches'}}}\n");
+  replace_in_config("./engine", "./engine, data");
+  fs::remove_all(scratch_ / "baselines");
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "base"});
+  git({"branch", "-f", "main"});
+  const auto reason = [&](int exit_code) {
+    const Json cell = cell_of(gate({"--rules-from", "main"}, exit_code), k_cell);
+    return exit_code == 0 ? "" : metric_of(cell, "cell")["reason"].get<std::string>();
+  };
+  EXPECT_EQ(reason(0), "");
+  spill(scratch_ / "data/w.dat", "20\n");
+  EXPECT_THAT(reason(3), HasSubstr("file data/w.dat"));
+  spill(scratch_ / "data/w.dat", "10\n");
+  const std::string modules = slurp(scratch_ / ".gitmodules");
+  spill(scratch_ / ".gitmodules", modules + "\tupdate = none\n");
+  EXPECT_THAT(reason(3), HasSubstr("file .gitmodules"));
+  spill(scratch_ / ".gitmodules", modules);
+  git({"submodule", "--quiet", "deinit", "--force", "data"});
+  EXPECT_THAT(reason(3), HasSubstr("file data (a submodule that is not checked out at "));
 }
 
 // What an interpreter, a shell or a tool of the command reads is seen by its words. The program is

@@ -73,6 +73,21 @@ TEST(NamedPaths, AreFoundInEveryFormThatAWordMayHave) {
   }
 }
 
+TEST(NamedPaths, OfVariablesAreInputsButWhereLoadersLookForPrograms) {
+  config::Cell cell;
+  cell.env = {{"DATA_DIR", "in"},
+              {"HF_HOME", "x:in"},
+              {"PYTHONPATH", "in"},
+              {"PATH", "x:in"},
+              {"LD_LIBRARY_PATH", "in"}};
+  std::size_t holding = 0, other = 0;
+  for (const NamedWord& word : named_parts(cell)) {
+    if (word.text == "in") ++(word.holds_code ? holding : other);
+  }
+  EXPECT_GE(holding, 3U);
+  EXPECT_GE(other, 2U);
+}
+
 TEST(NamedPaths, AreNotOptionsNorTextsNorWhatMatchesEverything) {
   for (const char* word : {"*", "\"$@\"", "{", "--", "&&", "-x"})
     EXPECT_EQ(paths_of({"sh", word}), paths_of({"sh"})) << word;

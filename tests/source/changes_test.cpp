@@ -119,6 +119,27 @@ TEST_F(Changes, OfTheSameSizeAndTimeAreSeenWhateverTheSettings) {
   EXPECT_THAT(changes(first), ElementsAre("edited one two"));
 }
 
+TEST_F(Changes, InASubmoduleAreThoseSinceItsCommit) {
+  make(at("data"));
+  write(at("data/w.dat"), "one");
+  const std::string of_data = commit("data", at("data"));
+  git({"-c", "protocol.file.allow=always", "submodule", "--quiet", "add", at("data"), "sets/data"});
+  commit("first");
+  const Effects git_effects = effects();
+  const auto repository = Git::open(git_effects, repository_);
+  const auto list = [&] { return repository->changes_in_submodule("sets/data", of_data); };
+  ASSERT_TRUE(list()) << list().error().message;
+  EXPECT_TRUE(list()->empty());
+  write(in("sets/data/w.dat"), "two");
+  ASSERT_TRUE(list());
+  ASSERT_EQ(list()->size(), 1U);
+  EXPECT_EQ(list()->front().path, "sets/data/w.dat");
+  EXPECT_FALSE(repository->changes_in_submodule("sets/data", std::string(40, 'a')))
+      << "a commit that is not there";
+  git({"submodule", "--quiet", "deinit", "--force", "sets/data"});
+  EXPECT_FALSE(list()) << "not checked out";
+}
+
 std::string pointer_to(const std::string& content) {
   return fmt::format("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize {}\n",
                      sys::sha256_hex(content), content.size());
