@@ -315,6 +315,11 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   base_environment.insert(config.base_env.begin(), config.base_env.end());
   gate_options.base_env = std::move(base_environment);
   auto answer = gate(job, gate_options);
+  // There is no weir.yaml that could set a budget.
+  constexpr std::string_view k_budget = "gate.budget: ";
+  if (!answer && answer.error().message.starts_with(k_budget)) {
+    answer.error().message.replace(0, k_budget.size(), "--budget ");
+  }
   if (answer && config.totals) {
     job.answer_printable(
         "\nCounts are totals of a run: weir does not know which argument is its length\n"

@@ -354,8 +354,7 @@ class Against final : public Sequel {
         !options_.counts || std::ranges::count(plan_.steps, Pass::counted, &Step::pass) == 0;
     if (has_rules && !has_share && times_only) {
       return fail(Code::config,
-                  "a budget of {} can decide none of {}: one needs {} at least, all of them {}\n"
-                  "  gate.budget in weir.yaml sets it; weir ab --budget, too",
+                  "gate.budget: {} can decide none of {}: one needs {} at least, all of them {}",
                   unit::show_duration(options_.gate.budget_seconds),
                   text::plural(pairs_plan.cells.size(), "cell"),
                   unit::show_duration(pairing_->seconds_for_one()),
