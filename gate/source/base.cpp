@@ -65,7 +65,7 @@ Result<BaseTree> base_from_folder(const BaseWanted& wanted, const std::string& c
   base.root = sys::absolute(sys::join_path(config_folder, wanted.spec));
   base.candidate_root = config_folder;
   base.candidate_real_root = config_folder;
-  base.words = "folder " + text::printable(wanted.spec);
+  base.words = std::string(k_folder_words) + text::printable(wanted.spec);
   // A folder needs no git, so its errors are ignored, except an interruption.
   const auto interrupted = [](const Error& error) { return error.code == Code::interrupted; };
   const auto candidate = Git::open(effects, config_folder);
@@ -138,8 +138,25 @@ PullRequest read_pull_request(const sys::Files& files) {
 
 namespace {
 
+// Returns true if `commit`, the first parent of HEAD, is of the branch that GitHub merges into, and
+// not of a merge that the pull request's author made. Where history is cut off, or the branch is
+// not here, nothing tells.
+Result<bool> may_be_merged_into(const Git& git, const std::string& commit,
+                                const std::optional<std::string>& ref_commit,
+                                const PullRequest& pull) {
+  if (commit == pull.base_commit) return true;
+  WEIR_TRY(const bool is_shallow, git.shallow());
+  if (is_shallow) return true;
+  for (const char* folder : {"refs/remotes/origin/", "refs/heads/"}) {
+    WEIR_TRY(const auto tip, git.resolve_commit(folder + pull.base_branch));
+    if (tip) return git.contains(*tip, commit);
+  }
+  if (!ref_commit) return true;
+  return git.contains(*ref_commit, commit);
+}
+
 // Chooses the base commit and fills in its text and notes. It is HEAD's first parent if HEAD is
-// GitHub's merge commit and `ref` means the branch it was merged into. Otherwise it is the
+// GitHub's merge commit, made onto a commit of the branch that `ref` means. Otherwise it is the
 // merge-base of HEAD and `ref`. Fails with Code::config, saying what to fetch if history is
 // missing.
 Result<void> choose_base(const Git& git, const std::string& ref, const PullRequest& pull,
@@ -153,7 +170,9 @@ Result<void> choose_base(const Git& git, const std::string& ref, const PullReque
   // A job may have checked out another commit; then its parents mean nothing.
   if (pull.merge && means_base && (pull.built.empty() || pull.built == head)) {
     WEIR_TRY(const std::vector<std::string> parents, git.parents(head));
-    if (parents.size() == 2) {
+    bool is_of_branch = parents.size() == 2;
+    if (is_of_branch) WEIR_SET(is_of_branch, may_be_merged_into(git, parents[0], ref_commit, pull));
+    if (is_of_branch) {
       base.commit = parents[0];
       WEIR_TRY(const std::string words, git.words(parents[0]));
       base.words = "first parent of GitHub's merge commit, " + words;
@@ -180,6 +199,7 @@ Result<void> choose_base(const Git& git, const std::string& ref, const PullReque
                 text::printable(ref));
   }
   base.commit = bases.front();
+  base.merge_bases = bases.size();
   WEIR_TRY(const std::string words, git.words(bases.front()));
   base.words =
       (head == *ref_commit ? "HEAD, "

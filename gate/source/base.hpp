@@ -48,8 +48,12 @@ struct BaseTree : Tree {
   std::optional<std::string> commit, candidate_commit;
   bool candidate_dirty = false;  // files that git knows differ from candidate_commit
   bool built = false;            // a build command was given (now or when it came into the cache)
+  std::size_t merge_bases = 0;   // how many there are, where the base is the first of them
   std::string words;             // `merge-base of HEAD and origin/main, 1a2b3c4 "subject"`
 };
+
+// How `words` of a folder begin.
+inline constexpr std::string_view k_folder_words = "folder ";
 
 // $WEIR_CACHE, $XDG_CACHE_HOME/weir, ~/.cache/weir: the first that is set. Absolute. Code::config
 // where none is.

@@ -130,6 +130,15 @@ TEST_F(Bases, AreNotTheFirstParentOfAMergeThatTheBranchItselfMade) {
   EXPECT_EQ(base_text("main"), second_);
 }
 
+// GITHUB_SHA is the author's own merge, as where a workflow names it so.
+TEST_F(Bases, AreNoParentThatIsNotOfTheBranch) {
+  part();
+  git({"merge", "--quiet", "--no-ff", "-m", "Merge main into feature", second_});
+  const Variable ref("GITHUB_REF", "refs/pull/7/merge"), branch("GITHUB_BASE_REF", "main");
+  const Variable sha("GITHUB_SHA", git({"rev-parse", "HEAD"}));
+  EXPECT_EQ(base_text("main"), second_);
+}
+
 TEST_F(Bases, AskForHistoryWhereItIsCutOff) {
   part();
   const std::string merged = merge(third_);
@@ -204,6 +213,7 @@ TEST_F(Bases, TellOfMoreThanOneMergeBase) {
   ASSERT_TRUE(base) << base.error().message;
   EXPECT_TRUE(base->commit == own_ || base->commit == third_);
   expect_holds(base->notes.front(), "there are 2 merge-bases");
+  EXPECT_EQ(base->merge_bases, 2U);
 }
 
 TEST_F(Bases, ShowSubjectsWithoutWhatATerminalWouldObey) {
