@@ -258,6 +258,7 @@ Result<MeasuredRun> measure_or_resume(const std::function<Result<LoadedConfig>()
 // Loads the configuration, applies --results and --shard, and measures. Errors show no private
 // names.
 Result<MeasuredRun> measure(const Job& job, const MeasureOptions& wanted) {
+  WEIR_CHECK(check_runs_folder(job));
   WEIR_TRY(LoadedConfig loaded, load_config(job));
   MeasureOptions options = wanted;
   if (wanted.results.empty()) {

@@ -1,6 +1,7 @@
-// Finds the run that a verb takes when none is named.
+// Finds the run that a verb takes when none is named, and checks the folder of runs.
 #include "gate/flow/newest_run.hpp"
 
+#include "gate/base/text.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/clock.hpp"
@@ -39,6 +40,23 @@ Result<bool> is_tracked(const Job& job, const std::string& run) {
 }
 
 }  // namespace
+
+Result<void> check_runs_folder(const Job& job) {
+  std::string path = sys::absolute(job.selection.runs_folder);
+  for (; path != "/" && !path.empty(); path = sys::folder_of(path)) {
+    const auto real = sys::real_path(path), above = sys::real_path(sys::folder_of(path));
+    if (!real || !above) continue;
+    const std::string named = sys::join_path(*above, sys::file_name_of(path));
+    if (*real == named) continue;
+    WEIR_TRY(const bool is_tracked_link, tracks(job, named).map_error(with_prefix(named)));
+    if (!is_tracked_link) continue;
+    return fail(Code::config,
+                "--out {}: {} is a link that git tracks: remove it from the repository, or give "
+                "another folder",
+                text::printable(job.selection.runs_folder), text::printable(named));
+  }
+  return {};
+}
 
 Result<std::string> newest_run(const Job& job) {
   const std::string& out = job.selection.runs_folder;

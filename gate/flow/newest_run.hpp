@@ -1,4 +1,4 @@
-// Finds the run that a verb takes when none is named.
+// Finds the run that a verb takes when none is named, and checks the folder of runs.
 #pragma once
 
 #include <string>
@@ -11,5 +11,8 @@ namespace weir::flow {
 // message, runs that git tracks and runs that begin in the future: whoever wrote them chose when
 // they began. Code::usage if there is none; fails too if a journal, or git, cannot be read.
 [[nodiscard]] Result<std::string> newest_run(const Job& job);
+// Fails with Code::config if a link that git tracks leads to --out: whoever committed it would
+// choose where runs are written.
+[[nodiscard]] Result<void> check_runs_folder(const Job& job);
 
 }  // namespace weir::flow

@@ -8,6 +8,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/flow/profile_files.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/observed/totals.hpp"
@@ -419,6 +420,7 @@ Result<Answer> profile(const Job& job, const ProfileOptions& given_options) {
                 "  a program goes after --: weir profile -- PROGRAM ARGUMENTS",
                 text::printable(options.what), job.selection.config);
   }
+  WEIR_CHECK(check_runs_folder(job));
   ProfileFolder profile_folder;
   WEIR_TRY(profile_folder.folder,
            run::make_run_folder(job.files(), job.below("profiles").selection.runs_folder,

@@ -268,7 +268,10 @@ Result<std::string> join_runs(const Job& job, const MergeOptions& options, doubl
 // there already: the pull request may have committed a run.
 Result<std::string> make_joined_folder(const Job& job, const MergeOptions& options,
                                        double started) {
-  if (!options.into) return run::make_run_folder(job.files(), job.selection.runs_folder, started);
+  if (!options.into) {
+    WEIR_CHECK(check_runs_folder(job));
+    return run::make_run_folder(job.files(), job.selection.runs_folder, started);
+  }
   if (job.files().exists(*options.into)) {
     return fail(Code::usage, "--into {}: it is there already; name a new folder", *options.into);
   }

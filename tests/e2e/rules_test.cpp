@@ -150,5 +150,25 @@ TEST_F(Rules, AVerdictOnStoredBaselinesNamesTheCommitThatWasMeasured) {
   EXPECT_TRUE(!edited.contains("commit") || edited["commit"].is_null()) << "it was none";
 }
 
+// A link in the pull request would choose where files are written.
+TEST_F(Rules, RunsAreNotWrittenThroughALinkThatGitTracks) {
+  const Scratch outside;
+  const std::string target = outside.path().string();
+  fs::remove_all(scratch_ / "weir-out");
+  fs::create_symlink(target, scratch_ / "weir-out");
+  EXPECT_EQ(here({"gate", "--counts-only"}).exit_code, 0) << "the user's own: " << last_.err;
+  EXPECT_FALSE(fs::is_empty(outside.path()));
+  fs::remove_all(outside.path());
+  fs::create_directories(outside.path());
+  fs::create_symlink(target, scratch_ / "runs");
+  git({"add", "-f", "weir-out", "runs"});
+  for (const char* out : {"weir-out", "runs/below", "./runs"}) {
+    EXPECT_EQ(here({"gate", "--counts-only", "--out", out}).exit_code, 2) << out;
+    EXPECT_THAT(last_.err, HasSubstr("is a link that git tracks"));
+  }
+  EXPECT_EQ(here({"run", "--counts-only"}).exit_code, 2) << last_.err;
+  EXPECT_TRUE(fs::is_empty(outside.path()));
+}
+
 }  // namespace rules_test
 }  // namespace weir::e2e
