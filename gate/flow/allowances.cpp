@@ -55,6 +55,10 @@ Result<std::string> event_head(const Job& job) {
   return read_ci_event(job).map([](const publish::Event& event) { return event.sha; });
 }
 
+Result<std::string> event_base(const Job& job) {
+  return read_ci_event(job).map([](const publish::Event& event) { return event.base_sha; });
+}
+
 // Reads what the pull request is allowed from the branch of allowances. Null without
 // --allowances-ref; a note if nothing is allowed.
 Result<std::shared_ptr<const Allowed>> load_allowances(const AllowanceOptions& options,

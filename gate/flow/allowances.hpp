@@ -35,6 +35,8 @@ void fields(Fields& io, Allowed& allowed);
 // Returns the head that the CI system's event names: of a pull request, a merge group or a push.
 // "" if there is no event, or if it names none; an error if it cannot be read.
 [[nodiscard]] Result<std::string> event_head(const Job& job);
+// Returns the base's commit that the event names; "" if none does.
+[[nodiscard]] Result<std::string> event_base(const Job& job);
 
 // weir allow: allows a change for one pull request. Writes to a local branch, or answers a comment
 // through GitHub's API.

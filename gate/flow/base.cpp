@@ -7,6 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/flow/repository.hpp"
+#include "gate/flow/rules.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/run/container.hpp"
 #include "gate/run/engine_call.hpp"
@@ -123,8 +124,9 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
                                        const std::string& counts_folder, const Job& job,
                                        std::vector<run::PreparedCell>& candidate) {
   PreparedBase base;
-  base.facts = {{},        tree.words, tree.commit, tree.candidate_commit, tree.candidate_dirty,
-                tree.notes};
+  base.facts = {
+      {},         tree.words,      tree.commit, tree.candidate_commit, tree.candidate_dirty,
+      tree.notes, tree.merge_bases};
   base.held = tree.held;
   base.counts_folder = counts_folder;
   base.cells = candidate;
@@ -158,6 +160,15 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   return base;
 }
 
+// Returns true if the candidate lacks the commit whose rules judge it.
+Result<bool> lacks_rules_commit(const Job& job, const source::BaseTree& tree) {
+  if (!job.rules || !job.rules->used.from || !job.rules->repository || !tree.candidate_commit)
+    return false;
+  WEIR_TRY(const bool contains, job.rules->repository->git().contains(
+                                    *tree.candidate_commit, job.rules->used.from->commit));
+  return !contains;
+}
+
 // Checks out and builds the commit, or uses the folder, that --against names.
 Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job,
                                        const config::Redactor& redactor,
@@ -186,6 +197,8 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
                         has_counts ? tree_counts_folder(base_wanted.cache_folder, tree.root) : "",
                         job, candidate));
   base.facts.against.spec = wanted.spec;
+  if (tree.kind == source::BaseTree::Kind::worktree)
+    WEIR_SET(base.facts.is_behind, lacks_rules_commit(job, tree));
   return base;
 }
 
@@ -263,6 +276,8 @@ void fields(Fields& io, BaseFacts& facts) {
   io.optional("candidate_commit", facts.candidate_commit);
   io.always("candidate_dirty", facts.candidate_dirty);
   io.always("notes", facts.notes);
+  io.optional("merge_bases", facts.merge_bases);
+  io.optional("is_behind", facts.is_behind);
 }
 
 // Prepares the base that `wanted` names: two checked-out commits, the candidate's own program, a

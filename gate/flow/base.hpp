@@ -42,6 +42,8 @@ struct BaseFacts {
   std::optional<std::string> commit, candidate_commit;
   bool candidate_dirty = false;
   std::vector<std::string> notes;
+  std::size_t merge_bases = 0;  // BaseTree::merge_bases
+  bool is_behind = false;       // the candidate lacks the commit whose rules judge it
 };
 void fields(Fields& io, BaseFacts& facts);
 

@@ -3,6 +3,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/flow/base_check.hpp"
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/program.hpp"
@@ -62,25 +63,6 @@ MeasuredRun without_gate_rules(MeasuredRun pairs) {
   return pairs;
 }
 
-// Returns why the base of a run by others cannot be compared with; nothing if it is a commit of the
-// branch whose rules judge, or has no commit.
-Result<std::optional<std::string>> find_foreign_base(const Job& job, const MeasuredRun& measured) {
-  if (!measured.claimed || !measured.base_runs || !measured.base_runs->facts.commit)
-    return std::nullopt;
-  const std::string& base = *measured.base_runs->facts.commit;
-  const verdict::RulesFrom& rules = *job.rules->used.from;
-  const source::Git& git = job.rules->repository->git();
-  std::optional<std::string> commit;
-  if (source::is_full_id(base)) WEIR_SET(commit, git.resolve_commit(base));
-  bool is_contained = false;
-  if (commit) WEIR_SET(is_contained, git.contains(rules.commit, *commit));
-  if (is_contained) return std::nullopt;
-  WEIR_TRY(const bool is_shallow, git.shallow());
-  return fmt::format("the run was compared with {}, which is no commit of {}{}",
-                     text::printable(text::short_commit(base)), text::printable(rules.ref),
-                     is_shallow ? " as far as its history is here" : "");
-}
-
 // Measures suspected cells of `first` in pairs with a base, for at most gate.budget. `verdict` is
 // the verdict by stored runs. Fails with Code::interrupted alone: after any other failure the
 // stored verdict stands, with the reason.
@@ -106,9 +88,9 @@ Result<SuspectedPairs> measure_suspected(const Job& job, const ConfirmOptions& c
       return without_pairs("their pairs cannot be read: " +
                            text::first_line(earlier_pairs.error().message));
     }
-    const auto foreign_base = find_foreign_base(pairs_job, *earlier_pairs);
-    if (!foreign_base) return without_pairs(text::first_line(foreign_base.error().message));
-    if (*foreign_base) return without_pairs(**foreign_base);
+    const auto base = check_base(pairs_job, *earlier_pairs);
+    if (!base) return without_pairs(text::first_line(base.error().message));
+    if (base->problem) return without_pairs(*base->problem);
     if (earlier_pairs->interrupted.empty())
       return SuspectedPairs{without_gate_rules(std::move(*earlier_pairs))};
     return without_pairs("their pairs were interrupted: weir gate --resume goes on with them");
@@ -134,7 +116,11 @@ Result<SuspectedPairs> measure_suspected(const Job& job, const ConfirmOptions& c
         return loaded;
       },
       pairs_job, wanted);
-  if (measured) return SuspectedPairs{without_gate_rules(std::move(*measured))};
+  if (measured) {
+    WEIR_TRY(const BaseCheck base, check_base(job, *measured));
+    if (base.problem) return without_pairs(*base.problem);
+    return SuspectedPairs{without_gate_rules(std::move(*measured))};
+  }
   const Error error = redacted(std::move(measured).error(), redactor);
   if (error.code == Code::interrupted) {
     return fail(
@@ -333,8 +319,9 @@ Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
                                ": pass --counts-only (ci/post: counts-only: true) to judge "
                                "counts alone");
   }
-  WEIR_TRY(const std::optional<std::string> foreign_base, find_foreign_base(job, measured));
-  if (foreign_base) verdict::mark_unjudged(verdict, *foreign_base);
+  WEIR_TRY(const BaseCheck base, check_base(job, measured));
+  if (base.problem) verdict::mark_unjudged(verdict, *base.problem);
+  verdict.notes.insert(verdict.notes.end(), base.notes.begin(), base.notes.end());
   // These read files of this machine by names in the run, so not for a run by others.
   if (!measured.claimed) add_reach_note(measured, job, verdict);
   if (!measured.claimed && !job.selection.config_text)

@@ -164,21 +164,24 @@ esac\n`, {mode: 0o755});
   return {verdict: JSON.parse(fs.readFileSync(log)), words: fs.readFileSync(`${log}.words`, 'utf8'), log: answer.log};
 }
 
-test('ci/post judges a run only if its base is a commit of the base branch', () => {
+test('ci/post judges a run only if its base is the merge-base with the base branch', () => {
   world.branch('slow', 9);
-  const honest = posted(rev(world.work, 'main~1'));
+  const honest = posted(rev(world.work, 'main'));
   assert.equal(honest.verdict.verdict, 'fail', honest.log);
   assert.equal(honest.verdict.unjudged, null);
   const own = posted('HEAD');
   assert.equal(own.verdict.verdict, 'error', own.log);
   assert.match(own.verdict.unjudged, /no commit of refs\/remotes\/origin\/main/);
   assert.match(own.words, /--judged-here/);
+  const older = posted(rev(world.work, 'main~1'));
+  assert.equal(older.verdict.verdict, 'fail', older.log);
+  assert.match(older.verdict.unjudged, /its merge-base with refs\/remotes\/origin\/main is /);
 });
 
 test('ci/post looks for edits of model files in the head that GitHub names, whatever commit a run says it is of', () => {
   world.write('model.bin', 'no model at ALL');
   const head = world.branch('slow', 3);
-  const done = posted(rev(world.work, 'main~1'), (records) => records.replaceAll(head, rev(world.work, 'main')));
+  const done = posted(rev(world.work, 'main'), (records) => records.replaceAll(head, rev(world.work, 'main')));
   assert.equal(done.verdict.verdict, 'error', done.log);
   assert.match(JSON.stringify(done.verdict.cells), /than the base does: file model\.bin/);
 });

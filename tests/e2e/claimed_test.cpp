@@ -220,6 +220,94 @@ TEST_F(Claimed, ARunIsNotJudgedWhoseBaseIsNoCommitOfTheBranch) {
   EXPECT_EQ(judged(0)["verdict"], "pass");
 }
 
+// Its job compares with an older commit of the branch, as slow as itself, or with any folder.
+TEST_F(Claimed, ARunIsNotJudgedWhoseBaseIsNotItsMergeBase) {
+  git({"checkout", "-q", "main"});
+  const std::string older(git_output("rev-parse main").substr(0, 40));
+  git({"commit", "-q", "--allow-empty", "-m", "main goes on"});
+  const std::string merge_base(git_output("rev-parse main").substr(0, 40));
+  git({"checkout", "-q", "-B", "feature"});
+  fork_runs("", 65, {"--against", older});
+  EXPECT_THAT(judged(3)["unjudged"].get<std::string>(),
+              HasSubstr("compared with " + older.substr(0, 7) +
+                        ", and its merge-base with main is " + merge_base.substr(0, 7)));
+  claim_base_of_main();
+  EXPECT_EQ(judged(0)["verdict"], "pass");
+  // Once main goes on, its tip and the merge-base may be the base.
+  git({"commit", "-q", "--allow-empty", "-m", "main goes on again"});
+  const Json behind = judged(0);
+  EXPECT_THAT(behind["notes"].dump(), HasSubstr("the branch is 1 commit behind main"));
+  claim_base_of_main();
+  EXPECT_EQ(judged(0)["verdict"], "pass");
+  // Of a commit that is not here nobody knows the merge-base.
+  forge([&](Json& plan) {
+    plan["extra"]["against"]["commit"] = older;
+    plan["extra"]["against"]["candidate_commit"] = std::string(40, 'a');
+  });
+  EXPECT_THAT(judged(3)["notes"].dump(), HasSubstr("whether it is the merge-base cannot be told"));
+}
+
+TEST_F(Claimed, ARunBesideAFolderOrACommandIsNotJudged) {
+  const fs::path old = outside_ / "old";
+  fs::create_directories(old);
+  spill_program(old / "engine", slurp(scratch_ / "engine"));
+  fork_runs("", 65, {"--against", old.string()});
+  EXPECT_THAT(judged(3)["unjudged"].get<std::string>(),
+              HasSubstr("compared with a folder, which is no commit of main"));
+  // A checkout of the right commit could have been built of anything.
+  forge([&](Json& plan) {
+    plan["extra"]["against"]["commit"] = git_output("rev-parse main").substr(0, 40);
+  });
+  EXPECT_THAT(judged(3)["unjudged"].get<std::string>(), HasSubstr("compared with a folder"));
+  forge([&](Json& plan) {
+    plan["extra"]["against"]["words"] = "the command x";
+    plan["extra"]["against"].erase("commit");
+  });
+  EXPECT_THAT(judged(3)["unjudged"].get<std::string>(), HasSubstr("compared with a program"));
+}
+
+// GitHub's merge commit is seldom here. Its first parent is main as it was then.
+TEST_F(Claimed, ARunOfAMergeOfTheEventsHeadIsJudgedByWhatItWasMergedInto) {
+  const std::string older(git_output("rev-parse main").substr(0, 40));
+  git({"checkout", "-q", "main"});
+  for (const char* subject : {"second", "third"})
+    git({"commit", "-q", "--allow-empty", "-m", subject});
+  const std::string second(git_output("rev-parse main~1").substr(0, 40)),
+      third(git_output("rev-parse main").substr(0, 40));
+  git({"checkout", "-q", "-B", "feature", second});
+  fork_runs("", 65, {"--against", second});
+  const std::string head(git_output("rev-parse feature").substr(0, 40));
+  spill(scratch_ / "weir-event.json",
+        Json({{"number", 7},
+              {"repository", {{"full_name", "o/r"}}},
+              {"pull_request",
+               {{"number", 7},
+                {"head", {{"sha", head}, {"ref", "f"}, {"repo", {{"full_name", "m/r"}}}}},
+                {"base", {{"sha", second}, {"ref", "main"}, {"repo", {{"full_name", "o/r"}}}}}}}})
+            .dump());
+  const struct {
+    std::string base, candidate;
+    int exit_code;
+  } cases[] = {
+      {second, head, 0},
+      {third, std::string(40, 'a'), 0},
+      {older, std::string(40, 'a'), 3},
+      {older, head, 3},
+      {older, third, 3},
+  };
+  for (const auto& [base, candidate, exit_code] : cases) {
+    forge([&, &base = base, &candidate = candidate](Json& plan) {
+      plan["extra"]["against"]["commit"] = base;
+      plan["extra"]["against"]["candidate_commit"] = candidate;
+    });
+    const Ended ended = here({"gate", "--from", run(), "--rules-from", "main", "--counts-only"},
+                             {{"GITHUB_EVENT_PATH", (scratch_ / "weir-event.json").string()},
+                              {"GITHUB_EVENT_NAME", "pull_request"},
+                              {"GITHUB_REPOSITORY", "o/r"}});
+    EXPECT_EQ(ended.exit_code, exit_code) << base << candidate << ended.out << ended.err;
+  }
+}
+
 // Its own program as the base: of that it claims what it likes.
 TEST_F(Claimed, WhatARunSaysOfItsBaseComesAfterTheBasesBaselines) {
   fork_runs("", 77, {"--against", "HEAD"});
