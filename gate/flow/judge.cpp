@@ -173,6 +173,14 @@ class HeldProfile {
   }
   // Returns true if the base's rules know the cell.
   [[nodiscard]] bool is_held() const { return held_cell_ != nullptr; }
+  // Calls verdict::describe_gain() under the name that the base's rules know.
+  [[nodiscard]] std::string describe_gain(const baseline::BaselineChoice& stored,
+                                          const baseline::Baseline& counted,
+                                          const verdict::LimitTable& limits,
+                                          const verdict::Policy& policy,
+                                          const std::string& branch) const {
+    return verdict::describe_gain(profile_, stored, counted, limits, policy, branch);
+  }
   // `stored`: the choice of stored(), which shows whether the cell is still the base's.
   [[nodiscard]] verdict::CellVerdict judge(const verdict::Base& base,
                                            const verdict::LimitTable& limits,
@@ -291,6 +299,13 @@ std::vector<verdict::Policy> policies_per_cell(const MeasuredRun& measured,
   return policies;
 }
 
+// Returns the branch whose rules judge, if the candidate lacks its tip; else "".
+std::string find_newer_branch(const MeasuredRun& measured) {
+  const std::optional<AppliedRules>& rules = measured.configuration.rules;
+  if (!rules || !rules->from || !measured.base_runs->facts.is_behind) return "";
+  return text::printable(rules->from->ref);
+}
+
 }  // namespace
 
 verdict::Policy gate_policy(const MeasuredRun& measured, bool require_baseline) {
@@ -315,7 +330,9 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
   const HeldCells held(measured);
   JudgedCells cells(measured.bytes, limits);
   std::size_t judged_by_stored = 0;  // cells whose counts a stored baseline judges
+  std::size_t cells_behind = 0;      // cells in which the branch of the rules gained
   bool is_judged_by_base = false;
+  const std::string newer_branch = find_newer_branch(measured);
   for (const profile::Profile& profile : measured.profiles) {
     const std::size_t i = places.at(profile.cell.str());
     const HeldProfile held_profile(profile, measured, held);
@@ -328,7 +345,7 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
     const bool needs_stored =
         measured.claimed || (has_no_base_counts && !profile.counts_skip_reason);
     baseline::BaselineChoice stored_choice;
-    if (needs_stored || held_profile.is_held())
+    if (needs_stored || held_profile.is_held() || !newer_branch.empty())
       WEIR_SET(stored_choice, held_profile.stored(stored));
     if (needs_stored && stored_choice.match >= baseline::BaselineChoice::Match::nearest) {
       base.choice = stored_choice;
@@ -345,10 +362,24 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
     const bool base_judges_times = base.pairs && !base.pairs->error && !base.pairs->metrics.empty();
     is_judged_by_base = is_judged_by_base || base_judges_counts || base_judges_times;
     WEIR_CHECK(cells.check_room(profile, base.choice));
-    WEIR_CHECK(cells.add(held_profile.judge(base, limits, policies[i], stored_choice)));
+    verdict::CellVerdict cell = held_profile.judge(base, limits, policies[i], stored_choice);
+    if (base_judges_counts && base.choice.baseline && !newer_branch.empty()) {
+      const std::string gain = held_profile.describe_gain(stored_choice, *base.choice.baseline,
+                                                          limits, policies[i], newer_branch);
+      if (!gain.empty()) {
+        verdict::mark_behind(gain, cell);
+        ++cells_behind;
+      }
+    }
+    WEIR_CHECK(cells.add(std::move(cell)));
   }
   verdict::GateVerdict verdict =
       finish(std::move(cells.list), policy, measured, limits, files, find_removed_cells(measured));
+  if (cells_behind > 0) {
+    verdict::mark_unjudged(
+        verdict, fmt::format("{} gained in {} since the branch left it: update the branch",
+                             newer_branch, text::plural(cells_behind, "cell")));
+  }
   verdict.against = base_runs.facts.against;
   if (judged_by_stored > 0 && !is_judged_by_base) {
     verdict.base_origin = stored.words();

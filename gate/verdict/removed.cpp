@@ -153,4 +153,33 @@ void mark_edited(const CellEdit& edit, CellVerdict& cell) {
   fold_judgements(cell);
 }
 
+std::string describe_gain(const Profile& candidate, const baseline::BaselineChoice& stored,
+                          const baseline::Baseline& counted, const LimitTable& limits,
+                          const Policy& policy, const std::string& branch) {
+  if (stored.match != baseline::BaselineChoice::Match::same || !stored.baseline) return "";
+  Profile older = candidate;
+  older.metrics = counted.counts;
+  older.placement = counted.placement;
+  const Base base{stored};
+  const Comparison comparison(older, base, limits, policy);
+  std::vector<std::string> gains;
+  for (const auto& [name, now] : stored.baseline->counts) {
+    const Measurement* before = look_up(counted.counts, name);
+    if (before == nullptr || !before->value() || !now.value()) continue;
+    const bool is_worse =
+        unit::got_worse(now.metric.better, /*rose=*/*before->value() > *now.value());
+    if (!is_worse || judge_count(comparison, *before, now).verdict != Outcome::fail) continue;
+    gains.push_back(fmt::format("{} has {} {} since, its merge-base {}", branch, value_text(now),
+                                name, value_text(*before)));
+  }
+  return list_some(gains);
+}
+
+void mark_behind(const std::string& gain, CellVerdict& cell) {
+  Judgement judgement = judgement_on_cell(
+      "behind", {Outcome::error, fmt::format("not judged: {}: update the branch", gain)});
+  cell.judgements.insert(cell.judgements.begin(), std::move(judgement));
+  fold_judgements(cell);
+}
+
 }  // namespace weir::verdict

@@ -49,4 +49,13 @@ struct CellEdit {
 // the edit.
 void mark_edited(const CellEdit& edit, CellVerdict& cell);
 
+// Says how counts of `counted`, an older commit of a branch, break a limit beside those that the
+// branch has stored since for the cell; "" if none does.
+[[nodiscard]] std::string describe_gain(const profile::Profile& candidate,
+                                        const baseline::BaselineChoice& stored,
+                                        const baseline::Baseline& counted, const LimitTable& limits,
+                                        const Policy& policy, const std::string& branch);
+// Makes the cell an error: its branch is behind one that gained since (describe_gain).
+void mark_behind(const std::string& gain, CellVerdict& cell);
+
 }  // namespace weir::verdict
