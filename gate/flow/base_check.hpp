@@ -1,4 +1,5 @@
-// Whether a run may be compared with its base, under the rules of a commit (--rules-from REF).
+// Decides whether a run may be compared with its base, under the rules of a commit (--rules-from
+// REF).
 #pragma once
 
 #include <optional>
