@@ -197,7 +197,7 @@ TEST_F(Edited, WhatIsNoInputBesideInputsIsNoEdit) {
       {"./engine, -t, in", "in/deep/LICENSE", "2", true},
       {"./engine, -t, in", "in/guide.rst", "2", true},
       {"./engine, -t, in/README.md", "in/README.md", "2"},
-      {"./engine, -t, 'in/*.md'", "in/README.md", "2"},
+      {"./engine, -t, 'in/R*.md'", "in/README.md", "2"},
       {"./engine, -t, in", "in/w.json", "2"},
       {"./engine", "in/w.json", "2", true},
       {"./engine", "in/w.json", "2", false, "{DATA_DIR: in}"},
