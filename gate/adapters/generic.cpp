@@ -253,12 +253,9 @@ std::string describe_printed(const Output& output, const std::vector<std::string
   constexpr std::size_t k_lines = 3, k_max_shown = 100, k_max_searched = 16 << 10;
   std::string_view printed = text::trim(output.out).empty() ? output.err : output.out;
   if (printed.size() > k_max_searched) printed.remove_prefix(printed.size() - k_max_searched);
-  std::vector<std::string> last;
-  for (const std::string_view line : text::lines(printed)) {
-    if (!text::trim(line).empty()) last.push_back(display_text(line, k_max_shown));
-  }
-  if (last.size() > k_lines) last.erase(last.begin(), last.end() - k_lines);
-  std::string text = fmt::format("\n  it printed last:\n  | {}", text::join(last, "\n  | "));
+  std::string text = "\n  it printed last:";
+  for (const std::string& line : text::last_lines(printed, k_lines))
+    text += "\n  | " + display_text(line, k_max_shown);
   for (const std::string& metric : missing_names) {
     const std::string pattern = suggest_pattern(metric, printed);
     if (!pattern.empty()) text += fmt::format("\n  {}: '{}' would match", metric, pattern);

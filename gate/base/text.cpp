@@ -277,6 +277,14 @@ std::vector<std::string> lines(std::string_view text) {
   return result;
 }
 
+std::vector<std::string> last_lines(std::string_view text, std::size_t max_lines) {
+  std::vector<std::string> last = lines(text);
+  std::erase_if(last, [](const std::string& line) { return trim(line).empty(); });
+  if (last.size() > max_lines)
+    last.erase(last.begin(), last.end() - static_cast<std::ptrdiff_t>(max_lines));
+  return last;
+}
+
 std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }

@@ -36,6 +36,8 @@ namespace weir::text {
 void append_item(std::string& list, std::string_view separator, std::string_view item);
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 [[nodiscard]] std::vector<std::string> lines(std::string_view text);
+// The last lines, at most `max_lines`, that are not blank.
+[[nodiscard]] std::vector<std::string> last_lines(std::string_view text, std::size_t max_lines);
 // Up to its first '\n'.
 [[nodiscard]] std::string first_line(std::string_view text);
 [[nodiscard]] std::string_view trim(std::string_view text);

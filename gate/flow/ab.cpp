@@ -10,6 +10,7 @@
 #include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/program.hpp"
+#include "gate/run/against.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/device_api.hpp"
 
@@ -109,17 +110,13 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
 }
 
 // Returns the last lines of what a program printed, each as a line of an error.
-std::string last_lines(const std::string& printed) {
+std::string describe_printed(const std::string& printed) {
   constexpr std::size_t k_max_lines = 3, k_max_columns = 74;
-  std::vector<std::string> shown;
-  for (const std::string& line : text::lines(printed)) {
-    if (!text::trim(line).empty()) shown.push_back(text::printable(line).substr(0, k_max_columns));
-  }
-  if (shown.empty()) return "  it printed nothing\n";
+  const std::vector<std::string> last = text::last_lines(printed, k_max_lines);
+  if (last.empty()) return "  it printed nothing\n";
   std::string lines;
-  for (std::size_t i = shown.size() - std::min(shown.size(), k_max_lines); i < shown.size(); ++i) {
-    lines += "  | " + shown[i] + "\n";
-  }
+  for (const std::string& line : last)
+    lines += "  | " + text::printable(line).substr(0, k_max_columns) + "\n";
   return lines;
 }
 
@@ -265,7 +262,7 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
                   "{}: no tokens/s in what it prints, and no probe saw it do anything\n{}"
                   "  read another number with --metric NAME=REGEX, or say what its arguments mean\n"
                   "  with --preset NAME (weir init --list)",
-                  base, last_lines(trial.printed));
+                  base, describe_printed(trial.printed));
     }
   } else if (typed.preset->output.empty()) {
     return fail(Code::usage,
@@ -314,12 +311,8 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   for (const auto& [name, value] : env) base_environment.erase(name);
   base_environment.insert(config.base_env.begin(), config.base_env.end());
   gate_options.base_env = std::move(base_environment);
-  auto answer = gate(job, gate_options);
   // There is no weir.yaml that could set a budget.
-  constexpr std::string_view k_budget = "gate.budget: ";
-  if (!answer && answer.error().message.starts_with(k_budget)) {
-    answer.error().message.replace(0, k_budget.size(), "--budget ");
-  }
+  auto answer = gate(job, gate_options).map_error(run::name_budget_option);
   if (answer && config.totals) {
     job.answer_printable(
         "\nCounts are totals of a run: weir does not know which argument is its length\n"

@@ -5,6 +5,7 @@
 #include "gate/base/hash.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/report/calibration_text.hpp"
+#include "gate/run/against.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/over_depth.hpp"
@@ -131,14 +132,11 @@ Result<BaseRequest> base_request(const CalibrateOptions& options) {
 
 // Rewrites an error about gate.budget so that it names the options of weir calibrate.
 Error add_budget_hint(Error error, const CalibrateOptions& options) {
-  constexpr std::string_view k_budget = "gate.budget: ";
-  if (error.code == Code::config && error.message.starts_with(k_budget)) {
-    error.message.replace(0, k_budget.size(), options.budget ? "--budget " : "gate.budget: ");
-    error.message += fmt::format(
-        "\n  {} pairs a cell are asked for: --budget gives more time, --pairs asks for "
-        "fewer",
-        options.pairs);
-  }
+  if (!run::is_about_budget(error)) return error;
+  if (options.budget) error = run::name_budget_option(std::move(error));
+  error.message += fmt::format(
+      "\n  {} pairs a cell are asked for: --budget gives more time, --pairs asks for fewer",
+      options.pairs);
   return error;
 }
 

@@ -347,15 +347,19 @@ std::vector<config::StarterModel> find_models(const sys::Files& files,
   return models;
 }
 
+// Fails if the configuration's file is there and --force does not allow to write over it.
+Result<void> check_is_free(const Job& job, const InitOptions& options) {
+  const std::string& file = job.selection.config;
+  if (options.force || !job.files().exists(file)) return {};
+  return fail(Code::usage, "{} is there already\n  --force writes over it, -c names another", file);
+}
+
 // Writes a configuration for the engines and models found here. Returns true if some were not
 // found, so that the user has to fill them in.
 Result<bool> write_starter(const Job& job, const InitOptions& options) {
   sys::Files& files = job.files();
   const std::string& file = job.selection.config;
-  if (files.exists(file) && !options.force) {
-    return fail(Code::usage, "{} is there already\n  --force writes over it, -c names another",
-                file);
-  }
+  WEIR_CHECK(check_is_free(job, options));
   config::StarterInput input;
   input.engines = find_engines(job.world);
   input.models = find_models(files, input.engines);
@@ -422,10 +426,7 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
 // Writes a configuration for the command after "--", which it starts once.
 Result<void> write_command(const Job& job, const InitOptions& options) {
   const std::string& file = job.selection.config;
-  if (job.files().exists(file) && !options.force) {
-    return fail(Code::usage, "{} is there already\n  --force writes over it, -c names another",
-                file);
-  }
+  WEIR_CHECK(check_is_free(job, options));
   AbOptions command;
   command.programs = {options.trailing_arguments.front()};
   command.trailing_arguments.assign(options.trailing_arguments.begin() + 1,

@@ -274,7 +274,7 @@ class InputReader {
       if (whole_inputs.contains(input.path)) return false;
       return holds(program_paths, input.path) ||
              std::ranges::any_of(inputs.program, [&](const std::string& name) {
-               return is_within(name, input.path);
+               return sys::is_within(name, input.path);
              });
     });
     return inputs;
@@ -373,13 +373,13 @@ class InputEdits {
       // By a word: itself, or a link or submodule on the way.
       const bool is_named =
           (has_wildcard(input.path) && matches_pattern(input.path, path)) ||
-          std::ranges::any_of(names, [&](const auto& name) { return is_within(name, path); });
+          std::ranges::any_of(names, [&](const auto& name) { return sys::is_within(name, path); });
       if (!is_named && is_documentation(path)) return true;
       if (input.spares_code && path != input.path && base_.is_code(path)) return true;
       if (!is_named && is_attributes(path) && !changes_contents(*change)) return true;
       return std::ranges::any_of(program, [&](const std::string& name) {
         // A submodule with the program in it is a part of the program.
-        return change->is_submodule ? is_within(name, path) : name == path;
+        return change->is_submodule ? sys::is_within(name, path) : name == path;
       });
     });
     if (matches.empty()) return edit;
@@ -389,11 +389,7 @@ class InputEdits {
     const Git::FileChange& first = *matches.begin()->second;
     std::string shown = input.path;
     std::ranges::replace_if(
-        shown,
-        [](char c) {
-          return has_wildcard({&c, 1});
-        },
-        '*');
+        shown, [](char c) { return holds(k_wildcards, c); }, '*');
     if (matches.size() == 1) shown = first.path;
     const auto noted = std::ranges::find_if(
         matches, [&](const auto& match) { return notes_.contains(match.first); });
@@ -464,7 +460,7 @@ class InputEdits {
     const Git::TreeEntry* submodule = base_.submodule_of(path);
     const bool is_of_program =
         submodule != nullptr && std::ranges::any_of(program, [&](const std::string& name) {
-          return is_within(name, submodule->path);
+          return sys::is_within(name, submodule->path);
         });
     return is_of_program ? nullptr : submodule;
   }

@@ -4,7 +4,6 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
-#include "gate/sys/paths.hpp"
 
 namespace weir::flow {
 namespace {
@@ -189,12 +188,6 @@ class WordList {
 
 bool has_wildcard(std::string_view pattern) {
   return pattern.find_first_of(k_wildcards) != std::string_view::npos;
-}
-
-bool is_within(std::string_view path, std::string_view outer) {
-  if (outer.empty()) return true;
-  if (!path.starts_with(outer)) return false;
-  return path.size() == outer.size() || path[outer.size()] == '/';
 }
 
 bool matches_pattern(std::string_view pattern, std::string_view path) {

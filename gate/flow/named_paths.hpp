@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gate/config/matrix.hpp"
+#include "gate/sys/paths.hpp"
 
 namespace weir::flow {
 
@@ -23,8 +24,6 @@ inline constexpr std::string_view k_wildcards = "\1\2\3";
 // Returns true if the whole `path` is one that `pattern`, which may have wildcards, stands for.
 [[nodiscard]] bool matches_pattern(std::string_view pattern, std::string_view path);
 [[nodiscard]] bool has_wildcard(std::string_view pattern);
-// Returns true if `path` is `outer` or lies below it; "" is the top.
-[[nodiscard]] bool is_within(std::string_view path, std::string_view outer);
 
 // A word of a cell, or a part of one.
 struct NamedWord {
@@ -50,7 +49,7 @@ class NamedPlaces {
   // Returns the paths that a word may mean; none for one that cannot be a path of the repository.
   [[nodiscard]] std::vector<std::string> paths_of(const NamedWord& word) const;
   // Returns true for the configuration's folder and those above it.
-  [[nodiscard]] bool is_home(const std::string& path) const { return is_within(place_, path); }
+  [[nodiscard]] bool is_home(const std::string& path) const { return sys::is_within(place_, path); }
 
  private:
   std::string place_;

@@ -105,9 +105,8 @@ double requested_tokens(const RunRecord& record) {
 
 // Returns what each process that measured something states of its work.
 template <class T>
-std::vector<std::optional<T>> stated_facts(const Records& runs,
-                                           std::optional<T> EngineReport::*fact) {
-  std::vector<std::optional<T>> stated;
+std::vector<T> stated_facts(const Records& runs, T EngineReport::*fact) {
+  std::vector<T> stated;
   for (const RunRecord* run : runs) {
     if (run->report && !find_error(*run)) stated.push_back((*run->report).*fact);
   }
@@ -139,24 +138,18 @@ void set_fact(const SideRuns& sides, std::optional<T> EngineReport::*fact,
 // number is the first that is another; absent where a run printed none.
 void set_printed_values(const SideRuns& sides, PairedRuns& runs) {
   using Printed = std::map<std::string, std::int64_t>;
-  const auto collect_printed = [](const Records& records) {
-    std::vector<const Printed*> printed;
-    for (const RunRecord* run : records) {
-      if (run->report && !find_error(*run)) printed.push_back(&run->report->printed_values);
-    }
-    return printed;
-  };
-  const auto base = collect_printed(sides.base), candidate = collect_printed(sides.candidate);
+  const auto base = stated_facts(sides.base, &EngineReport::printed_values),
+             candidate = stated_facts(sides.candidate, &EngineReport::printed_values);
   if (base.empty() || candidate.empty()) return;
-  for (const auto& [name, count] : *base.front()) {
-    const auto is_other = [&](const Printed* printed) {
-      const std::int64_t* other = look_up(*printed, name);
+  for (const auto& [name, count] : base.front()) {
+    const auto is_other = [&](const Printed& printed) {
+      const std::int64_t* other = look_up(printed, name);
       return other == nullptr || *other != count;
     };
     if (std::ranges::any_of(base, is_other)) continue;
     runs.base_work.printed_values[name] = count;
-    const auto* first_other = find_first(candidate, is_other);
-    const Printed& stated = first_other == nullptr ? *base.front() : **first_other;
+    const Printed* first_other = find_first(candidate, is_other);
+    const Printed& stated = first_other == nullptr ? base.front() : *first_other;
     if (const std::int64_t* number = look_up(stated, name))
       runs.candidate_work.printed_values[name] = *number;
   }

@@ -22,6 +22,9 @@ constexpr std::int64_t k_rounds_to_be_exact = 3;
 // is far slower fails within them.
 constexpr std::int64_t k_max_pairs_at_base_cost = 24;
 
+// The beginning of an error about the budget.
+constexpr std::string_view k_budget_setting = "gate.budget: ";
+
 // Returns true if the outcome may change when both sides are counted again.
 bool is_difference(Outcome outcome) {
   return outcome == Outcome::fail || outcome == Outcome::improved ||
@@ -353,9 +356,8 @@ class Against final : public Sequel {
     const bool times_only =
         !options_.counts || std::ranges::count(plan_.steps, Pass::counted, &Step::pass) == 0;
     if (has_rules && !has_share && times_only) {
-      return fail(Code::config,
-                  "gate.budget: {} can decide none of {}: one needs {} at least, all of them {}",
-                  unit::show_duration(options_.gate.budget_seconds),
+      return fail(Code::config, "{}{} can decide none of {}: one needs {} at least, all of them {}",
+                  k_budget_setting, unit::show_duration(options_.gate.budget_seconds),
                   text::plural(pairs_plan.cells.size(), "cell"),
                   unit::show_duration(pairing_->seconds_for_one()),
                   unit::show_duration(pairing_->seconds_for_all()));
@@ -442,6 +444,15 @@ class Against final : public Sequel {
 };
 
 }  // namespace
+
+bool is_about_budget(const Error& error) {
+  return error.code == Code::config && error.message.starts_with(k_budget_setting);
+}
+
+Error name_budget_option(Error error) {
+  if (is_about_budget(error)) error.message.replace(0, k_budget_setting.size(), "--budget ");
+  return error;
+}
 
 bool base_was_counted(const profile::CellKey& cell, std::span<const RunRecord> records) {
   const std::string name = cell.str();

@@ -68,6 +68,12 @@ struct PairsPlan {
                                                    const KnownCounts& known_counts, sys::Coin& coin,
                                                    std::function<void(const PairsPlan&)> show_plan);
 
+// Returns true for the error of a budget that can decide nothing.
+[[nodiscard]] bool is_about_budget(const Error& error);
+// Returns such an error with the option --budget in place of the setting that it names; any other
+// one as it is.
+[[nodiscard]] Error name_budget_option(Error error);
+
 // Returns true if the base program was counted in this cell, even if that failed.
 [[nodiscard]] bool base_was_counted(const profile::CellKey& cell,
                                     std::span<const profile::RunRecord> records);

@@ -17,6 +17,7 @@
 #include "gate/sys/code_file.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/device_api.hpp"
+#include "gate/verdict/proposal.hpp"
 
 namespace weir::run {
 namespace {
@@ -223,13 +224,11 @@ std::optional<std::string> EngineCall::strayed(const sys::Finished& finished) co
   }
   if (files.empty()) return std::nullopt;
   constexpr std::size_t k_max_files = 5;
-  const std::size_t rest = files.size() - std::min(files.size(), k_max_files);
-  files.resize(files.size() - rest);
   return fmt::format(
-      "opened code of the work tree, where the candidate's is: {}{}; let \"build:\" make it in the "
+      "opened code of the work tree, where the candidate's is: {}; let \"build:\" make it in the "
       "base's checkout, or move it out of the work tree (PATH, an installed wrapper, or a package "
       "installed with -e may lead there)",
-      text::join(files), rest == 0 ? "" : fmt::format(" and {} more", rest));
+      verdict::list_some(files, k_max_files));
 }
 
 std::string EngineCall::end_leftovers(const Result<sys::Finished>& finished) const {

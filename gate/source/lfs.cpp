@@ -17,7 +17,7 @@ std::optional<LfsPointer> parse_lfs_pointer(std::string_view text) {
     return std::nullopt;
   const std::string hash = lines[1].substr(k_oid.size());
   const auto size = text::to_int(lines[2].substr(k_size.size()));
-  if (hash.size() != k_sha256_digits || !text::is_commit(hash) || !size || *size < 0)
+  if (hash.size() != k_sha256_digits || !text::is_hex(hash) || !size || *size < 0)
     return std::nullopt;
   return LfsPointer{hash, static_cast<std::uint64_t>(*size)};
 }

@@ -336,14 +336,15 @@ class SeriesReader {
     const std::size_t begin = first_level_point(i);
     const std::vector<double> values = stretch(begin, last_level_point(i), noises_[i].sd);
     const Ramps ramps(values);
-    Ramp ramp = ramps.best();
+    const Ramp likeliest = ramps.best();
+    Ramp ramp = likeliest;
     Noise noise = noises_[i];
     noise.long_run = long_run_around(values, ramp, noise.long_run);
     if (change.kind == ChangeKind::step) {
       const Ramp step = ramps.fit(change.index - begin, change.index - begin + 1);
       if (step.squares - ramp.squares < k_ramp_slack * noise.unit()) ramp = step;
     }
-    const auto [low, high] = ramps.heights(sds * sds * noise.unit());
+    const auto [low, high] = ramps.heights(likeliest, sds * sds * noise.unit());
     set_size(change, ramp.before, ramp.after, std::min(low, ramp.height()),
              std::max(high, ramp.height()));
   }

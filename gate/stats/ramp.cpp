@@ -56,8 +56,7 @@ Ramp Ramps::best() const {
   return best;
 }
 
-std::pair<double, double> Ramps::heights(double slack) const {
-  const Ramp likeliest = best();
+std::pair<double, double> Ramps::heights(const Ramp& likeliest, double slack) const {
   double low = likeliest.height(), high = low;
   for (std::size_t begin = 1; begin < size_; begin += stride_) {
     for (std::size_t end = begin + 1; end <= size_; end += stride_) {

@@ -35,10 +35,10 @@ class Ramps {
   [[nodiscard]] Ramp fit(std::size_t begin, std::size_t end) const;
   // The ramp that fits best of all. Needs two values.
   [[nodiscard]] Ramp best() const;
-  // The heights of all ramps that explain the values nearly as well as the best one: their squared
-  // distances are at most `slack` more. Profile likelihood: Venzon, Moolgavkar, Applied Statistics
-  // 37, 1988.
-  [[nodiscard]] std::pair<double, double> heights(double slack) const;
+  // The heights of all ramps that explain the values nearly as well as the best one, `likeliest`:
+  // their squared distances are at most `slack` more. Profile likelihood: Venzon, Moolgavkar,
+  // Applied Statistics 37, 1988.
+  [[nodiscard]] std::pair<double, double> heights(const Ramp& likeliest, double slack) const;
 
  private:
   std::size_t size_, stride_ = 1;

@@ -22,6 +22,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/sys/calls.hpp"
+#include "gate/sys/paths.hpp"
 
 namespace weir::sys {
 namespace {
@@ -149,10 +150,6 @@ bool& opening_flag(pid_t thread, CallCounts& counts) {
   return counts.opening.at(static_cast<std::size_t>(thread) % counts.opening.size());
 }
 
-bool is_in_folder(std::string_view path, std::string_view folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
 // Records the file that a link below /proc/PID leads to, if it lies in the watched folder.
 void record_file(pid_t thread, std::string_view name, OpenedFiles& opened) {
   std::array<char, 64> link{};
@@ -161,9 +158,9 @@ void record_file(pid_t thread, std::string_view name, OpenedFiles& opened) {
   const ssize_t length = readlink(link.data(), text.data(), text.size() - 1);
   if (length <= 0) return;
   const std::string_view path(text.data(), static_cast<std::size_t>(length));
-  if (!is_in_folder(path, opened.folder)) return;
+  if (!is_within(path, opened.folder)) return;
   for (const char* const* except = opened.except; *except != nullptr; ++except) {
-    if (is_in_folder(path, *except)) return;
+    if (is_within(path, *except)) return;
   }
   for (std::size_t at = 0; at < opened.size;) {
     const std::string_view recorded(&opened.paths.at(at));

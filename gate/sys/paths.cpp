@@ -43,6 +43,12 @@ std::optional<std::string> relative_path(const std::string& path, const std::str
   return path.substr(folder.size() + 1);
 }
 
+bool is_within(std::string_view path, std::string_view outer) {
+  if (outer.empty()) return true;
+  if (!path.starts_with(outer)) return false;
+  return path.size() == outer.size() || path[outer.size()] == '/';
+}
+
 std::optional<std::string> real_path(const std::string& path) {
   char* real = ::realpath(path.c_str(), nullptr);
   if (real == nullptr) return std::nullopt;

@@ -21,7 +21,10 @@ namespace weir::sys {
 // "/a" itself. Nothing if it lies outside.
 [[nodiscard]] std::optional<std::string> relative_path(const std::string& path,
                                                        const std::string& folder);
-// The same with links followed; nothing where no such file is.
+// Returns true if `path` is `outer` or lies below it, both counted from the same folder; "" holds
+// every path. Async-signal-safe.
+[[nodiscard]] bool is_within(std::string_view path, std::string_view outer);
+// absolute() with links followed; nothing where no such file is.
 [[nodiscard]] std::optional<std::string> real_path(const std::string& path);
 // The same as far as there are such files; what follows stays as it is written.
 [[nodiscard]] std::string follow_links(const std::string& path);

@@ -148,10 +148,11 @@ struct WorkDifferences {
   void add_printed(const std::string& metric, std::int64_t base,
                    const std::optional<std::int64_t>& current) {
     if (current == base || (!current && !misses_facts)) return;
-    const std::string here =
-        current ? fmt::format("{} time{} here", *current, *current == 1 ? "" : "s") : "not here";
-    parts.push_back(fmt::format("{} was printed {} time{} by the base and {}", metric, base,
-                                base == 1 ? "" : "s", here));
+    const auto times = [](std::int64_t number) {
+      return text::plural(static_cast<std::size_t>(number), "time");
+    };
+    parts.push_back(fmt::format("{} was printed {} by the base and {}", metric, times(base),
+                                current ? times(*current) + " here" : "not here"));
   }
   void add_mean(std::string_view what, const std::optional<double>& base,
                 const std::optional<double>& current) {

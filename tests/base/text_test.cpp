@@ -123,6 +123,12 @@ TEST(Lines, EndWithOrWithoutANewline) {
   EXPECT_EQ(lines("\n\nx"), (std::vector<std::string>{"", "", "x"}));
 }
 
+TEST(Text, LastLinesLeaveOutBlankOnes) {
+  EXPECT_EQ(last_lines("a\n\nb\n \t\nc\n", 2), (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(last_lines("a", 2), std::vector<std::string>{"a"});
+  EXPECT_TRUE(last_lines(" \n\n", 2).empty());
+}
+
 TEST(Text, CanNotBecomeACommandOfACiSystem) {
   const std::pair<const char*, const char*> k_cases[] = {
       {"::error::x", "\u2237error::x"},

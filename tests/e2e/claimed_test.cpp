@@ -50,6 +50,17 @@ class Claimed : public Rules {
     options.insert(options.end(), more.begin(), more.end());
     return gate(options, exit_code);
   }
+  // The event of a pull request of the fork.
+  void write_event(const std::string& head, const std::string& base) const {
+    spill(scratch_ / "weir-event.json",
+          Json({{"number", 7},
+                {"repository", {{"full_name", "o/r"}}},
+                {"pull_request",
+                 {{"number", 7},
+                  {"head", {{"sha", head}, {"ref", "f"}, {"repo", {{"full_name", "m/r"}}}}},
+                  {"base", {{"sha", base}, {"ref", "main"}, {"repo", {{"full_name", "o/r"}}}}}}}})
+              .dump());
+  }
   // Its journal's first line, as the fork would have it.
   void forge(const std::function<void(Json& plan)>& edit) {
     const std::string text = slurp(fs::path(run()) / "run.jsonl");
@@ -174,14 +185,7 @@ TEST_F(Claimed, ARunIsJudgedByTheHeadThatTheEventNames) {
       base(git_output("rev-parse main").substr(0, 40));
   forge([&](Json& plan) { plan["extra"]["source"]["commit"] = base; });
   EXPECT_EQ(judged(0)["verdict"], "pass");
-  spill(scratch_ / "weir-event.json",
-        Json({{"number", 7},
-              {"repository", {{"full_name", "o/r"}}},
-              {"pull_request",
-               {{"number", 7},
-                {"head", {{"sha", head}, {"ref", "f"}, {"repo", {{"full_name", "m/r"}}}}},
-                {"base", {{"sha", base}, {"ref", "main"}, {"repo", {{"full_name", "o/r"}}}}}}}})
-            .dump());
+  write_event(head, base);
   const Ended ended =
       here({"gate", "--json", "-", "--from", run(), "--rules-from", "main", "--counts-only"},
            {{"GITHUB_EVENT_PATH", (scratch_ / "weir-event.json").string()},
@@ -277,14 +281,7 @@ TEST_F(Claimed, ARunOfAMergeOfTheEventsHeadIsJudgedByWhatItWasMergedInto) {
   git({"checkout", "-q", "-B", "feature", second});
   fork_runs("", 65, {"--against", second});
   const std::string head(git_output("rev-parse feature").substr(0, 40));
-  spill(scratch_ / "weir-event.json",
-        Json({{"number", 7},
-              {"repository", {{"full_name", "o/r"}}},
-              {"pull_request",
-               {{"number", 7},
-                {"head", {{"sha", head}, {"ref", "f"}, {"repo", {{"full_name", "m/r"}}}}},
-                {"base", {{"sha", second}, {"ref", "main"}, {"repo", {{"full_name", "o/r"}}}}}}}})
-            .dump());
+  write_event(head, second);
   const struct {
     std::string base, candidate;
     int exit_code;

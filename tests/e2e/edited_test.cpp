@@ -29,6 +29,17 @@ class Edited : public Rules {
     }
     spill(scratch_ / file, text);
   }
+  void commit_base_without_baselines() {
+    fs::remove_all(scratch_ / "baselines");
+    git({"add", "-A"});
+    git({"commit", "-q", "-m", "base"});
+    git({"branch", "-f", "main"});
+  }
+  // Why the cell is not judged; "" if it is.
+  std::string reason(int exit_code) {
+    const Json cell = cell_of(gate({"--rules-from", "main"}, exit_code), k_cell);
+    return exit_code == 0 ? "" : metric_of(cell, "cell")["reason"].get<std::string>();
+  }
   void replace_in_config(const std::string& from, const std::string& to) {
     std::string text = slurp(scratch_ / "weir.yaml");
     const std::size_t at = text.find(from);
@@ -248,14 +259,7 @@ TEST_F(Edited, AnInputInGitLfsIsItsContent) {
   replace_in_config("./engine", "./engine, in/w.dat");
   spill(scratch_ / "in/w.dat", pointer);
   spill(scratch_ / ".gitattributes", "*.dat filter=lfs diff=lfs merge=lfs -text\n");
-  fs::remove_all(scratch_ / "baselines");
-  git({"add", "-A"});
-  git({"commit", "-q", "-m", "base"});
-  git({"branch", "-f", "main"});
-  const auto reason = [&](int exit_code) {
-    const Json cell = cell_of(gate({"--rules-from", "main"}, exit_code), k_cell);
-    return exit_code == 0 ? "" : metric_of(cell, "cell")["reason"].get<std::string>();
-  };
+  commit_base_without_baselines();
   EXPECT_THAT(reason(3), HasSubstr("file in/w.dat (a Git LFS pointer: git lfs pull fetches it)"));
   spill(scratch_ / "in/w.dat", "10\n");
   EXPECT_EQ(reason(0), "");
@@ -284,14 +288,7 @@ TEST_F(Edited, AnInputInASubmoduleIsThatOfItsCommit) {
       "engines:\n  first: {command: [sh, data/run.sh, data], output: generic, metrics: "
       "{dispatches_per_token: {regex: '(\\d+) dispatches'}}}\n");
   replace_in_config("./engine", "./engine, data");
-  fs::remove_all(scratch_ / "baselines");
-  git({"add", "-A"});
-  git({"commit", "-q", "-m", "base"});
-  git({"branch", "-f", "main"});
-  const auto reason = [&](int exit_code) {
-    const Json cell = cell_of(gate({"--rules-from", "main"}, exit_code), k_cell);
-    return exit_code == 0 ? "" : metric_of(cell, "cell")["reason"].get<std::string>();
-  };
+  commit_base_without_baselines();
   EXPECT_EQ(reason(0), "");
   spill(scratch_ / "data/w.dat", "20\n");
   EXPECT_THAT(reason(3), HasSubstr("file data/w.dat"));

@@ -42,8 +42,8 @@ TEST(Ramps, HaveTheirSquaresAndTheVarianceOfTheirHeight) {
 // The only ramp of {0, 4} is its step, which has a variance of 2: a slack of 2 allows 4 ± 2.
 TEST(Ramps, AllowHeightsBySlack) {
   const Ramps ramps(std::vector<double>{0, 4});
-  EXPECT_EQ(ramps.heights(0), std::pair(4.0, 4.0));
-  EXPECT_EQ(ramps.heights(2), std::pair(2.0, 6.0));
+  EXPECT_EQ(ramps.heights(ramps.best(), 0), std::pair(4.0, 4.0));
+  EXPECT_EQ(ramps.heights(ramps.best(), 2), std::pair(2.0, 6.0));
 }
 
 // A ramp that may have begun or ended elsewhere may have another height.
@@ -51,7 +51,7 @@ TEST(Ramps, AllowMoreHeightsWhereTheirPlaceIsOpen) {
   const std::vector<double> values{0, 0, 0, 1, 2, 3};
   const Ramps ramps(values);
   const double alone = 2 * std::sqrt(ramps.best().variance);
-  const auto [low, high] = ramps.heights(1);
+  const auto [low, high] = ramps.heights(ramps.best(), 1);
   EXPECT_GT(high - low, alone);
 }
 
