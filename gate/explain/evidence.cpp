@@ -151,9 +151,7 @@ MetricValue make_value(const std::optional<double>& value, const std::optional<s
 // Adds changed works to both sides, each with how often it ran there.
 void add_changed(const std::vector<verdict::Changed>& changed, Work::Kind kind, bool on_cpu,
                  Evidence& evidence) {
-  // A hostile profile may have 200 000 of them: growing would need half as much again.
   std::vector<Work>&before = evidence.before.works, &after = evidence.after.works;
-  for (std::vector<Work>* works : {&before, &after}) works->reserve(works->size() + changed.size());
   for (const verdict::Changed& entry : changed) {
     if (entry.baseline) {
       before.push_back(make_work(kind, entry.name, on_cpu, *entry.baseline));
@@ -325,6 +323,10 @@ Evidence make_evidence(const verdict::CellVerdict& cell) {
   const bool cpu = cell.device == "cpu";
   const auto& kernels = cell.judgement_of(verdict::k_kernels).changed;
   const auto& cpu_ops = cell.judgement_of(verdict::k_placement).changed;
+  // A hostile profile may have 200 000 of them: growing would need half as much again.
+  for (std::vector<Work>* works : {&evidence.before.works, &evidence.after.works}) {
+    works->reserve(works->size() + kernels.size() + cpu_ops.size());
+  }
   add_changed(kernels, cpu ? Work::Kind::op : Work::Kind::kernel, cpu, evidence);
   add_changed(cpu_ops, Work::Kind::op, /*on_cpu=*/true, evidence);
   std::ranges::copy_if(cell.functions, std::back_inserter(evidence.calls), is_call);
