@@ -9,7 +9,7 @@
 namespace weir::app {
 
 AddVerb add_ab, add_config, add_demo, add_init, add_run, add_gate, add_compare, add_explain,
-    add_plan, add_merge, add_baseline, add_post, add_allow, add_reach, add_calibrate, add_model,
+    add_plan, add_merge, add_baseline, add_post, add_waive, add_reach, add_calibrate, add_model,
     add_device, add_doctor, add_profile, add_kernels, add_replay, add_bisect, add_hook, add_trend,
     add_serve, add_completion;
 
@@ -45,7 +45,7 @@ constexpr VerbEntry k_verbs[] = {
     {k_cause, "bisect", "Find the first commit that broke a cell", add_bisect, true},
     {k_cause, "replay", "Benchmark the ops or kernels of a program alone", add_replay},
     {k_ci, "post", "Post a verdict to GitHub: comment, check, status", add_post},
-    {k_ci, "allow", "Waive a change for one pull request", add_allow, true},
+    {k_ci, "waive", "Waive a change for one pull request", add_waive, true},
     {k_ci, "plan", "Split the matrix into shards for several machines", add_plan},
     {k_ci, "merge", "Join the runs of all shards", add_merge},
     {k_ci, "hook", "Install the pre-push check", add_hook, true},

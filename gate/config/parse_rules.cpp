@@ -299,11 +299,11 @@ void parse_gate(const Node& node, Parsing& parsing) {
                "except with never.",
                "always"},
               gate.comment, OneOf{verdict::k_comments});
-  fields.read({"accept_own",
-               "Let the author of a pull request accept its changes by /weir accept, where the "
+  fields.read({"waive_own",
+               "Let the author of a pull request waive its changes by /weir waive, where the "
                "target branch says so.",
                "true"},
-              gate.accept_own, k_boolean);
+              gate.waive_own, k_boolean);
   const Node* confirm = fields.find(
       {"confirm",
        "REF for paired runs that confirm a drop against stored samples before it fails; false for "

@@ -520,7 +520,7 @@ class RulesComparison {
     flag("on_removed", a.fail_on_removed, b.fail_on_removed, false, "warn", "fail");
     text("comment", std::string(name_of(verdict::k_comments, a.comment)),
          std::string(name_of(verdict::k_comments, b.comment)), Effect::changed);
-    flag("accept_own", a.accept_own, b.accept_own, true);
+    flag("waive_own", a.waive_own, b.waive_own, true);
     flag("confirm", a.confirms, b.confirms, true);
     text("confirm", a.confirm.value_or(""), b.confirm.value_or(""), Effect::changed);
     text("reference", a.reference.value_or(""), b.reference.value_or(""), Effect::changed);

@@ -228,7 +228,7 @@ struct GateSettings {
   // report it.
   bool fail_on_removed = true;
   verdict::Comment comment = verdict::Comment::changed;
-  bool accept_own = false;  // the author of a pull request may accept what it changes
+  bool waive_own = false;  // the author of a pull request may waive what it changes
   // A drop that stored samples suggest is confirmed by pairs beside this REF's base before it
   // fails; absent: the branch a pull request is to be merged into, where a CI system names it.
   std::optional<std::string> confirm{};

@@ -162,11 +162,11 @@ void add_changed(const std::vector<verdict::Changed>& changed, Work::Kind kind, 
   }
 }
 
-// Returns true if the gate decided this metric: failed, improved or accepted.
+// Returns true if the gate decided this metric: failed, improved or waived.
 bool is_decided(const verdict::Judgement& metric) {
   using verdict::Outcome;
   return metric.verdict == Outcome::fail || metric.verdict == Outcome::improved ||
-         metric.verdict == Outcome::accepted;
+         metric.verdict == Outcome::waived;
 }
 
 // Returns true if the gate says that the metric changed. A limit on the value itself also fails

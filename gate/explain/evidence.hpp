@@ -64,7 +64,7 @@ struct CellRuling {
   verdict::Outcome kernels = verdict::Outcome::info, placement = verdict::Outcome::info;
   std::string
       reason;  // reason of the first judgement that is not "pass", one line; "" if there is none
-  // Metrics that it called changed (failed, improved or accepted), by full name: a verdict keeps
+  // Metrics that it called changed (failed, improved or waived), by full name: a verdict keeps
   // one number a side, which is not enough to decide it again.
   std::map<std::string, GateChange> changed;
   std::vector<verdict::Finding> findings{};  // the gate's own: it knew the model and the true names

@@ -436,15 +436,15 @@ Result<Answer> accept(const Job& given_job, const AcceptOptions& options) {
   if (!options.reason.empty() && !baseline::valid_reason(options.reason)) {
     return fail(Code::usage, "--reason: expected one line of at most 1000 bytes");
   }
-  if (options.allowances) {
+  if (options.waivers) {
     const char* unused = nullptr;
     if (!options.run.empty()) unused = "RUN";
     if (given_job.selection.counts_only) unused = "--counts-only";
     if (options.artifact) unused = "--from-artifact";
     if (unused != nullptr) {
-      return fail(Code::usage, "--allowances measures nothing: leave {} out", unused);
+      return fail(Code::usage, "--waivers measures nothing: leave {} out", unused);
     }
-    return accept_allowed(given_job, options);
+    return accept_waived(given_job, options);
   }
   if (options.artifact && !options.run.empty()) {
     return fail(Code::usage, "--from-artifact names the run itself: leave RUN out");

@@ -16,17 +16,17 @@ struct AcceptOptions {
   std::vector<std::string> metrics;
   std::string reason;  // stored with each change; "": none
   std::optional<std::string> baselines_ref, artifact;
-  std::optional<std::int64_t> allowances;  // accept those of this pull request
-  std::string allowances_ref = "perf-baselines";
+  std::optional<std::int64_t> waivers;  // accept those of this pull request
+  std::string waivers_ref = "perf-baselines";
 };
 
 // Makes the measured values of the selected cells their baselines.
 [[nodiscard]] Result<Answer> accept(const Job& job, const AcceptOptions& options);
 
-// Makes the changes that were allowed for a merged pull request (options.allowances) the baseline.
-// Exit 3 if an allowed change cannot be stored: a time, or a count whose stored value differs by
-// now. When it stores on the branch of the allowances, it removes their file. In allowances.cpp.
-[[nodiscard]] Result<Answer> accept_allowed(const Job& job, const AcceptOptions& options);
+// Makes the changes that were waived for a merged pull request (options.waivers) the baseline.
+// Exit 3 if a waived change cannot be stored: a time, or a count whose stored value differs by
+// now. When it stores on the branch of the waivers, it removes their file. In waivers.cpp.
+[[nodiscard]] Result<Answer> accept_waived(const Job& job, const AcceptOptions& options);
 
 // The result of storing, as text and as JSON, once it is on the disk or on the branch.
 struct Acceptance {

@@ -3,8 +3,8 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/allowances.hpp"
 #include "gate/flow/rules.hpp"
+#include "gate/flow/waivers.hpp"
 #include "gate/source/base.hpp"
 
 namespace weir::flow {

@@ -92,12 +92,12 @@ explain::AllowedOps allowed_cpu_ops(const config::Settings& settings,
   return ops;
 }
 
-// Adds explanations to cells that failed, improved or were accepted, at most 8 each besides those
+// Adds explanations to cells that failed, improved or were waived, at most 8 each besides those
 // of the config's own rules.
 void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,
                    const std::string& config_file, const sys::Files& files) {
   using verdict::Outcome;
-  constexpr Outcome k_explained[] = {Outcome::fail, Outcome::improved, Outcome::accepted};
+  constexpr Outcome k_explained[] = {Outcome::fail, Outcome::improved, Outcome::waived};
   constexpr std::size_t k_max_findings = 8;
   ModelHeaders models(settings, config_file, files);
   const explain::Options options = explain_options(settings);

@@ -14,7 +14,7 @@ namespace weir::flow {
 [[nodiscard]] explain::AllowedOps allowed_cpu_ops(const config::Settings& settings,
                                                   const profile::CellKey& cell);
 
-// Sets the findings of cells that failed, improved or were accepted.
+// Sets the findings of cells that failed, improved or were waived.
 void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,
                    const std::string& config_file, const sys::Files& files);
 

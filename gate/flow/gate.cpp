@@ -47,10 +47,10 @@ std::vector<config::Cell> select_cells(std::vector<config::Cell> cells,
   return cells;
 }
 
-// Removes allowances and rules from a run of pairs: the gate as a whole applies them once. New
+// Removes waivers and rules from a run of pairs: the gate as a whole applies them once. New
 // names of cells stay, so that they are judged by their old ones.
 MeasuredRun without_gate_rules(MeasuredRun pairs) {
-  pairs.allowed.reset();
+  pairs.waived.reset();
   if (pairs.configuration.rules) {
     AppliedRules names;
     for (const verdict::BaseCell& required_cell : pairs.configuration.rules->required_cells) {
@@ -304,9 +304,9 @@ Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
     WEIR_SET(job.selection.config_text, make_results_config(options.results.front(), job));
   if (!options.from || options.rules.rules_from)
     WEIR_SET(job.rules, read_rules(options.rules, job));
-  WEIR_TRY(job.allowed, load_allowances(options.allowed, job));
+  WEIR_TRY(job.waived, load_waivers(options.waived, job));
   WEIR_TRY(MeasuredRun measured, obtain_run(job, options));
-  if (job.allowed) measured.allowed = *job.allowed;
+  if (job.waived) measured.waived = *job.waived;
   const StoredBaselines stored = choose_baselines(job, options, measured);
   const verdict::Policy policy = gate_policy(measured, options.require_baseline);
   WEIR_TRY(verdict::GateVerdict verdict,

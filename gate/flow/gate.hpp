@@ -25,7 +25,7 @@ struct GateOptions {
   std::vector<std::string> trailing_arguments;    // after "--"
   std::optional<config::Environment> base_env{};  // BaseRequest::env
   RulesOptions rules;
-  AllowanceOptions allowed;
+  WaiverOptions waived;
   ConfirmOptions confirm;
   MeasureOptions wanted;  // for shards, --runs and --resume
 };

@@ -5,9 +5,9 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/allowances.hpp"
 #include "gate/flow/named_paths.hpp"
 #include "gate/flow/rules.hpp"
+#include "gate/flow/waivers.hpp"
 #include "gate/source/attributes.hpp"
 #include "gate/source/lfs.hpp"
 #include "gate/sys/paths.hpp"

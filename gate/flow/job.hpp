@@ -22,8 +22,8 @@ namespace weir::flow {
 
 using verdict::ExitCode;
 inline constexpr std::string_view k_version = WEIR_VERSION;
-struct Rules;    // rules.hpp
-struct Allowed;  // allowances.hpp
+struct Rules;   // rules.hpp
+struct Waived;  // waivers.hpp
 
 // The selected cells, and the places of their files.
 struct Selection {
@@ -56,9 +56,9 @@ struct Job {
   sys::World& world;
   Selection selection{};
   OutputOptions output{};
-  // Rules and allowances of a commit; null if the options name none.
+  // Rules and waivers of a commit; null if the options name none.
   std::shared_ptr<const Rules> rules{};
-  std::shared_ptr<const Allowed> allowed{};
+  std::shared_ptr<const Waived> waived{};
   bool trusts_cache = false;  // --trust-cache
 
   [[nodiscard]] sys::Files& files() const { return world.files; }

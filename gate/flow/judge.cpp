@@ -42,7 +42,7 @@ bool is_edited(const verdict::CellVerdict& cell) {
          judgement.current_text.value_or("").starts_with(verdict::k_edited);
 }
 
-// Folds judged cells into the gate's verdict. Adds allowances, explanations and notes, and checks
+// Folds judged cells into the gate's verdict. Adds waivers, explanations and notes, and checks
 // device twins against their devices.
 verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdict::Policy& policy,
                             const MeasuredRun& measured, const verdict::LimitTable& limits,
@@ -52,18 +52,18 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   for (const verdict::BaseCell* required_cell : removed) {
     if (fails_on_removed(measured)) cells.push_back(verdict::removed_cell(*required_cell));
   }
-  std::vector<std::string> allowance_notes;
-  if (measured.allowed) {
-    const Allowed& allowances = *measured.allowed;
-    allowance_notes =
-        verdict::apply_allowances(allowances.list,
-                                  {allowances.pull_request, allowances.head, allowances.today,
-                                   [&](const profile::CellKey& cell) {
-                                     return measured.configuration.redactor.cell(cell).str();
-                                   },
-                                   allowances.base},
-                                  cells);
-    append(allowance_notes, allowances.notes);
+  std::vector<std::string> waiver_notes;
+  if (measured.waived) {
+    const Waived& waivers = *measured.waived;
+    waiver_notes =
+        verdict::apply_waivers(waivers.list,
+                               {waivers.pull_request, waivers.head, waivers.today,
+                                [&](const profile::CellKey& cell) {
+                                  return measured.configuration.redactor.cell(cell).str();
+                                },
+                                waivers.base},
+                               cells);
+    append(waiver_notes, waivers.notes);
   }
   // A run of others names code by hashes of its choice, so we look none of them up.
   if (!measured.claimed) add_code_differences(cells, files);
@@ -103,7 +103,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   append(verdict.notes, profile::missing_kernel_costs(measured.profiles));
   append(verdict.notes, twin_notes);
   append(verdict.notes, verdict::describe_thread_scaling(measured.profiles));
-  append(verdict.notes, allowance_notes);
+  append(verdict.notes, waiver_notes);
   if (measured.seconds > 0) verdict.seconds = measured.seconds;
   if (measured.configuration.rules) {
     const AppliedRules& rules = *measured.configuration.rules;
@@ -558,7 +558,7 @@ StepVerdict judge_step(const verdict::GateVerdict& verdict) {
   }
   const bool judged = std::ranges::any_of(verdict.cells, [](const CellVerdict& cell) {
     return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
-           cell.verdict == Outcome::accepted;
+           cell.verdict == Outcome::waived;
   });
   if (!judged) return {TrialOutcome::skipped, "nothing could be judged", true};
   return {TrialOutcome::good, ""};

@@ -110,7 +110,7 @@ run::RunHeader describe_run(const ReadyPlan& ready, const Job& job, const Measur
   }
   if (ready.loaded.configuration.rules)
     header.extra["rules"] = write_fields(*ready.loaded.configuration.rules);
-  if (job.allowed) header.extra["allowances"] = write_fields(*job.allowed);
+  if (job.waived) header.extra["waivers"] = write_fields(*job.waived);
   return header;
 }
 
@@ -210,7 +210,7 @@ Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const Mea
   set_reference_rates(*ready.loaded.configuration.settings, measured.profiles);
   measured.profiles = verdict::add_depth_fits(std::move(measured.profiles));
   measured.configuration = std::move(ready.loaded.configuration);
-  if (job.allowed) measured.allowed = *job.allowed;
+  if (job.waived) measured.waived = *job.waived;
   measured.folder = folder;
   measured.seconds = job.world.clock.steady() - started;
   measured.counts_only = !wanted.plan.times;
@@ -448,9 +448,8 @@ Result<void> read_run_configuration(const Job& job, run::RunHeader& header, Meas
     return {};
   }
   WEIR_TRY(measured.configuration, read_configuration(header, job.world));
-  const Json& allowances = member_or_null(header.extra, "allowances");
-  if (!allowances.is_null())
-    WEIR_SET(measured.allowed, read_fields<Allowed>(allowances, "allowances"));
+  const Json& waivers = member_or_null(header.extra, "waivers");
+  if (!waivers.is_null()) WEIR_SET(measured.waived, read_fields<Waived>(waivers, "waivers"));
   return {};
 }
 

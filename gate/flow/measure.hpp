@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "gate/flow/allowances.hpp"
 #include "gate/flow/base.hpp"
 #include "gate/flow/configure.hpp"
+#include "gate/flow/waivers.hpp"
 #include "gate/run/kernel_compiler.hpp"
 #include "gate/run/merge.hpp"
 #include "gate/run/plan.hpp"
@@ -61,7 +61,7 @@ struct MeasuredRun {
   std::string verb{};                      // MeasureOptions::verb, if the run was read
   std::optional<BaseRuns> base_runs{};     // --against
   std::optional<run::ShardFacts> shard{};  // set for a shard, and for a run joined from shards
-  std::optional<Allowed> allowed{};        // --allowances-ref
+  std::optional<Waived> waived{};          // --waivers-ref
 };
 
 // Replaces private names in the profiles by aliases, to show them.

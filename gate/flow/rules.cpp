@@ -118,7 +118,7 @@ Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rul
                                                   config_context(job.world, job.selection.config))
                                   .map_error(with_prefix("--rules-from " + ref)));
   rules.settings = std::make_unique<config::Settings>(std::move(base.settings));
-  rules.used.from->accept_own = rules.settings->gate.accept_own;
+  rules.used.from->waive_own = rules.settings->gate.waive_own;
   rules.used.notes = std::move(base.notes);
   return {};
 }

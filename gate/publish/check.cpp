@@ -145,7 +145,7 @@ class CheckPoster final : public Poster {
     Json batch = Json::array();
     const std::size_t end = std::min(annotations.size(), from + report::k_annotations_in_request);
     for (std::size_t i = from; i < end; ++i) batch.push_back(to_json(annotations[i]));
-    // An empty text withdraws what could be accepted of an earlier verdict.
+    // An empty text withdraws what could be waived of an earlier verdict.
     Json output = {{"title", check_.title}, {"summary", check_.summary}, {"text", check_.text}};
     if (!batch.empty()) output["annotations"] = std::move(batch);
     Json body = {{"name", check_name(marker())},

@@ -1,8 +1,8 @@
-// Parses comments that ask weir for something, and makes the code of an acceptance.
+// Parses comments that ask weir for something, and makes the code of a waiver.
 #include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/publish/allow.hpp"
+#include "gate/publish/waive.hpp"
 #include "gate/sys/digest.hpp"
 
 namespace weir::publish {
@@ -21,18 +21,18 @@ std::string_view take_word(std::string_view& line) {
 
 }  // namespace
 
-std::string acceptance_code(const Target& target, const std::string& gate,
-                            const verdict::NeededAllowances& take) {
+std::string waiver_code(const Target& target, const std::string& gate,
+                        const verdict::NeededWaivers& take) {
   const Json all = {{"head", target.sha},
                     {"base", target.base},
                     {"pull_request", target.pull_request.value_or(0)},
                     {"gate", gate},
-                    {"allowable", write_fields(take)}};
+                    {"waivable", write_fields(take)}};
   return sys::sha256_hex(dump_json(all)).substr(0, 40);
 }
 
-std::string acceptance_line(const std::string& code) {
-  return fmt::format("/weir accept {} REASON", code);
+std::string waiver_line(const std::string& code) {
+  return fmt::format("/weir waive {} REASON", code);
 }
 
 Command parse_command(std::string_view body) {
@@ -44,11 +44,13 @@ Command parse_command(std::string_view body) {
   std::string_view line = *first_line;
   if (take_word(line) != "/weir") return {};
   const std::string_view verb = take_word(line);
-  if (verb != "run" && verb != "accept") return {};
+  // People also write "accept", the verb of baselines.
+  const bool is_waive = verb == "waive" || verb == "accept";
+  if (verb != "run" && !is_waive) return {};
   const std::string word = text::lower(take_word(line).substr(0, 100));
   if (verb == "run") return {Command::Kind::run, word, ""};
   std::string reason = text::printable(line.substr(0, k_longest_reason));
-  return {Command::Kind::accept, word, std::string(text::trim(reason))};
+  return {Command::Kind::waive, word, std::string(text::trim(reason))};
 }
 
 Result<CommentEvent> read_comment_event(std::string_view text, std::string_view repository,

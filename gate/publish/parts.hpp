@@ -14,7 +14,7 @@ namespace weir::publish {
   return conclusion == "success" || conclusion == "neutral";
 }
 
-// A check run on GitHub, with the members that posting and `/weir accept` need.
+// A check run on GitHub, with the members that posting and `/weir waive` need.
 struct ExistingCheck {
   std::int64_t id = 0, annotations = 0;
   Marker marker;

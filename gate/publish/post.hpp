@@ -73,7 +73,7 @@ struct MeasuringRun {
 // that of the base's rules, else its default.
 //
 // A verdict is no success if its run did not end well, if it is a fork's and was not judged again,
-// or if it is for a base but by other rules. Other verdicts offer the code for `/weir accept`.
+// or if it is for a base but by other rules. Other verdicts offer the code for `/weir waive`.
 [[nodiscard]] Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
                              const MeasuringRun& run, const Target& target = {},
                              const std::string& gate_name = std::string(k_default_gate));

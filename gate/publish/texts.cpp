@@ -3,11 +3,11 @@
 #include <array>
 
 #include "gate/base/text.hpp"
-#include "gate/publish/allow.hpp"
 #include "gate/publish/post.hpp"
+#include "gate/publish/waive.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/verdict/allowance.hpp"
+#include "gate/verdict/waiver.hpp"
 
 namespace weir::publish {
 namespace {
@@ -75,22 +75,22 @@ void limit_reach(Texts& texts, verdict::Comment comment, bool needs_a_reader) {
   }
 }
 
-// The changes that `/weir accept` could accept.
+// The changes that `/weir waive` could waive.
 struct Offer {
-  std::string text;  // for the check run, which `/weir accept` reads back
+  std::string text;  // for the check run, which `/weir waive` reads back
   std::string line;  // the command to copy, with its introduction
 };
 Offer make_offer(const verdict::GateVerdict& gate, const Target& target, const std::string& name) {
   Offer offer;
   if (!target.pull_request || target.sha.empty() || target.base.empty()) return offer;
-  offer.text = verdict::allowable_text(verdict::needed_allowances(gate),
-                                       report::k_check_summary_limit - 1000);
-  const auto acceptable = verdict::parse_allowable_text(offer.text);
-  if (!acceptable || acceptable->changes.empty()) return offer;
+  offer.text =
+      verdict::waivable_text(verdict::needed_waivers(gate), report::k_check_summary_limit - 1000);
+  const auto waivable = verdict::parse_waivable_text(offer.text);
+  if (!waivable || waivable->changes.empty()) return offer;
   offer.line =
-      fmt::format("\n\nTo accept exactly these changes at {} for {}, comment:\n\n```\n{}\n```\n",
+      fmt::format("\n\nTo waive exactly these changes at {} for {}, comment:\n\n```\n{}\n```\n",
                   text::short_commit(target.sha), report::markdown_text(target.base, 100),
-                  acceptance_line(acceptance_code(target, name, *acceptable)));
+                  waiver_line(waiver_code(target, name, *waivable)));
   return offer;
 }
 
@@ -106,8 +106,8 @@ Texts verdict_texts(const verdict::GateVerdict& gate, const report::MarkdownStyl
   texts.check = report::check_text(gate, shorter);
   texts.status = report::status_text(gate);
   const std::string why = counter_problem(gate, run, target);
-  // A failed verdict makes its run fail too, so ignore how the run ended: a verdict judged here can
-  // be accepted.
+  // A failed verdict makes its run fail too, so ignore how the run ended: the changes
+  // of a verdict judged here can be waived.
   MeasuringRun records = run;
   if (run.judged_here) records.conclusion.reset();
   if (counter_problem(gate, records, target).empty()) {

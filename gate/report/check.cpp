@@ -35,7 +35,7 @@ std::string clip_utf16(std::string_view utf8, std::size_t max_units) {
 bool has_passed_cell(const GateVerdict& gate) {
   return std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
     return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
-           cell.verdict == Outcome::accepted;
+           cell.verdict == Outcome::waived;
   });
 }
 

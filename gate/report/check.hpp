@@ -34,7 +34,7 @@ struct CheckText {
   std::string title;                         // the verdict's first line, plain
   std::string summary;                       // Markdown
   std::vector<CheckAnnotation> annotations;  // worst first; at most `max_annotations`
-  // Below the summary: what `/weir accept` reads back (verdict/allowance.hpp). "": nothing.
+  // Below the summary: what `/weir waive` reads back (verdict/waiver.hpp). "": nothing.
   std::string text{};
 };
 [[nodiscard]] CheckText check_text(const Document& document, const MarkdownStyle& style,

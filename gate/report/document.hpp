@@ -37,7 +37,7 @@ struct Document {
   bool has_paired_times = false;
   std::vector<CellDocument> cells;  // in plan order
   // Cells that need a reader, the worst first, then in plan order: fail, error, inconclusive, new,
-  // improved, accepted.
+  // improved, waived.
   std::vector<const CellDocument*> to_read;
   // The same cells, grouped by equal results; the larger blocks of a verdict first.
   std::vector<Block> blocks;

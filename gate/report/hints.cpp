@@ -260,8 +260,8 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
     return cell.verdict == Outcome::fail &&
            cell.judgement_of(verdict::k_placement).verdict != Outcome::fail;
   });
-  if (waivable && !gate.runs && holds(verbs, "/weir accept"))
-    out.push_back({"comment", {"/weir accept CODE REASON"}});
+  if (waivable && !gate.runs && holds(verbs, "/weir waive"))
+    out.push_back({"comment", {"/weir waive CODE REASON"}});
   // A comparison with a base program or another run leaves stored baselines alone.
   if (gate.against || gate.runs || !holds(verbs, "baseline accept")) return out;
   // A gate may read a remote's branch; accepted baselines go to the local one.

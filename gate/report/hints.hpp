@@ -19,7 +19,7 @@ namespace weir::report {
 // --counts-only". A report names no other.
 //
 // "baseline accept --reason" says that the option exists. Leave "baseline accept" out if the base
-// is not a stored baseline. "/weir accept" says that this text becomes a comment, and a robot reads
+// is not a stored baseline. "/weir waive" says that this text becomes a comment, and a robot reads
 // it.
 using Verbs = std::vector<std::string>;
 

@@ -31,7 +31,7 @@ p { margin: .25rem 0; }
 .word { font-size: .8rem; font-weight: 650; letter-spacing: .02em; margin-right: .35rem;
   padding: .05rem .4rem; border: 1px solid currentColor; border-radius: .25rem; white-space: nowrap; }
 .fail, td.fail { color: var(--bad); }
-.error, .inconclusive, .new, .improved, .accepted { color: var(--accent); }
+.error, .inconclusive, .new, .improved, .waived { color: var(--accent); }
 .pass, .skipped, .info { color: var(--soft); }
 .missing { border-left: 3px solid var(--accent); padding: .1rem 0 .1rem .6rem; margin: .5rem 0; }
 section.cell { border-top: 1px solid var(--line); padding: .8rem 0; }

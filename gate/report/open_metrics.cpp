@@ -21,7 +21,7 @@ namespace weir::report {
 namespace {
 
 constexpr std::string_view k_codes =
-    "0 pass, improved or accepted; 1 broke a limit; 2 could not be measured; 3 inconclusive; "
+    "0 pass, improved or waived; 1 broke a limit; 2 could not be measured; 3 inconclusive; "
     "4 new; 5 skipped";
 
 std::string quoted(std::string_view text, std::size_t max_columns) {

@@ -23,7 +23,7 @@ constexpr OutcomeLook k_looks[] = {
     {"open", "1;33", "\u2753", "warning", "skipped", " {are} inconclusive", 3},
     {"new", "1;36", "\U0001f195", "warning", "skipped", " {are} new: nothing to judge by", 4},
     {"improved", "1;32", "\u2705", "notice", "", " improved", 0},
-    {"accepted", "1;32", "\u2705", "notice", "", " changed as allowed", 0},
+    {"waived", "1;32", "\u2705", "notice", "", " {are} waived", 0},
     {"pass", "32", "\u2705", "notice", "", "", 0},
     // A circle: what was not measured is not green.
     {"skip", "2", "\u26aa", "notice", "skipped", " cannot be measured on this machine", 5},

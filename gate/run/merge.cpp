@@ -47,7 +47,7 @@ Result<void> check_same_run(const Shard& shard, const Shard& other) {
     return mismatch_error(shard, other, "set of limits");
   constexpr std::pair<const char*, const char*> k_extra[] = {{"counts_only", "set of limits"},
                                                              {"rules", "set of limits"},
-                                                             {"allowances", "set of limits"},
+                                                             {"waivers", "set of limits"},
                                                              {"against", "base"},
                                                              {"source", "commit"}};
   for (const auto& [key, what] : k_extra) {
@@ -127,7 +127,7 @@ class Merger {
     bool ended = true;
     for (const Shard& shard : shards_) {
       ended = ended && shard.run.ended;
-      for (const char* key : {"against", "rules", "allowances"}) add_notes(shard, key);
+      for (const char* key : {"against", "rules", "waivers"}) add_notes(shard, key);
       merged.started_at = std::min(merged.started_at, shard.run.header.started_at);
       merged.extra["machines"].push_back(to_json(shard.run.header.machine));
       for (const std::string& note : shard.run.header.notes) {

@@ -68,7 +68,7 @@ BadgeState state_of(verdict::Outcome outcome) {
   if (outcome == Outcome::error) return BadgeState::unmeasured;
   if (outcome == Outcome::inconclusive) return BadgeState::undecided;
   const bool passing =
-      outcome == Outcome::improved || outcome == Outcome::accepted || outcome == Outcome::pass;
+      outcome == Outcome::improved || outcome == Outcome::waived || outcome == Outcome::pass;
   return passing ? BadgeState::passing : BadgeState::unknown;
 }
 

@@ -25,7 +25,7 @@ using JudgementsByMetric = std::map<TallyKey, std::vector<MetricJudgement>>;
 
 bool is_decided(Outcome outcome) {
   return outcome == Outcome::fail || outcome == Outcome::pass || outcome == Outcome::improved ||
-         outcome == Outcome::accepted;
+         outcome == Outcome::waived;
 }
 
 // Collects the judgements of each metric in the order of the verdicts.
@@ -49,7 +49,7 @@ JudgementsByMetric judgements_by_metric(const std::vector<SiteVerdict>& verdicts
 Fate find_fate(const std::vector<SiteVerdict>& verdicts, const MetricJudgement& red,
                const MetricJudgement& next) {
   const bool same_base = red.baseline == next.baseline && red.baseline_text == next.baseline_text;
-  if (next.outcome == Outcome::accepted || !same_base) return Fate::accepted;
+  if (next.outcome == Outcome::waived || !same_base) return Fate::accepted;
   const auto& before = verdicts[red.verdict].stored->commit;
   return before && before == verdicts[next.verdict].stored->commit ? Fate::disputed
                                                                    : Fate::reverted;

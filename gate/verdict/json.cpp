@@ -12,7 +12,7 @@ namespace weir::verdict {
 namespace {
 
 constexpr auto k_outcomes = names_in_order<Outcome>(
-    "fail", "error", "inconclusive", "new", "improved", "accepted", "pass", "skipped", "info");
+    "fail", "error", "inconclusive", "new", "improved", "waived", "pass", "skipped", "info");
 
 Named<Outcome> outcome_field(Outcome& outcome) {
   return {outcome, k_outcomes, "\"verdict\" should be a verdict"};
@@ -308,7 +308,7 @@ void fields(Fields& io, RulesFrom& rules) {
   io("ref", rules.ref);
   io("commit", rules.commit);
   io.optional("text_hash", rules.text_hash);
-  io.optional("accept_own", rules.accept_own);
+  io.optional("waive_own", rules.waive_own);
 }
 
 // Writes or reads the whole verdict (weir.verdict/1).

@@ -51,7 +51,7 @@ struct RulesFrom {
   std::string ref;          // as typed
   std::string commit;       // its commit
   std::string text_hash{};  // SHA-256 of its weir.yaml; "": it has none
-  bool accept_own = false;  // whoever wrote a pull request may accept what it changes
+  bool waive_own = false;   // whoever wrote a pull request may waive what it changes
 };
 void fields(Fields& io, RulesFrom& rules);
 

@@ -27,7 +27,7 @@ struct BaseCell {
 };
 void fields(Fields& io, BaseCell& base_cell);
 
-// A cell that is gone: a fail that can be accepted.
+// A cell that is gone: a fail that can be waived.
 [[nodiscard]] CellVerdict removed_cell(const BaseCell& base_cell);
 
 // Adds to `cell` what the candidate no longer measures of the baseline in `choice`. It fails if
@@ -45,7 +45,7 @@ struct CellEdit {
 [[nodiscard]] std::optional<CellEdit> find_edit(const profile::Profile& candidate,
                                                 const baseline::BaselineChoice& stored,
                                                 const BaseCell& base_cell);
-// Makes an edited cell an error, unless it fails: it is not judged. Whoever may merge can accept
+// Makes an edited cell an error, unless it fails: it is not judged. Whoever may merge can waive
 // the edit.
 void mark_edited(const CellEdit& edit, CellVerdict& cell);
 

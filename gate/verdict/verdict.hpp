@@ -15,8 +15,8 @@
 namespace weir::verdict {
 
 // In order of precedence: a cell and a gate take the first that occurs. `info` counts as nothing.
-enum class Outcome { fail, error, inconclusive, new_, improved, accepted, pass, skipped, info };
-// "fail", "error", "inconclusive", "new", "improved", "accepted", "pass", "skipped", "info".
+enum class Outcome { fail, error, inconclusive, new_, improved, waived, pass, skipped, info };
+// "fail", "error", "inconclusive", "new", "improved", "waived", "pass", "skipped", "info".
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 [[nodiscard]] std::optional<Outcome> parse_outcome(std::string_view text);
 

@@ -87,7 +87,7 @@ test('a merge group is held to the commit that it was made onto', () => {
 test('schedules have no base, and say so; a comment has to name one', () => {
   const sha = world.git(world.work, 'rev-parse', 'main');
   const run = (event_name, inputs = {}) => world.run(world.checkout(sha), {event_name, sha, ref: 'refs/heads/main',
-      event: {issue: {number: 7}, comment: {body: '/weir accept $(touch x)'}}}, {'counts-only': 'true', ...inputs});
+      event: {issue: {number: 7}, comment: {body: '/weir waive $(touch x)'}}}, {'counts-only': 'true', ...inputs});
   for (const event_name of ['schedule', 'workflow_dispatch']) {
     const done = run(event_name);
     assert.equal(done.outputs.verdict, 'new', done.log);

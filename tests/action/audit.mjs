@@ -2,7 +2,7 @@
 // has examples, each of whose events and jobs fails it: unsafe/RULE.yml, unsafe/RULE.CASE.yml. A job is privileged where its token may write, or where it sees a
 // secret: nothing that a stranger made may run, or be unpacked, in it.
 
-const own = /^(?:\.\/|OWNER\/weir(?:\/ci\/(?:post|accept|baseline|trend))?@v1$)/;
+const own = /^(?:\.\/|OWNER\/weir(?:\/ci\/(?:post|waive|baseline|trend))?@v1$)/;
 const pinned = /^[\w.-]+\/[\w./-]+@[0-9a-f]{40}$/;
 const requests = ['pull_request', 'pull_request_target', 'pull_request_review', 'pull_request_review_comment', 'merge_group'];
 const strange = [...requests, 'issues', 'issue_comment', 'workflow_run'];

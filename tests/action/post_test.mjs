@@ -62,7 +62,7 @@ exit ${code}`);
 test('what a fork measured is judged again by the tip of its base, and posted to where the event says', () => {
   const done = run({});
   assert.equal(done.success, true, done.log);
-  assert.match(done.judged[0], /^gate\|--config=weir.yaml\|--baselines=baselines\|--from=[^|]+\/taken\/run\|--rules-from=refs\/remotes\/origin\/main\|--json=[^|]+\/verdict.json\|--allowances-ref=refs\/remotes\/origin\/perf-baselines\|token=\|$/);
+  assert.match(done.judged[0], /^gate\|--config=weir.yaml\|--baselines=baselines\|--from=[^|]+\/taken\/run\|--rules-from=refs\/remotes\/origin\/main\|--json=[^|]+\/verdict.json\|--waivers-ref=refs\/remotes\/origin\/perf-baselines\|token=\|$/);
   assert.equal(done.read('rules'), tip);
   assert.match(done.posts[0], /^post\|.*\/verdict.json\|--repo\|o\/r\|--event\|.*event.json\|--name\|gate\|--fail\|--judged-here\|token=ghs_writes/);
   assert.match(done.gh_calls, /-f head=stranger:topic/);

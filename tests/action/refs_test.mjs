@@ -36,7 +36,7 @@ test('a tag named like the base is refused by name wherever a REF decides what j
   const {folder, sha} = tagged('lax');
   assert.equal(rev(folder, 'origin/main'), sha, 'git takes the tag');
   for (const words of [['--rules-from', 'origin/main'], ['--against', 'origin/main'], ['--baselines-ref', 'origin/main'],
-                       ['--allowances-ref', 'origin/main', '--pr', '7']]) {
+                       ['--waivers-ref', 'origin/main', '--pr', '7']]) {
     const done = call(folder, 'gate', '--counts-only', ...words);
     assert.equal(done.status, 2, done.stdout + done.stderr);
     assert.match(done.stderr, /refs\/tags\/origin\/main and refs\/remotes\/origin\/main/, words.join(' '));
@@ -127,7 +127,7 @@ test('a submodule that takes the place of a folder brings no rules', () => {
   world.git(lax, 'commit', '-q', '-m', 'lax');
   const folder = world.checkout(rev(world.work, 'main'), 0);
   world.git(folder, '-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add', lax, 'sub');
-  for (const words of [['--rules-from', 'base'], ['--baselines-ref', 'base'], ['--allowances-ref', 'base', '--pr', '7']]) {
+  for (const words of [['--rules-from', 'base'], ['--baselines-ref', 'base'], ['--waivers-ref', 'base', '--pr', '7']]) {
     const done = call(folder, 'gate', '--counts-only', '-c', 'sub/weir.yaml', ...words);
     assert.equal(done.status, 2, done.stdout + done.stderr);
     assert.match(done.stderr, /is a submodule/, words.join(' '));

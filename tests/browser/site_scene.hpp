@@ -142,7 +142,7 @@ inline history::StoredVerdict stored(std::size_t night, std::vector<verdict::Cel
   return record;
 }
 
-// 90 nights on two machines: a step, a drift, another driver, what is known, red and accepted
+// 90 nights on two machines: a step, a drift, another driver, what is known, red and waived
 // gates, baselines, and hostile names wherever a name can stand.
 inline SiteModel small_scene() {
   constexpr std::size_t k_nights = 90;

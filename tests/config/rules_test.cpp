@@ -121,7 +121,7 @@ TEST(Rules, EachSettingOfTheGateKnowsWhichWayIsLooser) {
       {"{runs: 3}", "gate.runs: 10 → 3: looser"},
       {"{on_inconclusive: fail}", "gate.on_inconclusive: warn → fail: tighter"},
       {"{comment: never}", "gate.comment: changed → never: changed"},
-      {"{accept_own: true}", "gate.accept_own: off → on: looser"},
+      {"{waive_own: true}", "gate.waive_own: off → on: looser"},
       {"{repeats: 1}", "gate.repeats: 3 → 1: changed"},
   };
   for (const auto& c : cases) {

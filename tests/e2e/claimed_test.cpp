@@ -323,21 +323,21 @@ TEST_F(Claimed, WhatARunSaysOfItsBaseComesAfterTheBasesBaselines) {
 
 TEST_F(Claimed, AWaiverOfTheBranchHoldsAndOneInTheRunDoesNot) {
   fork_runs();
-  ASSERT_EQ(here({"allow", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
+  ASSERT_EQ(here({"waive", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
                   "mine/m/metal/*", "--metric", "dispatches_per_token", "--base-value", "65",
-                  "--allowed-value", "77"})
+                  "--waived-value", "77"})
                 .exit_code,
             2);
   for (const char* prompt : {"decode", "other"}) {
-    ASSERT_EQ(here({"allow", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
+    ASSERT_EQ(here({"waive", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
                     std::string("mine/m/metal/") + prompt, "--metric", "dispatches_per_token",
-                    "--base-value", "65", "--allowed-value", "77"})
+                    "--base-value", "65", "--waived-value", "77"})
                   .exit_code,
               0)
         << last_.err;
   }
-  const std::vector<std::string> with{"--allowances-ref", "perf-baselines", "--pr", "12"};
-  EXPECT_EQ(judged(0, with)["verdict"], "accepted");
+  const std::vector<std::string> with{"--waivers-ref", "perf-baselines", "--pr", "12"};
+  EXPECT_EQ(judged(0, with)["verdict"], "waived");
   // The gate of the fork itself, with its waiver.
   git({"checkout", "-q", "-f", "feature"});
   write_engine(77);
@@ -345,7 +345,7 @@ TEST_F(Claimed, AWaiverOfTheBranchHoldsAndOneInTheRunDoesNot) {
   std::vector<std::string> own{"gate", "--counts-only"};
   own.insert(own.end(), with.begin(), with.end());
   ASSERT_EQ(here(own).exit_code, 0) << last_.err;
-  EXPECT_EQ(gate({"--from"}, 0)["verdict"], "accepted");
+  EXPECT_EQ(gate({"--from"}, 0)["verdict"], "waived");
   EXPECT_EQ(gate({"--from", "--rules-from", "main"}, 1)["verdict"], "fail");
 }
 

@@ -421,18 +421,18 @@ TEST_F(Edited, WhoMayMergeCanAcceptAnEditAndNoOtherOne) {
   for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out")) {
     if (fs::exists(entry.path() / "verdict.json")) run = entry.path().string();
   }
-  ASSERT_EQ(here({"allow", "--pr", "12", "--who", "ada", "--reason", "slow runner", run}).exit_code,
+  ASSERT_EQ(here({"waive", "--pr", "12", "--who", "ada", "--reason", "slow runner", run}).exit_code,
             0)
       << last_.err;
   EXPECT_THAT(last_.out, HasSubstr("cell of " + k_other + ": 1 → edited "));
-  const std::vector<std::string> with{"--rules-from",   "main", "--allowances-ref",
+  const std::vector<std::string> with{"--rules-from",   "main", "--waivers-ref",
                                       "perf-baselines", "--pr", "12"};
-  EXPECT_EQ(gate(with, 0)["verdict"], "accepted");
+  EXPECT_EQ(gate(with, 0)["verdict"], "waived");
   replace_in_config("timeout: 2h", "timeout: 3h");
   EXPECT_EQ(gate(with, 3)["verdict"], "error");
   // At merge the stored counts stay.
   replace_in_config("timeout: 3h", "timeout: 2h");
-  ASSERT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 0) << last_.err;
+  ASSERT_EQ(here({"baseline", "accept", "--waivers", "12"}).exit_code, 0) << last_.err;
   EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");
 }
 

@@ -83,7 +83,7 @@ TEST_F(PostDescribed, EveryRequestFitsGitHubsDescription) {
   EXPECT_EQ(against(server_.requests()), "");
 }
 
-// Checks all requests that `/weir accept` and `/weir run` in a comment make: the author's rights,
+// Checks all requests that `/weir waive` and `/weir run` in a comment make: the author's rights,
 // the head, the check run; then a file that is already on the branch, and the check turned green.
 TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
   verdict::GateVerdict gate = gate_with(3, 2);
@@ -98,8 +98,8 @@ TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
     std::int64_t id = 0;
     server_.store([&](tests::GithubStore& store) {
       store.set_permission("ada", "write");
-      store.set_file("perf-baselines", "allowances/7.json",
-                     R"({"schema": "weir.allowances/1", "pull_request": 7, "allowances": []})");
+      store.set_file("perf-baselines", "waivers/7.json",
+                     R"({"schema": "weir.waivers/1", "pull_request": 7, "waivers": []})");
       id = store.add_comment(7, "ada", body);
     });
     event({{"action", "created"},
@@ -107,7 +107,7 @@ TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
            {"issue", {{"number", 7}, {"pull_request", {{"url", "u"}}}}},
            {"comment",
             {{"id", id}, {"body", body}, {"user", {{"login", "ada"}, {"type", "User"}}}}}});
-    const Ended ended = weir(scratch_, {"allow", "--event", "event.json", "--json", "-"},
+    const Ended ended = weir(scratch_, {"waive", "--event", "event.json", "--json", "-"},
                              runner(960, 1, "issue_comment"));
     EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.err;
     EXPECT_EQ((ended.out + ended.err).find(k_token), std::string::npos) << "the token is shown";
@@ -116,8 +116,8 @@ TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
   const std::size_t posted = server_.requests().size();
   EXPECT_EQ(run_command("/weir run " + k_head)["command"], "run");
   const std::string shown = comments().at(0)["body"].get<std::string>();
-  const std::string line = shown.substr(shown.find("/weir accept "), 53);
-  EXPECT_EQ(run_command(line + " a new fusion")["command"], "accepted");
+  const std::string line = shown.substr(shown.find("/weir waive "), 52);
+  EXPECT_EQ(run_command(line + " a new fusion")["command"], "waived");
   auto requests = server_.requests();
   requests.erase(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(posted));
   std::string kinds;

@@ -167,17 +167,17 @@ TEST_F(Removed, WhoMayMergeCanAcceptIt) {
     if (fs::exists(entry.path() / "verdict.json")) run = entry.path().string();
   }
   ASSERT_EQ(
-      here({"allow", "--pr", "12", "--who", "ada", "--reason", "too slow to keep", run}).exit_code,
+      here({"waive", "--pr", "12", "--who", "ada", "--reason", "too slow to keep", run}).exit_code,
       0)
       << last_.err;
   EXPECT_THAT(last_.out, HasSubstr("cell of " + k_other_cell + ": 1 → 0"));
   EXPECT_THAT(last_.out, HasSubstr("syncs_per_token of " + k_cell + ": 1 → not measured"));
-  EXPECT_THAT(last_.out, Not(HasSubstr("not allowed")));
-  const std::vector<std::string> options{"--rules-from",   "main", "--allowances-ref",
+  EXPECT_THAT(last_.out, Not(HasSubstr("not waived")));
+  const std::vector<std::string> options{"--rules-from",   "main", "--waivers-ref",
                                          "perf-baselines", "--pr", "12"};
-  EXPECT_EQ(gate(options, 0)["verdict"], "accepted");
+  EXPECT_EQ(gate(options, 0)["verdict"], "waived");
   // At merge nothing of it stays in the baselines.
-  ASSERT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 0) << last_.err;
+  ASSERT_EQ(here({"baseline", "accept", "--waivers", "12"}).exit_code, 0) << last_.err;
   EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");
 }
 

@@ -21,7 +21,7 @@ class Branches : public source::Scene {
     std::string found = "refused";
     const auto repository = Repository::containing(world_.world(), repository_);
     EXPECT_TRUE(repository) << repository.error().message;
-    if (const auto branch = (*repository)->find_branch("--allowances-ref", name))
+    if (const auto branch = (*repository)->find_branch("--waivers-ref", name))
       found = branch->value_or("none");
     for (const auto& [ref, commit] : refs) git({"update-ref", "-d", ref});
     return found;

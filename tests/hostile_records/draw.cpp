@@ -8,7 +8,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"
-#include "gate/verdict/allowance.hpp"
+#include "gate/verdict/waiver.hpp"
 
 #include "tests/hostile_records/draft.hpp"
 
@@ -577,9 +577,9 @@ void add_rules(Draft& draft, std::size_t room) {
                             {"not_judged", list}, {"notes", list}};
   }
   if (kind == 2) {
-    std::vector<verdict::Allowance> waivers;
+    std::vector<verdict::Waiver> waivers;
     for (std::size_t i = 0; i < room / 220; ++i) {
-      verdict::Allowance& waiver = waivers.emplace_back();
+      verdict::Waiver& waiver = waivers.emplace_back();
       waiver.what = {"ea/ma/cpu/p" + std::to_string(i % 50), "kernel_calls:" + std::to_string(i),
                      "3", "4"};
       waiver.pull_request = 1;
@@ -587,10 +587,10 @@ void add_rules(Draft& draft, std::size_t room) {
       waiver.who = "w";
       waiver.until = "2099-01-01";
     }
-    draft.extra["allowances"] = {{"pull_request", 1},
-                                 {"head", std::string(40, 'a')},
-                                 {"today", "2026-11-20"},
-                                 {"list", verdict::to_text(1, std::move(waivers))}};
+    draft.extra["waivers"] = {{"pull_request", 1},
+                              {"head", std::string(40, 'a')},
+                              {"today", "2026-11-20"},
+                              {"list", verdict::to_text(1, std::move(waivers))}};
   }
   if (kind == 3) {
     Json names = Json::array(), shard = Json::array();

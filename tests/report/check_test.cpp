@@ -68,7 +68,7 @@ TEST(Check, SaysInItsConclusionWhatTheExitCodeSays) {
        "error"},
       {"no cell at all", empty, "failure", "error"},
       {"improved", gate_with(fixtures::green(), Outcome::improved), "success", "success"},
-      {"accepted", gate_with(fixtures::green(), Outcome::accepted), "success", "success"},
+      {"waived", gate_with(fixtures::green(), Outcome::waived), "success", "success"},
       {"interrupted", gate_with(fixtures::green(), ExitCode::interrupted), "cancelled", "error"},
       {"interrupted after a broken limit", gate_with(fixtures::red(), ExitCode::interrupted),
        "failure", "failure"},

@@ -170,7 +170,7 @@ const Verbs k_verbs{"baseline accept",
                     "doctor",
                     "explain",
                     "gate --resume",
-                    "/weir accept"};
+                    "/weir waive"};
 
 MarkdownStyle style() {
   MarkdownStyle result;

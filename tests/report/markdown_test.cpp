@@ -101,10 +101,10 @@ TEST(Markdown, NamesTheGateWhereThereAreSeveral) {
 TEST(Markdown, OffersToAcceptByACommentWhereARobotReadsThem) {
   EXPECT_THAT(markdown(fixtures::red(), {}), Not(HasSubstr("/weir")));
   MarkdownStyle style;
-  style.verbs = {"/weir accept", "baseline accept"};
+  style.verbs = {"/weir waive", "baseline accept"};
   EXPECT_THAT(
       markdown(fixtures::red(), style),
-      HasSubstr("Meant? Comment `/weir accept CODE REASON` or run `weir baseline accept --cell "
+      HasSubstr("Meant? Comment `/weir waive CODE REASON` or run `weir baseline accept --cell "
                 "'llama.cpp/tiny-llama/vulkan/decode'`\n"));
   EXPECT_THAT(markdown(fixtures::green(), style), Not(HasSubstr("/weir")));
   EXPECT_THAT(markdown(fixtures::undecided(), style), Not(HasSubstr("/weir")));
@@ -135,7 +135,7 @@ TEST(Markdown, KeepsItsFirstLineAndWhatToDoNextHoweverMuchThereIs) {
   auto gate = fixtures::unlike(10'000);
   gate.not_judged = {"throughput not decided in 3 of 10000 cells"};
   MarkdownStyle style;
-  style.verbs = {"/weir accept"};
+  style.verbs = {"/weir waive"};
   style.run_url = "https://example.org/runs/1";
   for (const std::size_t limit : {std::size_t{2000}, k_comment_limit}) {
     style.limit = limit;
@@ -144,7 +144,7 @@ TEST(Markdown, KeepsItsFirstLineAndWhatToDoNextHoweverMuchThereIs) {
     EXPECT_THAT(comment,
                 testing::StartsWith("### \u274c weir: 10000 of 10000 cells broke a limit "
                                     "\u00b7 throughput not decided in 3 of 10000 cells\n"));
-    EXPECT_THAT(comment, HasSubstr("Meant? Comment `/weir accept CODE REASON`"));
+    EXPECT_THAT(comment, HasSubstr("Meant? Comment `/weir waive CODE REASON`"));
     EXPECT_THAT(comment, HasSubstr("[The report of the run](https://example.org/runs/1) has all"));
     EXPECT_THAT(comment, HasSubstr("weir 0.1.0</sub>"));
   }

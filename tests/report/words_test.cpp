@@ -198,7 +198,7 @@ TEST(Hints, OfferToAcceptNothingThatRanElsewhere) {
     cell.not_allowed = test_case.not_allowed;
     if (test_case.others) gate.cells[6].verdict = Outcome::fail;
     std::vector<std::string> got;
-    for (const Hint& hint : hints(gate, {"/weir accept", "baseline accept"})) {
+    for (const Hint& hint : hints(gate, {"/weir waive", "baseline accept"})) {
       got.push_back(hint.what);
       const std::string words = text::join(hint.words, " ");
       if (hint.what == "accept") {

@@ -50,7 +50,7 @@ TEST(SiteTally, SaysWhatBecameOfARed) {
       {{{1, Outcome::fail, 77, 65}, {2, Outcome::pass, 65, 65}}, {"reverted"}},
       // The baseline followed the count.
       {{{1, Outcome::fail, 77, 65}, {2, Outcome::pass, 77, 77}}, {"accepted"}},
-      {{{1, Outcome::fail, 77, 65}, {1, Outcome::accepted, 77, 65}}, {"accepted"}},
+      {{{1, Outcome::fail, 77, 65}, {1, Outcome::waived, 77, 65}}, {"accepted"}},
       // The same commit, judged again.
       {{{1, Outcome::fail, 77, 65}, {1, Outcome::pass, 65, 65}}, {"disputed"}},
       // One that stays red is one.

@@ -31,7 +31,7 @@ TEST(Outcomes, KeepTheirPrecedenceAndNames) {
                                                      {Outcome::inconclusive, "inconclusive"},
                                                      {Outcome::new_, "new"},
                                                      {Outcome::improved, "improved"},
-                                                     {Outcome::accepted, "accepted"},
+                                                     {Outcome::waived, "waived"},
                                                      {Outcome::pass, "pass"},
                                                      {Outcome::skipped, "skipped"},
                                                      {Outcome::info, "info"}};
@@ -56,7 +56,7 @@ TEST(Gate, TurnsVerdictsIntoExitCodes) {
   };
   using enum Outcome;
   const Case k_cases[] = {
-      {{pass, improved, accepted, new_, skipped}, true, ExitCode::pass},
+      {{pass, improved, waived, new_, skipped}, true, ExitCode::pass},
       {{pass, fail, error, inconclusive}, true, ExitCode::fail},
       {{pass, error, inconclusive}, true, ExitCode::unmeasured},
       {{pass, inconclusive, new_}, true, ExitCode::inconclusive},

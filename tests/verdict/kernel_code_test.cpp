@@ -1,7 +1,7 @@
 // Tests the code of kernels: reported by default, judged if a limit asks for it.
 #include <gmock/gmock.h>
 
-#include "gate/verdict/allowance.hpp"
+#include "gate/verdict/waiver.hpp"
 
 #include "build.hpp"
 
@@ -142,14 +142,14 @@ TEST(KernelCode, HasNoGroupsToCompareWhereOneSideHasThemOverAnotherLength) {
             "");
 }
 
-TEST(KernelCode, FailsWhereALimitHoldsItAndCannotBeAllowed) {
+TEST(KernelCode, FailsWhereALimitHoldsItAndCannotBeWaived) {
   Counts changed_calls = calls();
   changed_calls.erase(k_flash);
   changed_calls["flash_attn@00000000000000a2"] = 4;
   const CellVerdict cell = judged(changed_calls, groups(), exact());
   EXPECT_EQ(cell.verdict, Outcome::fail);
   EXPECT_EQ(cell.judgement_of("kernel_code").reason, "1 kernel has other code: flash_attn");
-  const NeededAllowances taken = needed_allowances(judge_gate({cell}, {}));
+  const NeededWaivers taken = needed_waivers(judge_gate({cell}, {}));
   EXPECT_TRUE(taken.changes.empty());
   EXPECT_THAT(taken.beyond, Contains(HasSubstr("have other code")));
 }

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "gate/verdict/allowance.hpp"
+#include "gate/verdict/waiver.hpp"
 
 #include "tests/verdict/build.hpp"
 
@@ -60,30 +60,30 @@ TEST(Removed, ACellThatIsGoneFailsAndItsLimitsAreNamed) {
   EXPECT_EQ(cell.cell.str(), reference().cell.str());
   EXPECT_THAT(cell.notes,
               ElementsAre("the limit at weir.yaml of 1a2b3c4:9:5 holds no cell any more"));
-  const NeededAllowances take = needed_allowances(judge_gate({cell}, {}));
-  EXPECT_THAT(take.changes, ElementsAre(Allowable{gone.cell, "cell", "1", "0"}));
+  const NeededWaivers take = needed_waivers(judge_gate({cell}, {}));
+  EXPECT_THAT(take.changes, ElementsAre(Waivable{gone.cell, "cell", "1", "0"}));
   EXPECT_THAT(take.beyond, IsEmpty());
 }
 
-TEST(Removed, AnEditedCellIsNotJudgedAndTheEditCanBeAccepted) {
+TEST(Removed, AnEditedCellIsNotJudgedAndTheEditCanBeWaived) {
   const CellVerdict cell = hold(reference(), base_cell("engines.mine.probes"));
   EXPECT_EQ(cell.verdict, Outcome::error);
   EXPECT_THAT(test::metric(cell, "cell").reason, HasSubstr("engines.mine.probes"));
   const GateVerdict gate = judge_gate({cell}, {});
   EXPECT_EQ(gate.exit_code, ExitCode::unmeasured);
-  const NeededAllowances take = needed_allowances(gate);
+  const NeededWaivers take = needed_waivers(gate);
   EXPECT_THAT(take.changes,
-              ElementsAre(Allowable{cell.cell.str(), "cell", "1", "edited 1a2b3c4d5e6f7081"}));
+              ElementsAre(Waivable{cell.cell.str(), "cell", "1", "edited 1a2b3c4d5e6f7081"}));
   EXPECT_THAT(take.beyond, IsEmpty());
-  const Allowance allowance{take.changes[0], 12, {}, "a new probe", "ada", "2027-01-01"};
-  EXPECT_EQ(allowance_problem(allowance), std::nullopt);
+  const Waiver waiver{take.changes[0], 12, {}, "a new probe", "ada", "2027-01-01"};
+  EXPECT_EQ(waiver_problem(waiver), std::nullopt);
   std::vector<CellVerdict> cells{cell};
-  EXPECT_THAT(apply_allowances({allowance}, {12, "", "2026-12-01"}, cells), IsEmpty());
-  EXPECT_EQ(cells[0].verdict, Outcome::accepted);
+  EXPECT_THAT(apply_waivers({waiver}, {12, "", "2026-12-01"}, cells), IsEmpty());
+  EXPECT_EQ(cells[0].verdict, Outcome::waived);
   // Another edit is a different change.
   std::vector<CellVerdict> rebased{cell};
   rebased[0].judgements[0].current_text = "edited 0000000000000000";
-  EXPECT_EQ(apply_allowances({allowance}, {12, "", "2026-12-01"}, rebased).size(), 1U);
+  EXPECT_EQ(apply_waivers({waiver}, {12, "", "2026-12-01"}, rebased).size(), 1U);
   EXPECT_EQ(rebased[0].verdict, Outcome::error);
 }
 
@@ -95,7 +95,7 @@ TEST(Removed, AnEditDoesNotHideAFailNorAnError) {
   broken.errors = {"counted: it crashed"};
   const CellVerdict cell = hold(broken, base_cell("engines.mine.timeout"));
   EXPECT_EQ(cell.verdict, Outcome::error);
-  EXPECT_THAT(needed_allowances(judge_gate({cell}, {})).beyond, testing::SizeIs(1));
+  EXPECT_THAT(needed_waivers(judge_gate({cell}, {})).beyond, testing::SizeIs(1));
 }
 
 TEST(Removed, WhereNoDeviceIsHereNothingIsMissed) {

@@ -17,10 +17,10 @@ void add_accept(const Verb& baseline) {
               "touched, and you push");
   verb.option("--from-artifact", options->artifact, "RUN",
               "Store the counts of this downloaded run; count nothing here");
-  verb.option("--allowances", options->allowances, "N",
-              "Store the exact values that pull request N was allowed, once it is merged")
+  verb.option("--waivers", options->waivers, "N",
+              "Store the exact values that were waived for pull request N, once it is merged")
       ->check(CLI::PositiveNumber);
-  verb.option_with_default("--allowances-ref", options->allowances_ref, "REF",
+  verb.option_with_default("--waivers-ref", options->waivers_ref, "REF",
                            "Branch that holds the waivers");
   verb.list_option("--metric", options->metrics, "GLOB",
                    "Only metrics that match GLOB; repeatable");
@@ -34,7 +34,7 @@ void add_accept(const Verb& baseline) {
       "  weir baseline accept --cell 'llama.cpp/*/vulkan/*' --reason 'new sampler'\n"
       "  weir baseline accept --counts-only --baselines-ref perf-baselines\n"
       "  weir baseline accept --from-artifact downloaded/run\n"
-      "  weir baseline accept --allowances 12 --baselines-ref perf-baselines");
+      "  weir baseline accept --waivers 12 --baselines-ref perf-baselines");
 }
 
 }  // namespace

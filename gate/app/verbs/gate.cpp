@@ -16,12 +16,12 @@ void add_gate(const Verb& verb) {
   verb.option(
       "--baselines-ref", options->rules.baselines_ref, "REF[:PATH]",
       "Read baselines from this branch or commit (default PATH: its folder baselines, or its top)");
-  verb.option("--allowances-ref", options->allowed.ref, "REF",
-              "Read this pull request's waivers (weir allow) from this branch");
-  verb.option("--pr", options->allowed.pull_request, "N",
+  verb.option("--waivers-ref", options->waived.ref, "REF",
+              "Read this pull request's waivers (weir waive) from this branch");
+  verb.option("--pr", options->waived.pull_request, "N",
               "Pull-request number (default: from the workflow's event)")
       ->check(CLI::PositiveNumber);
-  verb.option("--base", options->allowed.base, "BRANCH",
+  verb.option("--base", options->waived.base, "BRANCH",
               "Branch that the pull request targets (default: from the workflow's event)");
   verb.optional("--against", options->against, "REF|DIR",
                 "Compare with a base build, counts and times in pairs: a REF or DIR, or -- "

@@ -2,7 +2,7 @@
 #include "tests/flow/race/drawn.hpp"
 
 #include "gate/base/find.hpp"
-#include "gate/flow/allowances.hpp"
+#include "gate/flow/waivers.hpp"
 
 #include "tests/publish/wire.hpp"
 
@@ -372,7 +372,7 @@ void Drawn::comment() {
     if (flip() && std::get<0>(of) == number && std::get<1>(of) == id(pull.head)) code = line;
   }
   if (!code.empty()) {
-    comment.body = fmt::format("/weir accept {} seen", code);
+    comment.body = fmt::format("/weir waive {} seen", code);
   } else {
     comment.body = "/weir run " + id(flip() ? pull.head : heads_[2]);
   }
@@ -393,17 +393,17 @@ void Drawn::answer() {
   const Comment comment = *drawn;
   comments_.erase(drawn);
   earned_.post(comment);
-  flow::AllowOptions words;
+  flow::WaiveOptions words;
   words.event_file = "/project/event.json";
   const Pull before = pulls_[comment.pull];
   in_world(*parse_json(comment.event), [&](FakeWorld&, const flow::Job& job) {
-    const auto answered = flow::allow(job, words);
+    const auto answered = flow::waive(job, words);
     if (!answered) {
       if (wrong.empty()) wrong = "an answer failed: " + answered.error().message;
       return;
     }
     const Json json = *parse_json(answered->json);
-    if (json["command"] == "accepted") ++waived;
+    if (json["command"] == "waived") ++waived;
     if (json["command"] != "run" || json["fork"] == true) return;
     Run run{++last_run_, comment.pull, before, Run::How::requested};
     const auto head = std::ranges::find(heads_, json["sha"].get<std::string>(),

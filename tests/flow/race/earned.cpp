@@ -4,6 +4,12 @@
 #include "gate/publish/target.hpp"
 
 namespace weir::tests::race {
+namespace {
+
+constexpr std::string_view k_waive = "/weir waive ";  // before the code in a comment
+constexpr std::size_t k_code_size = 40;
+
+}  // namespace
 
 void Earned::judge(const std::string& head, const std::string& rules) {
   const bool is_good = head == origin_.id("good") || head == origin_.id("poisoner");
@@ -21,10 +27,11 @@ std::string Earned::find_wrong(const GithubStore& store, const Branches& branche
     const std::string head = run.value("head_sha", ""), name = run.value("name", "");
     const std::string summary = run["output"].value("summary", "");
     const std::int64_t pull = marker->pull_request.value_or(0);
-    const std::size_t at = summary.rfind("/weir accept ");
+    const std::size_t at = summary.rfind(k_waive);
     if (at != std::string::npos && summary.find(" REASON", at) != std::string::npos) {
       const std::tuple place(pull, head, name);
-      const auto [offer, is_new] = offers_.emplace(summary.substr(at + 13, 40), place);
+      const auto [offer, is_new] =
+          offers_.emplace(summary.substr(at + k_waive.size(), k_code_size), place);
       if (!is_new && offer->second != place) return "one code for two places";
     }
     if (run["conclusion"] != "success" && run["conclusion"] != "neutral") continue;
@@ -46,7 +53,7 @@ std::string Earned::find_wrong(const GithubStore& store, const Branches& branche
   return "";
 }
 
-// Returns true for a success of the check `name`: it was earned by that base's rules, or accepted
+// Returns true for a success of the check `name`: it was earned by that base's rules, or waived
 // by its code.
 bool Earned::is_earned(std::int64_t pull, const std::string& head, const std::string& name,
                        const Branches& branches) {
@@ -61,7 +68,7 @@ bool Earned::is_earned(std::int64_t pull, const std::string& head, const std::st
     }
   }
   for (const Comment& comment : comments_) {
-    const auto offer = offers_.find(comment.body.substr(0, 53).substr(13));
+    const auto offer = offers_.find(comment.body.substr(k_waive.size(), k_code_size));
     if (comment.pull == pull && comment.login == k_maintainer && offer != offers_.end() &&
         offer->second == std::tuple(pull, head, name)) {
       return true;

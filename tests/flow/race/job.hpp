@@ -52,7 +52,7 @@ struct Inputs {
   Steps steps = Steps::gate;
   // Replaces the base of --against, and the newest run: the workflow is the pull request's own.
   std::string against{}, from{};
-  std::int64_t pull = 0;       // takes the waivers for it (--allowances-ref); 0: none
+  std::int64_t pull = 0;       // takes the waivers for it (--waivers-ref); 0: none
   bool has_baselines = false;  // perf-baselines is there
   bool is_ci = true, trusts_cache = false;
 

@@ -8,7 +8,7 @@
 // slow is a base beside which no bad head is worse. trap has lax rules, baselines of the bad count
 // and waivers for it: whoever takes it for the base, or for perf-baselines, lets a bad head pass.
 #include "gate/flow/accept.hpp"
-#include "gate/verdict/allowance.hpp"
+#include "gate/verdict/waiver.hpp"
 
 #include "tests/flow/race/job.hpp"
 
@@ -137,11 +137,11 @@ Tree Jobs::make_waivers() {
                            .value();
   Tree waivers;
   for (const std::int64_t pull : {7, 8}) {
-    std::vector<verdict::Allowance> list;
-    for (const verdict::Allowable& change : verdict::needed_allowances(verdict).changes)
+    std::vector<verdict::Waiver> list;
+    for (const verdict::Waivable& change : verdict::needed_waivers(verdict).changes)
       list.push_back({change, pull, {}, "seen", "ada", "2027-12-31", {}});
     EXPECT_EQ(list.size(), 1U);
-    waivers[verdict::allowance_path(pull)] = {verdict::to_text(pull, list)};
+    waivers[verdict::waiver_path(pull)] = {verdict::to_text(pull, list)};
   }
   return waivers;
 }

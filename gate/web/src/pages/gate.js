@@ -7,7 +7,7 @@ import {counted, day, number} from '../units.js';
 import {cellLink, commitLink} from '../words.js';
 
 const FATES = [
-  ['accepted', 'meant: allowed, or the baseline was changed'],
+  ['accepted', 'meant: waived, or the baseline was changed'],
   ['reverted', 'gone again beside the same baseline'],
   ['disputed', 'the same commit, judged again, was not red'],
   ['open', 'red still, or nothing came after'],

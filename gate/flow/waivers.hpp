@@ -1,4 +1,4 @@
-// Changes that are allowed for one pull request: read from a branch, and kept in the run.
+// Changes that are waived for one pull request: read from a branch, and kept in the run.
 #pragma once
 
 #include <memory>
@@ -9,28 +9,28 @@
 #include "gate/flow/job.hpp"
 #include "gate/flow/post.hpp"
 #include "gate/source/git.hpp"
-#include "gate/verdict/allowance.hpp"
+#include "gate/verdict/waiver.hpp"
 
 namespace weir::flow {
-struct AllowanceOptions {
-  std::optional<std::string> ref;            // --allowances-ref
+struct WaiverOptions {
+  std::optional<std::string> ref;            // --waivers-ref
   std::optional<std::int64_t> pull_request;  // --pr; absent: that of the CI system's event
   std::string base;                          // --base; "": that of the event
 };
 
-struct Allowed {
-  std::vector<verdict::Allowance> list;
+struct Waived {
+  std::vector<verdict::Waiver> list;
   std::int64_t pull_request = 0;
   std::string head, today, base;
   std::vector<std::string> notes;  // the reasons if there are none
 };
-// Reads the allowances of the pull request; null without --allowances-ref. If the branch or the
-// pull request is unknown, nothing is allowed and a note says so. Code::data for a file that is no
-// list of allowances.
-[[nodiscard]] Result<std::shared_ptr<const Allowed>> load_allowances(
-    const AllowanceOptions& options, const Job& job);
+// Reads the waivers of the pull request; null without --waivers-ref. If the branch or the
+// pull request is unknown, nothing is waived and a note says so. Code::data for a file that is no
+// list of waivers.
+[[nodiscard]] Result<std::shared_ptr<const Waived>> load_waivers(const WaiverOptions& options,
+                                                                 const Job& job);
 
-void fields(Fields& io, Allowed& allowed);
+void fields(Fields& io, Waived& waived);
 
 // Returns the head that the CI system's event names: of a pull request, a merge group or a push.
 // "" if there is no event, or if it names none; an error if it cannot be read.
@@ -38,9 +38,9 @@ void fields(Fields& io, Allowed& allowed);
 // Returns the base's commit that the event names; "" if none does.
 [[nodiscard]] Result<std::string> event_base(const Job& job);
 
-// weir allow: allows a change for one pull request. Writes to a local branch, or answers a comment
+// weir waive: waives a change for one pull request. Writes to a local branch, or answers a comment
 // through GitHub's API.
-struct AllowOptions {
+struct WaiveOptions {
   std::string verdict;  // a run's folder or a verdict.json
   std::optional<std::int64_t> pull_request;
   std::string sha, cell, metric, from, to, reason, who, until;
@@ -48,6 +48,6 @@ struct AllowOptions {
   std::string event_file, gate;
   GithubOptions access{.time_limit = "2m"};
 };
-[[nodiscard]] Result<Answer> allow(const Job& job, const AllowOptions& options);
+[[nodiscard]] Result<Answer> waive(const Job& job, const WaiveOptions& options);
 
 }  // namespace weir::flow

@@ -1,30 +1,29 @@
-// weir allow by hand, what gates make of it, and how it becomes the baseline.
+// weir waive by hand, what gates make of it, and how it becomes the baseline.
 #include <gmock/gmock.h>
 
 #include "tests/e2e/rules_scene.hpp"
 
 namespace weir::e2e {
-namespace allow_test {
+namespace waive_test {
 
 using ::testing::HasSubstr;
 
-class Allow : public Rules {
+class Waive : public Rules {
  protected:
-  Ended allow(std::vector<std::string> more) {
-    std::vector<std::string> all{"allow", "--pr", "12", "--who", "ada", "--reason", "a new fusion"};
+  Ended waive(std::vector<std::string> more) {
+    std::vector<std::string> all{"waive", "--pr", "12", "--who", "ada", "--reason", "a new fusion"};
     all.insert(all.end(), more.begin(), more.end());
     return here(all);
   }
-  Ended allow_dispatches(const std::string& from, const std::string& to,
+  Ended waive_dispatches(const std::string& from, const std::string& to,
                          std::vector<std::string> more = {}) {
-    std::vector<std::string> all{"--cell",       k_cell, "--metric",        "dispatches_per_token",
-                                 "--base-value", from,   "--allowed-value", to};
+    std::vector<std::string> all{"--cell",       k_cell, "--metric",       "dispatches_per_token",
+                                 "--base-value", from,   "--waived-value", to};
     all.insert(all.end(), more.begin(), more.end());
-    return allow(all);
+    return waive(all);
   }
-  Json with_allowances(int exit_code, const std::string& number = "12") {
-    return gate({"--cell", k_cell, "--allowances-ref", "perf-baselines", "--pr", number},
-                exit_code);
+  Json with_waivers(int exit_code, const std::string& number = "12") {
+    return gate({"--cell", k_cell, "--waivers-ref", "perf-baselines", "--pr", number}, exit_code);
   }
   // Returns the metric that every verdict of this run has, wherever it was judged.
   static Json metric(const Json& verdict) {
@@ -32,38 +31,38 @@ class Allow : public Rules {
   }
 };
 
-TEST_F(Allow, TheExactValueForThatPullRequestAlone) {
+TEST_F(Waive, TheExactValueForThatPullRequestAlone) {
   write_engine(77);
-  EXPECT_THAT(with_allowances(1)["notes"].dump(),
-              HasSubstr("nothing is allowed here: perf-baselines is not known"));
-  ASSERT_EQ(allow_dispatches("65", "77").exit_code, 0) << last_.err;
+  EXPECT_THAT(with_waivers(1)["notes"].dump(),
+              HasSubstr("nothing is waived here: perf-baselines is not known"));
+  ASSERT_EQ(waive_dispatches("65", "77").exit_code, 0) << last_.err;
   EXPECT_THAT(last_.out, HasSubstr("git push origin perf-baselines"));
-  const Json verdict = with_allowances(0);
-  EXPECT_EQ(verdict["verdict"], "accepted");
-  EXPECT_THAT(metric(verdict)["reason"].get<std::string>(), HasSubstr("accepted by ada until "));
+  const Json verdict = with_waivers(0);
+  EXPECT_EQ(verdict["verdict"], "waived");
+  EXPECT_THAT(metric(verdict)["reason"].get<std::string>(), HasSubstr("waived by ada until "));
   // Its journal has it.
   EXPECT_EQ(metric(gate({"--from"}, 0)), metric(verdict));
-  EXPECT_EQ(with_allowances(1, "13")["verdict"], "fail");
+  EXPECT_EQ(with_waivers(1, "13")["verdict"], "fail");
   write_engine(78);
-  EXPECT_THAT(with_allowances(1)["notes"].dump(), HasSubstr("is void: it is 65 → 78 now"));
+  EXPECT_THAT(with_waivers(1)["notes"].dump(), HasSubstr("is void: it is 65 → 78 now"));
 }
 
-TEST_F(Allow, ForOneCommitIsVoidAfterAnother) {
+TEST_F(Waive, ForOneCommitIsVoidAfterAnother) {
   write_engine(77);
   git({"commit", "-qam", "more dispatches"});
   ASSERT_EQ(
-      allow_dispatches("65", "77", {"--sha", git_output("rev-parse HEAD").substr(0, 40)}).exit_code,
+      waive_dispatches("65", "77", {"--sha", git_output("rev-parse HEAD").substr(0, 40)}).exit_code,
       0)
       << last_.err;
-  EXPECT_EQ(with_allowances(0)["verdict"], "accepted");
+  EXPECT_EQ(with_waivers(0)["verdict"], "waived");
   git({"commit", "-q", "--allow-empty", "-m", "another push"});
-  EXPECT_THAT(with_allowances(1)["notes"].dump(), HasSubstr("another was pushed since"));
+  EXPECT_THAT(with_waivers(1)["notes"].dump(), HasSubstr("another was pushed since"));
 }
 
-TEST_F(Allow, TakesThePullRequestFromTheEvent) {
+TEST_F(Waive, TakesThePullRequestFromTheEvent) {
   write_engine(77);
   const std::string head = git_output("rev-parse HEAD").substr(0, 40);
-  ASSERT_EQ(allow_dispatches("65", "77", {"--sha", head}).exit_code, 0) << last_.err;
+  ASSERT_EQ(waive_dispatches("65", "77", {"--sha", head}).exit_code, 0) << last_.err;
   spill(scratch_ / "weir-event.json",
         R"({"repository": {"full_name": "o/r"}, "pull_request": {"number": 12, "head": {"sha": ")" +
             head + R"(", "repo": {"full_name": "o/r"}}, "base": {"ref": "main", "sha": ")" + head +
@@ -73,70 +72,69 @@ TEST_F(Allow, TakesThePullRequestFromTheEvent) {
       {"GITHUB_EVENT_NAME", "pull_request"},
       {"GITHUB_REPOSITORY", "o/r"}};
   EXPECT_EQ(
-      here({"gate", "--counts-only", "--allowances-ref", "perf-baselines", "--cell", k_cell}, env)
+      here({"gate", "--counts-only", "--waivers-ref", "perf-baselines", "--cell", k_cell}, env)
           .exit_code,
       0)
       << last_.out << last_.err;
 }
 
-TEST_F(Allow, AllFailsOfAVerdictAndThenTheyBecomeTheBaseline) {
+TEST_F(Waive, AllFailsOfAVerdictAndThenTheyBecomeTheBaseline) {
   write_engine(77, 2);
   (void)gate({"--cell", k_cell}, 1);
   std::string run;
   for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out")) {
     if (fs::exists(entry.path() / "verdict.json")) run = entry.path().string();
   }
-  ASSERT_EQ(allow({run}).exit_code, 0) << last_.err;
+  ASSERT_EQ(waive({run}).exit_code, 0) << last_.err;
   EXPECT_THAT(last_.out, HasSubstr("syncs_per_token of mine/m/metal/decode: 1 → 2"));
-  EXPECT_EQ(with_allowances(0)["verdict"], "accepted");
+  EXPECT_EQ(with_waivers(0)["verdict"], "waived");
   // At merge.
-  ASSERT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 0) << last_.err;
-  EXPECT_THAT(last_.out, HasSubstr("2 of 2 allowances are the baseline now"));
+  ASSERT_EQ(here({"baseline", "accept", "--waivers", "12"}).exit_code, 0) << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("2 of 2 waivers are the baseline now"));
   ASSERT_EQ(here({"baseline", "list", k_cell}).exit_code, 0);
   EXPECT_THAT(last_.out, HasSubstr("reason: a new fusion"));
   EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");
   // A waiver is not written twice if the stored value has changed since.
-  EXPECT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 3);
-  EXPECT_EQ(here({"baseline", "accept", "--allowances", "13"}).exit_code, 2);
+  EXPECT_EQ(here({"baseline", "accept", "--waivers", "12"}).exit_code, 3);
+  EXPECT_EQ(here({"baseline", "accept", "--waivers", "13"}).exit_code, 2);
 }
 
-TEST_F(Allow, OnTheBranchOfBaselinesTheFileGoesWithIt) {
+TEST_F(Waive, OnTheBranchOfBaselinesTheFileGoesWithIt) {
   ASSERT_EQ(
       here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
       0);
-  ASSERT_EQ(allow_dispatches("65", "77").exit_code, 0) << last_.err;
-  EXPECT_THAT(git_output("ls-tree -r --name-only perf-baselines"), HasSubstr("allowances/12.json"));
+  ASSERT_EQ(waive_dispatches("65", "77").exit_code, 0) << last_.err;
+  EXPECT_THAT(git_output("ls-tree -r --name-only perf-baselines"), HasSubstr("waivers/12.json"));
   write_engine(77);
-  EXPECT_EQ(gate({"--baselines-ref", "perf-baselines", "--allowances-ref", "perf-baselines", "--pr",
+  EXPECT_EQ(gate({"--baselines-ref", "perf-baselines", "--waivers-ref", "perf-baselines", "--pr",
                   "12", "--cell", k_cell},
                  0)["verdict"],
-            "accepted");
-  ASSERT_EQ(here({"baseline", "accept", "--allowances", "12", "--baselines-ref", "perf-baselines"})
+            "waived");
+  ASSERT_EQ(here({"baseline", "accept", "--waivers", "12", "--baselines-ref", "perf-baselines"})
                 .exit_code,
             0)
       << last_.err;
-  EXPECT_EQ(git_output("ls-tree -r --name-only perf-baselines").find("allowances"),
-            std::string::npos);
+  EXPECT_EQ(git_output("ls-tree -r --name-only perf-baselines").find("waivers"), std::string::npos);
   EXPECT_EQ(gate({"--baselines-ref", "perf-baselines", "--cell", k_cell}, 0)["verdict"], "pass");
 }
 
-TEST_F(Allow, RefusesWhatCanNotBeAllowed) {
-  EXPECT_EQ(allow_dispatches("65", "65").exit_code, 2);
-  EXPECT_EQ(allow_dispatches("65", "77", {"--until", "soon"}).exit_code, 2);
-  EXPECT_EQ(allow({}).exit_code, 2);
-  EXPECT_EQ(allow({"--cell", k_cell, "--metric", "placement", "--base-value", "a",
-                   "--allowed-value", "b"})
-                .exit_code,
-            2);
+TEST_F(Waive, RefusesWhatCanNotBeWaived) {
+  EXPECT_EQ(waive_dispatches("65", "65").exit_code, 2);
+  EXPECT_EQ(waive_dispatches("65", "77", {"--until", "soon"}).exit_code, 2);
+  EXPECT_EQ(waive({}).exit_code, 2);
+  EXPECT_EQ(
+      waive({"--cell", k_cell, "--metric", "placement", "--base-value", "a", "--waived-value", "b"})
+          .exit_code,
+      2);
   EXPECT_EQ(here({"gate", "--counts-only", "--pr", "12"}).exit_code, 2);
 }
 
-TEST_F(Allow, ACommentThatAsksForNothingNeedsNoToken) {
+TEST_F(Waive, ACommentThatAsksForNothingNeedsNoToken) {
   spill(scratch_ / "weir-event.json",
         R"({"action": "created", "repository": {"full_name": "o/r"}, "issue": {"number": 12},)"
         R"( "comment": {"id": 1, "body": "nice", "user": {"login": "eve", "type": "User"}}})");
   EXPECT_EQ(
-      here({"allow", "--event", "weir-event.json"},
+      here({"waive", "--event", "weir-event.json"},
            {{"GITHUB_OUTPUT", (scratch_ / "weir-output").string()}, {"GITHUB_REPOSITORY", "o/r"}})
           .exit_code,
       0)
@@ -145,7 +143,7 @@ TEST_F(Allow, ACommentThatAsksForNothingNeedsNoToken) {
             "command=nothing\nsha=\nfork=false\npull-request=12\ngreen=false\n");
 }
 
-TEST_F(Allow, TheCountsOfADownloadedRunAreStoredAsItsJournalHasThem) {
+TEST_F(Waive, TheCountsOfADownloadedRunAreStoredAsItsJournalHasThem) {
   write_engine(77);
   (void)gate({"--cell", k_cell}, 1);
   std::string run;
@@ -164,5 +162,5 @@ TEST_F(Allow, TheCountsOfADownloadedRunAreStoredAsItsJournalHasThem) {
   EXPECT_NE(here({"baseline", "accept", "--from-artifact", "weir-artifact"}).exit_code, 0);
 }
 
-}  // namespace allow_test
+}  // namespace waive_test
 }  // namespace weir::e2e

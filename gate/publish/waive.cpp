@@ -1,5 +1,5 @@
-// Answers comments that ask to accept changes or to measure a commit.
-#include "gate/publish/allow.hpp"
+// Answers comments that ask to waive changes or to measure a commit.
+#include "gate/publish/waive.hpp"
 
 #include "gate/base/encode.hpp"
 #include "gate/base/json.hpp"
@@ -20,7 +20,7 @@ using Refusal = std::optional<std::string>;
 // Checks one comment and does what it asks for.
 class Answering {
  public:
-  Answering(Api& api, const CommentEvent& event, const AllowOptions& options)
+  Answering(Api& api, const CommentEvent& event, const WaiveOptions& options)
       : api_(api), event_(event), options_(options) {}
 
   Result<Answer> answer() {
@@ -37,7 +37,7 @@ class Answering {
       if (refusal) return refuse(*refusal);
     }
     WEIR_TRY(const Refusal refusal,
-             command.kind == Command::Kind::run ? run(command.word) : accept(command));
+             command.kind == Command::Kind::run ? run(command.word) : waive(command));
     if (refusal) return refuse(*refusal);
     return answer_;
   }
@@ -122,9 +122,9 @@ class Answering {
     return Refusal();
   }
 
-  // Accepts the changes that the check run lists, if the comment has their code and a reason.
-  // Writes allowances, and turns the check green if it still shows the same verdict.
-  Result<Refusal> accept(const Command& command) {
+  // Waives the changes that the check run lists, if the comment has their code and a reason.
+  // Writes waivers, and turns the check green if it still shows the same verdict.
+  Result<Refusal> waive(const Command& command) {
     const Marker marker = target_.marker(options_.gate);
     WEIR_TRY(const ExistingChecks checks, find_checks(api_, target_, marker, options_.app));
     const std::optional<ExistingCheck>& check = checks.own;
@@ -134,51 +134,52 @@ class Answering {
                       "now, for {}",
                       text::short_commit(answer_.sha), one_line(target_.base, 100)));
     }
-    if (check->is_green()) return Refusal("the check is green: nothing to accept");
-    const auto acceptable = verdict::parse_allowable_text(check->text);
-    if (!acceptable || acceptable->changes.empty()) {
-      return Refusal("the check run shows nothing that could be accepted");
+    if (check->is_green()) return Refusal("the check is green: nothing to waive");
+    const auto waivable = verdict::parse_waivable_text(check->text);
+    if (!waivable || waivable->changes.empty()) {
+      return Refusal("the check run shows nothing that could be waived");
     }
     const bool own = text::lower(author_) == text::lower(event_.login);
-    if (own && !(acceptable->rules && acceptable->rules->accept_own)) {
-      return Refusal(fmt::format(
-          "{} wrote this pull request: somebody else has to accept it (gate.accept_own of {})",
-          one_line(event_.login, 100), one_line(target_.base, 100)));
+    if (own && !(waivable->rules && waivable->rules->waive_own)) {
+      return Refusal(
+          fmt::format("{} wrote this pull request: somebody else has to waive its changes "
+                      "(gate.waive_own of {})",
+                      one_line(event_.login, 100), one_line(target_.base, 100)));
     }
-    const std::string code = acceptance_code(target_, options_.gate, *acceptable);
+    const std::string code = waiver_code(target_, options_.gate, *waivable);
     if (command.word != code || command.reason.empty()) {
       return Refusal(fmt::format(
           "{}. Look at the verdict of {} for {}, then comment: {}",
           command.word == code ? "say why" : "that is no code of what stands there now",
-          text::short_commit(answer_.sha), one_line(target_.base, 100), acceptance_line(code)));
+          text::short_commit(answer_.sha), one_line(target_.base, 100), waiver_line(code)));
     }
-    if (options_.claimed && options_.claimed->changes != acceptable->changes) {
+    if (options_.claimed && options_.claimed->changes != waivable->changes) {
       return Refusal(
           "the verdict file says other things than the check run that was posted: it is "
           "not the one that was looked at");
     }
-    std::vector<verdict::Allowance> allowances;
-    for (const verdict::Allowable& change : acceptable->changes) {
-      allowances.push_back({change, event_.number, answer_.sha, command.reason, event_.login,
-                            options_.until, target_.base});
-      if (const auto problem = verdict::allowance_problem(allowances.back())) {
-        return Refusal("what the check run shows cannot be accepted: it " + *problem);
+    std::vector<verdict::Waiver> waivers;
+    for (const verdict::Waivable& change : waivable->changes) {
+      waivers.push_back({change, event_.number, answer_.sha, command.reason, event_.login,
+                         options_.until, target_.base});
+      if (const auto problem = verdict::waiver_problem(waivers.back())) {
+        return Refusal("what the check run shows cannot be waived: it " + *problem);
       }
     }
-    WEIR_CHECK(write_allowances(
-        api_, event_.repository, options_.branch, event_.number, allowances,
-        fmt::format("Allow {} of pull request {}, as {} asked",
-                    text::plural(allowances.size(), "change"), event_.number, event_.login)));
-    answer_.kind = Answer::Kind::accepted;
-    answer_.changes = acceptable->changes;
+    WEIR_CHECK(write_waivers(
+        api_, event_.repository, options_.branch, event_.number, waivers,
+        fmt::format("Waive {} of pull request {}, as {} asked",
+                    text::plural(waivers.size(), "change"), event_.number, event_.login)));
+    answer_.kind = Answer::Kind::waived;
+    answer_.changes = waivable->changes;
     answer_.why =
-        fmt::format("accepted by {} until {}: {}", event_.login, options_.until, command.reason);
-    if (!acceptable->beyond.empty()) {
-      answer_.notes.push_back("the check stays as it is: " + text::join(acceptable->beyond, "; "));
+        fmt::format("waived by {} until {}: {}", event_.login, options_.until, command.reason);
+    if (!waivable->beyond.empty()) {
+      answer_.notes.push_back("the check stays as it is: " + text::join(waivable->beyond, "; "));
       return Refusal();
     }
     // Writing takes a while. The check turns green only if it still shows the verdict that was
-    // accepted.
+    // waived.
     WEIR_TRY(const ExistingChecks current, find_checks(api_, target_, marker, options_.app));
     if (!current.own || current.own->id != check->id || current.own->text != check->text ||
         current.own->marker.text() != check->marker.text()) {
@@ -238,7 +239,7 @@ class Answering {
 
   Api& api_;
   const CommentEvent& event_;
-  const AllowOptions& options_;
+  const WaiveOptions& options_;
   Target target_;
   std::string author_;
   Answer answer_;
@@ -247,36 +248,35 @@ class Answering {
 }  // namespace
 
 std::string_view to_string(Answer::Kind kind) {
-  constexpr std::string_view k_names[] = {"nothing", "refused", "accepted", "run"};
+  constexpr std::string_view k_names[] = {"nothing", "refused", "waived", "run"};
   return k_names[static_cast<std::size_t>(kind)];
 }
 
-Result<Answer> answer_comment(Api& api, const CommentEvent& event, const AllowOptions& options) {
+Result<Answer> answer_comment(Api& api, const CommentEvent& event, const WaiveOptions& options) {
   return Answering(api, event, options).answer();
 }
 
-Result<void> write_allowances(Api& api, const std::string& repository, const std::string& branch,
-                              std::int64_t pull_request,
-                              const std::vector<verdict::Allowance>& added,
-                              const std::string& message) {
+Result<void> write_waivers(Api& api, const std::string& repository, const std::string& branch,
+                           std::int64_t pull_request, const std::vector<verdict::Waiver>& added,
+                           const std::string& message) {
   constexpr int k_max_tries = 6;
   const std::string path =
-      fmt::format("/repos/{}/contents/{}", repository, verdict::allowance_path(pull_request));
+      fmt::format("/repos/{}/contents/{}", repository, verdict::waiver_path(pull_request));
   std::string last_refusal;
   for (int i = 0; i < k_max_tries; ++i) {
     // The full name: a short one could be a tag's.
     WEIR_TRY(const ApiResponse file,
              api.get(path + "?ref=" + percent_encode("refs/heads/" + branch)));
-    std::vector<verdict::Allowance> all;
+    std::vector<verdict::Waiver> all;
     if (is_success(file)) {
       const auto text = decode_base64(text_in(file.body, "content"));
       if (!text) return fail(Code::data, "{} of {}: cannot be read", path, branch);
-      WEIR_TRY(all, verdict::parse_allowances(*text, pull_request));
+      WEIR_TRY(all, verdict::parse_waivers(*text, pull_request));
     } else if (file.status != 404) {
       return fail(Code::unavailable, "{} of {}: {}", path, branch, refusal_text(file));
     }
     const std::string text =
-        verdict::to_text(pull_request, verdict::with_allowances(std::move(all), added));
+        verdict::to_text(pull_request, verdict::with_waivers(std::move(all), added));
     Json body = {{"message", message}, {"content", base64(text)}, {"branch", branch}};
     if (is_success(file)) body["sha"] = text_in(file.body, "sha");
     const auto written = api.send("PUT", path, std::move(body));
@@ -285,7 +285,7 @@ Result<void> write_allowances(Api& api, const std::string& repository, const std
     last_refusal = refusal_text(*written);
     if (written->status == 404) {
       return fail(Code::unavailable,
-                  "{}: {}; is there a branch {}? weir allow and weir baseline accept "
+                  "{}: {}; is there a branch {}? weir waive and weir baseline accept "
                   "--baselines-ref make one",
                   repository, last_refusal, branch);
     }

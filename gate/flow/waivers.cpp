@@ -1,12 +1,12 @@
-// Changes that are waived for one pull request: reads them, adds them, and accepts them when
-// merged.
-#include "gate/flow/allowances.hpp"
+// Changes that are waived for one pull request: reads them, adds them, and makes them the
+// baseline when merged.
+#include "gate/flow/waivers.hpp"
 
 #include "gate/base/text.hpp"
 #include "gate/flow/accept.hpp"
 #include "gate/flow/judge.hpp"
-#include "gate/publish/allow.hpp"
 #include "gate/publish/target.hpp"
+#include "gate/publish/waive.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/clock.hpp"
@@ -16,7 +16,7 @@
 namespace weir::flow {
 namespace {
 
-constexpr std::uint64_t k_largest_file = std::uint64_t{8} << 20;
+constexpr std::uint64_t k_max_waivers_bytes = std::uint64_t{8} << 20;
 
 // Returns the pull request that a CI system builds, and its head; empty outside CI.
 Result<publish::Event> read_ci_event(const Job& job) {
@@ -37,15 +37,14 @@ Result<std::string> find_head(const source::Git& git, const Job& job) {
   return parents.size() == 2 ? parents[1] : *head;
 }
 
-// Returns the allowances of one pull request that the branch has at `commit`.
-Result<std::vector<verdict::Allowance>> read_allowances(const source::Git& git,
-                                                        const std::string& commit,
-                                                        std::int64_t pull_request) {
-  const std::string path = verdict::allowance_path(pull_request);
+// Returns the waivers of one pull request that the branch has at `commit`.
+Result<std::vector<verdict::Waiver>> read_waivers(const source::Git& git, const std::string& commit,
+                                                  std::int64_t pull_request) {
+  const std::string path = verdict::waiver_path(pull_request);
   WEIR_TRY(const std::optional<std::string> text,
-           source::file_of(git, commit, path, k_largest_file));
-  if (!text) return std::vector<verdict::Allowance>();
-  return verdict::parse_allowances(*text, pull_request)
+           source::file_of(git, commit, path, k_max_waivers_bytes));
+  if (!text) return std::vector<verdict::Waiver>();
+  return verdict::parse_waivers(*text, pull_request)
       .map_error(with_prefix(fmt::format("{} of {}", path, text::short_commit(commit))));
 }
 
@@ -59,62 +58,61 @@ Result<std::string> event_base(const Job& job) {
   return read_ci_event(job).map([](const publish::Event& event) { return event.base_sha; });
 }
 
-// Reads what the pull request is allowed from the branch of allowances. Null without
-// --allowances-ref; a note if nothing is allowed.
-Result<std::shared_ptr<const Allowed>> load_allowances(const AllowanceOptions& options,
-                                                       const Job& job) {
+// Reads the waivers of the pull request from their branch. Null without --waivers-ref; a note if
+// nothing is waived.
+Result<std::shared_ptr<const Waived>> load_waivers(const WaiverOptions& options, const Job& job) {
   if (!options.ref) {
-    if (!options.pull_request) return std::shared_ptr<const Allowed>();
-    return fail(Code::usage, "--pr is for --allowances-ref: whose allowances hold");
+    if (!options.pull_request) return std::shared_ptr<const Waived>();
+    return fail(Code::usage, "--pr is for --waivers-ref: whose waivers hold");
   }
-  auto allowed = std::make_shared<Allowed>();
+  auto waived = std::make_shared<Waived>();
   const publish::Event event = read_ci_event(job).value_or(publish::Event{});
   const auto number = options.pull_request ? options.pull_request : event.pull_request;
   if (!number) {
-    allowed->notes.emplace_back("nothing is allowed here: no pull request is known (--pr N)");
-    return allowed;
+    waived->notes.emplace_back("nothing is waived here: no pull request is known (--pr N)");
+    return waived;
   }
   WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
-  allowed->pull_request = *number;
-  allowed->today = sys::date_of(job.world.clock.now());
+  waived->pull_request = *number;
+  waived->today = sys::date_of(job.world.clock.now());
   const bool is_event_pull_request = event.pull_request == number;
   if (is_event_pull_request) {
-    allowed->head = event.sha;
-    allowed->base = event.base;
+    waived->head = event.sha;
+    waived->base = event.base;
   }
-  if (!options.base.empty()) allowed->base = options.base;
-  if (allowed->head.empty()) WEIR_SET(allowed->head, find_head(repository->git(), job));
+  if (!options.base.empty()) waived->base = options.base;
+  if (waived->head.empty()) WEIR_SET(waived->head, find_head(repository->git(), job));
   WEIR_TRY(const std::optional<std::string> commit,
-           repository->find_branch("--allowances-ref", *options.ref));
+           repository->find_branch("--waivers-ref", *options.ref));
   if (!commit) {
-    allowed->notes.push_back(
-        fmt::format("nothing is allowed here: {} is not known", text::printable(*options.ref)));
-    return allowed;
+    waived->notes.push_back(
+        fmt::format("nothing is waived here: {} is not known", text::printable(*options.ref)));
+    return waived;
   }
-  WEIR_TRY(allowed->list, read_allowances(repository->git(), *commit, *number));
-  return allowed;
+  WEIR_TRY(waived->list, read_waivers(repository->git(), *commit, *number));
+  return waived;
 }
 
-// Reads or writes allowances as JSON. The list itself is stored as the text of its file.
-void fields(Fields& io, Allowed& allowed) {
-  io("pull_request", allowed.pull_request);
-  io("head", allowed.head);
-  io("today", allowed.today);
-  io.optional("base", allowed.base);
-  io.always("notes", allowed.notes);
-  std::string list = verdict::to_text(allowed.pull_request, allowed.list);
+// Reads or writes waivers as JSON. The list itself is stored as the text of its file.
+void fields(Fields& io, Waived& waived) {
+  io("pull_request", waived.pull_request);
+  io("head", waived.head);
+  io("today", waived.today);
+  io.optional("base", waived.base);
+  io.always("notes", waived.notes);
+  std::string list = verdict::to_text(waived.pull_request, waived.list);
   io("list", list);
   if (!io.is_reading() || io.problem()) return;
-  auto parsed = verdict::parse_allowances(list, allowed.pull_request);
+  auto parsed = verdict::parse_waivers(list, waived.pull_request);
   if (!parsed) return io.refuse(std::move(parsed).error());
-  allowed.list = *std::move(parsed);
+  waived.list = *std::move(parsed);
 }
 
 namespace {
 
-using verdict::Allowance;
+using verdict::Waiver;
 
-// Returns the cell's true name: allowances made from reports hold an alias for a private cell.
+// Returns the cell's true name: waivers made from reports hold an alias for a private cell.
 std::string find_true_name(const std::string& reported_name, const LoadedConfig* loaded) {
   if (loaded == nullptr) return reported_name;
   for (const config::Cell& cell : loaded->cells) {
@@ -123,17 +121,17 @@ std::string find_true_name(const std::string& reported_name, const LoadedConfig*
   return reported_name;
 }
 
-// Puts one allowed change into all stored baselines of its cell, and reports if any had the old
+// Puts one waived change into all stored baselines of its cell, and reports if any had the old
 // value.
-Result<void> store_allowance(const Allowance& allowance, const std::string& reason,
-                             const LoadedConfig* loaded, StoredBaselines& stored,
-                             Acceptance& acceptance) {
-  verdict::Allowable change = allowance.what;
+Result<void> store_waiver(const Waiver& waiver, const std::string& reason,
+                          const LoadedConfig* loaded, StoredBaselines& stored,
+                          Acceptance& acceptance) {
+  verdict::Waivable change = waiver.what;
   change.cell = find_true_name(change.cell, loaded);
   WEIR_TRY(const profile::CellKey cell, profile::CellKey::parse(change.cell));
   WEIR_TRY(const std::vector<baseline::Baseline> baselines, stored.of_cell(cell));
-  // Allowing a cell's removal removes its stored baselines, where there are any. Allowing its edit
-  // stores nothing.
+  // A waived removal of a cell removes its stored baselines, where there are any. A waived edit
+  // of one stores nothing.
   const bool is_edited =
       change.metric == verdict::k_cell_metric && change.to.starts_with(verdict::k_edited);
   const bool is_removed = change.metric == verdict::k_cell_metric && !is_edited;
@@ -147,17 +145,17 @@ Result<void> store_allowance(const Allowance& allowance, const std::string& reas
     }
     auto accepted = verdict::apply_to_baseline(change, stored_baseline);
     if (!accepted) continue;
-    accepted->reason = reason.empty() ? allowance.reason : reason;
+    accepted->reason = reason.empty() ? waiver.reason : reason;
     WEIR_CHECK(stored.put(*accepted));
     ++files;
   }
   const std::string title =
-      fmt::format("{} of {}: {} → {}", change.metric, allowance.what.cell, change.from, change.to);
+      fmt::format("{} of {}: {} → {}", change.metric, waiver.what.cell, change.from, change.to);
   const std::string_view outcome = files > 0 ? "accepted" : "left out";
   acceptance.text += fmt::format(
       "{:<8}  {}{}\n", outcome, text::printable(title),
       files > 0 ? "" : "\n    no exact count of that value is stored: measure and accept it");
-  acceptance.cells.push_back({{"cell", allowance.what.cell},
+  acceptance.cells.push_back({{"cell", waiver.what.cell},
                               {"outcome", outcome},
                               {"changes", change.metric + " " + change.from + " → " + change.to}});
   if (files > 0) {
@@ -170,137 +168,135 @@ Result<void> store_allowance(const Allowance& allowance, const std::string& reas
 
 }  // namespace
 
-// Makes the changes that a merged pull request was allowed the baseline. Removes their file if all
-// of them could be stored on its branch.
-Result<Answer> accept_allowed(const Job& job, const AcceptOptions& options) {
-  const std::int64_t pull_request = *options.allowances;
+// Makes the changes that were waived for a merged pull request the baseline. Removes their file if
+// all of them could be stored on its branch.
+Result<Answer> accept_waived(const Job& job, const AcceptOptions& options) {
+  const std::int64_t pull_request = *options.waivers;
   WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
   const source::Git& git = repository->git();
-  const std::string& ref = options.allowances_ref;
-  WEIR_TRY(const std::optional<std::string> from, repository->find_branch("--allowances-ref", ref));
-  if (!from)
-    return fail(Code::config, "--allowances-ref {}: is not known here", text::printable(ref));
-  WEIR_TRY(const std::vector<Allowance> allowances, read_allowances(git, *from, pull_request));
-  if (allowances.empty()) {
-    return fail(Code::usage, "{}: pull request {} was allowed nothing", text::printable(ref),
+  const std::string& ref = options.waivers_ref;
+  WEIR_TRY(const std::optional<std::string> from, repository->find_branch("--waivers-ref", ref));
+  if (!from) return fail(Code::config, "--waivers-ref {}: is not known here", text::printable(ref));
+  WEIR_TRY(const std::vector<Waiver> waivers, read_waivers(git, *from, pull_request));
+  if (waivers.empty()) {
+    return fail(Code::usage, "{}: nothing was waived for pull request {}", text::printable(ref),
                 pull_request);
   }
   std::optional<LoadedConfig> loaded;
   if (job.files().exists(job.selection.config)) WEIR_SET(loaded, load_config(job));
   const auto store = [&](StoredBaselines& stored) -> Result<Acceptance> {
     Acceptance acceptance;
-    for (const Allowance& allowance : allowances) {
-      WEIR_CHECK(store_allowance(allowance, options.reason, loaded ? &*loaded : nullptr, stored,
-                                 acceptance));
+    for (const Waiver& waiver : waivers) {
+      WEIR_CHECK(
+          store_waiver(waiver, options.reason, loaded ? &*loaded : nullptr, stored, acceptance));
     }
     return acceptance;
   };
   const auto finish = [&](const std::string& branch, const std::optional<std::string>& parent,
                           const Acceptance& acceptance, BranchEdit& edit) -> Result<void> {
     if (!parent) return fail(Code::config, "{}: there is no such branch", branch);
-    edit.message = fmt::format("Accept what pull request {} was allowed", pull_request);
-    const std::string path = verdict::allowance_path(pull_request);
+    edit.message = fmt::format("Accept what was waived for pull request {}", pull_request);
+    const std::string path = verdict::waiver_path(pull_request);
     if (branch != ref || acceptance.left_out > 0) return {};
     WEIR_TRY(const auto files, git.entries(*parent, {path}));
     if (!files.empty()) edit.changes[path] = std::nullopt;
     return {};
   };
   WEIR_TRY(Acceptance acceptance, store_baselines(job, options.baselines_ref, store, finish));
-  const std::string summary = fmt::format("{} of {} allowances are the baseline now\n",
-                                          acceptance.accepted, allowances.size());
+  const std::string summary =
+      fmt::format("{} of {} waivers are the baseline now\n", acceptance.accepted, waivers.size());
   return acceptance_answer(std::move(acceptance), summary);
 }
 
 namespace {
 
 // Returns --until, else a date in 30 days.
-std::string expiry_date(const Job& job, const AllowOptions& options) {
+std::string expiry_date(const Job& job, const WaiveOptions& options) {
   constexpr double k_days = 30, k_day_seconds = 24 * 3600;
   if (!options.until.empty()) return options.until;
   return sys::date_of(job.world.clock.now() + k_days * k_day_seconds);
 }
 
-Result<verdict::NeededAllowances> read_allowable_fails(const std::string& path,
-                                                       const sys::Files& files) {
+Result<verdict::NeededWaivers> read_waivable_fails(const std::string& path,
+                                                   const sys::Files& files) {
   WEIR_TRY(const std::string file, find_verdict(path, files));
-  return read_verdict(file, files).map(verdict::needed_allowances);
+  return read_verdict(file, files).map(verdict::needed_waivers);
 }
 
-std::string change_lines(const std::vector<verdict::Allowable>& changes) {
+std::string change_lines(const std::vector<verdict::Waivable>& changes) {
   std::string text;
-  for (const verdict::Allowable& change : changes) {
+  for (const verdict::Waivable& change : changes) {
     text += text::printable(
         fmt::format("    {} of {}: {} → {}\n", change.metric, change.cell, change.from, change.to));
   }
   return text;
 }
 
-Json changes_json(const std::vector<verdict::Allowable>& changes) {
+Json changes_json(const std::vector<verdict::Waivable>& changes) {
   Json list = Json::array();
-  for (const verdict::Allowable& change : changes) list.push_back(write_fields(change));
+  for (const verdict::Waivable& change : changes) list.push_back(write_fields(change));
   return list;
 }
 
-// Returns the changes to allow by hand: the one in the options, or all fails of a verdict.
-Result<verdict::NeededAllowances> changes_to_allow(const AllowOptions& options,
-                                                   const sys::Files& files) {
+// Returns the changes to waive by hand: the one in the options, or all fails of a verdict.
+Result<verdict::NeededWaivers> changes_to_waive(const WaiveOptions& options,
+                                                const sys::Files& files) {
   const bool has_change = !options.cell.empty() || !options.metric.empty() ||
                           !options.from.empty() || !options.to.empty();
   const bool has_verdict = !options.verdict.empty();
   if (has_verdict == has_change) {
     return fail(Code::usage,
-                "what is allowed? --cell C --metric M --from A --to B, or a verdict.json (or a "
-                "run's folder) whose fails all are");
+                "what is waived? --cell C --metric M --base-value A --waived-value B, or a "
+                "verdict.json (or a run's folder) whose fails all are");
   }
   if (has_verdict) {
-    WEIR_TRY(verdict::NeededAllowances fails, read_allowable_fails(options.verdict, files));
+    WEIR_TRY(verdict::NeededWaivers fails, read_waivable_fails(options.verdict, files));
     if (fails.changes.empty()) {
-      return fail(Code::usage, "{}: no fail in it that could be allowed", options.verdict);
+      return fail(Code::usage, "{}: no fail in it that could be waived", options.verdict);
     }
     return fails;
   }
   if (options.metric == "kernels") {
-    return fail(Code::usage, "kernels are allowed each by its name: from a verdict.json");
+    return fail(Code::usage, "kernels are waived each by its name: from a verdict.json");
   }
-  return verdict::NeededAllowances{{{options.cell, options.metric, options.from, options.to}}, {}};
+  return verdict::NeededWaivers{{{options.cell, options.metric, options.from, options.to}}, {}};
 }
 
-// Adds allowances to a local branch.
-Result<Answer> allow_by_hand(const Job& job, const AllowOptions& options) {
+// Adds waivers to a local branch.
+Result<Answer> waive_by_hand(const Job& job, const WaiveOptions& options) {
   if (!options.pull_request) return fail(Code::usage, "for which pull request? --pr N");
-  WEIR_TRY(const verdict::NeededAllowances changes, changes_to_allow(options, job.files()));
+  WEIR_TRY(const verdict::NeededWaivers changes, changes_to_waive(options, job.files()));
   const std::int64_t number = *options.pull_request;
   const auto head = options.sha.empty() ? std::nullopt : std::optional(text::lower(options.sha));
-  std::vector<verdict::Allowance> added;
-  for (const verdict::Allowable& change : changes.changes) {
+  std::vector<verdict::Waiver> added;
+  for (const verdict::Waivable& change : changes.changes) {
     added.push_back({change, number, head, options.reason, options.who, expiry_date(job, options)});
-    if (const auto problem = verdict::allowance_problem(added.back())) {
-      return fail(Code::usage, "an allowance {}", *problem);
+    if (const auto problem = verdict::waiver_problem(added.back())) {
+      return fail(Code::usage, "a waiver {}", *problem);
     }
   }
   WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
   const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {
-    std::vector<verdict::Allowance> allowances;
-    if (parent) WEIR_SET(allowances, read_allowances(repository->git(), *parent, number));
-    const std::string before = verdict::to_text(number, allowances);
-    const std::string text = verdict::to_text(number, verdict::with_allowances(allowances, added));
+    std::vector<verdict::Waiver> waivers;
+    if (parent) WEIR_SET(waivers, read_waivers(repository->git(), *parent, number));
+    const std::string before = verdict::to_text(number, waivers);
+    const std::string text = verdict::to_text(number, verdict::with_waivers(waivers, added));
     BranchEdit branch_edit;
-    if (text != before || allowances.empty())
-      branch_edit.changes[verdict::allowance_path(number)] = text;
+    if (text != before || waivers.empty()) branch_edit.changes[verdict::waiver_path(number)] = text;
     branch_edit.message =
-        fmt::format("Allow {} of pull request {}", text::plural(added.size(), "change"), number);
+        fmt::format("Waive {} of pull request {}", text::plural(added.size(), "change"), number);
     return branch_edit;
   };
   WEIR_TRY(const std::string commit, edit_branch(*repository, options.branch, edit));
   std::string text =
-      fmt::format("allowed for pull request {}{} until {}:\n", number,
+      fmt::format("waived for pull request {}{} until {}:\n", number,
                   head ? " at " + text::short_commit(*head) : "", expiry_date(job, options)) +
       change_lines(changes.changes);
   for (const std::string& reason : changes.beyond) {
-    text += fmt::format("not allowed: {}\n", text::printable(reason));
+    text += fmt::format("not waived: {}\n", text::printable(reason));
   }
   return Answer{text + written_text(options.branch, commit),
-                json_document({{"schema", "weir.allowed/1"},
+                json_document({{"schema", "weir.waived/1"},
                                {"pull_request", number},
                                {"commit", commit},
                                {"changes", changes_json(changes.changes)},
@@ -316,34 +312,34 @@ Result<void> write_workflow_outputs(const Job& job, const publish::Answer& answe
                                        answer.pull_request, answer.green));
 }
 
-// Answers a comment on GitHub: checks who wrote it, and adds allowances by the API.
-Result<Answer> allow_by_comment(const Job& job, const AllowOptions& allow_options) {
+// Answers a comment on GitHub: checks who wrote it, and adds waivers by the API.
+Result<Answer> waive_by_comment(const Job& job, const WaiveOptions& waive_options) {
   for (const std::string* option :
-       {&allow_options.cell, &allow_options.metric, &allow_options.from, &allow_options.to,
-        &allow_options.reason, &allow_options.who, &allow_options.sha}) {
-    if (!option->empty() || allow_options.pull_request) {
+       {&waive_options.cell, &waive_options.metric, &waive_options.from, &waive_options.to,
+        &waive_options.reason, &waive_options.who, &waive_options.sha}) {
+    if (!option->empty() || waive_options.pull_request) {
       return fail(Code::usage,
                   "--event takes all of that from the comment and the check run: leave it out");
     }
   }
   WEIR_TRY(const std::string body,
-           job.files().read(allow_options.event_file, publish::k_largest_event));
+           job.files().read(waive_options.event_file, publish::k_largest_event));
   WEIR_TRY(const publish::CommentEvent event,
            publish::read_comment_event(body, job.variable("GITHUB_REPOSITORY"),
-                                       allow_options.event_file));
-  publish::AllowOptions options;
-  options.gate = publish::gate_name(allow_options.gate);
-  options.branch = allow_options.branch;
-  options.until = expiry_date(job, allow_options);
-  options.app = allow_options.access.app;
-  if (!allow_options.verdict.empty())
-    WEIR_SET(options.claimed, read_allowable_fails(allow_options.verdict, job.files()));
+                                       waive_options.event_file));
+  publish::WaiveOptions options;
+  options.gate = publish::gate_name(waive_options.gate);
+  options.branch = waive_options.branch;
+  options.until = expiry_date(job, waive_options);
+  options.app = waive_options.access.app;
+  if (!waive_options.verdict.empty())
+    WEIR_SET(options.claimed, read_waivable_fails(waive_options.verdict, job.files()));
   publish::Answer answer;
   if (publish::parse_command(event.body).kind == publish::Command::Kind::none) {
     answer.why = "the comment asks weir for nothing";  // most comments: this needs no token
     answer.pull_request = event.number;
   } else {
-    WEIR_TRY(const auto github, Github::open(job, allow_options.access,
+    WEIR_TRY(const auto github, Github::open(job, waive_options.access,
                                              "with --pr N it is done by hand, without one"));
     WEIR_TRY(answer, publish::answer_comment(github->api(), event, options));
   }
@@ -366,8 +362,8 @@ Result<Answer> allow_by_comment(const Job& job, const AllowOptions& allow_option
 
 }  // namespace
 
-Result<Answer> allow(const Job& job, const AllowOptions& options) {
-  return options.event_file.empty() ? allow_by_hand(job, options) : allow_by_comment(job, options);
+Result<Answer> waive(const Job& job, const WaiveOptions& options) {
+  return options.event_file.empty() ? waive_by_hand(job, options) : waive_by_comment(job, options);
 }
 
 }  // namespace weir::flow

@@ -1,6 +1,6 @@
 // Tests waivers: they cover exactly the waived change, for its pull request and its time, and
 // nothing else.
-#include "gate/verdict/allowance.hpp"
+#include "gate/verdict/waiver.hpp"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@
 #include "build.hpp"
 
 namespace weir::verdict {
-namespace allowance_test {
+namespace waiver_test {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -50,71 +50,67 @@ CellVerdict failing(std::vector<Judgement> metrics) {
   return cell;
 }
 
-Allowance allowed(const std::string& metric, const std::string& from, const std::string& to) {
+Waiver waived(const std::string& metric, const std::string& from, const std::string& to) {
   return {{k_cell, metric, from, to}, 12, k_head, "a new fusion", "ada", "2026-12-31"};
 }
 
-const AllowanceContext k_gate{12, k_head, "2026-11-20", {}, "main"};
+const WaiverContext k_gate{12, k_head, "2026-11-20", {}, "main"};
 
-TEST(Allowances, AcceptExactlyTheValueThatWasAllowed) {
+TEST(Waivers, WaiveExactlyTheValueThatTheyName) {
   std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
-  EXPECT_THAT(apply_allowances({allowed("dispatches_per_token", "65", "77")}, k_gate, cells),
+  EXPECT_THAT(apply_waivers({waived("dispatches_per_token", "65", "77")}, k_gate, cells),
               IsEmpty());
-  EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  EXPECT_EQ(cells[0].judgements[0].reason, "accepted by ada until 2026-12-31: a new fusion (grew)");
+  EXPECT_EQ(cells[0].verdict, Outcome::waived);
+  EXPECT_EQ(cells[0].judgements[0].reason, "waived by ada until 2026-12-31: a new fusion (grew)");
   EXPECT_EQ(judge_gate(cells, {}).exit_code, ExitCode::pass);
 }
 
-TEST(Allowances, OfOnePersonForOneReasonAreSaidOnceACell) {
+TEST(Waivers, OfOnePersonForOneReasonAreSaidOnceACell) {
   std::vector<CellVerdict> cells{
       failing({count("dispatches_per_token", "65", "77"), count("barriers_per_token", "46", "58"),
                count("syncs_per_token", "2", "3")})};
-  Allowance syncs = allowed("syncs_per_token", "2", "3");
+  Waiver syncs = waived("syncs_per_token", "2", "3");
   syncs.reason = "one more read";
   // In any order, the first row reports it.
-  EXPECT_THAT(apply_allowances({syncs, allowed("barriers_per_token", "46", "58"),
-                                allowed("dispatches_per_token", "65", "77")},
-                               k_gate, cells),
+  EXPECT_THAT(apply_waivers({syncs, waived("barriers_per_token", "46", "58"),
+                             waived("dispatches_per_token", "65", "77")},
+                            k_gate, cells),
               IsEmpty());
-  EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  EXPECT_EQ(cells[0].judgements[0].reason, "accepted by ada until 2026-12-31: a new fusion (grew)");
+  EXPECT_EQ(cells[0].verdict, Outcome::waived);
+  EXPECT_EQ(cells[0].judgements[0].reason, "waived by ada until 2026-12-31: a new fusion (grew)");
   EXPECT_EQ(cells[0].judgements[1].reason, "grew");
-  EXPECT_EQ(cells[0].judgements[2].reason,
-            "accepted by ada until 2026-12-31: one more read (grew)");
+  EXPECT_EQ(cells[0].judgements[2].reason, "waived by ada until 2026-12-31: one more read (grew)");
 }
 
-TEST(Allowances, AreVoidForAnythingElse) {
-  const auto allowance_with = [](auto change) {
-    Allowance allowance = allowed("dispatches_per_token", "65", "77");
-    change(allowance);
-    return allowance;
+TEST(Waivers, AreVoidForAnythingElse) {
+  const auto waiver_with = [](auto change) {
+    Waiver waiver = waived("dispatches_per_token", "65", "77");
+    change(waiver);
+    return waiver;
   };
   const struct {
     const char* name;
-    Allowance allowance;
+    Waiver waiver;
     const char* message;  // "": no report needed
   } cases[] = {
-      {"another value", allowed("dispatches_per_token", "65", "78"), "is 65 → 77 now"},
-      {"from another value", allowed("dispatches_per_token", "64", "77"), "is 65 → 77 now"},
-      {"another metric", allowed("barriers_per_token", "65", "77"), ""},
-      {"another cell",
-       allowance_with([](Allowance& allowance) { allowance.what.cell = "a/b/c/d"; }), ""},
+      {"another value", waived("dispatches_per_token", "65", "78"), "is 65 → 77 now"},
+      {"from another value", waived("dispatches_per_token", "64", "77"), "is 65 → 77 now"},
+      {"another metric", waived("barriers_per_token", "65", "77"), ""},
+      {"another cell", waiver_with([](Waiver& waiver) { waiver.what.cell = "a/b/c/d"; }), ""},
       {"another device class",
-       allowance_with([](Allowance& allowance) { allowance.what.device_class = "vulkan-2"; }), ""},
-      {"another pull request",
-       allowance_with([](Allowance& allowance) { allowance.pull_request = 13; }),
+       waiver_with([](Waiver& waiver) { waiver.what.device_class = "vulkan-2"; }), ""},
+      {"another pull request", waiver_with([](Waiver& waiver) { waiver.pull_request = 13; }),
        "is for pull request 13"},
-      {"a later push",
-       allowance_with([](Allowance& allowance) { allowance.head = std::string(40, 'b'); }),
+      {"a later push", waiver_with([](Waiver& waiver) { waiver.head = std::string(40, 'b'); }),
        "is for commit bbbbbbb, and another was pushed since"},
-      {"another base", allowance_with([](Allowance& allowance) { allowance.base = "release"; }),
+      {"another base", waiver_with([](Waiver& waiver) { waiver.base = "release"; }),
        "is for pull requests into release"},
-      {"too late", allowance_with([](Allowance& allowance) { allowance.until = "2026-11-19"; }),
+      {"too late", waiver_with([](Waiver& waiver) { waiver.until = "2026-11-19"; }),
        "was until 2026-11-19"},
   };
   for (const auto& c : cases) {
     std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
-    const auto messages = apply_allowances({c.allowance}, k_gate, cells);
+    const auto messages = apply_waivers({c.waiver}, k_gate, cells);
     EXPECT_EQ(cells[0].verdict, Outcome::fail) << c.name;
     EXPECT_EQ(judge_gate(cells, {}).exit_code, ExitCode::fail) << c.name;
     if (*c.message == '\0') {
@@ -126,61 +122,61 @@ TEST(Allowances, AreVoidForAnythingElse) {
   }
 }
 
-TEST(Allowances, HoldOnTheirLastDayAndWithoutACommitForAnyOfThePullRequest) {
-  Allowance allowance = allowed("dispatches_per_token", "65", "77");
-  allowance.until = k_gate.today;
-  allowance.base = k_gate.base;
-  allowance.head.reset();
+TEST(Waivers, HoldOnTheirLastDayAndWithoutACommitForAnyOfThePullRequest) {
+  Waiver waiver = waived("dispatches_per_token", "65", "77");
+  waiver.until = k_gate.today;
+  waiver.base = k_gate.base;
+  waiver.head.reset();
   std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
-  (void)apply_allowances({allowance}, k_gate, cells);
-  EXPECT_EQ(cells[0].verdict, Outcome::accepted);
+  (void)apply_waivers({waiver}, k_gate, cells);
+  EXPECT_EQ(cells[0].verdict, Outcome::waived);
 }
 
-TEST(Allowances, OfSomeFailsLeaveTheOthers) {
+TEST(Waivers, OfSomeFailsLeaveTheOthers) {
   std::vector<CellVerdict> cells{
       failing({count("dispatches_per_token", "65", "77"), count("syncs_per_token", "1", "2")})};
-  (void)apply_allowances({allowed("dispatches_per_token", "65", "77")}, k_gate, cells);
-  EXPECT_EQ(cells[0].judgements[0].verdict, Outcome::accepted);
+  (void)apply_waivers({waived("dispatches_per_token", "65", "77")}, k_gate, cells);
+  EXPECT_EQ(cells[0].judgements[0].verdict, Outcome::waived);
   EXPECT_EQ(cells[0].verdict, Outcome::fail);
 }
 
-TEST(Allowances, OfATimeHoldDownToTheirBound) {
+TEST(Waivers, OfATimeHoldDownToTheirBound) {
   const struct {
     double change;
     Outcome verdict;
-  } cases[] = {{-0.09, Outcome::accepted}, {-0.12, Outcome::accepted}, {-0.121, Outcome::fail}};
+  } cases[] = {{-0.09, Outcome::waived}, {-0.12, Outcome::waived}, {-0.121, Outcome::fail}};
   for (const auto& c : cases) {
     std::vector<CellVerdict> cells{failing({rate(c.change, c.change - 0.02, c.change + 0.02)})};
-    (void)apply_allowances({allowed("decode_tokens_per_second", "0 %", "-12.0 %")}, k_gate, cells);
+    (void)apply_waivers({waived("decode_tokens_per_second", "0 %", "-12.0 %")}, k_gate, cells);
     EXPECT_EQ(cells[0].verdict, c.verdict) << c.change;
   }
 }
 
-TEST(Allowances, OfKernelsNameEachOfThem) {
+TEST(Waivers, OfKernelsNameEachOfThem) {
   CellVerdict cell = failing({});
   cell.put("kernels").verdict = Outcome::fail;
   cell.put("kernels").changed = {{"mul", {}, Rational(9)}, {"fused", Rational(9), {}}};
   GateVerdict gate;
   gate.cells = {cell};
-  const NeededAllowances take = needed_allowances(gate);
+  const NeededWaivers take = needed_waivers(gate);
   ASSERT_THAT(take.changes, SizeIs(1));
   EXPECT_EQ(take.changes[0].from, "9 launches of 1 kernel");
   EXPECT_EQ(take.changes[0].to, "9 launches of 1 kernel");
-  Allowance allowance{take.changes[0], 12, k_head, "r", "ada", "2026-12-31"};
+  Waiver waiver{take.changes[0], 12, k_head, "r", "ada", "2026-12-31"};
   std::vector<CellVerdict> cells{cell};
-  (void)apply_allowances({allowance}, k_gate, cells);
-  EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  allowance.what.from = "9 of 2 kernels";  // the kernels count, not the text
+  (void)apply_waivers({waiver}, k_gate, cells);
+  EXPECT_EQ(cells[0].verdict, Outcome::waived);
+  waiver.what.from = "9 of 2 kernels";  // the kernels count, not the text
   cells = {cell};
-  (void)apply_allowances({allowance}, k_gate, cells);
-  EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  allowance.what.kernels[0].name = "other";
+  (void)apply_waivers({waiver}, k_gate, cells);
+  EXPECT_EQ(cells[0].verdict, Outcome::waived);
+  waiver.what.kernels[0].name = "other";
   cells = {cell};
-  EXPECT_THAT(apply_allowances({allowance}, k_gate, cells), SizeIs(1));
+  EXPECT_THAT(apply_waivers({waiver}, k_gate, cells), SizeIs(1));
   EXPECT_EQ(cells[0].verdict, Outcome::fail);
 }
 
-TEST(Allowances, AreNotForWhatRanElsewhereOrWasNotMeasured) {
+TEST(Waivers, AreNotForWhatRanElsewhereOrWasNotMeasured) {
   CellVerdict cell = failing({count("dispatches_per_token", "65", "77")});
   cell.put("placement").verdict = Outcome::fail;
   CellVerdict broken = failing({});
@@ -188,17 +184,16 @@ TEST(Allowances, AreNotForWhatRanElsewhereOrWasNotMeasured) {
   broken.reason = "crashed";
   GateVerdict gate;
   gate.cells = {cell, broken};
-  const NeededAllowances take = needed_allowances(gate);
+  const NeededWaivers take = needed_waivers(gate);
   EXPECT_THAT(take.changes, SizeIs(1));
   EXPECT_THAT(take.beyond, SizeIs(2));
   gate.cells[0].ran_elsewhere = true;
-  EXPECT_THAT(needed_allowances(gate).changes, IsEmpty()) << "its counts follow from where it ran";
-  EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(2));
-  EXPECT_TRUE(
-      allowance_problem({{k_cell, "placement", "a", "b"}, 12, {}, "r", "ada", "2026-12-31"}));
+  EXPECT_THAT(needed_waivers(gate).changes, IsEmpty()) << "its counts follow from where it ran";
+  EXPECT_THAT(needed_waivers(gate).beyond, SizeIs(2));
+  EXPECT_TRUE(waiver_problem({{k_cell, "placement", "a", "b"}, 12, {}, "r", "ada", "2026-12-31"}));
 }
 
-TEST(WhatCouldBeAllowed, IsNothingThatReportsDoNotShow) {
+TEST(WhatCouldBeWaived, IsNothingThatReportsDoNotShow) {
   Judgement judgement = count("dispatches_per_token", "65", "66");
   judgement.current_text = "500";  // reports show 66
   CellVerdict quiet = failing({count("syncs_per_token", "1", "2")});
@@ -206,84 +201,84 @@ TEST(WhatCouldBeAllowed, IsNothingThatReportsDoNotShow) {
   for (const CellVerdict& cell : {failing({judgement}), quiet}) {
     GateVerdict gate;
     gate.cells = {cell};
-    EXPECT_THAT(needed_allowances(gate).changes, IsEmpty());
-    EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(1));
+    EXPECT_THAT(needed_waivers(gate).changes, IsEmpty());
+    EXPECT_THAT(needed_waivers(gate).beyond, SizeIs(1));
   }
 }
 
-// The count was above its "max" before. There is no change to accept, but the others can be
-// accepted.
-TEST(WhatCouldBeAllowed, IsNotWhatBreaksALimitUnchanged) {
+// The count was above its "max" before. There is no change to waive, but the others can be
+// waived.
+TEST(WhatCouldBeWaived, IsNotWhatBreaksALimitUnchanged) {
   GateVerdict gate;
   gate.cells = {
       failing({count("syncs_per_token", "9", "9"), count("dispatches_per_token", "65", "77")})};
-  EXPECT_THAT(needed_allowances(gate).changes, SizeIs(1));
-  EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(1));
+  EXPECT_THAT(needed_waivers(gate).changes, SizeIs(1));
+  EXPECT_THAT(needed_waivers(gate).beyond, SizeIs(1));
 }
 
-TEST(WhatCouldBeAllowed, SaysWhatAFailHidesInItsCell) {
+TEST(WhatCouldBeWaived, SaysWhatAFailHidesInItsCell) {
   CellVerdict crashed = failing({count("syncs_per_token", "1", "2")});
   crashed.reason = "the timed pass ended by SIGSEGV";
   CellVerdict open = failing({count("syncs_per_token", "1", "2"), rate(-0.04, -0.09, 0.01)});
   open.judgements[1].verdict = Outcome::inconclusive;
   GateVerdict gate;
   gate.cells = {crashed};
-  EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(1));
+  EXPECT_THAT(needed_waivers(gate).beyond, SizeIs(1));
   gate.cells = {open};
-  EXPECT_THAT(needed_allowances(gate).beyond, IsEmpty());
+  EXPECT_THAT(needed_waivers(gate).beyond, IsEmpty());
   gate.fail_on_inconclusive = true;
-  EXPECT_THAT(needed_allowances(gate).beyond, SizeIs(1));
+  EXPECT_THAT(needed_waivers(gate).beyond, SizeIs(1));
 }
 
-TEST(Allowances, AreTheSameWhenReadBackAndKeptInOneOrder) {
-  Allowance kernels = allowed("kernels", "9 of 1 kernels", "8 of 1 kernels");
+TEST(Waivers, AreTheSameWhenReadBackAndKeptInOneOrder) {
+  Waiver kernels = waived("kernels", "9 of 1 kernels", "8 of 1 kernels");
   kernels.what.kernels = {{"mul", Rational(9), Rational(8)}};
-  const std::vector<Allowance> all{kernels, allowed("dispatches_per_token", "65", "133/2")};
+  const std::vector<Waiver> all{kernels, waived("dispatches_per_token", "65", "133/2")};
   const std::string text = to_text(12, all);
-  const auto back = parse_allowances(text, 12);
+  const auto back = parse_waivers(text, 12);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(to_text(12, *back), text);
   EXPECT_EQ((*back)[0].what, all[1].what);
   EXPECT_EQ((*back)[1].what, kernels.what);
-  EXPECT_FALSE(parse_allowances(text, 13));
-  EXPECT_EQ(with_allowances(all, {allowed("dispatches_per_token", "65", "80")}).size(), 2U);
+  EXPECT_FALSE(parse_waivers(text, 13));
+  EXPECT_EQ(with_waivers(all, {waived("dispatches_per_token", "65", "80")}).size(), 2U);
 }
 
-TEST(Allowances, ThatAreNotWhatTheyShouldBeAreNone) {
-  const Json good = *parse_json(to_text(12, {allowed("dispatches_per_token", "65", "77")}));
+TEST(Waivers, ThatAreNotWhatTheyShouldBeAreNone) {
+  const Json good = *parse_json(to_text(12, {waived("dispatches_per_token", "65", "77")}));
   const struct {
     const char* pointer;
     Json value;
   } cases[] = {
       {"/schema", "weir.verdict/1"},
       {"/pull_request", "12"},
-      {"/allowances", Json::object()},
-      {"/allowances/0/cell", "../../etc/passwd"},
-      {"/allowances/0/from", ""},
-      {"/allowances/0/to", std::string(101, '7')},
-      {"/allowances/0/to", "7\n7"},
-      {"/allowances/0/metric", "placement"},
-      {"/allowances/0/until", "soon"},
-      {"/allowances/0/until", "2026-13-01"},
-      {"/allowances/0/who", "ada <a@b>"},
-      {"/allowances/0/who", nullptr},
-      {"/allowances/0/reason", " "},
-      {"/allowances/0/reason", std::string(2000, 'x')},
-      {"/allowances/0/head", "HEAD"},
-      {"/allowances/0/kernels", Json::array({{{"name", "k"}, {"from", "1/0"}}})},
+      {"/waivers", Json::object()},
+      {"/waivers/0/cell", "../../etc/passwd"},
+      {"/waivers/0/from", ""},
+      {"/waivers/0/to", std::string(101, '7')},
+      {"/waivers/0/to", "7\n7"},
+      {"/waivers/0/metric", "placement"},
+      {"/waivers/0/until", "soon"},
+      {"/waivers/0/until", "2026-13-01"},
+      {"/waivers/0/who", "ada <a@b>"},
+      {"/waivers/0/who", nullptr},
+      {"/waivers/0/reason", " "},
+      {"/waivers/0/reason", std::string(2000, 'x')},
+      {"/waivers/0/head", "HEAD"},
+      {"/waivers/0/kernels", Json::array({{{"name", "k"}, {"from", "1/0"}}})},
   };
-  ASSERT_TRUE(parse_allowances(dump_json(good), 12));
+  ASSERT_TRUE(parse_waivers(dump_json(good), 12));
   for (const auto& c : cases) {
     Json bad = good;
     bad[Json::json_pointer(c.pointer)] = c.value;
-    EXPECT_FALSE(parse_allowances(dump_json(bad), 12)) << c.pointer << " = " << c.value;
+    EXPECT_FALSE(parse_waivers(dump_json(bad), 12)) << c.pointer << " = " << c.value;
   }
-  EXPECT_FALSE(parse_allowances(std::string(9 << 20, ' '), 12));
-  EXPECT_FALSE(parse_allowances("[[[[[[[[[[[[", 12));
+  EXPECT_FALSE(parse_waivers(std::string(9 << 20, ' '), 12));
+  EXPECT_FALSE(parse_waivers("[[[[[[[[[[[[", 12));
 }
 
-TEST(WhatCouldBeAllowed, SurvivesTheCheckRunWhateverNamesAreInIt) {
-  NeededAllowances take;
+TEST(WhatCouldBeWaived, SurvivesTheCheckRunWhateverNamesAreInIt) {
+  NeededWaivers take;
   take.changes.push_back({k_cell,
                           "kernels",
                           "1 of 1 kernels",
@@ -292,24 +287,24 @@ TEST(WhatCouldBeAllowed, SurvivesTheCheckRunWhateverNamesAreInIt) {
                           {{"evil\n```\n`x` -->", Rational(1), Rational(2)}}});
   take.beyond = {"more"};
   take.rules = RulesFrom{"`origin/main`", std::string(40, 'd'), std::string(64, 'e'), true};
-  const std::string text = allowable_text(take, 60'000);
+  const std::string text = waivable_text(take, 60'000);
   EXPECT_EQ(text.find("```", text.find("```json") + 3), text.rfind("```"));
-  const auto back = parse_allowable_text(text);
+  const auto back = parse_waivable_text(text);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->changes, take.changes);
   EXPECT_EQ(back->beyond, take.beyond);
   EXPECT_EQ(write_fields(*back), write_fields(take));
   EXPECT_EQ(text.find("except the pull request's author"), std::string::npos);
-  take.rules->accept_own = false;
-  EXPECT_NE(allowable_text(take, 60'000).find("except the pull request's author"),
+  take.rules->waive_own = false;
+  EXPECT_NE(waivable_text(take, 60'000).find("except the pull request's author"),
             std::string::npos);
-  const std::string cut = allowable_text(take, 300);
+  const std::string cut = waivable_text(take, 300);
   EXPECT_LE(cut.size(), 500U);  // includes both hashes of the rules
-  EXPECT_THAT(parse_allowable_text(cut)->changes, IsEmpty());
-  EXPECT_EQ(allowable_text({}, 1000), "");
+  EXPECT_THAT(parse_waivable_text(cut)->changes, IsEmpty());
+  EXPECT_EQ(waivable_text({}, 1000), "");
 }
 
-TEST(WhatWasAllowed, BecomesTheBaselineWhereThatHoldsTheValueBefore) {
+TEST(WhatWasWaived, BecomesTheBaselineWhereThatHoldsTheValueBefore) {
   profile::Profile profile;
   test::add_count(profile, "dispatches_per_token", Rational(65));
   baseline::Baseline stored;
@@ -334,5 +329,5 @@ TEST(WhatWasAllowed, BecomesTheBaselineWhereThatHoldsTheValueBefore) {
       apply_to_baseline({k_cell, "kernels", "9", "9", "", {{"fused", Rational(8), {}}}}, stored));
 }
 
-}  // namespace allowance_test
+}  // namespace waiver_test
 }  // namespace weir::verdict

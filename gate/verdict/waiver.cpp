@@ -1,5 +1,5 @@
-// Changes that are allowed for one pull request: found, applied, written and read.
-#include "gate/verdict/allowance.hpp"
+// Changes that are waived for one pull request: found, applied, written and read.
+#include "gate/verdict/waiver.hpp"
 
 #include <tuple>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double k_rounding_of_bound = 1e-9;
 
-// Formats a relative change in per cent, to a tenth, rounded away from zero: the bound then allows
+// Formats a relative change in per cent, to a tenth, rounded away from zero: the bound then covers
 // the change that it was made from.
 std::string bound_text(double change) {
   const double percent = change * 100;
@@ -58,18 +58,18 @@ bool is_edit(const Judgement& judgement) {
          judgement.current_text->size() > k_edited.size();
 }
 
-// Returns true if somebody with the right to may allow what the judgement is about.
-bool may_be_allowed(const Judgement& judgement) {
+// Returns true if somebody with the right to may waive what the judgement is about.
+bool is_waivable(const Judgement& judgement) {
   return judgement.verdict == Outcome::fail || is_edit(judgement);
 }
 
-// The change of a failed metric that can be allowed: from one exact text to another for a count,
+// The change of a failed metric that can be waived: from one exact text to another for a count,
 // down to a bound for a time. Nothing if it has no value.
-std::optional<Allowable> allowable_metric_change(const std::string& cell,
-                                                 const std::string& device_class,
-                                                 const Judgement& metric) {
+std::optional<Waivable> waivable_metric_change(const std::string& cell,
+                                               const std::string& device_class,
+                                               const Judgement& metric) {
   if (is_edit(metric)) {  // whatever the device
-    return Allowable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text};
+    return Waivable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text};
   }
   const bool unmeasured = !metric.current && metric.current_text == k_not_measured;
   const bool count = metric.metric.kind == unit::Kind::count;
@@ -79,13 +79,13 @@ std::optional<Allowable> allowable_metric_change(const std::string& cell,
                         !text_equals(*metric.current_text, metric.current))) {
       return std::nullopt;
     }
-    return Allowable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text,
-                     device_class};
+    return Waivable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text,
+                    device_class};
   }
   if (count && !metric.change) return std::nullopt;
   const auto worst = worst_change(metric);
   if (!worst) return std::nullopt;
-  return Allowable{cell, metric.metric.name, "0 %", bound_text(*worst), device_class};
+  return Waivable{cell, metric.metric.name, "0 %", bound_text(*worst), device_class};
 }
 
 // "22 launches of 9 kernels": the sum of one side's counts, over the kernels that have one there.
@@ -104,25 +104,25 @@ std::string launches_text(const std::vector<Changed>& kernels,
   return fmt::format("{} {} of {}", count, noun, text::plural(names, "kernel"));
 }
 
-Allowable allowable_kernel_change(const std::string& cell, const std::string& device_class,
-                                  std::vector<Changed> kernels) {
+Waivable waivable_kernel_change(const std::string& cell, const std::string& device_class,
+                                std::vector<Changed> kernels) {
   std::ranges::sort(kernels, {}, &Changed::name);
-  Allowable change{cell, "kernels", launches_text(kernels, &Changed::baseline),
-                   launches_text(kernels, &Changed::current), device_class};
+  Waivable change{cell, "kernels", launches_text(kernels, &Changed::baseline),
+                  launches_text(kernels, &Changed::current), device_class};
   change.kernels = std::move(kernels);
   return change;
 }
 
-// The change behind a failed judgement that can be allowed; nothing if none can.
-std::optional<Allowable> allowable_change(const std::string& cell, const std::string& device_class,
-                                          const Judgement& judgement) {
-  if (judgement.is_metric()) return allowable_metric_change(cell, device_class, judgement);
+// The change behind a failed judgement that can be waived; nothing if none can.
+std::optional<Waivable> waivable_change(const std::string& cell, const std::string& device_class,
+                                        const Judgement& judgement) {
+  if (judgement.is_metric()) return waivable_metric_change(cell, device_class, judgement);
   if (judgement.metric.name != k_kernels || judgement.changed.empty()) return std::nullopt;
-  return allowable_kernel_change(cell, device_class, judgement.changed);
+  return waivable_kernel_change(cell, device_class, judgement.changed);
 }
 
-// Says why the failed `judgement` of `cell` cannot be allowed.
-std::string why_not_allowable(const Judgement& judgement, const std::string& cell) {
+// Says why the failed `judgement` of `cell` cannot be waived.
+std::string why_not_waivable(const Judgement& judgement, const std::string& cell) {
   const std::string& subject = judgement.metric.name;
   if (subject == k_kernels) return "the kernels of " + cell + " cannot be compared";
   if (subject == k_kernel_code) {
@@ -131,11 +131,11 @@ std::string why_not_allowable(const Judgement& judgement, const std::string& cel
   if (subject == k_placement) {
     return "work of " + cell + " ran elsewhere (cpu_ops_allowed is a rule)";
   }
-  return fmt::format("{} of {} is no value that could be allowed", subject, cell);
+  return fmt::format("{} of {} is no value that could be waived", subject, cell);
 }
 
-// Returns true if `change` allows the change of the failed `metric`.
-bool allows(const Allowable& change, const Judgement& metric) {
+// Returns true if the waived `change` covers the change of the failed `metric`.
+bool covers(const Waivable& change, const Judgement& metric) {
   if (metric.metric.name != change.metric) return false;
   const bool exact = metric.metric.kind == unit::Kind::count || !metric.current;
   if (metric.baseline_text && metric.current_text && exact) {
@@ -148,58 +148,57 @@ bool allows(const Allowable& change, const Judgement& metric) {
              : *metric.change <= *bound + k_rounding_of_bound;
 }
 
-std::string acceptance_text(const Allowance& allowance) {
-  return fmt::format("accepted by {} until {}: {}", allowance.who, allowance.until,
-                     allowance.reason);
+std::string waived_text(const Waiver& waiver) {
+  return fmt::format("waived by {} until {}: {}", waiver.who, waiver.until, waiver.reason);
 }
 
-// Reasons of judgements -> who accepted them.
-using Accepted = std::map<const std::string*, std::string>;
+// Reasons of judgements -> who waived them.
+using WaivedReasons = std::map<const std::string*, std::string>;
 
-// Puts each acceptance before the first reason that it is for, in the order in which reports show
-// the judgements.
-void prepend_acceptances(const Accepted& accepted, CellVerdict& cell) {
+// Puts each waiver's text before the first reason that it is for, in the order in which reports
+// show the judgements.
+void prepend_waivers(const WaivedReasons& waived, CellVerdict& cell) {
   std::set<std::string> shown;
   for (Judgement& judgement : cell.judgements) {
     std::string& reason = judgement.reason;
-    const std::string* acceptance = look_up(accepted, &reason);
-    if (acceptance == nullptr) continue;
-    const bool is_first = shown.insert(*acceptance).second;
+    const std::string* waiver = look_up(waived, &reason);
+    if (waiver == nullptr) continue;
+    const bool is_first = shown.insert(*waiver).second;
     if (!is_first) continue;
-    reason = reason.empty() ? *acceptance : fmt::format("{} ({})", *acceptance, reason);
+    reason = reason.empty() ? *waiver : fmt::format("{} ({})", *waiver, reason);
   }
 }
 
-std::string describe_allowance(const Allowance& allowance) {
-  return fmt::format("what {} allowed ({} of {}: {} → {})", allowance.who, allowance.what.metric,
-                     allowance.what.cell, allowance.what.from, allowance.what.to);
+std::string describe_waiver(const Waiver& waiver) {
+  return fmt::format("what {} waived ({} of {}: {} → {})", waiver.who, waiver.what.metric,
+                     waiver.what.cell, waiver.what.from, waiver.what.to);
 }
 
 bool has_outcome(const CellVerdict& cell, Outcome outcome) {
   return std::ranges::find(cell.judgements, outcome, &Judgement::verdict) != cell.judgements.end();
 }
 
-// Returns why `allowance` does not hold for this gate at all; "" if it may.
-std::string why_void(const Allowance& allowance, const AllowanceContext& gate) {
-  if (allowance.pull_request != gate.pull_request) {
-    return fmt::format("is for pull request {}", allowance.pull_request);
+// Returns why `waiver` does not hold for this gate at all; "" if it may.
+std::string why_void(const Waiver& waiver, const WaiverContext& gate) {
+  if (waiver.pull_request != gate.pull_request) {
+    return fmt::format("is for pull request {}", waiver.pull_request);
   }
-  if (allowance.until < gate.today) return fmt::format("was until {}", allowance.until);
-  if (allowance.head && *allowance.head != gate.head) {
+  if (waiver.until < gate.today) return fmt::format("was until {}", waiver.until);
+  if (waiver.head && *waiver.head != gate.head) {
     return fmt::format("is for commit {}, and another was pushed since",
-                       text::short_commit(*allowance.head));
+                       text::short_commit(*waiver.head));
   }
-  if (allowance.base && *allowance.base != gate.base) {
-    return fmt::format("is for pull requests into {}", *allowance.base);
+  if (waiver.base && *waiver.base != gate.base) {
+    return fmt::format("is for pull requests into {}", *waiver.base);
   }
   return "";
 }
 
-// The judgements of a cell by their metrics, with the change of each that was asked for. Allowances
+// The judgements of a cell by their metrics, with the change of each that was asked for. Waivers
 // of one cell may be many, and so may its judgements and its kernels.
 struct JudgedMetrics {
   std::multimap<std::string_view, Judgement*> judgements;
-  std::map<const Judgement*, std::optional<Allowable>> changes;
+  std::map<const Judgement*, std::optional<Waivable>> changes;
 
   explicit JudgedMetrics(CellVerdict& cell) {
     for (Judgement& judgement : cell.judgements) {
@@ -208,26 +207,26 @@ struct JudgedMetrics {
   }
 };
 
-// Turns the fail of `cell` that `allowance` is for into an accepted judgement, and returns a
+// Turns the fail of `cell` that `waiver` is for into a waived judgement, and returns a
 // pointer to its reason; null if there is none. `now` gets the change as it is, where the metric
 // fails.
-const std::string* apply_allowance(const Allowance& allowance, const CellVerdict& cell,
-                                   JudgedMetrics& metrics, std::string& now) {
-  const Allowable& what = allowance.what;
+const std::string* apply_waiver(const Waiver& waiver, const CellVerdict& cell,
+                                JudgedMetrics& metrics, std::string& now) {
+  const Waivable& what = waiver.what;
   if (!what.device_class.empty() && what.device_class != cell.device_class) return nullptr;
   const auto [first, last] = metrics.judgements.equal_range(what.metric);
   for (auto place = first; place != last; ++place) {
     Judgement& judgement = *place->second;
-    if (!may_be_allowed(judgement)) continue;
+    if (!is_waivable(judgement)) continue;
     const auto [change, is_new] = metrics.changes.try_emplace(&judgement);
-    if (is_new) change->second = allowable_change(what.cell, what.device_class, judgement);
-    const std::optional<Allowable>& current = change->second;
+    if (is_new) change->second = waivable_change(what.cell, what.device_class, judgement);
+    const std::optional<Waivable>& current = change->second;
     if (current) now = fmt::format("{} → {}", current->from, current->to);
     // Kernels are compared one by one: the texts of their sums may differ.
     const bool kernels = current && !current->kernels.empty();
-    const bool allowed = kernels ? current->kernels == what.kernels : allows(what, judgement);
-    if (!allowed) continue;
-    judgement.verdict = Outcome::accepted;
+    const bool is_covered = kernels ? current->kernels == what.kernels : covers(what, judgement);
+    if (!is_covered) continue;
+    judgement.verdict = Outcome::waived;
     return &judgement.reason;
   }
   return nullptr;
@@ -235,9 +234,9 @@ const std::string* apply_allowance(const Allowance& allowance, const CellVerdict
 
 }  // namespace
 
-// Collects the changes of all failed cells, and what no allowance can help.
-NeededAllowances needed_allowances(const GateVerdict& gate) {
-  NeededAllowances needed;
+// Collects the changes of all failed cells, and what no waiver can help.
+NeededWaivers needed_waivers(const GateVerdict& gate) {
+  NeededWaivers needed;
   needed.rules = gate.rules;
   bool undecided = false;
   for (const CellVerdict& cell : gate.cells) {
@@ -262,16 +261,16 @@ NeededAllowances needed_allowances(const GateVerdict& gate) {
       needed.beyond.push_back("the parts of " + name + " do not agree");
     }
     if (!is_red) continue;
-    // Counts follow from where the work ran. Allowing them would hide what changes once that is
+    // Counts follow from where the work ran. Waiving them would hide what changes once that is
     // mended.
     const bool elsewhere =
         cell.ran_elsewhere && cell.judgement_of(k_placement).verdict == Outcome::fail;
     for (const Judgement& judgement : cell.judgements) {
-      if (!may_be_allowed(judgement)) continue;
+      if (!is_waivable(judgement)) continue;
       if (elsewhere && judgement.metric.name != k_placement) continue;
-      auto change = allowable_change(name, cell.device_class, judgement);
+      auto change = waivable_change(name, cell.device_class, judgement);
       if (!change) {
-        needed.beyond.push_back(why_not_allowable(judgement, name));
+        needed.beyond.push_back(why_not_waivable(judgement, name));
       } else if (change->from == change->to && change->kernels.empty()) {
         needed.beyond.push_back(
             fmt::format("{} of {} breaks a limit without a change", judgement.metric.name, name));
@@ -286,9 +285,9 @@ NeededAllowances needed_allowances(const GateVerdict& gate) {
   return needed;
 }
 
-// Sets one kernel's count to the allowed one, or drops it; false if the set holds another count
+// Sets one kernel's count to the waived one, or drops it; false if the set holds another count
 // than the one the change starts from.
-static bool accept_kernel(const Changed& kernel, std::map<std::string, Rational>& counts) {
+static bool apply_kernel(const Changed& kernel, std::map<std::string, Rational>& counts) {
   const Rational* stored = look_up(counts, kernel.name);
   const std::optional<Rational> before = stored ? std::optional(*stored) : std::nullopt;
   if (before != kernel.baseline) return false;
@@ -300,9 +299,9 @@ static bool accept_kernel(const Changed& kernel, std::map<std::string, Rational>
   return true;
 }
 
-// Returns `stored` with the allowed change in it; nothing if it does not hold the value that the
+// Returns `stored` with the waived change in it; nothing if it does not hold the value that the
 // change starts from.
-std::optional<baseline::Baseline> apply_to_baseline(const Allowable& what,
+std::optional<baseline::Baseline> apply_to_baseline(const Waivable& what,
                                                     const baseline::Baseline& stored) {
   if (stored.cell != what.cell) return std::nullopt;
   if (!what.device_class.empty() && what.device_class != stored.device_class) return std::nullopt;
@@ -310,7 +309,7 @@ std::optional<baseline::Baseline> apply_to_baseline(const Allowable& what,
   if (what.metric == "kernels") {
     if (!updated.kernels) return std::nullopt;
     for (const Changed& kernel : what.kernels) {
-      if (!accept_kernel(kernel, updated.kernels->counts)) return std::nullopt;
+      if (!apply_kernel(kernel, updated.kernels->counts)) return std::nullopt;
     }
     return updated;
   }
@@ -327,25 +326,23 @@ std::optional<baseline::Baseline> apply_to_baseline(const Allowable& what,
   return updated;
 }
 
-// Adds allowances; an added one replaces an old one of the same cell, metric, class and commit.
-std::vector<Allowance> with_allowances(std::vector<Allowance> stored,
-                                       std::vector<Allowance> added) {
-  for (Allowance& allowance : added) {
-    std::erase_if(stored, [&](const Allowance& old) {
-      return old.what.cell == allowance.what.cell && old.what.metric == allowance.what.metric &&
-             old.what.device_class == allowance.what.device_class && old.head == allowance.head &&
-             old.base == allowance.base;
+// Adds waivers; an added one replaces an old one of the same cell, metric, class and commit.
+std::vector<Waiver> with_waivers(std::vector<Waiver> stored, std::vector<Waiver> added) {
+  for (Waiver& waiver : added) {
+    std::erase_if(stored, [&](const Waiver& old) {
+      return old.what.cell == waiver.what.cell && old.what.metric == waiver.what.metric &&
+             old.what.device_class == waiver.what.device_class && old.head == waiver.head &&
+             old.base == waiver.base;
     });
-    stored.push_back(std::move(allowance));
+    stored.push_back(std::move(waiver));
   }
   return stored;
 }
 
-// Accepts the fails that are allowed, and folds their cells again. Returns the allowances that are
+// Waives the fails that have a waiver, and folds their cells again. Returns the waivers that are
 // void, in words.
-std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowances,
-                                          const AllowanceContext& gate,
-                                          std::vector<CellVerdict>& cells) {
+std::vector<std::string> apply_waivers(const std::vector<Waiver>& waivers,
+                                       const WaiverContext& gate, std::vector<CellVerdict>& cells) {
   std::map<std::string, std::size_t> by_name;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     by_name.emplace(cells[i].cell.str(), i);
@@ -354,13 +351,13 @@ std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowanc
   std::vector<std::string> voided;
   std::set<std::size_t> changed;
   std::map<std::size_t, JudgedMetrics> judged;
-  Accepted accepted;
-  for (const Allowance& allowance : allowances) {
-    const auto match = by_name.find(allowance.what.cell);
-    if (const std::string why = why_void(allowance, gate); !why.empty()) {
+  WaivedReasons waived;
+  for (const Waiver& waiver : waivers) {
+    const auto match = by_name.find(waiver.what.cell);
+    if (const std::string why = why_void(waiver, gate); !why.empty()) {
       // Only where it would matter.
       if (match != by_name.end() && cells[match->second].verdict <= Outcome::error) {
-        voided.push_back(fmt::format("{} is void: it {}", describe_allowance(allowance), why));
+        voided.push_back(fmt::format("{} is void: it {}", describe_waiver(waiver), why));
       }
       continue;
     }
@@ -368,21 +365,21 @@ std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowanc
     CellVerdict& cell = cells[match->second];
     std::string now;
     JudgedMetrics& metrics = judged.try_emplace(match->second, cell).first->second;
-    if (const std::string* reason = apply_allowance(allowance, cell, metrics, now)) {
+    if (const std::string* reason = apply_waiver(waiver, cell, metrics, now)) {
       changed.insert(match->second);
-      accepted.emplace(reason, acceptance_text(allowance));
+      waived.emplace(reason, waived_text(waiver));
     } else if (!now.empty()) {
-      voided.push_back(fmt::format("{} is void: it is {} now", describe_allowance(allowance), now));
+      voided.push_back(fmt::format("{} is void: it is {} now", describe_waiver(waiver), now));
     }
   }
   for (const std::size_t i : changed) {
-    prepend_acceptances(accepted, cells[i]);
+    prepend_waivers(waived, cells[i]);
     fold_judgements(cells[i]);
   }
   return voided;
 }
 
-// --- weir.allowances/1, both ways: the text that is read may be anybody's until it is parsed
+// --- weir.waivers/1, both ways: the text that is read may be anybody's until it is parsed
 
 namespace {
 
@@ -417,14 +414,14 @@ struct ExactField {
 
 }  // namespace
 
-std::string allowance_path(std::int64_t pull_request) {
-  return fmt::format("allowances/{}.json", pull_request);
+std::string waiver_path(std::int64_t pull_request) {
+  return fmt::format("waivers/{}.json", pull_request);
 }
 
-// Returns the first thing that is wrong with an allowance, as the end of a sentence; nothing when
+// Returns the first thing that is wrong with a waiver, as the end of a sentence; nothing when
 // fine.
-std::optional<std::string> allowance_problem(const Allowance& allowance) {
-  const Allowable& what = allowance.what;
+std::optional<std::string> waiver_problem(const Waiver& waiver) {
+  const Waivable& what = waiver.what;
   if (!profile::CellKey::parse(what.cell)) return "names no cell";
   if (what.metric.empty() || !is_shown(what.metric, 100)) return "names no metric";
   if (what.metric == "placement") return "cannot be about placement: cpu_ops_allowed is a rule";
@@ -435,59 +432,59 @@ std::optional<std::string> allowance_problem(const Allowance& allowance) {
   if (is_about_kernels != !what.kernels.empty()) {
     return "of kernels names each kernel, and of anything else none";
   }
-  if (allowance.pull_request <= 0 || allowance.pull_request > k_largest_number) {
+  if (waiver.pull_request <= 0 || waiver.pull_request > k_largest_number) {
     return "is for no pull request";
   }
-  if (allowance.head && !text::is_commit(*allowance.head)) return "is pinned to what is no commit";
-  if (allowance.base && !is_shown(*allowance.base, 1024)) return "is for no branch";
-  if (!baseline::valid_reason(allowance.reason)) {
+  if (waiver.head && !text::is_commit(*waiver.head)) return "is pinned to what is no commit";
+  if (waiver.base && !is_shown(*waiver.base, 1024)) return "is for no branch";
+  if (!baseline::valid_reason(waiver.reason)) {
     return "needs a reason, one line of at most 1000 bytes";
   }
-  if (!is_login(allowance.who)) return "needs to say who allowed it";
-  if (!is_day(allowance.until)) return "needs a day until which it holds: 2026-12-31";
+  if (!is_login(waiver.who)) return "needs to say who waived it";
+  if (!is_day(waiver.until)) return "needs a day until which it holds: 2026-12-31";
   return std::nullopt;
 }
 
 // A kernel with its counts, which JSON calls "from" and "to".
-struct AllowedKernel : Changed {};
-static void fields(Fields& io, AllowedKernel& kernel) {
+struct WaivedKernel : Changed {};
+static void fields(Fields& io, WaivedKernel& kernel) {
   io("name", kernel.name);
   io.optional("from", ExactField{kernel.baseline});
   io.optional("to", ExactField{kernel.current});
 }
 
-// Writes or reads a change that can be allowed.
-void fields(Fields& io, Allowable& what) {
+// Writes or reads a change that can be waived.
+void fields(Fields& io, Waivable& what) {
   io("cell", what.cell);
   io("metric", what.metric);
   io("from", what.from);
   io("to", what.to);
   io.optional("device_class", what.device_class);
-  std::vector<AllowedKernel> kernels;
+  std::vector<WaivedKernel> kernels;
   for (const Changed& kernel : what.kernels) kernels.push_back({kernel});
   io.limit_items("kernels", k_max_kernels, fmt::format("has more than {} kernels", k_max_kernels));
   io.optional("kernels", kernels, "kernels");
   if (io.is_reading()) what.kernels.assign(kernels.begin(), kernels.end());
 }
 
-static void fields(Fields& io, Allowance& allowance) {
-  fields(io, allowance.what);
-  io("reason", allowance.reason);
-  io("who", allowance.who);
-  io("until", allowance.until);
-  io.optional("head", allowance.head);
-  io.optional("base", allowance.base);
+static void fields(Fields& io, Waiver& waiver) {
+  fields(io, waiver.what);
+  io("reason", waiver.reason);
+  io("who", waiver.who);
+  io("until", waiver.until);
+  io.optional("head", waiver.head);
+  io.optional("base", waiver.base);
 }
 
-std::string to_text(std::int64_t pull_request, std::vector<Allowance> all) {
-  std::ranges::sort(all, {}, [](const Allowance& allowance) {
-    const Allowable& what = allowance.what;
-    return std::tie(what.cell, what.metric, what.device_class, allowance.head, allowance.base);
+std::string to_text(std::int64_t pull_request, std::vector<Waiver> all) {
+  std::ranges::sort(all, {}, [](const Waiver& waiver) {
+    const Waivable& what = waiver.what;
+    return std::tie(what.cell, what.metric, what.device_class, waiver.head, waiver.base);
   });
   const auto lines = collect<std::string>(
-      all, [](const Allowance& allowance) { return "\n  " + dump_json(write_fields(allowance)); });
+      all, [](const Waiver& waiver) { return "\n  " + dump_json(write_fields(waiver)); });
   return fmt::format(
-      "{{\"schema\": \"weir.allowances/1\", \"pull_request\": {}, \"allowances\": [{}\n]}}\n",
+      "{{\"schema\": \"weir.waivers/1\", \"pull_request\": {}, \"waivers\": [{}\n]}}\n",
       pull_request, text::join(lines, ","));
 }
 
@@ -497,7 +494,7 @@ constexpr std::string_view k_fence = "```json\n", k_fence_end = "\n```\n";
 
 // Writes `needed` as JSON with its back ticks escaped, so that none of them ends the Markdown
 // block.
-std::string json_without_backticks(const NeededAllowances& needed) {
+std::string json_without_backticks(const NeededWaivers& needed) {
   std::string json;
   for (const char c : dump_json(write_fields(needed))) {
     json += c == '`' ? "\\u0060" : std::string(1, c);
@@ -507,76 +504,74 @@ std::string json_without_backticks(const NeededAllowances& needed) {
 
 }  // namespace
 
-// Writes or reads weir.allowable/1.
-void fields(Fields& io, NeededAllowances& needed) {
-  io.schema("weir.allowable/1", "says nothing that could be accepted: schema");
-  io.limit_items("changes", k_max_allowances,
-                 fmt::format("more than {} changes", k_max_allowances));
-  io("changes", needed.changes, "allowances");
+// Writes or reads weir.waivable/1.
+void fields(Fields& io, NeededWaivers& needed) {
+  io.schema("weir.waivable/1", "says nothing that could be waived: schema");
+  io.limit_items("changes", k_max_waivers, fmt::format("more than {} changes", k_max_waivers));
+  io("changes", needed.changes, "waivers");
   io.always("beyond", needed.beyond);
   if (!needed.rules && !io.has("rules")) return;
   if (!needed.rules) needed.rules.emplace();
   io.object("rules", [&](Fields& rules_io) {
     rules_io("commit", needed.rules->commit);
     rules_io("text_hash", needed.rules->text_hash);
-    rules_io("accept_own", needed.rules->accept_own);
+    rules_io("waive_own", needed.rules->waive_own);
   });
 }
 
 // Formats the changes for a comment: a sentence for people and a block of JSON, at most `limit`
 // bytes.
-std::string allowable_text(const NeededAllowances& needed, std::size_t limit) {
+std::string waivable_text(const NeededWaivers& needed, std::size_t limit) {
   if (needed.changes.empty()) return "";
-  const auto text_with_block = [](const NeededAllowances& listed) {
-    const bool accepts_own = listed.rules && listed.rules->accept_own;
+  const auto text_with_block = [](const NeededWaivers& listed) {
+    const bool waives_own = listed.rules && listed.rules->waive_own;
     return fmt::format(
-        "What `/weir accept CODE REASON` in a comment accepts, for this commit and base alone. Who "
+        "What `/weir waive CODE REASON` in a comment waives, for this commit and base alone. Who "
         "may write here may do so{}:\n\n{}{}{}",
-        accepts_own ? "" : ", except the pull request's author", k_fence,
+        waives_own ? "" : ", except the pull request's author", k_fence,
         json_without_backticks(listed), k_fence_end);
   };
   std::string text = text_with_block(needed);
   if (text.size() <= limit) return text;
-  NeededAllowances without_changes;
+  NeededWaivers without_changes;
   without_changes.beyond = {fmt::format(
-      "{} changes are more than fit here: weir allow VERDICT.json", needed.changes.size())};
+      "{} changes are more than fit here: weir waive VERDICT.json", needed.changes.size())};
   without_changes.rules = needed.rules;
   return text_with_block(without_changes);
 }
 
-Result<NeededAllowances> parse_allowable_text(std::string_view text) {
+Result<NeededWaivers> parse_waivable_text(std::string_view text) {
   const std::size_t from = text.find(k_fence);
   const std::size_t end = from == std::string_view::npos ? from : text.find("\n```", from);
-  if (end == std::string_view::npos) return fail(Code::data, "says nothing that could be accepted");
+  if (end == std::string_view::npos) return fail(Code::data, "says nothing that could be waived");
   text = text.substr(from + k_fence.size(), end - from - k_fence.size());
   WEIR_TRY(const Json json, parse_json(text, k_limits));
-  return read_fields<NeededAllowances>(json, "allowable");
+  return read_fields<NeededWaivers>(json, "waivable");
 }
 
-// Reads the allowances of one pull request, and checks each.
-Result<std::vector<Allowance>> parse_allowances(std::string_view text, std::int64_t pull_request) {
+// Reads the waivers of one pull request, and checks each.
+Result<std::vector<Waiver>> parse_waivers(std::string_view text, std::int64_t pull_request) {
   WEIR_TRY(const Json json, parse_json(text, k_limits));
-  JsonReader read(json, "allowances");
-  if (read.string("schema") != "weir.allowances/1") {
-    return fail(Code::data, "no allowances: schema should be \"weir.allowances/1\"");
+  JsonReader read(json, "waivers");
+  if (read.string("schema") != "weir.waivers/1") {
+    return fail(Code::data, "no waivers: schema should be \"weir.waivers/1\"");
   }
   if (const std::int64_t own = read.integer("pull_request"); own != pull_request) {
-    return fail(Code::data, "the allowances of pull request {} in the file of {}", own,
-                pull_request);
+    return fail(Code::data, "the waivers of pull request {} in the file of {}", own, pull_request);
   }
-  const Json& list = read.array("allowances");
+  const Json& list = read.array("waivers");
   if (auto problem = read.problem()) return tl::unexpected(*problem);
-  if (list.size() > k_max_allowances) {
-    return fail(Code::data, "more than {} allowances", k_max_allowances);
+  if (list.size() > k_max_waivers) {
+    return fail(Code::data, "more than {} waivers", k_max_waivers);
   }
-  std::vector<Allowance> all;
+  std::vector<Waiver> all;
   for (const Json& item : list) {
-    WEIR_TRY(Allowance allowance, read_fields<Allowance>(item, "allowances"));
-    allowance.pull_request = pull_request;
-    if (const auto problem = allowance_problem(allowance)) {
-      return fail(Code::data, "an allowance {}", *problem);
+    WEIR_TRY(Waiver waiver, read_fields<Waiver>(item, "waivers"));
+    waiver.pull_request = pull_request;
+    if (const auto problem = waiver_problem(waiver)) {
+      return fail(Code::data, "a waiver {}", *problem);
     }
-    all.push_back(std::move(allowance));
+    all.push_back(std::move(waiver));
   }
   return all;
 }
