@@ -88,6 +88,11 @@ class ClaimedBase {
     if (merge_bases.size() > 1) return problem(several_bases(merge_bases.size(), rules_.ref));
     if (holds(merge_bases, base)) return BaseCheck{};
     const bool is_events = base == *event_base_commit;
+    // A commit of the branch itself is compared with the one that was pushed before.
+    if (head == rules_.commit) {
+      WEIR_TRY(const std::vector<std::string> parents, git_.parents(*head));
+      if (is_events || (!parents.empty() && parents.front() == base)) return BaseCheck{};
+    }
     if (merge_bases.empty()) {
       if (is_events) return BaseCheck{};
       return unknown_head(event_commit->empty() ? claimed : *event_commit);
@@ -148,7 +153,8 @@ Result<BaseCheck> check_base(const Job& job, const MeasuredRun& measured) {
     check.problem = several_bases(facts.merge_bases, facts.against.spec);
   }
   const bool has_history = job.rules && job.rules->used.from && job.rules->repository;
-  const bool may_be_behind = measured.claimed || facts.is_behind;
+  const bool is_on_branch = facts.candidate_commit == rules->from->commit;
+  const bool may_be_behind = facts.is_behind || (measured.claimed && !is_on_branch);
   if (check.problem || !facts.commit || !has_history || !may_be_behind) return check;
   WEIR_CHECK(add_note_on_newer(job.rules->repository->git(), *rules->from, *facts.commit, check));
   return check;

@@ -205,6 +205,8 @@ Result<Event> read_event(std::optional<std::string_view> text, const CiVariables
     read_issue_comment(reader, event);
   } else if (event.name == "push" && reader.has("after")) {
     event.sha = reader.commit("after");
+    const std::string before = text::lower(reader.read_text("before", 100));
+    if (is_sha(before)) event.base_sha = before;  // of a new branch it is all zeros
   }
   if (reader.problem()) return tl::unexpected(add_prefix(where, *reader.problem()));
   return event;

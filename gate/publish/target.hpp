@@ -93,7 +93,8 @@ struct Target {
   RunNumber run{};        // the measuring run: for workflow_run the one it is about, else this one
   std::string run_url{};  // shown as the source: https://…/actions/runs/12/attempts/1, or ""
   // For a pull request or merge group: the branch to merge into, any text, and its commit as the
-  // event or the API names it. "": unknown, or there is none.
+  // event or the API names it; of a push, the commit before it alone. "": unknown, or there is
+  // none.
   std::string base{}, base_sha{};
 
   [[nodiscard]] Marker marker(const std::string& gate) const {
