@@ -109,11 +109,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     const AppliedRules& rules = *measured.configuration.rules;
     verdict.rules = rules.from;
     verdict.proposals = rules.proposals;
-    if (rules.from && rules.config_text.empty()) {
-      verdict::mark_unjudged(
-          verdict, fmt::format("{} has no {}: the rules are the pull request's own",
-                               rules.from->ref, text::printable(measured.configuration.file)));
-    }
+    if (verdict::brings_rules(verdict)) verdict::mark_brought(verdict);
     // Listed first: a cell that is missing altogether is overlooked most easily.
     verdict.not_judged.insert(verdict.not_judged.begin(), rules.not_judged.begin(),
                               rules.not_judged.end());
@@ -310,7 +306,9 @@ std::string find_newer_branch(const MeasuredRun& measured) {
 
 verdict::Policy gate_policy(const MeasuredRun& measured, bool require_baseline) {
   verdict::Policy policy = gate_policy(measured.configuration.settings->gate);
-  policy.require_baseline = require_baseline;
+  const std::optional<AppliedRules>& rules = measured.configuration.rules;
+  const bool brings_rules = rules && rules->from && rules->config_text.empty();
+  policy.require_baseline = require_baseline && !brings_rules;
   policy.counts_only = measured.counts_only;
   return policy;
 }

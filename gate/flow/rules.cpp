@@ -89,8 +89,7 @@ Result<std::optional<std::string>> path_in_repository(const Repository& reposito
   return std::optional<std::string>(path.substr(top.size() + 1));
 }
 
-// Reads the configuration of the base commit. Without one the pull request's own rules hold, which
-// is listed as a proposal.
+// Reads the configuration of the base commit. Without one the pull request's own rules hold.
 Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rules) {
   const std::string path = sys::absolute(job.selection.config);
   WEIR_TRY(const auto repository, Repository::containing(job.world, sys::folder_of(path)));
@@ -102,14 +101,7 @@ Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rul
   rules.used.from = verdict::RulesFrom{ref, commit};
   WEIR_TRY(const std::optional<std::string> text,
            source::file_of(repository->git(), commit, inner, k_largest_config));
-  if (!text) {
-    rules.used.proposals.push_back(
-        {fmt::format("all of {}: {} has no such file, so that its rules are "
-                     "those of the pull request itself",
-                     job.selection.config, text::short_commit(commit)),
-         "", "", verdict::Proposal::Effect::looser, true});
-    return {};
-  }
+  if (!text) return {};
   rules.used.config_text = *text;
   rules.used.from->text_hash = sys::sha256_hex(*text);
   const std::string file_name =

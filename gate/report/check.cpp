@@ -45,21 +45,27 @@ bool is_broken(const GateVerdict& gate) {
          gate.exit_code == ExitCode::inconclusive;
 }
 
-// Returns true if the gate judged anything; otherwise nothing may look like a success. Looks at the
-// verdict and the exit code, as a verdict file may come from outside.
+// Returns true if all was measured, and the pull request brings the rules along.
+bool is_brought(const GateVerdict& gate) {
+  return verdict::brings_rules(gate) && gate.exit_code == ExitCode::pass;
+}
+
+// Returns true if the gate judged anything, or if the base has no rules to judge by yet; otherwise
+// nothing may look like a success. Looks at the verdict and the exit code, as a verdict file may
+// come from outside.
 bool is_judged(const GateVerdict& gate) {
-  if (is_broken(gate)) return true;
+  if (is_broken(gate) || is_brought(gate)) return true;
   return !gate.nothing_judged_reason && gate.verdict != Outcome::error &&
          gate.exit_code == ExitCode::pass &&
          (gate.verdict == Outcome::inconclusive || has_passed_cell(gate));
 }
 
 // Returns the conclusion of the check. A gate that judged nothing is a "failure", because "neutral"
-// and "skipped" satisfy a required check.
+// and "skipped" satisfy a required check; a base without rules requires none.
 std::string conclusion(const GateVerdict& gate) {
   if (gate.exit_code == ExitCode::interrupted) return is_broken(gate) ? "failure" : "cancelled";
   if (is_broken(gate) || !is_judged(gate)) return "failure";
-  return gate.verdict == Outcome::inconclusive ? "neutral" : "success";
+  return gate.verdict == Outcome::inconclusive || is_brought(gate) ? "neutral" : "success";
 }
 
 // Returns the first line of the verdict, after "not judged: " if nothing was judged.

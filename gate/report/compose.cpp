@@ -324,6 +324,23 @@ void add_unjudged(Parts& parts, const Document& document) {
   if (!all.parts.empty()) parts.push_back(std::move(all));
 }
 
+// Adds what will be judged from the next pull request on, if this one brings weir along.
+void add_brought(Parts& parts, const Document& document) {
+  if (!verdict::brings_rules(document.gate)) return;
+  Part all = fold(plain("What was measured"), {}, k_all);
+  all.noun = "cell";
+  all.max_shown = 8;
+  for (const CellDocument& cell : document.cells) {
+    std::vector<const MetricRow*> limited;
+    for (const MetricRow& row : cell.rows) {
+      const Judgement& judgement = *row.judgement;
+      if (judgement.current && judgement.verdict != Outcome::info) limited.push_back(&row);
+    }
+    if (!limited.empty()) all.parts.push_back(cell_rows_part(cell, limited));
+  }
+  if (!all.parts.empty()) parts.push_back(std::move(all));
+}
+
 // Adds a fold with the times that were judged fine by pairs, so that readers see how sure that is.
 void add_decided(Parts& parts, const Document& document) {
   Part all = fold(plain("Times compared with the base build"), {});
@@ -503,6 +520,7 @@ Parts compose(const Document& document) {
                     std::move(folded), k_verbose);
     parts.push_back(std::move(all));
   }
+  add_brought(parts, document);
   add_decided(parts, document);
   if (document.has_paired_times) {
     Part rule =

@@ -294,6 +294,14 @@ bool is_judged(Outcome outcome) {
          outcome != Outcome::error;
 }
 
+bool brings_rules(const GateVerdict& gate) { return gate.rules && gate.rules->text_hash.empty(); }
+
+void mark_brought(GateVerdict& gate) {
+  gate.nothing_judged_reason =
+      "this pull request brings weir along; merge it, and the next one is judged";
+  gate.verdict = worst(gate.verdict, Outcome::new_);
+}
+
 void mark_unjudged(GateVerdict& gate, std::string why) {
   if (!gate.nothing_judged_reason) gate.nothing_judged_reason = std::move(why);
   gate.verdict = worst(gate.verdict, Outcome::error);

@@ -131,13 +131,18 @@ TEST_F(Rules, AreRefusedWhereTheyCanNotBeReadSafely) {
   EXPECT_THAT(last_.err, testing::AnyOf(HasSubstr("symbolic link"), HasSubstr("is a link")));
 }
 
-TEST_F(Rules, AreThePullRequestsOwnWhereTheBaseHasNoneAndJudgeNothing) {
+TEST_F(Rules, AreThePullRequestsOwnIfItBringsWeirAlongWhichIsNoError) {
   git({"rm", "-q", "--cached", "weir.yaml"});
   git({"commit", "-q", "-m", "without"});
-  const Json verdict = gate({"--rules-from", "HEAD"}, 3);
-  EXPECT_THAT(proposal_texts(verdict)[0], HasSubstr("has no such file"));
-  EXPECT_EQ(verdict["verdict"], "error");
-  EXPECT_EQ(verdict["unjudged"], "HEAD has no weir.yaml: the rules are the pull request's own");
+  for (const char* required : {"", "--require-baseline"}) {
+    std::vector<std::string> words{"--rules-from", "HEAD"};
+    if (*required != '\0') words.emplace_back(required);
+    const Json verdict = gate(words, 0);
+    EXPECT_THAT(proposal_texts(verdict), testing::IsEmpty());
+    EXPECT_EQ(verdict["verdict"], "new");
+    EXPECT_EQ(verdict["unjudged"],
+              "this pull request brings weir along; merge it, and the next one is judged");
+  }
 }
 
 TEST_F(Rules, AVerdictOnStoredBaselinesNamesTheCommitThatWasMeasured) {

@@ -35,6 +35,13 @@ GateVerdict all_new() {
   return gate;
 }
 
+// A pull request that brings weir along: the base has no rules.
+GateVerdict brought(GateVerdict gate) {
+  gate.rules = verdict::RulesFrom{"origin/main", std::string(40, 'd')};
+  verdict::mark_brought(gate);
+  return gate;
+}
+
 GateVerdict gate_with(GateVerdict gate, ExitCode code) {
   gate.exit_code = code;
   return gate;
@@ -69,6 +76,11 @@ TEST(Check, SaysInItsConclusionWhatTheExitCodeSays) {
       {"no cell at all", empty, "failure", "error"},
       {"improved", gate_with(fixtures::green(), Outcome::improved), "success", "success"},
       {"waived", gate_with(fixtures::green(), Outcome::waived), "success", "success"},
+      {"weir brought along", brought(all_new()), "neutral", "success"},
+      {"weir brought along beside a base program", brought(fixtures::green()), "neutral",
+       "success"},
+      {"weir brought along, its own limit broken", brought(fixtures::red()), "failure", "failure"},
+      {"weir brought along, nothing measured", brought(fixtures::errors()), "failure", "error"},
       {"interrupted", gate_with(fixtures::green(), ExitCode::interrupted), "cancelled", "error"},
       {"interrupted after a broken limit", gate_with(fixtures::red(), ExitCode::interrupted),
        "failure", "failure"},

@@ -427,7 +427,8 @@ inline GateVerdict alike() {
 // A gate whose pull request drops a cell, detaches a probe of another and renames a third.
 inline GateVerdict removed() {
   GateVerdict gate = green();
-  gate.rules = verdict::RulesFrom{"origin/main", "1a2b3c4d5e6f7a8b9c0d1a2b3c4d5e6f7a8b9c0d"};
+  gate.rules = verdict::RulesFrom{"origin/main", "1a2b3c4d5e6f7a8b9c0d1a2b3c4d5e6f7a8b9c0d",
+                                  std::string(64, 'e')};
   const std::string name = gate.cells[7].cell.str();
   gate.cells.pop_back();
   gate.cells.push_back(

@@ -21,7 +21,8 @@ using testing::Not;
 
 verdict::GateVerdict proposed() {
   verdict::GateVerdict gate = fixtures::red();
-  gate.rules = verdict::RulesFrom{"origin/main", "1a2b3c4d5e6f7a8b9c0d1a2b3c4d5e6f7a8b9c0d"};
+  gate.rules = verdict::RulesFrom{"origin/main", "1a2b3c4d5e6f7a8b9c0d1a2b3c4d5e6f7a8b9c0d",
+                                  std::string(64, 'e')};
   gate.proposals = {
       {"max_drop of decode_tokens_per_second", "5 %", "20 %", verdict::Proposal::Effect::looser},
       {"cpu_ops_allowed of engine e: <img src=x> @all #1 `x`\n::error::no", "", "\"y\"",
