@@ -4,14 +4,24 @@
 # Everything from outside comes in as environment variables (action.yml) and is hostile: branch names,
 # titles and file names may hold anything. Nothing is evaluated, everything is quoted.
 
+# tell_why TEXT: why there is no verdict, for the job's summary, and for the job that posts, which finds it in the
+# artifact. As code by its indent, which nothing in one line can end.
+tell_why() {
+  local text
+  text=$(one_line "$1")
+  [[ -z ${GITHUB_STEP_SUMMARY:-} ]] || printf '**weir: no verdict**\n\n    %s\n\n' "$text" >>"$GITHUB_STEP_SUMMARY"
+  [[ ! -d ${WEIR_FILES:-} ]] || printf '%s\n' "$text" >"$WEIR_FILES/why"
+}
+
 # say TEXT: a line of talk that is never a command to the runner.
 say() { printf 'weir: %s\n' "$(one_line "$1")"; }
 
-# warn TEXT, notice TEXT, die TEXT: shown on the run's page; die ends the step as a usage error. To
+# warn TEXT, notice TEXT, die TEXT: shown on the run's page; die ends the step as a usage error, and tells why. To
 # standard error, where the runner reads commands as well: standard output may be caught.
 warn() { printf '::warning title=weir::%s\n' "$(escaped "$1")" >&2; }
 notice() { printf '::notice title=weir::%s\n' "$(escaped "$1")" >&2; }
 die() {
+  tell_why "$1"
   printf '::error title=weir::%s\n' "$(escaped "$1")" >&2
   exit 2
 }
@@ -71,6 +81,8 @@ git_setting core.fsmonitor false
 git_setting core.hooksPath /dev/null
 git_setting protocol.ext.allow never
 export GIT_NO_REPLACE_OBJECTS=1
+# Nobody is there to type a user name.
+export GIT_TERMINAL_PROMPT=0
 
 # trust_checkout: in a container job the workspace belongs to another user than the one the steps run
 # as, and git refuses it. Said for this step's git alone, and what it starts; not where there is none.
@@ -123,6 +135,32 @@ fetch_branch() {
   [[ -n $there ]] || return 1
   git fetch -q --depth=1 --no-tags --no-recurse-submodules origin "+refs/heads/$1:refs/remotes/origin/$1" ||
     die "branch $1 could not be fetched"
+}
+
+# waiver_words REF BRANCH COMMIT...: whose waivers on REF hold for what is judged, as words of weir gate, one a line:
+# the event's pull request, and those that a COMMIT holds, merged into BRANCH or by its merge queue, until their level is
+# stored. Asks GitHub with $GH_TOKEN, and only where REF holds waivers.
+waiver_words() {
+  local ref=$1 branch=$2 number pull base head merge commit
+  shift 2
+  printf '%s\n' "--waivers-ref=$ref" "--base=$branch"
+  for number in $(git ls-tree --name-only "$ref" waivers/ | sed -n 's#^waivers/\([1-9][0-9]\{0,17\}\)[.]json$#\1#p' | head -n 100); do
+    if ! pull=$(gh api "repos/$GITHUB_REPOSITORY/pulls/$number" \
+      --jq '[.base.ref, .head.sha, if .merged then .merge_commit_sha else "" end] | @tsv'); then
+      notice "GitHub does not say whether pull request $number is merged, so its waivers do not hold: the job needs pull-requests: read"
+      continue
+    fi
+    IFS=$'\t' read -r base head merge <<<"$pull"
+    [[ $base == "$branch" && $head =~ ^[0-9a-f]{40}([0-9a-f]{24})?$ ]] || continue
+    # Only GitHub writes the branches of a queue; a number is in at most one of them.
+    [[ -n $merge ]] || merge=$(git ls-remote origin "refs/heads/gh-readonly-queue/$branch/pr-$number-*" | cut -f 1 | head -n 1)
+    for commit; do
+      if [[ -n $merge ]] && git merge-base --is-ancestor "$merge" "$commit" 2>/dev/null; then
+        printf '%s\n' "--merged-pr=$number@$head"
+        break
+      fi
+    done
+  done
 }
 
 # use_token ORIGIN TOKEN: git asks ORIGIN with it.

@@ -11,7 +11,7 @@
 namespace weir::config {
 
 extern const std::string_view k_config_form, k_github_form, k_post_form, k_gitlab_form,
-    k_gitlab_note;
+    k_gitlab_note, k_waive_workflow;
 
 namespace {
 
@@ -236,11 +236,15 @@ std::map<std::string, std::string> github_values(const StarterCi& ci) {
   const std::string folder = ci.folder == "." ? "" : scalar(ci.folder);
   const std::string file = ci.file == "weir.yaml" ? "" : scalar(ci.file);
   constexpr std::string_view k_block = "            ";
-  const auto own = [&](const std::string& value) { return ci.forks ? "" : value; };
+  const bool posts = !ci.forks || ci.queue;
+  const auto if_posts = [&](const std::string& value) { return posts ? value : ""; };
   return {{"home", k_home},
-          {"own", own("yes")},
-          {"own_folder", own(folder)},
-          {"own_file", own(file)},
+          {"own", ci.forks ? "" : "yes"},
+          {"queue", ci.queue ? "yes" : ""},
+          {"queue_alone", ci.queue && ci.forks ? "yes" : ""},
+          {"posts", if_posts("yes")},
+          {"posts_folder", if_posts(folder)},
+          {"posts_file", if_posts(file)},
           {"judge", ci.forks ? "weir-post.yml" : "the job \"post\""},
           {"minutes", fmt::format("{:.0f}", std::ceil(ci.minutes))},
           {"vulkan", ci.vulkan ? k_vulkan_packages : ""},
@@ -262,6 +266,8 @@ std::string starter_github(const StarterCi& ci) {
 std::string starter_github_post(const StarterCi& ci) {
   return fill_form(k_post_form, github_values(ci));
 }
+
+std::string starter_github_waive() { return std::string(k_waive_workflow); }
 
 std::string starter_gitlab(const StarterCi& ci) {
   const bool is_root = ci.folder == ".";

@@ -52,6 +52,7 @@ struct StarterCi {
   std::vector<std::string>
       generated_models{};  // models for `weir model make`: its arguments, a line each
   bool forks = false;      // GitHub: another workflow posts, as a fork's token may not
+  bool queue = false;      // GitHub: merge groups are judged as well
 };
 
 // "the runner has no ./bench unless …".
@@ -62,6 +63,8 @@ struct StarterCi {
 [[nodiscard]] std::string starter_github(const StarterCi& ci);
 // With ci.forks, the workflow that posts.
 [[nodiscard]] std::string starter_github_post(const StarterCi& ci);
+// The workflow that answers comments.
+[[nodiscard]] std::string starter_github_waive();
 [[nodiscard]] std::string starter_gitlab(const StarterCi& ci);
 
 }  // namespace weir::config

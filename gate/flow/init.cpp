@@ -40,8 +40,9 @@ std::string relative_path(const std::string& folder, const std::string& root) {
 }
 
 // Writes the CI workflows and returns what to print about them. Never writes over an existing file.
-Result<std::string> write_workflows(bool github, const std::string& root,
+Result<std::string> write_workflows(const InitOptions& options, const std::string& root,
                                     const config::StarterCi& ci, sys::Files& files) {
+  const bool github = options.ci == "github";
   std::vector<std::string> missing_inputs = ci.programs;
   missing_inputs.insert(missing_inputs.end(), ci.models.begin(), ci.models.end());
   const std::string missing = text::join(missing_inputs);
@@ -55,6 +56,9 @@ Result<std::string> write_workflows(bool github, const std::string& root,
              : std::pair(".gitlab-ci.yml", config::starter_gitlab(ci))};
   if (ci.forks) {
     workflows.emplace_back(".github/workflows/weir-post.yml", config::starter_github_post(ci));
+  }
+  if (options.comments) {
+    workflows.emplace_back(".github/workflows/weir-waive.yml", config::starter_github_waive());
   }
   if (!github && files.exists(sys::join_path(root, workflows.front().first))) {
     workflows.front().first = ".gitlab/weir.yml";
@@ -199,6 +203,7 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   const std::string root = repository_root(folder, files);
   config::StarterCi ci;
   ci.forks = options.forks;
+  ci.queue = options.queue;
   ci.version = k_version;
   ci.folder = relative_path(folder, root);
   ci.file = relative_path(sys::absolute(config), folder);
@@ -206,7 +211,7 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   ci.minutes = std::max(k_min_minutes, 3 * settings.gate.budget_seconds / 60);
   ci.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
   find_missing_files(job, loaded, folder, ci);
-  WEIR_TRY(const std::string written, write_workflows(options.ci == "github", root, ci, files));
+  WEIR_TRY(const std::string written, write_workflows(options, root, ci, files));
   job.answer_printable(written);
   if (incomplete) {
     return Answer{text::printable(fmt::format(
@@ -470,8 +475,8 @@ Answer list_presets() {
 // time of a gate.
 Result<Answer> init(const Job& job, const InitOptions& options) {
   if (options.list) return list_presets();
-  if (options.forks && options.ci != "github") {
-    return fail(Code::usage, "--forks goes with --ci github: elsewhere one file gates forks too");
+  if ((options.forks || options.queue || options.comments) && options.ci != "github") {
+    return fail(Code::usage, "--forks, --queue and --comments go with --ci github");
   }
   if (options.twin.find('/') != std::string::npos) {
     return fail(Code::usage, "--twin takes a name (weir device list): put {} into configs/devices",

@@ -14,12 +14,14 @@ struct InitOptions {
   std::string ci{};                    // "github", "gitlab"; "": none
   bool list = false;                   // only list the presets
   bool forks = false;                  // for "github": two workflows, which gate forks as well
+  bool queue = false;                  // for "github": merge groups are gated as well
+  bool comments = false;               // for "github": a workflow that answers comments
   std::string twin{};                  // a simulated GPU as the only backend; "": real devices
   std::vector<std::string> metrics{};  // "NAME=REGEX" of the command
   std::vector<std::string> trailing_arguments{};  // a command after "--": the only engine
 };
 // Writes job.asked.config: for the engines found here, or for the one command that is named. For a
-// CI system it also writes .github/workflows/weir.yml (and weir-post.yml), or .gitlab-ci.yml
+// CI system it also writes .github/workflows/weir.yml (and others), or .gitlab-ci.yml
 // (.gitlab/weir.yml if that exists), at the repository's root. An existing file stays, with advice.
 // Then it runs doctor and one counts-only pass, and estimates the time of a gate, unless the
 // configuration is still an example.

@@ -55,14 +55,12 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   std::vector<std::string> waiver_notes;
   if (measured.waived) {
     const Waived& waivers = *measured.waived;
-    waiver_notes =
-        verdict::apply_waivers(waivers.list,
-                               {waivers.pull_request, waivers.head, waivers.today,
-                                [&](const profile::CellKey& cell) {
-                                  return measured.configuration.redactor.cell(cell).str();
-                                },
-                                waivers.base},
-                               cells);
+    const auto shown = [&](const profile::CellKey& cell) {
+      return measured.configuration.redactor.cell(cell).str();
+    };
+    waiver_notes = verdict::apply_waivers(
+        waivers.all(), {waivers.heads(), waivers.pull_request, waivers.today, shown, waivers.base},
+        cells);
     append(waiver_notes, waivers.notes);
   }
   // A run of others names code by hashes of its choice, so we look none of them up.

@@ -207,10 +207,17 @@ Result<PostSource> read_post_source(const Job& job, const PostOptions& options,
                                     const publish::Event& event, std::vector<std::string>& notes) {
   const auto file = find_verdict_file(job, options);
   auto gate = file.and_then([&](const auto& name) { return read_verdict(name, job.files()); });
+  if (gate && options.judged_here) {
+    // The run lies in a folder of this job: no reader of the post has that.
+    gate->run.reset();
+    gate->options.erase("--from");
+  }
   if (gate) return PostSource{*std::move(gate), {}};
   // A CI run that left no verdict has to be reported; a mistyped name has not.
   if (!options.missing_verdict && !event.conclusion) return tl::unexpected(gate.error());
-  notes.push_back(fmt::format("not measured: {}", gate.error().message));
+  if (!options.missing_verdict) {
+    notes.push_back(fmt::format("not measured: {}", gate.error().message));
+  }
   PostSource source{
       {},
       {options.missing_verdict.value_or(""), event.conclusion, event.sha, parse_comment(options)}};

@@ -58,30 +58,73 @@ Result<std::string> event_base(const Job& job) {
   return read_ci_event(job).map([](const publish::Event& event) { return event.base_sha; });
 }
 
-// Reads the waivers of the pull request from their branch. Null without --waivers-ref; a note if
+std::vector<verdict::Waiver> Waived::all() const {
+  std::vector<verdict::Waiver> list;
+  for (const WaivedPull& pull : pulls) {
+    list.insert(list.end(), pull.waivers.begin(), pull.waivers.end());
+  }
+  return list;
+}
+
+std::map<std::int64_t, std::string> Waived::heads() const {
+  std::map<std::int64_t, std::string> heads;
+  for (const WaivedPull& pull : pulls) heads.emplace(pull.number, pull.head);
+  return heads;
+}
+
+namespace {
+
+// Reads "12@COMMIT".
+Result<WaivedPull> parse_merged(const std::string& text) {
+  const std::size_t at = text.find('@');
+  const auto number = text::to_int(text.substr(0, at));
+  const std::string head = at == std::string::npos ? "" : text::lower(text.substr(at + 1));
+  if (number.value_or(0) > 0 && text::is_commit(head)) return WaivedPull{*number, head};
+  return fail(Code::usage,
+              "--merged-pr {}: expected the number of a pull request and the commit that was its "
+              "head, as 12@1a2b…",
+              text::printable(text));
+}
+
+// Returns the pull request that is judged: that of --pr, else of the CI system's event.
+Result<std::optional<WaivedPull>> find_judged(const WaiverOptions& options,
+                                              const publish::Event& event,
+                                              const Repository& repository, const Job& job) {
+  const auto number = options.pull_request ? options.pull_request : event.pull_request;
+  if (!number) return std::optional<WaivedPull>();
+  WaivedPull judged{*number, event.pull_request == number ? event.sha : ""};
+  if (judged.head.empty()) WEIR_SET(judged.head, find_head(repository.git(), job));
+  return std::optional(judged);
+}
+
+}  // namespace
+
+// Reads the waivers of pull requests from their branch. Null without --waivers-ref; a note if
 // nothing is waived.
 Result<std::shared_ptr<const Waived>> load_waivers(const WaiverOptions& options, const Job& job) {
   if (!options.ref) {
-    if (!options.pull_request) return std::shared_ptr<const Waived>();
-    return fail(Code::usage, "--pr is for --waivers-ref: whose waivers hold");
+    if (!options.pull_request && options.merged.empty()) return std::shared_ptr<const Waived>();
+    return fail(Code::usage, "--pr and --merged-pr are for --waivers-ref: whose waivers hold");
   }
   auto waived = std::make_shared<Waived>();
   const publish::Event event = read_ci_event(job).value_or(publish::Event{});
-  const auto number = options.pull_request ? options.pull_request : event.pull_request;
-  if (!number) {
+  WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
+  WEIR_TRY(const auto judged, find_judged(options, event, *repository, job));
+  if (judged) {
+    waived->pull_request = judged->number;
+    waived->pulls.push_back(*judged);
+  }
+  for (const std::string& text : options.merged) {
+    WEIR_TRY(const WaivedPull merged, parse_merged(text));
+    if (merged.number != waived->pull_request) waived->pulls.push_back(merged);
+  }
+  if (waived->pulls.empty()) {
     waived->notes.emplace_back("nothing is waived here: no pull request is known (--pr N)");
     return waived;
   }
-  WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
-  waived->pull_request = *number;
   waived->today = sys::date_of(job.world.clock.now());
-  const bool is_event_pull_request = event.pull_request == number;
-  if (is_event_pull_request) {
-    waived->head = event.sha;
-    waived->base = event.base;
-  }
-  if (!options.base.empty()) waived->base = options.base;
-  if (waived->head.empty()) WEIR_SET(waived->head, find_head(repository->git(), job));
+  const bool is_of_event = judged && event.pull_request == judged->number;
+  waived->base = !options.base.empty() ? options.base : is_of_event ? event.base : "";
   WEIR_TRY(const std::optional<std::string> commit,
            repository->find_branch("--waivers-ref", *options.ref));
   if (!commit) {
@@ -89,23 +132,30 @@ Result<std::shared_ptr<const Waived>> load_waivers(const WaiverOptions& options,
         fmt::format("nothing is waived here: {} is not known", text::printable(*options.ref)));
     return waived;
   }
-  WEIR_TRY(waived->list, read_waivers(repository->git(), *commit, *number));
+  for (WaivedPull& pull : waived->pulls) {
+    WEIR_TRY(pull.waivers, read_waivers(repository->git(), *commit, pull.number));
+  }
   return waived;
 }
 
-// Reads or writes waivers as JSON. The list itself is stored as the text of its file.
-void fields(Fields& io, Waived& waived) {
-  io("pull_request", waived.pull_request);
-  io("head", waived.head);
-  io("today", waived.today);
-  io.optional("base", waived.base);
-  io.always("notes", waived.notes);
-  std::string list = verdict::to_text(waived.pull_request, waived.list);
+// Reads or writes the waivers of a pull request; they are stored as the text of their file.
+static void fields(Fields& io, WaivedPull& pull) {
+  io("pull_request", pull.number);
+  io("head", pull.head);
+  std::string list = verdict::to_text(pull.number, pull.waivers);
   io("list", list);
   if (!io.is_reading() || io.problem()) return;
-  auto parsed = verdict::parse_waivers(list, waived.pull_request);
+  auto parsed = verdict::parse_waivers(list, pull.number);
   if (!parsed) return io.refuse(std::move(parsed).error());
-  waived.list = *std::move(parsed);
+  pull.waivers = *std::move(parsed);
+}
+
+void fields(Fields& io, Waived& waived) {
+  io("pulls", waived.pulls);
+  io.optional("pull_request", waived.pull_request);
+  io.optional("today", waived.today);
+  io.optional("base", waived.base);
+  io.always("notes", waived.notes);
 }
 
 namespace {
@@ -121,8 +171,16 @@ std::string find_true_name(const std::string& reported_name, const LoadedConfig*
   return reported_name;
 }
 
-// Puts one waived change into all stored baselines of its cell, and reports if any had the old
-// value.
+// Returns true if `stored` holds a number that a waived change is about, whatever its value.
+bool holds_number(const baseline::Baseline& stored, const verdict::Waivable& change) {
+  if (!change.device_class.empty() && change.device_class != stored.device_class) return false;
+  if (change.metric == "kernels") return stored.kernels.has_value();
+  const auto* count = look_up(stored.counts, change.metric);
+  return count != nullptr && count->exact.has_value();
+}
+
+// Puts one waived change into all stored baselines of its cell. A baseline that holds another value
+// by now stays as it is, and the change is left out.
 Result<void> store_waiver(const Waiver& waiver, const std::string& reason,
                           const LoadedConfig* loaded, StoredBaselines& stored,
                           Acceptance& acceptance) {
@@ -135,7 +193,7 @@ Result<void> store_waiver(const Waiver& waiver, const std::string& reason,
   const bool is_edited =
       change.metric == verdict::k_cell_metric && change.to.starts_with(verdict::k_edited);
   const bool is_removed = change.metric == verdict::k_cell_metric && !is_edited;
-  std::size_t files = is_edited || (is_removed && baselines.empty()) ? 1 : 0;
+  std::size_t files = 0, others = 0;
   for (const baseline::Baseline& stored_baseline : baselines) {
     if (is_removed &&
         (change.device_class.empty() || change.device_class == stored_baseline.device_class)) {
@@ -144,25 +202,26 @@ Result<void> store_waiver(const Waiver& waiver, const std::string& reason,
       ++files;
     }
     auto accepted = verdict::apply_to_baseline(change, stored_baseline);
-    if (!accepted) continue;
+    if (!accepted) {
+      others += holds_number(stored_baseline, change) ? 1 : 0;
+      continue;
+    }
     accepted->reason = reason.empty() ? waiver.reason : reason;
     WEIR_CHECK(stored.put(*accepted));
     ++files;
   }
   const std::string title =
       fmt::format("{} of {}: {} → {}", change.metric, waiver.what.cell, change.from, change.to);
-  const std::string_view outcome = files > 0 ? "accepted" : "left out";
-  acceptance.text += fmt::format(
-      "{:<8}  {}{}\n", outcome, text::printable(title),
-      files > 0 ? "" : "\n    no exact count of that value is stored: measure and accept it");
+  const bool is_left_out = files == 0 && others > 0;
+  const std::string_view outcome = files > 0 ? "accepted" : is_left_out ? "left out" : "not stored";
+  acceptance.text +=
+      fmt::format("{:<10}  {}{}\n", outcome, text::printable(title),
+                  is_left_out ? "\n    another value is stored by now: measure and accept it" : "");
   acceptance.cells.push_back({{"cell", waiver.what.cell},
                               {"outcome", outcome},
                               {"changes", change.metric + " " + change.from + " → " + change.to}});
-  if (files > 0) {
-    ++acceptance.accepted;
-  } else {
-    ++acceptance.left_out;
-  }
+  acceptance.accepted += files > 0 ? 1 : 0;
+  acceptance.left_out += is_left_out ? 1 : 0;
   return {};
 }
 
@@ -193,11 +252,11 @@ Result<Answer> accept_waived(const Job& job, const AcceptOptions& options) {
     return acceptance;
   };
   const auto finish = [&](const std::string& branch, const std::optional<std::string>& parent,
-                          const Acceptance& acceptance, BranchEdit& edit) -> Result<void> {
+                          const Acceptance&, BranchEdit& edit) -> Result<void> {
     if (!parent) return fail(Code::config, "{}: there is no such branch", branch);
     edit.message = fmt::format("Accept what was waived for pull request {}", pull_request);
     const std::string path = verdict::waiver_path(pull_request);
-    if (branch != ref || acceptance.left_out > 0) return {};
+    if (branch != ref) return {};
     WEIR_TRY(const auto files, git.entries(*parent, {path}));
     if (!files.empty()) edit.changes[path] = std::nullopt;
     return {};
@@ -307,9 +366,10 @@ Result<Answer> waive_by_hand(const Job& job, const WaiveOptions& options) {
 Result<void> write_workflow_outputs(const Job& job, const publish::Answer& answer) {
   const std::string file = job.variable("GITHUB_OUTPUT");
   if (file.empty()) return {};
-  return append_text(file, fmt::format("command={}\nsha={}\nfork={}\npull-request={}\ngreen={}\n",
-                                       publish::to_string(answer.kind), answer.sha, answer.fork,
-                                       answer.pull_request, answer.green));
+  return append_text(
+      file, fmt::format("command={}\nsha={}\nbase={}\nfork={}\npull-request={}\ngreen={}\n",
+                        publish::to_string(answer.kind), answer.sha, answer.base, answer.fork,
+                        answer.pull_request, answer.green));
 }
 
 // Answers a comment on GitHub: checks who wrote it, and adds waivers by the API.
@@ -353,6 +413,7 @@ Result<Answer> waive_by_comment(const Job& job, const WaiveOptions& waive_option
                      {"why", answer.why},
                      {"pull_request", answer.pull_request},
                      {"sha", answer.sha.empty() ? Json() : Json(answer.sha)},
+                     {"base", answer.base.empty() ? Json() : Json(answer.base)},
                      {"fork", answer.fork},
                      {"green", answer.green},
                      {"changes", changes_json(answer.changes)},

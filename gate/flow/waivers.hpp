@@ -1,6 +1,7 @@
 // Changes that are waived for one pull request: read from a branch, and kept in the run.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,17 +17,28 @@ struct WaiverOptions {
   std::optional<std::string> ref;            // --waivers-ref
   std::optional<std::int64_t> pull_request;  // --pr; absent: that of the CI system's event
   std::string base;                          // --base; "": that of the event
+  std::vector<std::string> merged;           // --merged-pr: "12@COMMIT"
+};
+
+// A pull request whose waivers hold, with its head ("" where it is not known).
+struct WaivedPull {
+  std::int64_t number = 0;
+  std::string head;
+  std::vector<verdict::Waiver> waivers{};
 };
 
 struct Waived {
-  std::vector<verdict::Waiver> list;
-  std::int64_t pull_request = 0;
-  std::string head, today, base;
+  std::vector<WaivedPull> pulls;
+  std::optional<std::int64_t> pull_request;  // the one that is judged
+  std::string today, base;
   std::vector<std::string> notes;  // the reasons if there are none
+
+  [[nodiscard]] std::vector<verdict::Waiver> all() const;
+  [[nodiscard]] std::map<std::int64_t, std::string> heads() const;
 };
-// Reads the waivers of the pull request; null without --waivers-ref. If the branch or the
-// pull request is unknown, nothing is waived and a note says so. Code::data for a file that is no
-// list of waivers.
+// Reads the waivers of the pull request that is judged, and of those that are merged into what is
+// judged; null without --waivers-ref. If the branch or every pull request is unknown, nothing is
+// waived and a note says so. Code::data for a file that is no list of waivers.
 [[nodiscard]] Result<std::shared_ptr<const Waived>> load_waivers(const WaiverOptions& options,
                                                                  const Job& job);
 

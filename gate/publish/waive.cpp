@@ -2,6 +2,7 @@
 #include "gate/publish/waive.hpp"
 
 #include "gate/base/encode.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/publish/parts.hpp"
@@ -16,6 +17,12 @@ namespace {
 
 // The reason why a request is refused, one line for its author; nothing if it isn't.
 using Refusal = std::optional<std::string>;
+
+// Returns true for the name of a branch that a script or workflow can pass on as it is.
+bool is_plain_branch(const std::string& name) {
+  const auto fits = [](char c) { return text::is_alphanumeric(c) || holds("._/-", c); };
+  return !name.starts_with('-') && std::ranges::all_of(name, fits);
+}
 
 // Checks one comment and does what it asks for.
 class Answering {
@@ -47,6 +54,7 @@ class Answering {
     answer_.kind = Answer::Kind::refused;
     answer_.why = why;
     answer_.sha.clear();
+    answer_.base.clear();
     answer_.changes.clear();
     return answer_;
   }
@@ -97,6 +105,7 @@ class Answering {
     target_ = {event_.repository, event_.number, answer_.sha, {}, ""};
     target_.base = text_in(member_or_null(answer.body, "base"), "ref");
     author_ = text_in(member_or_null(answer.body, "user"), "login");
+    if (is_plain_branch(target_.base)) answer_.base = target_.base;
     if (target_.base.empty() || author_.empty()) {
       return Refusal("GitHub does not say who wrote the pull request, and for which branch");
     }
@@ -115,6 +124,10 @@ class Answering {
                       is_sha(sha) ? "the pull request has another head by now"
                                   : "name the whole commit that you have read",
                       answer_.sha));
+    }
+    if (answer_.base.empty()) {
+      return Refusal(fmt::format("{}: a workflow cannot pass on the name of this branch",
+                                 one_line(target_.base, 100)));
     }
     answer_.kind = Answer::Kind::run;
     answer_.why = fmt::format("{} asks to measure {}", one_line(event_.login, 100),
@@ -256,12 +269,35 @@ Result<Answer> answer_comment(Api& api, const CommentEvent& event, const WaiveOp
   return Answering(api, event, options).answer();
 }
 
+namespace {
+
+// Makes the branch with one commit, without history, that holds `text` as the file `path`. Returns
+// what GitHub answered.
+Result<ApiResponse> make_branch(Api& api, const std::string& repository, const std::string& branch,
+                                const std::string& path, const std::string& text,
+                                const std::string& message) {
+  const std::string git = fmt::format("/repos/{}/git/", repository);
+  const Json file = {{"path", path}, {"mode", "100644"}, {"type", "blob"}, {"content", text}};
+  WEIR_TRY(const ApiResponse tree,
+           api.send("POST", git + "trees", {{"tree", Json::array({file})}}));
+  if (!is_success(tree)) return tree;
+  WEIR_TRY(const ApiResponse commit, api.send("POST", git + "commits",
+                                              {{"message", message},
+                                               {"tree", text_in(tree.body, "sha")},
+                                               {"parents", Json::array()}}));
+  if (!is_success(commit)) return commit;
+  return api.send("POST", git + "refs",
+                  {{"ref", "refs/heads/" + branch}, {"sha", text_in(commit.body, "sha")}});
+}
+
+}  // namespace
+
 Result<void> write_waivers(Api& api, const std::string& repository, const std::string& branch,
                            std::int64_t pull_request, const std::vector<verdict::Waiver>& added,
                            const std::string& message) {
   constexpr int k_max_tries = 6;
-  const std::string path =
-      fmt::format("/repos/{}/contents/{}", repository, verdict::waiver_path(pull_request));
+  const std::string file_path = verdict::waiver_path(pull_request);
+  const std::string path = fmt::format("/repos/{}/contents/{}", repository, file_path);
   std::string last_refusal;
   for (int i = 0; i < k_max_tries; ++i) {
     // The full name: a short one could be a tag's.
@@ -279,18 +315,14 @@ Result<void> write_waivers(Api& api, const std::string& repository, const std::s
         verdict::to_text(pull_request, verdict::with_waivers(std::move(all), added));
     Json body = {{"message", message}, {"content", base64(text)}, {"branch", branch}};
     if (is_success(file)) body["sha"] = text_in(file.body, "sha");
-    const auto written = api.send("PUT", path, std::move(body));
-    if (!written) return tl::unexpected(written.error());
-    if (is_success(*written)) return {};
-    last_refusal = refusal_text(*written);
-    if (written->status == 404) {
-      return fail(Code::unavailable,
-                  "{}: {}; is there a branch {}? weir waive and weir baseline accept "
-                  "--baselines-ref make one",
-                  repository, last_refusal, branch);
+    WEIR_TRY(ApiResponse written, api.send("PUT", path, std::move(body)));
+    if (written.status == 404) {  // there is no such branch
+      WEIR_SET(written, make_branch(api, repository, branch, file_path, text, message));
     }
-    // 409 and 422: somebody else wrote the file meanwhile, so try again.
-    if (written->status != 409 && written->status != 422) break;
+    if (is_success(written)) return {};
+    last_refusal = refusal_text(written);
+    // 409 and 422: somebody else wrote the file or made the branch meanwhile, so try again.
+    if (written.status != 409 && written.status != 422) break;
   }
   return fail(Code::unavailable, "{} of {} could not be written: {}", path, branch, last_refusal);
 }

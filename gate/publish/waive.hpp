@@ -76,6 +76,8 @@ struct Answer {
   std::string why;  // one line for people
   std::int64_t pull_request = 0;
   std::string sha;  // the head
+  // The branch that it is for; "" if its name has more than letters, digits and "._/-".
+  std::string base;
   bool fork =
       false;  // the head is in another repository: never measure it on a runner of one's own
   std::vector<verdict::Waivable> changes;

@@ -148,8 +148,13 @@ bool covers(const Waivable& change, const Judgement& metric) {
              : *metric.change <= *bound + k_rounding_of_bound;
 }
 
-std::string waived_text(const Waiver& waiver) {
-  return fmt::format("waived by {} until {}: {}", waiver.who, waiver.until, waiver.reason);
+// Names the pull request of the waiver if it is not the one that is judged.
+std::string waived_text(const Waiver& waiver, const WaiverContext& gate) {
+  const std::string pull_request = waiver.pull_request == gate.pull_request
+                                       ? ""
+                                       : fmt::format(" for pull request {}", waiver.pull_request);
+  return fmt::format("waived{} by {} until {}: {}", pull_request, waiver.who, waiver.until,
+                     waiver.reason);
 }
 
 // Reasons of judgements -> who waived them.
@@ -180,11 +185,12 @@ bool has_outcome(const CellVerdict& cell, Outcome outcome) {
 
 // Returns why `waiver` does not hold for this gate at all; "" if it may.
 std::string why_void(const Waiver& waiver, const WaiverContext& gate) {
-  if (waiver.pull_request != gate.pull_request) {
+  const std::string* head = look_up(gate.heads, waiver.pull_request);
+  if (head == nullptr) {
     return fmt::format("is for pull request {}", waiver.pull_request);
   }
   if (waiver.until < gate.today) return fmt::format("was until {}", waiver.until);
-  if (waiver.head && *waiver.head != gate.head) {
+  if (waiver.head && *waiver.head != *head) {
     return fmt::format("is for commit {}, and another was pushed since",
                        text::short_commit(*waiver.head));
   }
@@ -367,7 +373,7 @@ std::vector<std::string> apply_waivers(const std::vector<Waiver>& waivers,
     JudgedMetrics& metrics = judged.try_emplace(match->second, cell).first->second;
     if (const std::string* reason = apply_waiver(waiver, cell, metrics, now)) {
       changed.insert(match->second);
-      waived.emplace(reason, waived_text(waiver));
+      waived.emplace(reason, waived_text(waiver, gate));
     } else if (!now.empty()) {
       voided.push_back(fmt::format("{} is void: it is {} now", describe_waiver(waiver), now));
     }

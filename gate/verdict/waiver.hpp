@@ -76,9 +76,11 @@ void fields(Fields& io, Waivable& what);
 
 // The gate that waivers are applied to.
 struct WaiverContext {
-  std::int64_t pull_request = 0;
-  std::string head;   // the pull request's commit; "" where it is not known
-  std::string today;  // "2026-11-20"
+  // Heads of the pull requests whose waivers hold, by number; "" where one is not known: the one
+  // that is judged, and others whose change it holds as well.
+  std::map<std::int64_t, std::string> heads;
+  std::optional<std::int64_t> pull_request;  // the one that is judged
+  std::string today;                         // "2026-11-20"
   // Returns a cell's name as reports show it.
   std::function<std::string(const profile::CellKey&)> shown{};
   std::string base{};  // the branch that the pull request is for; "" where it is not known

@@ -137,7 +137,9 @@ test('a configuration error leaves no verdict, and no green', () => {
   assert.equal(done.outputs.verdict, 'none');
   assert.equal(done.outputs['verdict-file'], '');
   assert.equal(done.steps.Decide.exit, 2);
-  assert.match(done.summary, /no verdict/);
+  assert.match(done.summary, /no verdict\*\*\n\n    weir: nowhere\.yaml: /);
+  assert.match(done.steps.Decide.log, /::error title=weir::weir: nowhere\.yaml: /);
+  assert.match(String(done.artifacts['weir-gate'].why), /^weir: nowhere\.yaml: /);
   // Not even where no verdict shall fail the job.
   assert.equal(world.run(pull.folder, pull.github, {config: 'nowhere.yaml', 'fail-on': 'none'}).success, false);
 });
@@ -210,8 +212,11 @@ test('outputs hold what they were given, line breaks and marks of their own incl
   assert.ok(done.outputs.run.startsWith(path.basename(folder) + '/weir-out/'));
 });
 
-test('a job that measures is given no token, and asks for none', () => {
+test('a job that measures is given no token; its own one, which reads, is with the step before an engine runs', () => {
   const {inputs, runs} = read_yaml(path.join(root, 'action.yml'));
   assert.ok(!('token' in inputs));
-  assert.ok(!/token/.test(JSON.stringify(runs)));
+  const names = runs.steps.map(({name}) => name);
+  const with_token = runs.steps.filter((step) => /token/i.test(JSON.stringify(step))).map(({name}) => name);
+  assert.deepEqual(with_token, ['Find the base']);
+  assert.ok(names.indexOf('Find the base') < names.indexOf('Gate'));
 });

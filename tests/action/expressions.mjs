@@ -13,6 +13,12 @@ function tokens(text) {
   return list;
 }
 
+const k_functions = {
+  contains: (list, item) => list.includes(item),
+  fromJSON: (text) => JSON.parse(text),
+  startsWith: (text, start) => String(text).startsWith(start),
+};
+
 const truthy = (value) => value !== '' && value !== false && value !== null && value !== undefined;
 
 // The value of `text`, given `contexts` ({github, inputs, steps}) and `functions` ({always, ...}).
@@ -31,8 +37,14 @@ export function evaluate(text, contexts, functions = {}) {
     if (token && 'value' in token) return token.value;
     if (!token?.name) throw new Error(`unread: ${text}`);
     if (take('(')) {
-      if (!take(')') || !functions[token.name]) throw new Error(`unknown: ${token.name}()`);
-      return functions[token.name]();
+      const words = [];
+      while (!take(')')) {
+        words.push(either());
+        take(',');
+      }
+      const called = {...k_functions, ...functions}[token.name];
+      if (!called) throw new Error(`unknown: ${token.name}()`);
+      return called(...words);
     }
     const [first, ...rest] = token.name.split('.');
     if (!(first in contexts)) throw new Error(`unknown context: ${token.name}`);

@@ -20,7 +20,8 @@ const jobs = workflows.flatMap((file) => {
     const steps = job.steps ?? [];
     return {
       file, name, steps,
-      on: Object.keys(workflow.on),
+      // Its own condition may leave out all but pushes, whose commits are on the branch.
+      on: /^!cancelled\(\) && github\.event_name == 'push'$/.test(job.if) ? ['push'] : Object.keys(workflow.on),
       writes: typeof permissions !== 'object' || Object.values(permissions).includes('write'),
       secrets: JSON.stringify(job).includes('secrets.') || JSON.stringify(workflow.env ?? {}).includes('secrets.'),
       checks_out: steps.some((step) => step.uses?.startsWith('actions/checkout@')),
@@ -45,7 +46,7 @@ function run_job({file, name}) {
   world.git(world.work, 'checkout', '-q', 'hostile');
   const github = {...pull.github, token: token(job), repository: 'o/r', workflow: 'weir', run_id: '77'};
   github.event.repository = {default_branch: 'main'};
-  const needs = {asked: {outputs: {sha: github.sha}}};
+  const needs = {asked: {outputs: {sha: github.sha, base: 'main'}}};
   const temp = world.fresh('temp'), home = world.fresh('home');
   let workspace;
   const env = {}, paths = [];

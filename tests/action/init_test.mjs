@@ -107,7 +107,7 @@ test('what is there stays as it is', () => {
 test('for forks there are two workflows, and neither is written where one of them is there', () => {
   const {init, workflow} = repository('bench');
   assert.equal(init('--forks').status, 2);
-  assert.match(init('--ci', 'gitlab', '--forks').stderr, /--forks goes with --ci github/);
+  assert.match(init('--ci', 'gitlab', '--forks').stderr, /--forks, --queue and --comments go with --ci github/);
   const post = workflow.replace('weir.yml', 'weir-post.yml');
   fs.mkdirSync(path.dirname(post), {recursive: true});
   fs.writeFileSync(post, 'mine');

@@ -198,7 +198,7 @@ test('the actions are well-formed: what a step uses was declared, given and made
       assert.ok(fs.statSync(place).mode & 0o100, `${place} cannot be run`);
       const text = fs.readFileSync(place, 'utf8').replace(/^\s*#.*$/gm, '');
       for (const [, name] of text.matchAll(/\$\{?(WEIR_[A-Z_]+)(?!:-)\b/g)) assert.ok(name in (step.env ?? {}) || new RegExp(`${name}:-`).test(text) || measures(text, name), `${place}: ${name}`);
-      for (const name of Object.keys(step.env ?? {})) assert.ok(text.includes(name) || name === 'GH_TOKEN', `${place} has no use for ${name}`);
+      for (const name of Object.keys(step.env ?? {})) assert.ok(text.includes(name) || ['GH_TOKEN', 'WEIR_FILES'].includes(name), `${place} has no use for ${name}`);
       if (step.id) outputs.set(step.id, new Set([...text.matchAll(/\boutput ([\w-]+) /g)].map((match) => match[1])));
     }
     for (const output of Object.values(definition.outputs ?? {})) look(output.value);

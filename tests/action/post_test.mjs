@@ -62,7 +62,7 @@ exit ${code}`);
 test('what a fork measured is judged again by the tip of its base, and posted to where the event says', () => {
   const done = run({});
   assert.equal(done.success, true, done.log);
-  assert.match(done.judged[0], /^gate\|--config=weir.yaml\|--baselines=baselines\|--from=[^|]+\/taken\/run\|--rules-from=refs\/remotes\/origin\/main\|--json=[^|]+\/verdict.json\|--waivers-ref=refs\/remotes\/origin\/perf-baselines\|token=\|$/);
+  assert.match(done.judged[0], /^gate\|--config=weir.yaml\|--baselines=baselines\|--from=[^|]+\/taken\/run\|--rules-from=refs\/remotes\/origin\/main\|--json=[^|]+\/verdict.json\|--waivers-ref=refs\/remotes\/origin\/perf-baselines\|--base=main\|token=\|$/);
   assert.equal(done.read('rules'), tip);
   assert.match(done.posts[0], /^post\|.*\/verdict.json\|--repo\|o\/r\|--event\|.*event.json\|--name\|gate\|--fail\|--judged-here\|token=ghs_writes/);
   assert.match(done.gh_calls, /-f head=stranger:topic/);
@@ -205,9 +205,16 @@ test('a member that is refused uses up the archive\'s limit, so that two thousan
   const done = run({members: {...bombs, 'run/run.jsonl': records}});
   assert.equal(done.success, true, done.log);
   const unpacked = done.read('unzips').split('\n').filter((words) => words.startsWith('-p'));
-  assert.equal(unpacked.length, 1, unpacked.join('; '));
+  assert.equal(unpacked.length, 2, `one of the records, and why there are none: ${unpacked.join('; ')}`);
   assert.deepEqual(done.judged, []);
   assert.match(done.posts[0], missing);
+});
+
+test('where there are no records, the job that measures may say why, in one inert line', () => {
+  const said = 'weir: weir.yaml:3:1: unknown key "modles"\n::error::not this';
+  const done = run({members: {why: Buffer.from(said)}});
+  assert.match(done.posts[0], /--missing-verdict=there are no records in the artifact; the job that measures says: weir: weir\.yaml:3:1: unknown key "modles"\|/);
+  assert.deepEqual(commands_in(done.log).filter((line) => /not this/.test(line)), []);
 });
 
 test('GitHub that does not answer is no word about the run', () => {

@@ -118,6 +118,32 @@ TEST_F(Waive, OnTheBranchOfBaselinesTheFileGoesWithIt) {
   EXPECT_EQ(gate({"--baselines-ref", "perf-baselines", "--cell", k_cell}, 0)["verdict"], "pass");
 }
 
+// In a merge queue and on a push.
+TEST_F(Waive, OfAMergedPullRequestHoldsForWhatContainsIt) {
+  const std::string head = git_output("rev-parse HEAD").substr(0, 40), other(40, 'b');
+  ASSERT_EQ(waive_dispatches("65", "77", {"--sha", head}).exit_code, 0) << last_.err;
+  write_engine(77);
+  const auto gate_with = [&](const std::string& merged, int exit_code) {
+    return gate({"--cell", k_cell, "--waivers-ref", "perf-baselines", "--merged-pr", merged},
+                exit_code);
+  };
+  EXPECT_THAT(metric(gate_with("12@" + head, 0))["reason"].get<std::string>(),
+              HasSubstr("waived for pull request 12 by ada until "));
+  EXPECT_THAT(gate_with("12@" + other, 1)["notes"].dump(), HasSubstr("another was pushed since"));
+  EXPECT_EQ(here({"gate", "--waivers-ref", "perf-baselines", "--merged-pr", "12"}).exit_code, 2);
+  EXPECT_THAT(last_.err, HasSubstr("--merged-pr 12: expected the number of a pull request"));
+}
+
+TEST_F(Waive, EndsAtTheMergeWhereNoBaselineIsStored) {
+  ASSERT_EQ(waive_dispatches("65", "77").exit_code, 0) << last_.err;
+  ASSERT_EQ(here({"baseline", "accept", "--waivers", "12", "--baselines-ref", "perf-baselines"})
+                .exit_code,
+            0)
+      << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("not stored  dispatches_per_token of mine/m/metal/decode"));
+  EXPECT_EQ(git_output("ls-tree -r --name-only perf-baselines"), "");
+}
+
 TEST_F(Waive, RefusesWhatCanNotBeWaived) {
   EXPECT_EQ(waive_dispatches("65", "65").exit_code, 2);
   EXPECT_EQ(waive_dispatches("65", "77", {"--until", "soon"}).exit_code, 2);
@@ -140,7 +166,7 @@ TEST_F(Waive, ACommentThatAsksForNothingNeedsNoToken) {
       0)
       << last_.err;
   EXPECT_EQ(slurp(scratch_ / "weir-output"),
-            "command=nothing\nsha=\nfork=false\npull-request=12\ngreen=false\n");
+            "command=nothing\nsha=\nbase=\nfork=false\npull-request=12\ngreen=false\n");
 }
 
 TEST_F(Waive, TheCountsOfADownloadedRunAreStoredAsItsJournalHasThem) {

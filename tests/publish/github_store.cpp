@@ -117,6 +117,9 @@ StoreAnswer GithubStore::answer(const StoreRequest& request) {
     const std::string permission = match == permissions_.end() ? "none" : match->second;
     return {.body = {{"permission", permission}, {"user", {{"login", parts[5]}}}}};
   }
+  if (what == "git" && parts.size() == 6 && request.method == "POST") {
+    return git_objects(request, parts[5]);
+  }
   if (what == "contents" && parts.size() >= 6) {
     const std::vector<std::string> below(parts.begin() + 5, parts.end());
     return contents(request, text::join(below, "/"));
@@ -203,6 +206,40 @@ StoreAnswer GithubStore::list_comments(const StoreRequest& request, std::int64_t
   return make_page(request, all);
 }
 
+bool GithubStore::has_branch(const std::string& branch) const {
+  return branch == "main" || std::ranges::any_of(files_, [&](const auto& entry) {
+           return entry.first.first == branch;
+         });
+}
+
+// Makes a tree of files, a commit of a tree, or a branch of a commit.
+StoreAnswer GithubStore::git_objects(const StoreRequest& request, const std::string& kind) {
+  const auto body = parse_json(request.body);
+  if (!body || !body->is_object()) return refuse(400, "Problems parsing JSON");
+  if (kind == "trees") {
+    const std::string sha = short_hash(dump_json((*body)["tree"]), 40);
+    trees_[sha] = (*body)["tree"];
+    return {.status = 201, .body = {{"sha", sha}}};
+  }
+  if (kind == "commits") {
+    const std::string tree = text_of(*body, "tree");
+    if (!trees_.contains(tree)) return refuse(422, "Tree SHA does not exist");
+    const std::string sha = short_hash("commit " + tree, 40);
+    trees_[sha] = trees_[tree];
+    return {.status = 201, .body = {{"sha", sha}}};
+  }
+  constexpr std::string_view k_heads = "refs/heads/";
+  const std::string ref = text_of(*body, "ref"), sha = text_of(*body, "sha");
+  if (kind != "refs" || !ref.starts_with(k_heads)) return not_found();
+  const std::string branch = ref.substr(k_heads.size());
+  if (has_branch(branch)) return refuse(422, "Reference already exists");
+  if (!trees_.contains(sha)) return refuse(422, "Object does not exist");
+  for (const Json& file : trees_[sha]) {
+    files_[{branch, text_of(file, "path")}] = text_of(file, "content");
+  }
+  return {.status = 201, .body = {{"ref", ref}}};
+}
+
 StoreAnswer GithubStore::contents(const StoreRequest& request, const std::string& path) {
   const auto blob = [](const std::string& content) { return short_hash(content, 32); };
   if (request.method == "GET") {
@@ -225,6 +262,7 @@ StoreAnswer GithubStore::contents(const StoreRequest& request, const std::string
   if (!content) return refuse(422, "content is not valid Base64");
   std::string branch = text_of(*body, "branch");
   if (branch.empty()) branch = "main";
+  if (!has_branch(branch)) return refuse(404, fmt::format("Branch {} not found", branch));
   const auto match = files_.find({branch, path});
   const bool fresh = match == files_.end();
   const std::string given = text_of(*body, "sha");

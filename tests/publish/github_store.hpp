@@ -93,6 +93,8 @@ class GithubStore {
   StoreAnswer commits(const StoreRequest& request, const Parts& parts);
   StoreAnswer write_status(const StoreRequest& request, const std::string& sha);
   StoreAnswer contents(const StoreRequest& request, const std::string& path);
+  StoreAnswer git_objects(const StoreRequest& request, const std::string& kind);
+  [[nodiscard]] bool has_branch(const std::string& branch) const;
 
   std::string owner_, repo_;
   std::int64_t next_id_ = 1001;
@@ -105,6 +107,7 @@ class GithubStore {
   std::map<std::string, std::string> permissions_;
   std::map<std::string, std::vector<std::string>> branches_, parents_;
   std::map<std::pair<std::string, std::string>, std::string> files_;
+  std::map<std::string, Json> trees_;  // of trees and commits
 };
 
 }  // namespace weir::tests

@@ -131,6 +131,18 @@ TEST_F(Comments, WaiveExactlyWhatTheirAuthorSawAndTurnTheCheckGreen) {
   EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate (main #7)");
 }
 
+TEST_F(Comments, MakeTheBranchOfWaiversIfThereIsNone) {
+  post(failing_gate());
+  options_.branch = "waived-here";
+  const Answer answered = answer(says("ada", waive_line(failing_gate())));
+  EXPECT_EQ(answered.kind, Kind::waived) << answered.why;
+  EXPECT_TRUE(answered.green);
+  const auto waivers =
+      verdict::parse_waivers(store_.file("waived-here", k_file).get<std::string>(), 7);
+  ASSERT_TRUE(waivers) << waivers.error().message;
+  EXPECT_THAT(*waivers, SizeIs(1));
+}
+
 // The job that measured this verdict ends red, like the verdict.
 TEST_F(Comments, AreOfferedForAForksRunThatWasJudgedHere) {
   MeasuringRun fork{.conclusion = "failure", .fork = true, .judged_here = true};

@@ -54,7 +54,7 @@ Waiver waived(const std::string& metric, const std::string& from, const std::str
   return {{k_cell, metric, from, to}, 12, k_head, "a new fusion", "ada", "2026-12-31"};
 }
 
-const WaiverContext k_gate{12, k_head, "2026-11-20", {}, "main"};
+const WaiverContext k_gate{{{12, k_head}}, 12, "2026-11-20", {}, "main"};
 
 TEST(Waivers, WaiveExactlyTheValueThatTheyName) {
   std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
@@ -80,6 +80,21 @@ TEST(Waivers, OfOnePersonForOneReasonAreSaidOnceACell) {
   EXPECT_EQ(cells[0].judgements[0].reason, "waived by ada until 2026-12-31: a new fusion (grew)");
   EXPECT_EQ(cells[0].judgements[1].reason, "grew");
   EXPECT_EQ(cells[0].judgements[2].reason, "waived by ada until 2026-12-31: one more read (grew)");
+}
+
+// In a merge queue and on a push the change of a pull request is judged as a part of others.
+TEST(Waivers, OfAPullRequestThatIsMergedHoldAndNameIt) {
+  WaiverContext gate = k_gate;
+  gate.pull_request.reset();
+  std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
+  const Waiver waiver = waived("dispatches_per_token", "65", "77");
+  EXPECT_THAT(apply_waivers({waiver}, gate, cells), IsEmpty());
+  EXPECT_EQ(cells[0].judgements[0].reason,
+            "waived for pull request 12 by ada until 2026-12-31: a new fusion (grew)");
+  // Not one more change of the same metric.
+  cells = {failing({count("dispatches_per_token", "77", "80")})};
+  EXPECT_THAT(apply_waivers({waiver}, gate, cells), SizeIs(1));
+  EXPECT_EQ(cells[0].verdict, Outcome::fail);
 }
 
 TEST(Waivers, AreVoidForAnythingElse) {

@@ -23,6 +23,9 @@ void add_gate(const Verb& verb) {
       ->check(CLI::PositiveNumber);
   verb.option("--base", options->waived.base, "BRANCH",
               "Branch that the pull request targets (default: from the workflow's event)");
+  verb.list_option("--merged-pr", options->waived.merged, "N@COMMIT",
+                   "The waivers of this pull request, whose head was COMMIT, hold as well: what is "
+                   "judged has it merged (--base: into which branch); repeatable");
   verb.optional("--against", options->against, "REF|DIR",
                 "Compare with a base build, counts and times in pairs: a REF or DIR, or -- "
                 "COMMAND… at the end of the line");

@@ -1,0 +1,294 @@
+// A stand-in for GitHub, as strict as GitHub: what a token may do stands in the `permissions:` of its job, a file of an
+// absent branch is not there, lists have pages. Its repository is a bare one of git.
+//
+//   node github.mjs ORIGIN    prints the port that it listens on; ends with its standard input
+//
+// Tests steer it below /test/ (open, comment, merge, queue, artifact) and read /test/state.
+import {execFileSync} from 'node:child_process';
+import fs from 'node:fs';
+import http from 'node:http';
+import os from 'node:os';
+import path from 'node:path';
+import {pathToFileURL} from 'node:url';
+
+const k_repository = '/repos/o/r';
+const k_bot = {login: 'github-actions[bot]', type: 'Bot'};
+
+// The token of a job with these permissions.
+export const token_of = (permissions) => `ghs_${Buffer.from(JSON.stringify(permissions ?? {})).toString('base64url')}`;
+function permissions_of(header) {
+  const token = /^(?:Bearer|token) ghs_([\w-]+)$/.exec(header ?? '');
+  return token ? JSON.parse(Buffer.from(token[1], 'base64url')) : undefined;
+}
+
+class Refusal extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+const not_found = (what = 'Not Found') => new Refusal(404, what);
+
+class GitHub {
+  constructor(origin) {
+    this.origin = origin;
+    this.work = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-github-'));
+    this.state = {next: 1000, pulls: [], comments: [], checks: [], statuses: [], artifacts: []};
+    this.requests = [];
+  }
+  git(...words) { return this.git_with({}, ...words); }
+  git_with({input, folder = this.origin}, ...words) {
+    return execFileSync('git', ['-c', 'user.name=GitHub', '-c', 'user.email=noreply@github.com', ...words],
+                        {cwd: folder, input, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe']}).trim();
+  }
+  commit_of(name) {
+    try {
+      return this.git('rev-parse', '--verify', '-q', `${name}^{commit}`);
+    } catch {
+      return undefined;
+    }
+  }
+  branch(name) {
+    const commit = this.commit_of(`refs/heads/${name}`);
+    if (!commit) throw not_found(`Branch ${name} not found`);
+    return commit;
+  }
+  pull(number) {
+    const pull = this.state.pulls.find((one) => one.number === Number(number));
+    if (!pull) throw not_found();
+    return pull;
+  }
+  next() { return ++this.state.next; }
+
+  // --- what people do
+
+  open({number, head, base = 'main', author = 'dev'}) {
+    const pull = {
+      number, title: head, state: 'open', merged: false, merged_at: null, merge_commit_sha: null, user: {login: author, type: 'User'},
+      head: {ref: head, sha: this.branch(head), repo: {full_name: 'o/r', owner: {login: 'o'}}},
+      base: {ref: base, sha: this.branch(base), repo: {full_name: 'o/r'}}};
+    this.state.pulls = [...this.state.pulls.filter((other) => other.number !== number), pull];
+    return pull;
+  }
+  comment({number, body, author = 'rev'}) {
+    const comment = {id: this.next(), body, user: {login: author, type: 'User'}, issue_url: `https://api.example/repos/o/r/issues/${number}`};
+    this.state.comments.push(comment);
+    return comment;
+  }
+  // Puts the pull request onto the commit `onto`, in one of the ways that GitHub has; returns the new commit.
+  put(pull, onto, way) {
+    const folder = fs.mkdtempSync(path.join(this.work, 'tree-'));
+    const git = (...words) => this.git_with({folder}, ...words);
+    this.git('worktree', 'add', '-q', '--detach', folder, onto);
+    try {
+      const subject = `${pull.title} (#${pull.number})`;
+      if (way === 'merge') git('merge', '-q', '--no-ff', '-m', `Merge pull request #${pull.number} from o/${pull.head.ref}`, pull.head.sha);
+      if (way === 'squash') {
+        git('merge', '-q', '--squash', pull.head.sha);
+        git('commit', '-q', '-m', subject);
+      }
+      if (way === 'rebase') git('cherry-pick', `${this.git('merge-base', onto, pull.head.sha)}..${pull.head.sha}`);
+      return git('rev-parse', 'HEAD');
+    } finally {
+      this.git('worktree', 'remove', '--force', folder);
+    }
+  }
+  // Merges a pull request; returns the event of the push.
+  merge({number, way}) {
+    const pull = this.pull(number), before = this.branch(pull.base.ref);
+    return this.land([pull], before, this.put(pull, before, way));
+  }
+  land(pulls, before, after) {
+    const branch = pulls[0].base.ref;
+    this.git('update-ref', `refs/heads/${branch}`, after, before);
+    for (const pull of pulls) {
+      Object.assign(pull, {state: 'closed', merged: true, merged_at: '2026-11-20T10:00:00Z', merge_commit_sha: pull.queued ?? after});
+      delete pull.queued;
+    }
+    return {event_name: 'push', ref: `refs/heads/${branch}`, ref_name: branch, sha: after,
+            event: {ref: `refs/heads/${branch}`, before, after, repository: {full_name: 'o/r', default_branch: 'main'}}};
+  }
+  // Puts pull requests into the merge queue, each onto the one before; returns their events.
+  queue({numbers, way}) {
+    let onto = this.branch('main');
+    return numbers.map((number) => {
+      const pull = this.pull(number), base = onto;
+      const ref = `gh-readonly-queue/main/pr-${number}-${base}`;
+      onto = pull.queued = this.put(pull, base, way);
+      this.git('update-ref', `refs/heads/${ref}`, onto);
+      return {event_name: 'merge_group', ref: `refs/heads/${ref}`, ref_name: ref, sha: onto, base_ref: '', event: {
+        action: 'checks_requested', repository: {full_name: 'o/r', default_branch: 'main'},
+        merge_group: {head_sha: onto, head_ref: `refs/heads/${ref}`, base_sha: base, base_ref: 'refs/heads/main'}}};
+    });
+  }
+  // Merges what is queued, up to `number`, and drops the queue's branches.
+  dequeue({number}) {
+    const before = this.branch('main'), after = this.pull(number).queued;
+    const pulls = this.state.pulls.filter((pull) => pull.queued && this.git('merge-base', pull.queued, after) === pull.queued);
+    const event = this.land(pulls, before, after);
+    for (const ref of this.git('for-each-ref', '--format=%(refname)', 'refs/heads/gh-readonly-queue').split('\n').filter(Boolean)) {
+      this.git('update-ref', '-d', ref);
+    }
+    return event;
+  }
+  artifact({run, name, zip}) {
+    this.state.artifacts.push({id: this.next(), run, name, zip, size_in_bytes: zip.length, expired: false});
+    return {};
+  }
+
+  // --- the API
+
+  routes = [
+    ['GET', '/collaborators/([^/]+)/permission', 'metadata', (login) => ({permission: login === 'stranger' ? 'read' : 'write', user: {login}})],
+    ['GET', '/pulls/([0-9]+)', 'pull_requests', (number) => this.pull(number)],
+    ['GET', '/pulls', 'pull_requests', () => this.state.pulls.filter((pull) => pull.state === (this.query.get('state') ?? 'open'))],
+    ['GET', '/commits/([0-9a-f]+)/pulls', 'pull_requests', (sha) => this.state.pulls.filter((pull) => [pull.head.sha, pull.merge_commit_sha].includes(sha))],
+    ['GET', '/commits/([0-9a-f]+)', 'contents', (sha) => {
+      if (!this.commit_of(sha)) throw new Refusal(422, `No commit found for SHA: ${sha}`);
+      return {sha, parents: this.git('rev-list', '--parents', '-n1', sha).split(' ').slice(1).map((parent) => ({sha: parent}))};
+    }],
+    ['GET', '/compare/(.+)[.]{3}(.+)', 'contents', (from, to) => {
+      const [a, b] = [from, to].map((name) => this.commit_of(name) ?? this.commit_of(`refs/heads/${name}`));
+      if (!a || !b) throw not_found();
+      const base = this.git('merge-base', a, b);
+      return {status: a === b ? 'identical' : base === a ? 'ahead' : base === b ? 'behind' : 'diverged'};
+    }],
+    ['GET', '/contents/(.+)', 'contents', (file) => {
+      const at = this.commit_of(this.query.get('ref'));
+      if (!at) throw not_found(`No commit found for the ref ${this.query.get('ref')}`);
+      try {
+        const content = Buffer.from(`${this.git('cat-file', 'blob', `${at}:${file}`)}\n`).toString('base64');
+        return {content, encoding: 'base64', sha: this.git('rev-parse', `${at}:${file}`)};
+      } catch {
+        throw not_found();
+      }
+    }],
+    ['PUT', '/contents/(.+)', 'contents', (file, body) => {
+      const parent = this.branch(body.branch);
+      const blob = this.git_with({input: Buffer.from(body.content, 'base64')}, 'hash-object', '-w', '--stdin');
+      let there;
+      try { there = this.git('rev-parse', '-q', '--verify', `${parent}:${file}`); } catch { there = undefined; }
+      if (there !== body.sha) throw new Refusal(there && !body.sha ? 422 : 409, `${file} does not match ${there}`);
+      const index = path.join(this.work, `index-${this.next()}`);
+      const git = (...words) => execFileSync('git', words, {cwd: this.origin, encoding: 'utf8', env: {...process.env, GIT_INDEX_FILE: index}}).trim();
+      git('read-tree', parent);
+      git('update-index', '--add', '--cacheinfo', `100644,${blob},${file}`);
+      const commit = this.git('commit-tree', git('write-tree'), '-p', parent, '-m', body.message);
+      this.git('update-ref', `refs/heads/${body.branch}`, commit, parent);
+      return {commit: {sha: commit}};
+    }],
+    ['POST', '/git/trees', 'contents', (body) => {
+      const lines = body.tree.map(({path: file, mode, content}) => {
+        const blob = this.git_with({input: content}, 'hash-object', '-w', '--stdin');
+        return {file, line: `${mode} blob ${blob}`};
+      });
+      const index = path.join(this.work, `index-${this.next()}`);
+      const git = (...words) => execFileSync('git', words, {cwd: this.origin, encoding: 'utf8', env: {...process.env, GIT_INDEX_FILE: index}}).trim();
+      for (const {file, line} of lines) git('update-index', '--add', '--cacheinfo', `${line.split(' ')[0]},${line.split(' ')[2]},${file}`);
+      return {sha: git('write-tree')};
+    }],
+    ['POST', '/git/commits', 'contents', (body) => ({sha: this.git('commit-tree', body.tree, ...(body.parents ?? []).flatMap((parent) => ['-p', parent]), '-m', body.message)})],
+    ['POST', '/git/refs', 'contents', (body) => {
+      if (this.commit_of(body.ref)) throw new Refusal(422, 'Reference already exists');
+      this.git('update-ref', body.ref, body.sha, '0'.repeat(40));
+      return {ref: body.ref, object: {sha: body.sha}};
+    }],
+    ['GET', '/commits/([0-9a-f]+)/check-runs', 'checks', (sha) => this.list('check_runs', this.state.checks.filter((check) =>
+        check.head_sha === sha && [null, check.name].includes(this.query.get('check_name'))))],
+    ['POST', '/check-runs', 'checks', (body) => {
+      if (!this.commit_of(body.head_sha)) throw new Refusal(422, `No commit found for SHA: ${body.head_sha}`);
+      const check = {...body, id: this.next(), app: {slug: 'github-actions'}, html_url: 'https://github.example/o/r/runs/1'};
+      this.state.checks.push(check);
+      return check;
+    }],
+    ['PATCH', '/check-runs/([0-9]+)', 'checks', (id, body) => {
+      const check = this.state.checks.find((one) => one.id === Number(id));
+      if (!check) throw not_found();
+      const output = {...check.output, ...body.output};
+      return Object.assign(check, body, {output});
+    }],
+    ['GET', '/check-runs/([0-9]+)/annotations', 'checks', () => []],
+    ['GET', '/commits/([0-9a-f]+)/statuses', 'statuses', (sha) => this.state.statuses.filter((status) => status.sha === sha).reverse()],
+    ['POST', '/statuses/([0-9a-f]+)', 'statuses', (sha, body) => {
+      const status = {...body, sha, id: this.next(), creator: k_bot};
+      this.state.statuses.push(status);
+      return status;
+    }],
+    ['GET', '/issues/([0-9]+)/comments', 'pull_requests', (number) => this.state.comments.filter((comment) => comment.issue_url.endsWith(`/issues/${number}`))],
+    ['POST', '/issues/([0-9]+)/comments', 'pull_requests', (number, body) => {
+      const comment = {id: this.next(), body: body.body, user: k_bot, issue_url: `https://api.example/repos/o/r/issues/${number}`,
+                       html_url: `https://github.example/o/r/pull/${number}#1`};
+      this.state.comments.push(comment);
+      return comment;
+    }],
+    ['GET', '/issues/comments/([0-9]+)', 'pull_requests', (id) => this.comment_of(id)],
+    ['PATCH', '/issues/comments/([0-9]+)', 'pull_requests', (id, body) => Object.assign(this.comment_of(id), {body: body.body})],
+    ['GET', '/actions/runs/([0-9]+)/artifacts', 'actions', (run) => this.list('artifacts', this.state.artifacts.filter((artifact) =>
+        String(artifact.run) === run && [null, artifact.name].includes(this.query.get('name'))))],
+    ['GET', '/actions/artifacts/([0-9]+)/zip', 'actions', (id) => Buffer.from(this.state.artifacts.find((one) => one.id === Number(id)).zip, 'base64')],
+  ];
+  list(name, items) { return {total_count: items.length, [name]: items}; }
+  comment_of(id) {
+    const comment = this.state.comments.find((one) => one.id === Number(id));
+    if (!comment) throw not_found();
+    return comment;
+  }
+
+  // The answer to a request for the API.
+  answer(method, target, header, body) {
+    const url = new URL(target, 'http://api');
+    this.query = url.searchParams;
+    const permissions = permissions_of(header);
+    if (!permissions) throw new Refusal(401, 'Requires authentication');
+    if (!url.pathname.startsWith(k_repository)) throw new Refusal(403, 'Resource not accessible by integration');
+    const place = url.pathname.slice(k_repository.length);
+    for (const [verb, pattern, area, handle] of this.routes) {
+      const match = verb === method && new RegExp(`^${pattern}$`).exec(place);
+      if (!match) continue;
+      const held = permissions[area.replace('_', '-')];
+      const is_allowed = area === 'metadata' || held === 'write' || (method === 'GET' && held === 'read');
+      if (!is_allowed) throw new Refusal(method === 'GET' && area === 'contents' ? 404 : 403, 'Resource not accessible by integration');
+      const answer = handle(...match.slice(1).map(decodeURIComponent), ...(body === undefined ? [] : [body]));
+      return {status: method === 'POST' ? 201 : 200, body: this.page(answer)};
+    }
+    throw not_found();
+  }
+  // One page of a list.
+  page(answer) {
+    if (!Array.isArray(answer)) return answer;
+    const size = Math.min(Number(this.query.get('per_page') ?? 30), 100), page = Number(this.query.get('page') ?? 1);
+    return answer.slice((page - 1) * size, page * size);
+  }
+}
+
+function serve(origin) {
+  const github = new GitHub(origin);
+  const server = http.createServer((request, response) => {
+    const parts = [];
+    request.on('data', (part) => parts.push(part));
+    request.on('end', () => {
+      const text = Buffer.concat(parts).toString();
+      let status = 200, body;
+      try {
+        const given = text ? JSON.parse(text) : undefined;
+        if (request.url === '/test/state') body = {...github.state, requests: github.requests};
+        else if (request.url.startsWith('/test/')) body = github[request.url.slice('/test/'.length)](given);
+        else ({status, body} = github.answer(request.method, request.url, request.headers.authorization, given));
+      } catch (error) {
+        status = error instanceof Refusal ? error.status : 500;
+        body = {message: error.message};
+      }
+      if (!request.url.startsWith('/test/')) github.requests.push({method: request.method, target: request.url, body: text, status});
+      const bytes = Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
+      response.writeHead(status, {'content-type': 'application/json', 'content-length': bytes.length, connection: 'close'});
+      response.end(bytes);
+    });
+  });
+  server.listen(0, '127.0.0.1', () => console.log(server.address().port));
+  process.stdin.on('end', () => {
+    fs.rmSync(github.work, {recursive: true, force: true});
+    process.exit();
+  }).resume();
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1]).href) serve(process.argv[2]);
