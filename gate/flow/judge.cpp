@@ -308,6 +308,8 @@ verdict::Policy gate_policy(const MeasuredRun& measured, bool require_baseline) 
   const bool brings_rules = rules && rules->from && rules->config_text.empty();
   policy.require_baseline = require_baseline && !brings_rules;
   policy.counts_only = measured.counts_only;
+  if (measured.interrupted.empty())
+    policy.budget_seconds = measured.configuration.settings->gate.budget_seconds;
   return policy;
 }
 

@@ -180,12 +180,6 @@ bool is_too_noisy(const CalibratedCell& cell) {
   return std::min(cell.unchanged.decided, cell.at_limit.decided) < 0.95;
 }
 
-// A budget of at least `seconds`, as people write one: whole minutes from a minute on.
-std::string budget_text(double seconds) {
-  const double rounded = seconds < 60 ? std::ceil(seconds) : 60 * std::ceil(seconds / 60);
-  return unit::show_duration(std::max(10.0, rounded));
-}
-
 // A note on each metric that failed in the calibration's own pairs, where nothing had changed.
 std::vector<std::string> describe_failures(const Calibration& calibration) {
   std::vector<std::string> notes;

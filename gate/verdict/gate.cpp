@@ -2,7 +2,9 @@
 
 #include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
+#include "gate/unit/metric.hpp"
 #include "gate/verdict/judging.hpp"
+#include "gate/verdict/paired_rule.hpp"
 #include "gate/verdict/proposal.hpp"
 
 namespace weir::verdict {
@@ -125,15 +127,66 @@ void append_metric_count_line(const Cells& cells, std::string_view what, const M
   }
 }
 
+bool is_open_time(const Judgement& metric) {
+  return is_time(metric) && metric.verdict == Outcome::inconclusive;
+}
+
+// Estimates the budget of a gate that decides all times.
+double estimate_budget(const Cells& cells, double budget_seconds) {
+  // Pairs of one cell, or of all depths of a list: these run together.
+  struct Round {
+    double run = 0, missing = 0, pair_seconds = 0;
+  };
+  std::map<profile::CellKey, Round> rounds;
+  for (const CellVerdict& cell : cells) {
+    Round& round = rounds[cell.cell.line()];
+    for (const Judgement& metric : cell.metrics()) {
+      round.run = std::max(round.run, static_cast<double>(metric.ratios.size()));
+      round.missing = std::max(round.missing, metric.missing_pairs.value_or(0));
+      // The line over all depths takes as long as they do together.
+      round.pair_seconds = std::max(round.pair_seconds, metric.pair_seconds);
+    }
+  }
+  double spent = 0, missing = 0;
+  for (const auto& [line, round] : rounds) {
+    spent += round.run * round.pair_seconds;
+    missing += round.missing * round.pair_seconds;
+  }
+  return std::min(spent, budget_seconds) + missing;
+}
+
+// Says that the budget was used up before all times were decided, and which one would do; "" if
+// that was not the reason.
+std::string describe_used_budget(const Cells& cells, const Policy& policy) {
+  const auto lacks_pairs = [](const CellVerdict& cell) {
+    return std::ranges::any_of(cell.metrics(), [](const Judgement& metric) {
+      return is_open_time(metric) && metric.missing_pairs;
+    });
+  };
+  const auto is_open = [](const CellVerdict& cell) {
+    return std::ranges::any_of(cell.metrics(), is_open_time);
+  };
+  const std::size_t lacking = count_cells(cells, lacks_pairs);
+  if (!policy.budget_seconds || lacking == 0) return "";
+  const double budget = *policy.budget_seconds;
+  std::string text = fmt::format(
+      " ({}the budget of {} was used up",
+      lacking < count_cells(cells, is_open) ? fmt::format("in {} ", lacking) : std::string(),
+      unit::show_duration(budget));
+  constexpr double k_margin = 1.1, k_max_seconds = 24 * 3600;
+  const double enough = k_margin * estimate_budget(cells, budget);
+  if (enough > budget && enough < k_max_seconds)
+    text += fmt::format(", about {} would do", budget_text(enough));
+  return text + ")";
+}
+
 // GateVerdict::not_judged: what the first line of every report has to admit.
 std::vector<std::string> list_not_judged(const Cells& cells, const Policy& policy) {
   std::vector<std::string> lines = describe_changed_kernels(cells);
   append_metric_count_line(
       cells, "not decided",
-      [](const CellVerdict&, const Judgement& metric) {
-        return is_time(metric) && metric.verdict == Outcome::inconclusive;
-      },
-      lines);
+      [](const CellVerdict&, const Judgement& metric) { return is_open_time(metric); }, lines);
+  if (!lines.empty()) lines.back() += describe_used_budget(cells, policy);
   const std::size_t new_cells = count_cells(cells, has_verdict(Outcome::new_));
   // If nothing at all was compared, the gate says so by itself
   // (GateVerdict::nothing_judged_reason).

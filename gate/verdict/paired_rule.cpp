@@ -69,15 +69,14 @@ std::string limit_text(const Judgement& judgement, LimitPart part) {
 }
 
 // Says how many more pairs would decide; fills more_pairs and more_seconds.
-std::string more_pairs_text(const stats::PairedTest& test, double pair_seconds,
-                            Judgement& judgement) {
+std::string more_pairs_text(const stats::PairedTest& test, Judgement& judgement) {
   const auto more = test.more_pairs();
   if (!more) return "nothing points either way yet";
   judgement.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
   std::string reason = fmt::format(
       "about {} more", text::plural(static_cast<std::size_t>(*judgement.more_pairs), "pair"));
-  if (pair_seconds > 0) {
-    judgement.more_seconds = pair_seconds * static_cast<double>(*judgement.more_pairs);
+  if (judgement.pair_seconds > 0) {
+    judgement.more_seconds = judgement.pair_seconds * static_cast<double>(*judgement.more_pairs);
     reason += fmt::format(" ({})", unit::show_duration(*judgement.more_seconds));
   }
   return reason + " would settle it";
@@ -85,7 +84,7 @@ std::string more_pairs_text(const stats::PairedTest& test, double pair_seconds,
 
 // The ruling of the paired test. Reports show the numbers beside it, so it does not repeat them.
 Ruling decide(const profile::PairedMetric& metric, const stats::PairedTest& test,
-              const stats::PairedRule& rule, double pair_seconds, Judgement& judgement) {
+              const stats::PairedRule& rule, Judgement& judgement) {
   const std::string after = text::plural(test.decided_after(), "pair");
   const std::string_view worse =
       judgement.metric.better == unit::Better::higher ? "dropped" : "rose";
@@ -108,11 +107,18 @@ Ruling decide(const profile::PairedMetric& metric, const stats::PairedTest& test
   if (test.pairs() == 0) {
     return {Outcome::inconclusive,
             fmt::format("no pair was run: {} at least, of about {} each, do not fit the budget",
-                        stats::fewest_pairs(rule), unit::show_duration(pair_seconds))};
+                        stats::fewest_pairs(rule), unit::show_duration(judgement.pair_seconds))};
   }
   return {Outcome::inconclusive,
           fmt::format("not decided after {}; {}", text::plural(test.pairs(), "pair"),
-                      more_pairs_text(test, pair_seconds, judgement))};
+                      more_pairs_text(test, judgement))};
+}
+
+// Estimates how many pairs an undecided time lacks. If nothing points either way yet, that is as
+// many as there were.
+double estimate_missing_pairs(const stats::PairedTest& test, const stats::PairedRule& rule) {
+  if (test.pairs() == 0) return static_cast<double>(stats::fewest_pairs(rule));
+  return std::ceil(test.more_pairs().value_or(static_cast<double>(test.pairs())));
 }
 
 }  // namespace
@@ -191,6 +197,11 @@ std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
   return metrics;
 }
 
+std::string budget_text(double seconds) {
+  const double rounded = seconds < 60 ? std::ceil(seconds) : 60 * std::ceil(seconds / 60);
+  return unit::show_duration(std::max(10.0, rounded));
+}
+
 void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metric,
                  Judgement& judgement) {
   const std::vector<stats::Pair> pairs = rule_pairs(metric);
@@ -234,10 +245,12 @@ void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metr
   stats::PairedTest test(*rule);
   for (const stats::Pair& pair : pairs) test.add(pair);
   const auto pairs_run = static_cast<double>(comparison.pairs->pairs);
-  const double pair_seconds = comparison.pairs->seconds / (pairs_run + 1);  // 1: the warm-ups
-  judgement.set_ruling(decide(metric, test, *rule, pair_seconds, judgement));
+  judgement.pair_seconds = comparison.pairs->seconds / (pairs_run + 1);  // 1: the warm-ups
+  judgement.set_ruling(decide(metric, test, *rule, judgement));
   if (test.decision() != Decision::undecided) {
     judgement.pairs = static_cast<std::int64_t>(test.decided_after());
+  } else if (!comparison.pairs->error) {
+    judgement.missing_pairs = estimate_missing_pairs(test, *rule);
   }
 }
 

@@ -33,4 +33,7 @@ namespace weir::verdict {
                                                            const profile::PairedMetric& metric,
                                                            const Policy& policy);
 
+// A budget of at least `seconds`, as people write one: whole minutes from a minute on.
+[[nodiscard]] std::string budget_text(double seconds);
+
 }  // namespace weir::verdict

@@ -157,6 +157,10 @@ struct Judgement : Ruling {
   // Against stored samples its limit on the change fails, and nothing else does: pairs may decide
   // (confirm()). Not a part of weir.verdict/1.
   bool suspected = false;
+  // Of a time that is not decided as its pairs ended: about how many it lacks. `pair_seconds` is
+  // what a pair takes. Not a part of weir.verdict/1.
+  std::optional<double> missing_pairs{};
+  double pair_seconds = 0;
   std::vector<std::string> warnings;
 };
 
@@ -345,6 +349,7 @@ struct Policy {
   double false_alarm = 0.001;  // for the whole gate
   double missed = 0.01;        // for each metric
   bool strict = false;
+  std::optional<double> budget_seconds{};  // for all pairs; absent if they ended for another reason
   std::int64_t timed_metrics = 1;  // among which false_alarm is divided; see timed_metrics()
 };
 

@@ -52,6 +52,11 @@ TEST(Golden, EveryFormatOfThreeScenesLooksAsStored) {
   }
 }
 
+TEST(Golden, AGateWhoseBudgetWasUsedUpLooksAsStored) {
+  expect_golden("beside-open.txt", terminal(fixtures::beside_open(), {}));
+  expect_golden("beside-open.md", markdown(fixtures::beside_open(), {}));
+}
+
 TEST(Golden, OptionsOfATerminalLookAsStored) {
   TerminalStyle verbose;
   verbose.verbose = true;

@@ -110,6 +110,63 @@ TEST(PairedTimes, ACellThatTheBudgetNeverReachedIsNotDecided) {
   EXPECT_FALSE(judgement.change);
 }
 
+// Returns a cell whose pairs took two seconds each.
+CellVerdict cell_of_slow_pairs(const Scene& scene) {
+  profile::PairedRuns runs = scene.runs();
+  runs.seconds = 2.0 * (scene.pairs + 1);
+  return scene.cell(runs);
+}
+
+std::string first_gap(std::vector<CellVerdict> cells, std::optional<double> budget_seconds) {
+  Policy policy;
+  policy.budget_seconds = budget_seconds;
+  return judge_gate(std::move(cells), policy).not_judged.at(0);
+}
+
+TEST(PairedTimes, TheFirstLineNamesTheBudgetThatWouldDo) {
+  const CellVerdict passed = cell_of_slow_pairs({.pairs = 10});
+  CellVerdict first = cell_of_slow_pairs({.pairs = 0}), second = first;
+  first.cell.prompt = "first";
+  second.cell.prompt = "second";
+  // 10 pairs were run, 8 each are missing, of 2 s: 52 s, and a tenth more.
+  EXPECT_EQ(first_gap({passed, first, second}, 30),
+            "throughput not decided in 2 of 3 cells (the budget of 30 s was used up, about 58 s "
+            "would do)");
+  EXPECT_EQ(first_gap({passed, first, second}, std::nullopt),
+            "throughput not decided in 2 of 3 cells")
+      << "an interrupted run";
+
+  // More pairs do not decide between runs that spread otherwise.
+  CellVerdict unlike = second;
+  for (Judgement& judgement : unlike.judgements) judgement.missing_pairs.reset();
+  EXPECT_EQ(first_gap({passed, first, unlike}, 30),
+            "throughput not decided in 2 of 3 cells (in 1 the budget of 30 s was used up, about "
+            "40 s would do)");
+  EXPECT_EQ(first_gap({passed, unlike}, 30), "throughput not decided in 1 of 2 cells");
+
+  for (Judgement& judgement : second.judgements) judgement.missing_pairs = 1e9;
+  EXPECT_EQ(first_gap({second}, 30),
+            "throughput not decided in 1 of 1 cell (the budget of 30 s was used up)")
+      << "a month would not do";
+}
+
+TEST(PairedTimes, DepthsOfAListNeedABudgetForAllOfThem) {
+  CellVerdict decided = cell_of_slow_pairs({.pairs = 10});
+  CellVerdict open = decided, line = decided;
+  decided.cell.depth = 0;
+  open.cell.depth = 256;
+  for (Judgement& judgement : open.judgements) {
+    if (judgement.metric.name != k_rate) continue;
+    judgement.verdict = Outcome::inconclusive;
+    judgement.missing_pairs = 5;
+  }
+  for (Judgement& judgement : line.judgements) judgement.pair_seconds *= 2;
+  // 15 pairs of both depths, 4 s each, and a tenth more; the budget cuts the first 10 of them off.
+  EXPECT_EQ(first_gap({decided, open, line}, 40),
+            "throughput not decided in 1 of 3 cells (the budget of 40 s was used up, about 2 m 0 s "
+            "would do)");
+}
+
 TEST(PairedTimes, ACellOfWarmUpsAloneHidesNoThroughput) {
   // Warm-ups are no measurements: the profile has no time at all.
   const Scene scene{.pairs = 0};
