@@ -179,11 +179,6 @@ std::string starter_config(const StarterInput& input) {
                                    {"backends", backends_section(input, all)}});
 }
 
-std::string build_hint(const std::string& program) {
-  return fmt::format(
-      "the runner has no {} unless a step gets it: \"build:\" is missing in weir.yaml", program);
-}
-
 namespace {
 
 // Returns `text` as one quoted word of a POSIX shell.
@@ -205,7 +200,11 @@ std::vector<std::string> setup_steps(const StarterCi& ci, const std::string& fil
                     shell_word(fmt::format("::error title=weir::{}: {} {}", file, what, place))));
   };
   for (const std::string& program : ci.programs) {
-    if (script) lines.push_back("# " + build_hint(program));
+    if (script) {
+      lines.push_back(fmt::format(
+          "# the runner has no {} unless a step gets it: \"build:\" is missing in weir.yaml",
+          program));
+    }
     require("command -v " + shell_word(program) + " >/dev/null", program,
             "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
   }
@@ -238,11 +237,16 @@ std::map<std::string, std::string> github_values(const StarterCi& ci) {
   constexpr std::string_view k_block = "            ";
   const bool posts = !ci.forks || ci.queue;
   const auto if_posts = [&](const std::string& value) { return posts ? value : ""; };
+  const auto counts = [&](const std::string& value) { return ci.has_counts ? value : ""; };
   return {{"home", k_home},
+          {"kind", ci.has_counts ? "counts" : "times"},
+          {"counts", counts("yes")},
+          {"times", ci.has_counts ? "" : "yes"},
           {"own", ci.forks ? "" : "yes"},
           {"queue", ci.queue ? "yes" : ""},
           {"queue_alone", ci.queue && ci.forks ? "yes" : ""},
           {"posts", if_posts("yes")},
+          {"posts_counts", if_posts(counts("yes"))},
           {"posts_folder", if_posts(folder)},
           {"posts_file", if_posts(file)},
           {"judge", ci.forks ? "weir-post.yml" : "the job \"post\""},
@@ -252,7 +256,7 @@ std::map<std::string, std::string> github_values(const StarterCi& ci) {
            plain(indent_lines(setup_steps(ci, ".github/workflows/weir.yml", true), "          "))},
           {"folder", folder},
           {"file", file},
-          {"config", folder + file},
+          {"baselines_file", counts(file)},
           {"stored", ci.has_base ? "" : "yes"},
           {"made", plain(indent_lines(ci.generated_models, k_block))}};
 }
@@ -277,11 +281,11 @@ std::string starter_gitlab(const StarterCi& ci) {
     return yaml_quoted(replace_all(text, "$", "$$"));
   };
   const std::string config = ci.file == "weir.yaml" ? "" : " --config " + shell_word(ci.file);
-  std::string gate =
-      "weir gate --out \"$out\" --counts-only --require-baseline --json verdict.json --markdown "
-      "weir.md --junit "
-      "weir.xml --openmetrics metrics.txt --rules-from \"$rules\"" +
-      config;
+  const std::string counts_only = ci.has_counts ? " --counts-only" : "";
+  std::string gate = fmt::format(
+      "weir gate --out \"$out\"{} --require-baseline --json verdict.json --markdown "
+      "weir.md --junit weir.xml --openmetrics metrics.txt --rules-from \"$rules\"{}",
+      counts_only, config);
   gate += ci.has_base ? " --against \"$base\" || code=$?" : " || code=$?";
   std::vector<std::string> steps = setup_steps(ci, ".gitlab-ci.yml", false);
   for (const std::string& model : ci.generated_models) {
@@ -295,13 +299,22 @@ std::string starter_gitlab(const StarterCi& ci) {
         "- " +
         yaml_quoted(is_root ? step : fmt::format("(cd {} && {})", shell_word(ci.folder), step)));
   }
+  const std::string folder = is_root ? "" : yaml_quoted("cd " + shell_word(ci.folder));
+  const std::string judged_again =
+      replace_all(std::string(k_gitlab_note), "\"0.1.0\", WEIR_FOLDER: ., WEIR_CONFIG: weir.yaml",
+                  fmt::format("\"{}\", WEIR_FOLDER: {}, WEIR_CONFIG: {}", ci.version,
+                              value(ci.folder), value(ci.file)));
   return fill_form(k_gitlab_form,
                    {{"home", k_home},
+                    {"kind", ci.has_counts ? "counts" : "times"},
+                    {"counts", ci.has_counts ? "yes" : ""},
+                    {"times", ci.has_counts ? "" : "yes"},
                     {"minutes", fmt::format("{:.0f}", std::ceil(ci.minutes))},
                     {"packages", ci.vulkan ? k_vulkan_packages : ""},
                     {"version", ci.version},
                     {"steps", indent_lines(lines, "    ") + (lines.empty() ? "" : "\n")},
-                    {"folder", is_root ? "" : yaml_quoted("cd " + shell_word(ci.folder))},
+                    {"folder", folder},
+                    {"baselines_folder", ci.has_counts ? folder : ""},
                     {"gate", yaml_quoted(gate)},
                     {"accept", yaml_quoted("weir baseline accept --counts-only" + config)},
                     {"baselines", quoted_path("baselines/")},
@@ -309,11 +322,7 @@ std::string starter_gitlab(const StarterCi& ci) {
                     {"junit", quoted_path("weir.xml")},
                     {"report", quoted_path("weir.md")},
                     {"metrics", quoted_path("metrics.txt")}}) +
-         "\n" +
-         replace_all(std::string(k_gitlab_note),
-                     "\"0.1.0\", WEIR_FOLDER: ., WEIR_CONFIG: weir.yaml",
-                     fmt::format("\"{}\", WEIR_FOLDER: {}, WEIR_CONFIG: {}", ci.version,
-                                 value(ci.folder), value(ci.file)));
+         "\n" + replace_all(judged_again, " --counts-only", counts_only);
 }
 
 }  // namespace weir::config

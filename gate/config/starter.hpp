@@ -45,7 +45,8 @@ struct StarterCi {
   double minutes = 30;       // after which the job is ended
   // In the folder of weir.yaml, as words of a shell: the commands that build the engines.
   std::vector<std::string> builds{};
-  bool has_base = true;  // programs lie in the repository: a base has its own
+  bool has_counts = true;  // something counts an engine; else times alone are compared
+  bool has_base = true;    // programs lie in the repository: a base has its own
   // Programs and models that are neither in git nor made by the commands above. Only their owner
   // knows how to get them.
   std::vector<std::string> programs{}, models{};
@@ -55,11 +56,8 @@ struct StarterCi {
   bool queue = false;      // GitHub: merge groups are judged as well
 };
 
-// "the runner has no ./bench unless …".
-[[nodiscard]] std::string build_hint(const std::string& program);
-
-// Both measure counts only, compared with a base if there is one. They fail until somebody fills in
-// how each of `programs` is built and how each of `models` is fetched.
+// Both compare counts, or times where there are none, with a base if there is one. They fail until
+// somebody fills in how each of `programs` is built and how each of `models` is fetched.
 [[nodiscard]] std::string starter_github(const StarterCi& ci);
 // With ci.forks, the workflow that posts.
 [[nodiscard]] std::string starter_github_post(const StarterCi& ci);

@@ -96,7 +96,7 @@ class ConfigWriter {
     put(root, "engines",
         single_entry_map(name_from_path(typed_.program, "program"), std::move(engine)));
     const std::string model_name = model_.empty() ? "none" : name_from_path(stem, "model");
-    const std::string model_path = model_.empty() ? "/dev/null" : model_;
+    const std::string model_path = model_.empty() ? std::string(k_no_model) : model_;
     put(root, "models", single_entry_map(model_name, text_node(model_path)));
     put(root, "backends", single_entry_map(typed_.device, std::move(backend)));
     put(root, "prompts", std::move(prompts));

@@ -7,6 +7,9 @@
 
 namespace weir::config {
 
+// The model of a command that names none.
+inline constexpr std::string_view k_no_model = "/dev/null";
+
 struct TypedCommand {
   std::string program;                 // as typed
   Arguments args;                      // the same

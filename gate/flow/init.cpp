@@ -5,9 +5,9 @@
 #include "gate/base/text.hpp"
 #include "gate/config/presets.hpp"
 #include "gate/config/starter.hpp"
+#include "gate/config/typed_command.hpp"
 #include "gate/flow/ab.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/doctor.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/model/gguf.hpp"
@@ -16,12 +16,17 @@
 #include "gate/report/profile_text.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
+#include "gate/verdict/limits.hpp"
+#include "gate/verdict/proposal.hpp"
 
 namespace weir::flow {
 namespace {
 
 // The least time for a job on a hosted runner, which installs packages and builds an engine first.
 constexpr double k_min_minutes = 30;
+// Where the jobs go if .gitlab-ci.yml is there already.
+constexpr std::string_view k_gitlab_part = ".gitlab/weir.yml";
+constexpr std::uint64_t k_max_workflow_bytes = std::uint64_t{1} << 20;
 
 // Returns the nearest folder at or above `folder` (absolute) with a .git in it, else `folder`.
 std::string repository_root(const std::string& folder, const sys::Files& files) {
@@ -39,17 +44,17 @@ std::string relative_path(const std::string& folder, const std::string& root) {
   return folder.substr(root == "/" ? 1 : root.size() + 1);
 }
 
-// Writes the CI workflows and returns what to print about them. Never writes over an existing file.
-Result<std::string> write_workflows(const InitOptions& options, const std::string& root,
-                                    const config::StarterCi& ci, sys::Files& files) {
+// The workflows of a CI system, as they lie in the repository.
+struct Workflows {
+  std::string report;              // which were written
+  std::vector<std::string> names;  // the one that measures first
+  std::string text;                // of all of them
+};
+
+// Writes the CI workflows. Never writes over an existing file.
+Result<Workflows> write_workflows(const InitOptions& options, const std::string& root,
+                                  const config::StarterCi& ci, sys::Files& files) {
   const bool github = options.ci == "github";
-  std::vector<std::string> missing_inputs = ci.programs;
-  missing_inputs.insert(missing_inputs.end(), ci.models.begin(), ci.models.end());
-  const std::string missing = text::join(missing_inputs);
-  std::string next_step =
-      missing.empty() ? "commit it" : "say in it where these come from: " + missing;
-  next_step +=
-      fmt::format("; put weir's {} in place of OWNER/weir", github ? "repository" : "releases");
   std::vector<std::pair<std::string, std::string>> workflows{
       // name, text
       github ? std::pair(".github/workflows/weir.yml", config::starter_github(ci))
@@ -60,59 +65,98 @@ Result<std::string> write_workflows(const InitOptions& options, const std::strin
   if (options.comments) {
     workflows.emplace_back(".github/workflows/weir-waive.yml", config::starter_github_waive());
   }
-  if (!github && files.exists(sys::join_path(root, workflows.front().first))) {
-    workflows.front().first = ".gitlab/weir.yml";
-    next_step += "; .gitlab-ci.yml takes it in by\n          include: [{local: /.gitlab/weir.yml}]";
-  }
-  // All are written or none: each is made to work with the others.
-  std::string report;
+  if (!github && files.exists(sys::join_path(root, workflows.front().first)))
+    workflows.front().first = std::string(k_gitlab_part);
   const auto exists = [&](const auto& workflow) {
     return files.exists(sys::join_path(root, workflow.first));
   };
-  if (std::ranges::any_of(workflows, exists)) {
-    for (const auto& workflow : workflows) {
-      report +=
-          exists(workflow)
-              ? fmt::format("  kept    {}: it is there already; move it away to get a new one\n",
-                            workflow.first)
-              : fmt::format("  not written  {}: it goes with a new one\n", workflow.first);
-    }
-    return report;
-  }
+  // All are written or none: each is made to work with the others.
+  const bool are_kept = std::ranges::any_of(workflows, exists);
+  Workflows written;
   for (const auto& [name, text] : workflows) {
     const std::string place = sys::join_path(root, name);
-    WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
-    WEIR_CHECK(files.write_atomic(place, text));
-    report += fmt::format("wrote {}\n", name);
+    if (!are_kept) {
+      WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
+      WEIR_CHECK(files.write_atomic(place, text));
+      written.report += fmt::format("wrote {}\n", name);
+    } else if (files.exists(place)) {
+      written.report +=
+          fmt::format("  kept    {}: it is there already; move it away to get a new one\n", name);
+    } else {
+      written.report += fmt::format("  not written  {}: it goes with a new one\n", name);
+      continue;
+    }
+    written.names.push_back(name);
+    written.text += files.read(place, k_max_workflow_bytes).value_or("");
   }
-  report += fmt::format("  next    {}\n", next_step);
-  for (const std::string& program : ci.programs) {
-    report += fmt::format("  engine  {}\n", config::build_hint(program));
-  }
-  return report;
+  return written;
 }
 
-// Estimates from a counts-only run how long a gate takes on this machine.
-std::string duration_text(const std::vector<PlannedCommand>& commands,
-                          const MeasuredRun& measured) {
-  const auto timed = static_cast<std::size_t>(
-      std::ranges::count(commands, profile::Pass::timed, &PlannedCommand::pass));
-  const std::size_t counted = commands.size() - timed;
-  std::string text = fmt::format("\nHow long a gate takes on this machine\n  counts  {}: {}\n",
-                                 unit::show_duration(measured.seconds),
-                                 text::plural(counted, "process", "processes"));
-  if (timed > 0 && counted > 0) {
-    // Counted processes run side by side and are short: a timed one takes no less.
-    const double seconds_each = measured.seconds / static_cast<double>(counted);
-    text += fmt::format("  times   at least {} more: {}, one after the other\n",
-                        unit::show_duration(seconds_each * static_cast<double>(timed)),
-                        text::plural(timed, "process", "processes"));
+// Lists in at most ten lines what is left for the user: where, and what.
+std::string steps_text(const std::vector<std::string>& steps, int width) {
+  std::string text = "left to do\n";
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto lines = report::wrap(text::printable(steps[i]), static_cast<std::size_t>(width),
+                                    fmt::format("  {}. ", i + 1), 5);
+    text += text::join(lines, "\n") + "\n";
   }
-  return text +
-         fmt::format(
-             "  beside  a base (--against): counts of both, its build, and at most {} of pairs"
-             "\n          (gate.budget; weir calibrate says what it takes)\n",
-             unit::show_duration(measured.configuration.settings->gate.budget_seconds));
+  return text;
+}
+
+// Returns what is left to do until pull requests are gated.
+std::vector<std::string> remaining_steps(bool github, const Workflows& workflows,
+                                         const config::StarterCi& ci, bool is_gated) {
+  std::vector<std::string> steps;
+  const std::string& workflow = workflows.names.front();
+  const auto holds_text = [&](std::string_view part) {
+    return workflows.text.find(part) != std::string::npos;
+  };
+  if (holds_text("OWNER/weir")) {
+    steps.push_back(fmt::format("{}: put weir's {} in place of OWNER/weir",
+                                text::join(workflows.names, " and "),
+                                github ? "repository" : "releases"));
+  }
+  if (workflow == k_gitlab_part)
+    steps.emplace_back(".gitlab-ci.yml: include: [{local: /.gitlab/weir.yml}]");
+  std::vector<std::string> missing = ci.programs;
+  missing.insert(missing.end(), ci.models.begin(), ci.models.end());
+  if (!missing.empty() && holds_text("::error title=weir::")) {
+    steps.push_back(fmt::format("{}: say in {} where these come from: {}", workflow,
+                                github ? "its step \"The engine and its models\"" : "before_script",
+                                verdict::list_some(missing)));
+  }
+  if (!ci.programs.empty()) {
+    steps.push_back(fmt::format("{}: name the command that builds {} (build:)", ci.file,
+                                verdict::list_some(ci.programs)));
+  }
+  if (!is_gated)
+    steps.push_back(fmt::format("{}: times are only reported: give them limits", ci.file));
+  steps.push_back(fmt::format("git: commit {} and {} to the default branch", ci.file,
+                              text::join(workflows.names, " and ")));
+  if (!github)
+    steps.emplace_back("GitLab: a variable WEIR_GITLAB_TOKEN and a pipeline schedule, to post");
+  if (ci.has_counts) {
+    steps.push_back(fmt::format("baselines{}: {}", ci.has_base ? ", if wanted" : "",
+                                github ? "\"Run workflow\" of weir in GitHub's Actions"
+                                       : "the job \"weir-baselines\" of the default branch"));
+  }
+  steps.push_back(fmt::format("{}: open one; it is compared with {}",
+                              github ? "pull request" : "merge request",
+                              ci.has_base ? "its base" : "the baselines"));
+  if (github) steps.emplace_back("GitHub, Settings, Rules: require the check \"weir (main)\"");
+  return steps;
+}
+
+// Says how long it took to measure once, and what a gate takes beside that.
+std::string duration_text(const MeasuredRun& measured, const config::StarterCi& ci) {
+  const std::string seconds = unit::show_duration(measured.seconds);
+  const double budget = measured.configuration.settings->gate.budget_seconds;
+  if (ci.has_counts) {
+    return fmt::format("counted once here, in {}{}\n", seconds,
+                       ci.has_base ? "; a gate also builds and counts the base" : "");
+  }
+  return fmt::format("ran once here, in {}; a gate builds the base and has {} for pairs\n", seconds,
+                     unit::show_duration(budget));
 }
 
 // --- files that a runner has to make or get, as git does not hold them
@@ -175,10 +219,11 @@ void find_missing_files(const Job& job, const LoadedConfig& loaded, const std::s
     ci.has_base = ci.has_base || inside;
     const auto build = text::join(collect<std::string>(engine.build, text::shell_word), " ");
     if (!build.empty() && is_new(build)) ci.builds.push_back(build);
-    if (build.empty() && (!inside || is_missing(program)) && is_new(program)) {
+    const bool is_made = !build.empty() || program.empty();
+    if (!is_made && (!inside || is_missing(program)) && is_new(program))
       ci.programs.push_back(program);
-    }
-    if (cell.model_path.empty() || !is_missing(cell.model_path) || !is_new(cell.model_path))
+    if (cell.model_path.empty() || cell.model_path == config::k_no_model ||
+        !is_missing(cell.model_path) || !is_new(cell.model_path))
       continue;
     const std::string arguments =
         model_make_arguments(sys::join_path(folder, cell.model_path), cell.model_path, job.files());
@@ -190,17 +235,41 @@ void find_missing_files(const Job& job, const LoadedConfig& loaded, const std::s
   }
 }
 
-// Writes the CI workflows, then examines this machine and runs one counts-only pass to estimate how
-// long a gate takes.
+// Returns false if nothing of a cell can be counted here: then a gate has times alone. What keeps a
+// plan from being made is told by the measurement.
+bool has_counted_pass(const Job& job, LoadedConfig loaded) {
+  const auto commands =
+      planned_commands(std::move(loaded), job, {}, {job.selection.runs_folder, ""});
+  return !commands ||
+         std::ranges::count(*commands, profile::Pass::counted, &PlannedCommand::pass) > 0;
+}
+
+// Returns true if a limit on some time gates.
+bool has_gating_times(const LoadedConfig& loaded) {
+  const auto& entries = loaded.configuration.settings->limits;
+  const verdict::LimitTable limits(entries);
+  const unit::Metric throughput = unit::find_metric("decode_tokens_per_second").value();
+  return std::ranges::any_of(entries,
+                             [](const verdict::LimitEntry& entry) {
+                               return entry.mode.value_or(verdict::Mode::gate) ==
+                                          verdict::Mode::gate &&
+                                      (entry.max_drop || entry.max_increase);
+                             }) ||
+         std::ranges::any_of(loaded.cells, [&](const config::Cell& cell) {
+           return verdict::resolve_limit(cell.key, throughput, limits).mode == verdict::Mode::gate;
+         });
+}
+
+// Writes the CI workflows, then measures once: it counts, or times if nothing can be counted.
 Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool incomplete) {
   Job job = given_job;
   job.selection.config_is_set = true;
-  job.selection.counts_only = true;
   const std::string& config = job.selection.config;
   sys::Files& files = job.files();
-  WEIR_TRY(const LoadedConfig loaded, load_config(job));
+  WEIR_TRY(LoadedConfig loaded, load_config(job));
   const std::string folder = sys::folder_of(sys::absolute(config));
   const std::string root = repository_root(folder, files);
+  const bool github = options.ci == "github";
   config::StarterCi ci;
   ci.forks = options.forks;
   ci.queue = options.queue;
@@ -211,31 +280,37 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   ci.minutes = std::max(k_min_minutes, 3 * settings.gate.budget_seconds / 60);
   ci.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
   find_missing_files(job, loaded, folder, ci);
-  WEIR_TRY(const std::string written, write_workflows(options, root, ci, files));
-  job.answer_printable(written);
-  if (incomplete) {
-    return Answer{text::printable(fmt::format(
-        "nothing was measured: {} is an example still. Fill in what was not found, then run this\n"
-        "again: it goes on from there.\n",
-        config))};
+  const bool has_gate = has_gating_times(loaded);
+  ci.has_counts = incomplete || has_counted_pass(job, std::move(loaded));
+  if (!ci.has_counts && !ci.has_base) {
+    return fail(Code::usage,
+                "--ci {}: a runner could judge nothing: {} gives times alone, and lies outside of "
+                "the repository, so that no base of it can run beside it\n  start it by a program "
+                "of the repository (command: [./bench.sh]), or say what counts it (probes)",
+                options.ci, verdict::list_some(ci.programs));
   }
-  WEIR_TRY(const Answer diagnosis, doctor(job, {}));
-  job.answer("\n" + diagnosis.text);
+  WEIR_TRY(const Workflows workflows, write_workflows(options, root, ci, files));
+  job.answer_printable(workflows.report);
+  if (incomplete) {
+    return Answer{
+        text::printable(fmt::format("nothing was measured: {} is an example still\n\n", config)) +
+        steps_text({config + ": fill in what was not found",
+                    "here: weir init --ci " + options.ci + " again; it goes on from there"},
+                   job.width())};
+  }
+  job.selection.counts_only = ci.has_counts;
   MeasureOptions wanted;
-  wanted.plan.times = false;
+  wanted.plan.times = !ci.has_counts;
+  wanted.plan.runs = 1;
   WEIR_TRY(MeasuredRun measured, measure(job, wanted));
   redact_profiles(measured);
-  job.answer_printable("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
-  WEIR_TRY(LoadedConfig reloaded, load_config(job));
-  wanted.plan.times = true;
-  WEIR_TRY(const auto commands,
-           planned_commands(std::move(reloaded), job, wanted, {job.selection.runs_folder, ""}));
-  job.answer_printable(duration_text(commands, measured));
+  const bool has_failed = std::ranges::any_of(
+      measured.profiles, [](const profile::Profile& profile) { return !profile.errors.empty(); });
+  if (has_failed)
+    job.answer_printable("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
+  job.answer_printable(duration_text(measured, ci) + "\n");
   return profiles_answer(
-      text::printable(fmt::format(
-          "next: open a pull request: it is compared with its base. Stored baselines:\n"
-          "  weir baseline accept{} --counts-only, or on the runner (\"Run workflow\")\n",
-          config == "weir.yaml" ? "" : " -c " + config)),
+      steps_text(remaining_steps(github, workflows, ci, ci.has_counts || has_gate), job.width()),
       measured.profiles);
 }
 

@@ -1,4 +1,4 @@
-// weir init --ci: what it writes is a workflow, what is there stays, and it tells how long a gate takes.
+// weir init --ci: what it writes is a workflow, what is there stays, and what is left to do comes last.
 import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
 import fs from 'node:fs';
@@ -58,8 +58,55 @@ test('a workflow is written at the root of the repository, the cells are counted
   assert.deepEqual([folder, counts, against], ['bench/llm', true, undefined]);
   assert.match(required, /event_name != 'workflow_dispatch'/, 'a gate that compares nothing is red');
   assert.deepEqual(Object.keys(rest), ['baselines-ref', 'fail-on']);
-  for (const words of [/wrote \.github\/workflows\/weir\.yml/, /syncs/, /counts  .*1 process\n/, /at most 10 m/, /weir baseline accept/]) {
-    assert.match(done.stdout, words);
+  assert.equal(done.stdout.replace(/in [\d.]+ s/, 'in 0.1 s'), `wrote .github/workflows/weir.yml
+counted once here, in 0.1 s; a gate also builds and counts the base
+
+left to do
+  1. .github/workflows/weir.yml: put weir's repository in place of OWNER/weir
+  2. git: commit weir.yaml and .github/workflows/weir.yml to the default branch
+  3. baselines, if wanted: "Run workflow" of weir in GitHub's Actions
+  4. pull request: open one; it is compared with its base
+  5. GitHub, Settings, Rules: require the check "weir (main)"
+`);
+});
+
+const timed = (command = './engine') => config().replace('./engine', command)
+  .replace(/metrics: .*\}\}\}/, "metrics: {decode_tokens_per_second: {regex: '(\\d+) syncs'}}}");
+
+test('an engine that nothing counts is compared in pairs, and the workflow has no step for counts', () => {
+  const {init, workflow, place} = repository('.', timed());
+  const done = init('--ci', 'github');
+  assert.equal(done.status, 0, done.stderr + done.stdout);
+  assert.deepEqual(well_formed(workflow), {'require-baseline': true});
+  const {jobs, on} = read_yaml(workflow);
+  assert.deepEqual(Object.keys(jobs), ['measure', 'post']);
+  assert.deepEqual(jobs.post.steps[0].with, {'require-baseline': true});
+  assert.match(done.stdout, /ran once here, in .* has 10 m 0 s for pairs/);
+  assert.doesNotMatch(done.stdout, /baselines|only reported/);
+  assert.ok(!('workflow_dispatch' in on));
+
+  fs.writeFileSync(path.join(place, 'weir.yaml'), timed() + 'limits: [{metrics: "*_per_second", mode: report}]\n');
+  assert.match(init('--ci', 'github').stdout, /weir\.yaml: times are only reported: give them limits/);
+
+  const outside = repository('.', timed('echo'));
+  const refused = outside.init('--ci', 'github');
+  assert.equal(refused.status, 2);
+  assert.match(refused.stderr, /a runner could judge nothing: echo gives times alone, and lies outside of the repository/);
+  assert.ok(!fs.existsSync(outside.workflow));
+});
+
+test('what is left to do comes last, in ten lines at most', () => {
+  for (const system of ['github', 'gitlab']) {
+    const {init, place} = repository();
+    fs.rmSync(path.join(place, '.git'), {recursive: true});
+    spawnSync('git', ['init', '-q'], {cwd: place});
+    if (system === 'gitlab') fs.writeFileSync(path.join(place, '.gitlab-ci.yml'), 'stages: []');
+    for (const words of [['--ci', system], ['--ci', system]]) {
+      const list = init(...words).stdout.split('\n\n').at(-1).trimEnd().split('\n');
+      assert.equal(list[0], 'left to do');
+      assert.ok(list.length <= 10 && list.every((line) => line.length <= 80), list.join('\n'));
+      assert.ok(list.some((line) => /OWNER\/weir/.test(line)), 'it is told again until it is done');
+    }
   }
 });
 
@@ -79,8 +126,8 @@ test('what git does not hold and nothing makes is asked for, and ends red until 
   fs.rmSync(path.join(place, '.git'), {recursive: true});
   spawnSync('git', ['init', '-q'], {cwd: place});
   const done = init('--ci', 'github');
-  assert.match(done.stdout, /say in it where these come from: \.\/engine, model\.bin/);
-  assert.match(done.stdout, /the runner has no \.\/engine unless a step gets it: "build:" is missing in weir\.yaml/);
+  assert.match(done.stdout, /say in its step "The engine and its models"\s+where these come from: \.\/engine, model\.bin/);
+  assert.match(done.stdout, /weir\.yaml: name the command that builds \.\/engine \(build:\)/);
   well_formed(workflow);
   const steps = read_yaml(workflow).jobs.measure.steps;
   const {run} = steps.find((step) => step.name === 'The engine and its models');
@@ -130,7 +177,7 @@ test('GitLab gets its file, or a part of it to be taken in', () => {
   assert.match(job.script.join('\n'), /^weir gate --out "\$out" --counts-only --require-baseline .*--against "\$base"/m);
   assert.ok(job.artifacts.paths.includes('run/') && jobs['weir-post'].script[0].includes('/artifacts/run/run.jsonl'), 'posts');
   const again = init('--ci', 'gitlab');
-  assert.match(again.stdout, /wrote \.gitlab\/weir\.yml[\s\S]*include:/);
+  assert.match(again.stdout, /wrote \.gitlab\/weir\.yml[\s\S]*\.gitlab-ci\.yml: include:/);
   assert.match(init('--ci', 'gitlab').stdout, /kept/);
 });
 
@@ -138,7 +185,7 @@ test('where nothing was found, that is said, and nothing is run', () => {
   const {init, workflow, place} = repository('.', '');
   const done = init('--ci', 'github');
   assert.equal(done.status, 0, done.stderr);
-  assert.match(done.stdout, /no model found[\s\S]*nothing was measured: weir\.yaml is an example still/);
+  assert.match(done.stdout, /no model found[\s\S]*nothing was measured: weir\.yaml is an example still[\s\S]*fill in what was not found/);
   assert.ok(fs.existsSync(workflow));
   assert.ok(!fs.existsSync(path.join(place, 'weir-out')));
 });

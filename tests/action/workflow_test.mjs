@@ -43,7 +43,7 @@ exec '${weir}' "$@"`);
   const done = spawnSync(weir, ['init', '--ci', 'github'], {
     cwd: world.work, encoding: 'utf8', env: {PATH: process.env.PATH, HOME: world.top, WEIR_LOCK_DIR: path.join(world.top, 'locks')}});
   assert.equal(done.status, 0, done.stderr + done.stdout);
-  assert.match(done.stdout, /next {4}commit it/, 'nothing is left to fill in');
+  assert.doesNotMatch(done.stdout, /where these come from|build:/, 'nothing is left to fill in');
   world.git(world.work, 'add', '-A');
   world.git(world.work, 'commit', '-q', '-m', 'weir');
   world.git(world.work, 'push', '-q', 'origin', 'main');

@@ -29,6 +29,25 @@ TEST(StarterCi, ComparesWithTheBaseWhereThereIsOneAndRequiresSomethingToCompareW
   EXPECT_THAT(starter_gitlab(ci), HasSubstr("--require-baseline"));
 }
 
+TEST(StarterCi, ComparesTimesInPairsWhereNothingIsCounted) {
+  StarterCi ci = plain();
+  ci.folder = "bench";
+  ci.has_counts = false;
+  const std::string github = starter_github(ci), gitlab = starter_gitlab(ci);
+  ci.forks = true;
+  for (const std::string& text : {github, gitlab, starter_github(ci), starter_github_post(ci)}) {
+    EXPECT_THAT(text, Not(HasSubstr("counts-only")));
+    EXPECT_THAT(text, Not(HasSubstr("baselines"))) << "those of another runner judge no times";
+    EXPECT_THAT(text, Not(HasSubstr("workflow_dispatch:")));
+    EXPECT_THAT(text, Not(HasSubstr("\n?")));
+    EXPECT_THAT(text, Not(HasSubstr("\n\n\n")));
+  }
+  EXPECT_THAT(github, HasSubstr("# weir: compares the times of every pull request"));
+  EXPECT_THAT(github,
+              HasSubstr("working-directory: \"bench\"\n          require-baseline: true\n"));
+  EXPECT_THAT(gitlab, HasSubstr("--rules-from \\\"$rules\\\" --against"));
+}
+
 TEST(StarterCi, InstallsAVulkanLoaderWhereACellAsksForIt) {
   StarterCi ci = plain();
   EXPECT_THAT(starter_github(ci), Not(HasSubstr("libvulkan1")));

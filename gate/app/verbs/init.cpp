@@ -16,8 +16,8 @@ void add_init(const Verb& verb) {
                    "Read this metric from what the command after -- prints; repeatable");
   verb.add_json_option();
   verb.option("--ci", options->ci, "SYSTEM",
-              "Write a workflow too, count once and report how long a gate takes; keeps files "
-              "that exist")
+              "Write a workflow too, measure once, and list what is left to do; keeps files that "
+              "exist")
       ->check(CLI::IsMember({"github", "gitlab"}));
   verb.flag("--forks", options->forks,
             "With --ci github: two workflows, so that pull requests from forks are gated too");
