@@ -57,7 +57,8 @@ std::string engines_section(const StarterInput& input, const std::vector<NamedEn
     if (!program.empty()) keys += ", program: " + yaml_scalar(program);
     if (!input.has_probes) keys += ", probes: []";
     // A program of this checkout: comparing with a base builds the base's own.
-    if (input.build.empty() || !engine.engine->program.starts_with("./")) {
+    const bool is_built = program.starts_with("./") && !engine.engine->is_installed;
+    if (input.build.empty() || !is_built) {
       lines.push_back(fmt::format("  {}: {}}}", engine.name, keys));
       continue;
     }

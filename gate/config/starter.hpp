@@ -13,6 +13,7 @@ struct StarterEngine {
   std::string name;     // a cell name is made of it: "llama.cpp"
   std::string program;  // as it shall stand in the config; "": the preset's, which runs a script
   std::string preset;   // "llama-bench"; others are left out
+  bool is_installed = false;  // in a virtual environment: no build of the repository makes it
 };
 struct StarterModel {
   std::string name;     // made a valid name where it is none

@@ -93,7 +93,16 @@ Result<source::SidePaths> side_paths(const std::vector<std::string>& own_roots,
   WEIR_TRY(const std::string links_folder, source::default_cache_folder());
   WEIR_TRY(const std::string link,
            source::through_equal_length_link(job.files(), links_folder, root, root));
-  return source::SidePaths(job.files(), {own_roots, job.folder(), root, link, other_root});
+  const auto is_tracked = [&job, top = own_roots.front()](const std::string& inner) {
+    const auto repository = Repository::containing(job.world, top);
+    const auto files = repository ? (*repository)->git().tracked_files()
+                                  : Result<std::vector<std::string>>(fail(Code::io, "no git"));
+    return !files || std::ranges::any_of(*files, [&](const std::string& file) {
+      return sys::is_within(file, inner);
+    });
+  };
+  return source::SidePaths(job.files(),
+                           {own_roots, job.folder(), root, link, other_root, is_tracked});
 }
 
 // Returns the work tree to watch while a base of `tree` runs, without what the base may open there:
@@ -137,17 +146,36 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   for (std::size_t i = 0; i < candidate.size(); ++i) {
     const std::string own_program_path = candidate[i].program;
     if (own_program_path.empty()) continue;
-    WEIR_TRY(const std::string program,
-             source::program_in_base(job.files(), tree, own_program_path));
-    WEIR_CHECK(link_program(base.cells[i], job, tree.root, program));
     std::string root = link_root(own_program_path);
     for (const std::string& top : {tree.candidate_real_root, tree.candidate_root}) {
       if (own_program_path.starts_with(top + "/")) root = top;
     }
+    WEIR_TRY(const bool is_shared, base_side.share_environment(own_program_path));
+    if (is_shared) {
+      WEIR_CHECK(link_program(base.cells[i], job, root, own_program_path));
+    } else {
+      WEIR_TRY(const std::string program,
+               source::program_in_base(job.files(), tree, own_program_path));
+      WEIR_CHECK(link_program(base.cells[i], job, tree.root, program));
+    }
     WEIR_CHECK(link_program(candidate[i], job, root, own_program_path));
+    const std::size_t own_files_before = base_side.own_files();
     WEIR_CHECK(move_to_side(base.cells[i], base_side));
     WEIR_CHECK(move_to_side(candidate[i], candidate_side));
+    if (is_shared && base_side.own_files() == own_files_before) {
+      return fail(
+          Code::config,
+          "{}: it lies in a virtual environment that both sides share, and the command of "
+          "{} names no file of the base beside it, so that it would be compared with itself; "
+          "name what the repository changes (a script), or give the base as a command: "
+          "--against -- COMMAND…",
+          text::printable(own_program_path), candidate[i].cell.key.str());
+    }
   }
+  // An activated one is used where a script of the base starts "python".
+  (void)base_side.share_environment(job.variable("VIRTUAL_ENV"));
+  // Packages in it may change without a commit.
+  if (base_side.shares_environment()) base.counts_folder.clear();
   for (run::PreparedCell& cell : base.cells)
     cell.watched = watch_work_tree(cell, tree, own_roots.front(), base_side, job);
   // The configuration may lie in a folder that the base lacks.

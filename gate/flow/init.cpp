@@ -14,6 +14,7 @@
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_text.hpp"
+#include "gate/source/virtual_environment.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 #include "gate/verdict/limits.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 // The least time for a job on a hosted runner, which installs packages and builds an engine first.
 constexpr double k_min_minutes = 30;
-// Where the jobs go if .gitlab-ci.yml is there already.
+// The file of the jobs if .gitlab-ci.yml is there already.
 constexpr std::string_view k_gitlab_part = ".gitlab/weir.yml";
 constexpr std::uint64_t k_max_workflow_bytes = std::uint64_t{1} << 20;
 
@@ -103,9 +104,11 @@ std::string steps_text(const std::vector<std::string>& steps, int width) {
   return text;
 }
 
-// Returns what is left to do until pull requests are gated.
+// Returns what is left to do until pull requests are gated. No command is known that makes the
+// programs of `unbuilt`.
 std::vector<std::string> remaining_steps(bool github, const Workflows& workflows,
-                                         const config::StarterCi& ci, bool is_gated) {
+                                         const config::StarterCi& ci,
+                                         const std::vector<std::string>& unbuilt, bool is_gated) {
   std::vector<std::string> steps;
   const std::string& workflow = workflows.names.front();
   const auto holds_text = [&](std::string_view part) {
@@ -125,9 +128,9 @@ std::vector<std::string> remaining_steps(bool github, const Workflows& workflows
                                 github ? "its step \"The engine and its models\"" : "before_script",
                                 verdict::list_some(missing)));
   }
-  if (!ci.programs.empty()) {
+  if (!unbuilt.empty()) {
     steps.push_back(fmt::format("{}: name the command that builds {} (build:)", ci.file,
-                                verdict::list_some(ci.programs)));
+                                verdict::list_some(unbuilt)));
   }
   if (!is_gated)
     steps.push_back(fmt::format("{}: times are only reported: give them limits", ci.file));
@@ -199,6 +202,22 @@ std::string model_make_arguments(const std::string& file, const std::string& sho
                      name_parts[1], sizes[0], sizes[1], name_parts[3]);
 }
 
+bool is_in_environment(const sys::Files& files, const std::string& folder,
+                       const std::string& program) {
+  const std::string path = sys::absolute(sys::join_path(folder, program));
+  return source::environment_around(files, path).has_value();
+}
+
+// Returns true if a command starts a program of a virtual environment and names no file beside it:
+// a base would run the same.
+bool is_shared_program(const sys::Files& files, const std::string& folder,
+                       const std::vector<std::string>& command) {
+  if (command.empty() || !is_in_environment(files, folder, command.front())) return false;
+  return std::none_of(command.begin() + 1, command.end(), [&](const std::string& word) {
+    return files.kind(sys::join_path(folder, word)) == sys::Kind::file;
+  });
+}
+
 // Lists the programs, builds and models of the cells that a fresh checkout lacks.
 void find_missing_files(const Job& job, const LoadedConfig& loaded, const std::string& folder,
                         config::StarterCi& ci) {
@@ -216,7 +235,8 @@ void find_missing_files(const Job& job, const LoadedConfig& loaded, const std::s
     const std::string program = engine.command.empty() ? "" : engine.command.front();
     // By its name alone it is found in PATH, which no commit holds.
     const bool inside = program.find('/') != std::string::npos && !program.starts_with('/');
-    ci.has_base = ci.has_base || inside;
+    const bool has_base = inside && !is_shared_program(job.files(), folder, engine.command);
+    ci.has_base = ci.has_base || has_base;
     const auto build = text::join(collect<std::string>(engine.build, text::shell_word), " ");
     if (!build.empty() && is_new(build)) ci.builds.push_back(build);
     const bool is_made = !build.empty() || program.empty();
@@ -286,7 +306,8 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
     return fail(Code::usage,
                 "--ci {}: a runner could judge nothing: {} gives times alone, and lies outside of "
                 "the repository, so that no base of it can run beside it\n  start it by a program "
-                "of the repository (command: [./bench.sh]), or say what counts it (probes)",
+                "of the repository (command: [./bench.sh]) or of a virtual environment "
+                "([.venv/bin/python, bench.py]), or say what counts it (probes)",
                 options.ci, verdict::list_some(ci.programs));
   }
   WEIR_TRY(const Workflows workflows, write_workflows(options, root, ci, files));
@@ -309,8 +330,14 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   if (has_failed)
     job.answer_printable("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
   job.answer_printable(duration_text(measured, ci) + "\n");
+  // Both sides share a virtual environment.
+  std::vector<std::string> unbuilt = ci.programs;
+  std::erase_if(unbuilt, [&](const std::string& program) {
+    return is_in_environment(files, folder, program);
+  });
   return profiles_answer(
-      steps_text(remaining_steps(github, workflows, ci, ci.has_counts || has_gate), job.width()),
+      steps_text(remaining_steps(github, workflows, ci, unbuilt, ci.has_counts || has_gate),
+                 job.width()),
       measured.profiles);
 }
 
@@ -323,15 +350,42 @@ constexpr std::size_t k_max_models = 4;
 // The script that presets of packages run.
 constexpr const char* k_script = "engine.mjs";
 
-// Returns the program's path as the config should name it; nothing if it is not here.
-std::optional<std::string> find_program_path(std::string_view program, const std::string& path,
-                                             const sys::Files& files) {
+// Returns the path of a program that is built here, as the config should name it; nothing if it is
+// not here.
+std::optional<std::string> find_built_program(std::string_view program, const sys::Files& files) {
   for (const char* folder : k_program_folders) {
     const std::string candidate = fmt::format("{}/{}", folder, program);
     if (!sys::find_program(files, candidate, ".", "")) continue;
     return folder == std::string_view(".") ? candidate : fmt::format("./{}", candidate);
   }
-  if (sys::find_program(files, program, ".", path)) return std::string(program);
+  return std::nullopt;
+}
+
+// Returns the virtual environments of Python: the active one and those here, as the config should
+// name them. A program in one starts by its path, whether the environment is active or not.
+std::vector<std::string> find_environments(const sys::World& world) {
+  std::vector<std::string> environments;
+  const std::string here = sys::absolute(".");
+  for (const std::string& name :
+       {world.environment("VIRTUAL_ENV").value_or(""), std::string(".venv"), std::string("venv")}) {
+    const std::string folder = sys::absolute(name);
+    if (name.empty() || world.files.kind(sys::join_path(folder, "pyvenv.cfg")) != sys::Kind::file)
+      continue;
+    const auto inner = sys::relative_path(folder, here);
+    const std::string shown = inner ? "./" + *inner : folder;
+    if (!holds(environments, shown)) environments.push_back(shown);
+  }
+  return environments;
+}
+
+// Returns the program's path in the first of the environments that has it; nothing if none has.
+std::optional<std::string> find_installed_program(std::string_view program,
+                                                  const std::vector<std::string>& environments,
+                                                  const sys::Files& files) {
+  for (const std::string& environment : environments) {
+    std::string path = fmt::format("{}/bin/{}", environment, program);
+    if (sys::find_program(files, path, ".", "")) return path;
+  }
   return std::nullopt;
 }
 
@@ -350,21 +404,30 @@ std::set<std::string> imported_packages(const sys::Files& files) {
 }
 
 // Finds engines by the names of their programs, and starts none. Leaves inference servers to the
-// author of the config.
+// author of the config, but for those that a virtual environment was made for.
 std::vector<config::StarterEngine> find_engines(const sys::World& world) {
   const sys::Files& files = world.files;
   std::vector<config::StarterEngine> engines;
   const std::string path = world.environment("PATH").value_or("/usr/bin:/bin");
+  const std::vector<std::string> environments = find_environments(world);
   for (const config::Preset& preset : config::presets()) {
     // One program of llama.cpp is enough; llama-bench comes first and reports most.
     const std::string name = preset.name.starts_with("llama-") ? "llama.cpp" : preset.name;
     const bool is_listed = std::ranges::count(engines, name, &config::StarterEngine::name) > 0;
-    if (preset.output.empty() || is_listed) continue;
+    const bool is_server = preset.output.empty();
+    // weir brings weir-engine along: only one that is built here is the project's own.
+    const bool is_bundled = preset.name == "weir-engine";
+    if (is_listed) continue;
     for (const std::string& program : preset.programs) {
-      // weir brings weir-engine along: only one that is built here is the project's own.
-      const bool is_bundled = preset.name == "weir-engine";
-      if (const auto program_path = find_program_path(program, is_bundled ? "" : path, files)) {
-        engines.push_back({name, *program_path, preset.name});
+      const auto built = is_server ? std::nullopt : find_built_program(program, files);
+      const auto installed =
+          built || is_bundled ? std::nullopt : find_installed_program(program, environments, files);
+      if (built) {
+        engines.push_back({name, *built, preset.name});
+      } else if (installed) {
+        engines.push_back({name, *installed, preset.name, true});
+      } else if (!is_server && !is_bundled && sys::find_program(files, program, ".", path)) {
+        engines.push_back({name, program, preset.name});
       }
     }
   }

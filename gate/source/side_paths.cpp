@@ -5,6 +5,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/config/word_paths.hpp"
+#include "gate/source/virtual_environment.hpp"
 #include "gate/sys/code_file.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -55,15 +56,27 @@ Result<std::string> SidePaths::place(const std::string& word) {
     auto inner = inner_path(path);
     const bool is_absolute = part.starts_with('/');
     // Both sides start in a folder that has this file by the same relative path.
-    if (!is_absolute && inner && has(*inner)) return replacement;
-    if (auto own = own_path(path)) return own;
+    if (!is_absolute && inner && has(*inner)) {
+      ++own_files_;
+      return replacement;
+    }
+    if (auto own = own_path(path)) {
+      ++own_files_;
+      return own;
+    }
     // "models" may be a command of the engine as well as a folder here.
     const sys::Kind kind = files_.kind(path);
     const bool is_name = part.find('/') == std::string::npos;
-    if (kind == sys::Kind::absent || (is_name && kind != sys::Kind::file)) return replacement;
+    const bool is_environment =
+        kind == sys::Kind::folder && environment_around(files_, path) == path;
+    if (kind == sys::Kind::absent || (is_name && kind != sys::Kind::file && !is_environment))
+      return replacement;
     if (!is_absolute) replacement = path;
     if (!inner) inner = inner_path(sys::follow_links(path));
     if (!inner) return replacement;
+    const auto is_shared = share_environment(path);
+    if (!is_shared) problem = is_shared.error();
+    if (!is_shared || *is_shared) return replacement;
     if (sys::is_program(files_, path)) {
       problem = Error{Code::config,
                       fmt::format("{}: the command names it, and {} has no such file; the command "
@@ -75,6 +88,31 @@ Result<std::string> SidePaths::place(const std::string& word) {
   });
   if (problem) return tl::unexpected(*std::move(problem));
   return placed;
+}
+
+Result<bool> SidePaths::share_environment(const std::string& path) {
+  const auto environment = environment_around(files_, path);
+  const auto inner = environment ? inner_path(*environment) : std::nullopt;
+  if (!inner || inner->empty() || has(*inner)) return false;
+  // Links may lead to files of the checkout: from the environment, or the environment itself.
+  const std::string real_environment = sys::follow_links(*environment);
+  const std::string real_path = sys::follow_links(path);
+  const bool leads_away = !sys::is_within(real_path, real_environment);
+  if (leads_away && inner_path(real_path)) return false;
+  if (shared_.contains(*inner)) return true;
+  if (!side_.is_tracked || side_.is_tracked(*inner)) return false;
+  const auto real_inner = inner_path(real_environment);
+  if (real_inner && side_.is_tracked(*real_inner)) return false;
+  if (const auto file = find_way_back(files_, *environment, side_.own_roots)) {
+    return fail(Code::config,
+                "{}: by this file the virtual environment {} has the candidate's code, which the "
+                "base would run; uninstall that package there, or let the command under "
+                "`build:` make the environment in each checkout",
+                text::printable(*file), text::printable(*inner));
+  }
+  shared_.insert(*inner);
+  shares_environment_ = true;
+  return true;
 }
 
 std::string SidePaths::place_inherited(const std::string& value) const {

@@ -157,8 +157,8 @@ struct Judgement : Ruling {
   // Against stored samples its limit on the change fails, and nothing else does: pairs may decide
   // (confirm()). Not a part of weir.verdict/1.
   bool suspected = false;
-  // Of a time that is not decided as its pairs ended: about how many it lacks. `pair_seconds` is
-  // what a pair takes. Not a part of weir.verdict/1.
+  // About how many pairs an undecided time lacks, and the seconds of a pair. Not a part of
+  // weir.verdict/1.
   std::optional<double> missing_pairs{};
   double pair_seconds = 0;
   std::vector<std::string> warnings;

@@ -10,6 +10,7 @@ namespace weir::e2e {
 namespace against_test {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class AgainstBase : public EngineUnderGit {
@@ -276,6 +277,65 @@ TEST_F(AgainstBase, IsNotGivenTheCandidatesCode) {
                     "    build: [sh, -c, 'mkdir weir-built && cp engine weir-built']\n"
                     "    output:");
   EXPECT_EQ(rate_of(against("HEAD", 0))["verdict"], "pass");
+}
+
+class AgainstBaseInEnvironment : public AgainstBase {
+ protected:
+  void SetUp() override {
+    AgainstBase::SetUp();
+    spill(scratch_ / ".gitignore", slurp(scratch_ / ".gitignore") + ".venv\n");
+    spill(environment_ / "pyvenv.cfg", "home = /usr/bin\n");
+    spill_program(environment_ / "bin/run", "#!/bin/sh\nexec \"$@\"\n");
+    spill_program(scratch_ / "bench", "#!/bin/sh\nexec run ./engine \"$@\"\n");
+  }
+  // Compares a slower engine, which `words` start, with its base. `is_active` is the environment.
+  Ended gate_slower(const std::string& words, bool is_active) {
+    write_config("2h");
+    replace_in_config("[./engine, ", "[" + words);
+    commit_engine("the base", "10000000");
+    write_engine("11500000");
+    std::map<std::string, std::string> active{
+        {"VIRTUAL_ENV", environment_.string()},
+        {"PATH", (environment_ / "bin").string() + ":" + std::getenv("PATH")}};
+    if (!is_active) active.clear();
+    return weir_here({"gate", "--json", "-", "--against", "HEAD"}, active);
+  }
+
+  const fs::path environment_ = scratch_ / ".venv";
+};
+
+TEST_F(AgainstBaseInEnvironment, SharesItWhetherItIsNamedOrActive) {
+  const std::pair<const char*, bool> cases[] = {
+      {"./.venv/bin/run, ./engine, ", false}, {"run, ./engine, ", true}, {"./bench, ", true}};
+  for (const auto& [words, is_active] : cases) {
+    const Ended ended = gate_slower(words, is_active);
+    ASSERT_EQ(ended.exit_code, 1) << words << ended.err;
+    const Json verdict = json_of(ended);
+    EXPECT_EQ(rate_of(verdict)["verdict"], "fail") << words;
+    EXPECT_THAT(dump_json(verdict["notes"]),
+                HasSubstr("both programs are given the file here: .venv"))
+        << words;
+  }
+}
+
+TEST_F(AgainstBaseInEnvironment, RefusesOneWithTheCandidatesCode) {
+  spill(environment_ / "lib/python3.11/site-packages/__editable__.engine-1.pth",
+        scratch_.path().string() + "\n");
+  const Ended ended = gate_slower("./.venv/bin/run, ./engine, ", false);
+  EXPECT_EQ(ended.exit_code, 2) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("/site-packages/__editable__.engine-1.pth: by this file the"));
+  fs::remove_all(environment_ / "lib");
+  git({"add", "-f", ".venv"});
+  const Ended tracked = gate_slower("./.venv/bin/run, ./engine, ", false);
+  EXPECT_EQ(tracked.exit_code, 1) << "the base has its own now" << tracked.err;
+  EXPECT_THAT(dump_json(json_of(tracked)["notes"]), Not(HasSubstr(".venv")));
+}
+
+TEST_F(AgainstBaseInEnvironment, RefusesToCompareAProgramWithItself) {
+  spill_program(environment_ / "bin/own", slurp(scratch_ / "engine"));
+  const Ended ended = gate_slower("./.venv/bin/own, ", false);
+  EXPECT_EQ(ended.exit_code, 2) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("so that it would be compared with itself"));
 }
 
 TEST_F(AgainstBase, BothSidesStartInFoldersOfEqualLengthAndSayItInPwd) {

@@ -60,6 +60,35 @@ TEST_F(Init, FindsEachEngineByItsProgram) {
   }
 }
 
+TEST_F(Init, FindsWhatAVirtualEnvironmentHas) {
+  model_folder("models/folder");
+  spill(scratch_ / "models/tiny.gguf", "no model at all");
+  spill(scratch_ / "CMakeLists.txt", "");
+  const auto install_in = [&](const fs::path& environment, const char* program) {
+    spill(environment / "pyvenv.cfg", "home = /usr/bin\n");
+    spill_program(environment / "bin" / program, program_);
+  };
+  install("mlx_lm.benchmark");
+  install_in(scratch_ / ".venv", "mlx_lm.benchmark");
+  EXPECT_THAT(init(),
+              HasSubstr("  mlx-lm: {preset: mlx-lm, program: ./.venv/bin/mlx_lm.benchmark}\n"))
+      << "it works in a shell where the environment is not active, and no build makes it";
+  install_in(scratch_ / "venv", "vllm");
+  install("vllm");
+  EXPECT_THAT(init(), HasSubstr("  vllm: {preset: vllm, program: ./venv/bin/vllm}\n"));
+  fs::remove_all(scratch_ / "venv");
+  EXPECT_THAT(init(), Not(HasSubstr("vllm"))) << "a server of PATH is for its user to name";
+
+  const Scratch elsewhere;
+  const fs::path bin = elsewhere / "bin";
+  install_in(elsewhere.path(), "llama-bench");
+  const Ended ended = weir(scratch_, {"init", "--force"},
+                           {{"PATH", bin.string()}, {"VIRTUAL_ENV", elsewhere.path().string()}});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(slurp(scratch_ / "weir.yaml"),
+              HasSubstr("program: " + (bin / "llama-bench").string() + "}"));
+}
+
 TEST_F(Init, FindsWhatZigBuilds) {
   spill_program(scratch_ / "zig-out/bin/agave", program_);
   EXPECT_THAT(init(), HasSubstr("program: ./zig-out/bin/agave}"));

@@ -85,6 +85,90 @@ TEST_F(SidePathsTest, OfCodeThatTheSideLacksAreRefused) {
   }
 }
 
+class SharedEnvironment : public SidePathsTest {
+ protected:
+  void SetUp() override {
+    SidePathsTest::SetUp();
+    put("pyvenv.cfg", "home = /usr/bin\ncommand = /usr/bin/python3 -m venv /p/perf/.venv\n");
+    put("bin/bench", "#!/p/perf/.venv/bin/python\n");
+    put(k_packages + "distutils-precedence.pth", "import os; os.getcwd()\n");
+  }
+  void put(const std::string& name, const std::string& text) {
+    files_.put("/p/perf/.venv/" + name, text);
+  }
+  SidePaths base() {
+    SideCheckout side{{"/link", "/p"}, "/p/perf", "/base", "/l"};
+    side.is_tracked = [&](const std::string& inner) { return tracked_.contains(inner); };
+    return {files_, side};
+  }
+  const std::string k_packages = "lib/python3.11/site-packages/";
+  std::set<std::string> tracked_;
+};
+
+TEST_F(SharedEnvironment, ServesBothSides) {
+  for (const char* word : {".venv/bin/bench", "./.venv", ".venv", "/p/perf/.venv/bin/bench"}) {
+    SidePaths side = base();
+    const auto placed = side.place(word);
+    ASSERT_TRUE(placed) << placed.error().message;
+    EXPECT_THAT(*placed, testing::StartsWith("/p/perf/.venv")) << word;
+    EXPECT_TRUE(side.shares_environment()) << word;
+    EXPECT_EQ(side.shared(), std::set<std::string>{"perf/.venv"}) << word;
+  }
+  SidePaths side = base();
+  EXPECT_TRUE(side.share_environment("/p/perf/.venv/bin/bench").value());
+  EXPECT_FALSE(side.share_environment("/p/perf/built").value()) << "no environment is around it";
+  EXPECT_FALSE(side.share_environment("").value());
+}
+
+TEST_F(SharedEnvironment, HasNoneOfTheCandidatesCode) {
+  const struct {
+    const char *file, *text;
+  } cases[] = {
+      {"__editable__.engine-1.0.pth", "/p/perf/src\n"},
+      {"engine.pth", "/link/perf/src\n"},
+      {"engine.pth", "../../../../src\n"},
+      {"__editable___engine_finder.py", "MAPPING = {'engine': '/p/src/engine'}\n"},
+      {"engine.egg-link", "/p\n."},
+      {"engine-1.0.dist-info/direct_url.json",
+       R"({"dir_info": {"editable": true}, "url": "file:///p/perf"})"},
+      {"engine-1.0.dist-info/direct_url.json", R"({"dir_info": {}, "url": "file:///p/perf"})"},
+      {"engine-1.0.dist-info/direct_url.json",
+       R"({"archive_info": {}, "url": "file:///p/dist/engine-1.0-py3-none-any.whl"})"},
+  };
+  for (const auto& c : cases) {
+    put(k_packages + c.file, c.text);
+    SidePaths side = base();
+    const auto placed = side.place(".venv/bin/bench");
+    ASSERT_FALSE(placed) << c.file << ": " << c.text;
+    EXPECT_EQ(placed.error().code, Code::config);
+    EXPECT_THAT(placed.error().message,
+                testing::AllOf(HasSubstr(c.file), HasSubstr("perf/.venv has the candidate's code"),
+                               HasSubstr("build:")));
+    put(k_packages + c.file, "");
+  }
+  put("pyvenv.cfg", "home = /p/tools/python/bin\n");
+  EXPECT_FALSE(base().place(".venv/bin/bench")) << "its interpreter is the candidate's";
+}
+
+TEST_F(SharedEnvironment, IsNeitherTrackedNorTheBasesOwn) {
+  tracked_ = {"perf/.venv"};
+  EXPECT_FALSE(base().place(".venv/bin/bench")) << "a pull request may have committed it";
+  EXPECT_FALSE(base().share_environment("/p/perf/.venv/bin/bench").value());
+  tracked_.clear();
+  files_.put("/base/perf/.venv/bin/bench", "#!/bin/sh\n");
+  SidePaths side = base();
+  EXPECT_EQ(side.place(".venv/bin/bench").value_or("an error"), ".venv/bin/bench");
+  EXPECT_FALSE(side.shares_environment());
+  SidePaths nobody_asks = this->side("/p");
+  EXPECT_FALSE(nobody_asks.share_environment("/p/perf/.venv").value());
+}
+
+TEST_F(SharedEnvironment, MayNameItselfAndOtherPlaces) {
+  put(k_packages + "self.pth", "/p/perf/.venv/extra\n/opt/p/perf\n/p-other/src\n../more\n");
+  put(k_packages + "x-1.dist-info/direct_url.json", R"({"url": "https://example.org/p/perf"})");
+  EXPECT_TRUE(base().place(".venv/bin/bench"));
+}
+
 // Links are real ones: what they lead to is the system's to say.
 TEST_F(SidePathsTest, OverALinkFromOutsideAreThoseOfTheCheckout) {
   char pattern[] = "/tmp/weir-links-XXXXXX";
@@ -110,6 +194,37 @@ TEST_F(SidePathsTest, OverALinkFromOutsideAreThoseOfTheCheckout) {
   }
   EXPECT_EQ(base.place("../link/bin/x").value_or("an error"), "/l/bin/x");
   EXPECT_EQ(base.shared(), std::set<std::string>{"bin/m.bin"});
+  std::filesystem::remove_all(top);
+}
+
+TEST_F(SidePathsTest, OfAnEnvironmentDoNotLeadToTheCheckoutOverLinks) {
+  char pattern[] = "/tmp/weir-links-XXXXXX";
+  const std::string top = std::filesystem::canonical(mkdtemp(pattern)).string();
+  const std::string own = top + "/own";
+  for (const char* folder : {"/own/.venv/bin", "/own/.venv/share", "/own/tools/env/bin", "/base"})
+    std::filesystem::create_directories(top + folder);
+  for (const char* file : {"/own/.venv/pyvenv.cfg", "/own/.venv/bin/x", "/own/tools/env/pyvenv.cfg",
+                           "/own/tools/env/bin/x", "/own/tools/tool"})
+    std::ofstream(top + file) << "#!/bin/sh\n";
+  std::filesystem::create_symlink(own + "/tools/tool", own + "/.venv/share/tool");
+  std::filesystem::create_symlink("tools/env", own + "/env");
+  std::filesystem::create_symlink("/bin/sh", own + "/.venv/bin/python");
+  const sys::RealFiles files;
+  SideCheckout side{{own}, own, top + "/base", "/l"};
+  side.is_tracked = [](const std::string& inner) {
+    return sys::is_within("tools/env/bin/x", inner);
+  };
+  const std::pair<const char*, bool> cases[] = {{".venv/bin/x", true},
+                                                {".venv/bin/python", true},
+                                                {".venv/share/tool", false},
+                                                {"env/bin/x", false}};
+  for (const auto& [word, is_shared] : cases) {
+    EXPECT_EQ(SidePaths(files, side).place(word).has_value(), is_shared) << word;
+    EXPECT_EQ(SidePaths(files, side).share_environment(own + "/" + word).value(), is_shared)
+        << word;
+  }
+  std::filesystem::create_symlink(own + "/tools/tool", own + "/.venv/bin/tool");
+  EXPECT_FALSE(SidePaths(files, side).place(".venv/bin/x")) << "another program in it leads there";
   std::filesystem::remove_all(top);
 }
 

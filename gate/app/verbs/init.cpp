@@ -26,10 +26,12 @@ void add_init(const Verb& verb) {
             "With --ci github: a workflow for /weir waive CODE REASON in a comment");
   verb->footer(
       "weir looks for llama-bench (or llama-completion), agave, hf2q and\n"
-      "mlx_lm.benchmark in ., build/, build/bin, bin, zig-out/bin, engines/llama.cpp\n"
-      "and PATH, and for weir-engine in these folders alone. It looks for models in .\n"
-      "and models/: GGUF files, and folders with config.json and safetensors. It\n"
-      "starts none. For a command after \"--\" it writes that one, and starts it once.\n\n"
+      "mlx_lm.benchmark in ., build/, build/bin, bin, zig-out/bin, engines/llama.cpp,\n"
+      "virtual environments of Python (the active one, .venv, venv) and PATH, for vllm\n"
+      "and other servers in these environments alone, and for weir-engine in these\n"
+      "folders alone. It looks for models in . and models/: GGUF files, and folders\n"
+      "with config.json and safetensors. It starts none. For a command after \"--\" it\n"
+      "writes that one, and starts it once.\n\n"
       "Examples:\n  weir init && weir gate --counts-only\n  weir init --twin nvidia-rtx-4090\n"
       "  weir init --ci github\n"
       "  weir init --metric 'decode_tokens_per_second=speed: ([0-9.]+)' -- ./bench -n 8\n"

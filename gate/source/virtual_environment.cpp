@@ -1,0 +1,141 @@
+// Finds what leads from a virtual environment back into the checkout that it lies in.
+#include "gate/source/virtual_environment.hpp"
+
+#include <algorithm>
+
+#include "gate/base/encode.hpp"
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::source {
+namespace {
+
+constexpr std::uint64_t k_max_bytes = std::uint64_t{1} << 20;
+
+// Returns `path` as a URL has it: pip writes one into direct_url.json.
+std::string url_path(const std::string& path) {
+  return text::join(collect<std::string>(text::split(path, '/'), percent_encode), "/");
+}
+
+bool is_name_char(char c) { return text::is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; }
+
+// Returns true if `text` goes on with `path`, or with what lies below it.
+bool begins_with_path(std::string_view text, std::string_view path) {
+  return text.starts_with(path) && (text.size() == path.size() || !is_name_char(text[path.size()]));
+}
+
+class WayBack {
+ public:
+  WayBack(const sys::Files& files, const std::string& environment,
+          const std::vector<std::string>& roots)
+      : files_(files), environment_(environment) {
+    add_name(own_names_, environment);
+    add_name(own_names_, sys::follow_links(environment));
+    std::optional<std::string> inner;
+    for (const std::string& root : roots) {
+      add_name(roots_, root);
+      if (!inner) inner = sys::relative_path(environment, root);
+    }
+    if (!inner) return;
+    for (const std::string& root : roots) add_name(own_names_, sys::join_path(root, *inner));
+  }
+
+  [[nodiscard]] std::optional<std::string> find() const {
+    const std::string settings = sys::join_path(environment_, "pyvenv.cfg");
+    if (names_checkout(settings)) return settings;
+    if (auto link = find_link(sys::join_path(environment_, "bin"))) return link;
+    for (const char* libraries : {"lib", "lib64"}) {
+      const std::string folder = sys::join_path(environment_, libraries);
+      for (const std::string& python : list(folder)) {
+        const std::string packages =
+            sys::join_path(sys::join_path(folder, python), "site-packages");
+        if (auto link = find_link(packages)) return link;
+        if (auto file = find_file(packages)) return file;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static void add_name(std::vector<std::string>& names, const std::string& path) {
+    names.push_back(path);
+    names.push_back(url_path(path));
+  }
+
+  [[nodiscard]] std::vector<std::string> list(const std::string& folder) const {
+    return files_.list(folder).value_or(std::vector<std::string>());
+  }
+
+  [[nodiscard]] bool is_of_checkout(const std::string& path) const {
+    const auto holds_path = [&](const std::string& top) { return sys::is_within(path, top); };
+    return std::ranges::any_of(roots_, holds_path) && std::ranges::none_of(own_names_, holds_path);
+  }
+
+  [[nodiscard]] std::optional<std::string> find_link(const std::string& folder) const {
+    for (const std::string& name : list(folder)) {
+      std::string path = sys::join_path(folder, name);
+      if (is_of_checkout(sys::follow_links(path))) return path;
+    }
+    return std::nullopt;
+  }
+
+  // Returns the first file of the installed packages that names a folder of the checkout.
+  [[nodiscard]] std::optional<std::string> find_file(const std::string& packages) const {
+    for (const std::string& name : list(packages)) {
+      std::string path = sys::join_path(packages, name);
+      if (name.ends_with(".dist-info")) path = sys::join_path(path, "direct_url.json");
+      const bool is_path_file = name.ends_with(".pth");
+      const bool may_name_it = is_path_file || name.ends_with(".egg-link") ||
+                               name.starts_with("__editable__") || name.ends_with(".dist-info");
+      if (!may_name_it || files_.kind(path) != sys::Kind::file) continue;
+      if (names_checkout(path) || (is_path_file && adds_checkout(packages, path))) return path;
+    }
+    return std::nullopt;
+  }
+
+  // Returns true if a file names a path of the checkout outside of the environment.
+  [[nodiscard]] bool names_checkout(const std::string& file) const {
+    const auto text = files_.read(file, k_max_bytes);
+    if (!text) return true;
+    return std::ranges::any_of(roots_, [&](const std::string& root) {
+      for (std::size_t at = 0; (at = text->find(root, at)) != std::string::npos; ++at) {
+        const std::string_view rest = std::string_view(*text).substr(at);
+        const auto names = [&](const std::string& path) { return begins_with_path(rest, path); };
+        if (at > 0 && is_name_char((*text)[at - 1])) continue;  // of a longer path
+        if (names(root) && std::ranges::none_of(own_names_, names)) return true;
+      }
+      return false;
+    });
+  }
+
+  // Returns true if a line of a *.pth, which may count from its folder, leads into the checkout.
+  [[nodiscard]] bool adds_checkout(const std::string& folder, const std::string& file) const {
+    const auto text = files_.read(file, k_max_bytes);
+    return !text || std::ranges::any_of(text::lines(*text), [&](const std::string& line) {
+      const std::string path(text::trim(line));
+      return !path.empty() &&
+             is_of_checkout(sys::follow_links(sys::absolute(sys::join_path(folder, path))));
+    });
+  }
+
+  const sys::Files& files_;
+  const std::string& environment_;
+  std::vector<std::string> roots_, own_names_;  // also as in URLs
+};
+
+}  // namespace
+
+std::optional<std::string> environment_around(const sys::Files& files, const std::string& path) {
+  for (std::string folder = path; folder.size() > 1; folder = sys::folder_of(folder)) {
+    if (files.kind(sys::join_path(folder, "pyvenv.cfg")) == sys::Kind::file) return folder;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> find_way_back(const sys::Files& files, const std::string& environment,
+                                         const std::vector<std::string>& roots) {
+  return WayBack(files, environment, roots).find();
+}
+
+}  // namespace weir::source
