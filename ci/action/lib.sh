@@ -137,12 +137,11 @@ fetch_branch() {
     die "branch $1 could not be fetched"
 }
 
-# waiver_words REF BRANCH COMMIT...: whose waivers on REF hold for what is judged, as words of weir gate, one a line:
-# the event's pull request, and those that a COMMIT holds, merged into BRANCH or by its merge queue, until their level is
-# stored. Asks GitHub with $GH_TOKEN, and only where REF holds waivers.
+# waiver_words REF BRANCH BASE COMMIT: whose waivers on REF hold for what is judged, as words of weir gate, one a line:
+# the event's pull request, and those that COMMIT, or BASE already, has merged into BRANCH, or that BRANCH's merge queue
+# has put there. Asks GitHub with $GH_TOKEN, and only where REF holds waivers.
 waiver_words() {
-  local ref=$1 branch=$2 number pull base head merge commit
-  shift 2
+  local ref=$1 branch=$2 from=$3 to=$4 number pull base head merge
   printf '%s\n' "--waivers-ref=$ref" "--base=$branch"
   for number in $(git ls-tree --name-only "$ref" waivers/ | sed -n 's#^waivers/\([1-9][0-9]\{0,17\}\)[.]json$#\1#p' | head -n 100); do
     if ! pull=$(gh api "repos/$GITHUB_REPOSITORY/pulls/$number" \
@@ -154,12 +153,12 @@ waiver_words() {
     [[ $base == "$branch" && $head =~ ^[0-9a-f]{40}([0-9a-f]{24})?$ ]] || continue
     # Only GitHub writes the branches of a queue; a number is in at most one of them.
     [[ -n $merge ]] || merge=$(git ls-remote origin "refs/heads/gh-readonly-queue/$branch/pr-$number-*" | cut -f 1 | head -n 1)
-    for commit; do
-      if [[ -n $merge ]] && git merge-base --is-ancestor "$merge" "$commit" 2>/dev/null; then
-        printf '%s\n' "--merged-pr=$number@$head"
-        break
-      fi
-    done
+    [[ -n $merge ]] || continue
+    if git merge-base --is-ancestor "$merge" "$from" 2>/dev/null; then
+      printf '%s\n' "--base-pr=$number@$head"
+    elif git merge-base --is-ancestor "$merge" "$to" 2>/dev/null; then
+      printf '%s\n' "--merged-pr=$number@$head"
+    fi
   done
 }
 

@@ -257,6 +257,8 @@ std::map<std::string, std::string> github_values(const StarterCi& ci) {
            plain(indent_lines(setup_steps(ci, ".github/workflows/weir.yml", true), "          "))},
           {"folder", folder},
           {"file", file},
+          {"baselines_config", counts(folder + file)},
+          {"baselines_folder", counts(folder)},
           {"baselines_file", counts(file)},
           {"stored", ci.has_base ? "" : "yes"},
           {"made", plain(indent_lines(ci.generated_models, k_block))}};

@@ -58,9 +58,9 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     const auto shown = [&](const profile::CellKey& cell) {
       return measured.configuration.redactor.cell(cell).str();
     };
-    waiver_notes = verdict::apply_waivers(
-        waivers.all(), {waivers.heads(), waivers.pull_request, waivers.today, shown, waivers.base},
-        cells);
+    verdict::WaiverContext context = waivers.context();
+    context.shown = shown;
+    waiver_notes = verdict::apply_waivers(waivers.all(), context, cells);
     append(waiver_notes, waivers.notes);
   }
   // A run of others names code by hashes of its choice, so we look none of them up.
@@ -361,6 +361,7 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
     is_judged_by_base = is_judged_by_base || base_judges_counts || base_judges_times;
     WEIR_CHECK(cells.check_room(profile, base.choice));
     verdict::CellVerdict cell = held_profile.judge(base, limits, policies[i], stored_choice);
+    cell.is_stored = is_stored;
     if (base_judges_counts && base.choice.baseline && !newer_branch.empty()) {
       const std::string gain = held_profile.describe_gain(stored_choice, *base.choice.baseline,
                                                           limits, policies[i], newer_branch);
@@ -436,7 +437,9 @@ Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
     const HeldProfile held_profile(profile, measured, held);
     WEIR_TRY(const baseline::BaselineChoice choice, held_profile.stored(stored));
     WEIR_CHECK(cells.check_room(profile, choice));
-    WEIR_CHECK(cells.add(held_profile.judge({choice}, limits, policy, choice)));
+    verdict::CellVerdict cell = held_profile.judge({choice}, limits, policy, choice);
+    cell.is_stored = true;
+    WEIR_CHECK(cells.add(std::move(cell)));
   }
   std::vector<std::string> pair_notes;
   if (pairs != nullptr)

@@ -66,24 +66,27 @@ std::vector<verdict::Waiver> Waived::all() const {
   return list;
 }
 
-std::map<std::int64_t, std::string> Waived::heads() const {
-  std::map<std::int64_t, std::string> heads;
-  for (const WaivedPull& pull : pulls) heads.emplace(pull.number, pull.head);
-  return heads;
+verdict::WaiverContext Waived::context() const {
+  verdict::WaiverContext context{.pull_request = pull_request, .today = today, .base = base};
+  for (const WaivedPull& pull : pulls) {
+    context.heads.emplace(pull.number, pull.head);
+    if (pull.is_in_base) context.in_base.insert(pull.number);
+  }
+  return context;
 }
 
 namespace {
 
-// Reads "12@COMMIT".
-Result<WaivedPull> parse_merged(const std::string& text) {
+// Reads "12@COMMIT", the value of `option`.
+Result<WaivedPull> parse_merged(const char* option, const std::string& text) {
   const std::size_t at = text.find('@');
   const auto number = text::to_int(text.substr(0, at));
   const std::string head = at == std::string::npos ? "" : text::lower(text.substr(at + 1));
   if (number.value_or(0) > 0 && text::is_commit(head)) return WaivedPull{*number, head};
   return fail(Code::usage,
-              "--merged-pr {}: expected the number of a pull request and the commit that was its "
-              "head, as 12@1a2b…",
-              text::printable(text));
+              "{} {}: expected the number of a pull request and the commit that was its head, as "
+              "12@1a2b…",
+              option, text::printable(text));
 }
 
 // Returns the pull request that is judged: that of --pr, else of the CI system's event.
@@ -103,8 +106,10 @@ Result<std::optional<WaivedPull>> find_judged(const WaiverOptions& options,
 // nothing is waived.
 Result<std::shared_ptr<const Waived>> load_waivers(const WaiverOptions& options, const Job& job) {
   if (!options.ref) {
-    if (!options.pull_request && options.merged.empty()) return std::shared_ptr<const Waived>();
-    return fail(Code::usage, "--pr and --merged-pr are for --waivers-ref: whose waivers hold");
+    const bool names_any =
+        options.pull_request || !options.merged.empty() || !options.in_base.empty();
+    if (!names_any) return std::shared_ptr<const Waived>();
+    return fail(Code::usage, "--pr, --merged-pr and --base-pr are for --waivers-ref");
   }
   auto waived = std::make_shared<Waived>();
   const publish::Event event = read_ci_event(job).value_or(publish::Event{});
@@ -115,7 +120,12 @@ Result<std::shared_ptr<const Waived>> load_waivers(const WaiverOptions& options,
     waived->pulls.push_back(*judged);
   }
   for (const std::string& text : options.merged) {
-    WEIR_TRY(const WaivedPull merged, parse_merged(text));
+    WEIR_TRY(const WaivedPull merged, parse_merged("--merged-pr", text));
+    if (merged.number != waived->pull_request) waived->pulls.push_back(merged);
+  }
+  for (const std::string& text : options.in_base) {
+    WEIR_TRY(WaivedPull merged, parse_merged("--base-pr", text));
+    merged.is_in_base = true;
     if (merged.number != waived->pull_request) waived->pulls.push_back(merged);
   }
   if (waived->pulls.empty()) {
@@ -142,6 +152,7 @@ Result<std::shared_ptr<const Waived>> load_waivers(const WaiverOptions& options,
 static void fields(Fields& io, WaivedPull& pull) {
   io("pull_request", pull.number);
   io("head", pull.head);
+  io.optional("in_base", pull.is_in_base);
   std::string list = verdict::to_text(pull.number, pull.waivers);
   io("list", list);
   if (!io.is_reading() || io.problem()) return;

@@ -18,12 +18,14 @@ struct WaiverOptions {
   std::optional<std::int64_t> pull_request;  // --pr; absent: that of the CI system's event
   std::string base;                          // --base; "": that of the event
   std::vector<std::string> merged;           // --merged-pr: "12@COMMIT"
+  std::vector<std::string> in_base;          // --base-pr: the same
 };
 
 // A pull request whose waivers hold, with its head ("" where it is not known).
 struct WaivedPull {
   std::int64_t number = 0;
   std::string head;
+  bool is_in_base = false;  // the base has its change, too
   std::vector<verdict::Waiver> waivers{};
 };
 
@@ -34,7 +36,8 @@ struct Waived {
   std::vector<std::string> notes;  // the reasons if there are none
 
   [[nodiscard]] std::vector<verdict::Waiver> all() const;
-  [[nodiscard]] std::map<std::int64_t, std::string> heads() const;
+  // What they are applied to, but for its cells' names.
+  [[nodiscard]] verdict::WaiverContext context() const;
 };
 // Reads the waivers of the pull request that is judged, and of those that are merged into what is
 // judged; null without --waivers-ref. If the branch or every pull request is unknown, nothing is

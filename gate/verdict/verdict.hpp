@@ -209,6 +209,7 @@ struct CellVerdict {
   std::string reason;  // for error and skipped: what people read, may be lines
   std::string device_class, device_name, machine_class, machine_name;
   std::optional<std::string> base;  // which baseline judged it: "same device class", "nearest: …"
+  bool is_stored = false;           // that is a stored one; not a part of weir.verdict/1
   // The cell was measured and nothing of it was compared: why, in one clause without its name.
   std::optional<std::string> not_compared{};
   // Metrics first: counts, then times, then what has no limit. Then kernels, kernel code and

@@ -369,6 +369,10 @@ std::vector<std::string> apply_waivers(const std::vector<Waiver>& waivers,
     }
     if (match == by_name.end()) continue;
     CellVerdict& cell = cells[match->second];
+    if (gate.in_base.contains(waiver.pull_request) &&
+        (!cell.is_stored || parse_bound(waiver.what.to))) {
+      continue;
+    }
     std::string now;
     JudgedMetrics& metrics = judged.try_emplace(match->second, cell).first->second;
     if (const std::string* reason = apply_waiver(waiver, cell, metrics, now)) {

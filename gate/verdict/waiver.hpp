@@ -80,7 +80,10 @@ struct WaiverContext {
   // that is judged, and others whose change it holds as well.
   std::map<std::int64_t, std::string> heads;
   std::optional<std::int64_t> pull_request;  // the one that is judged
-  std::string today;                         // "2026-11-20"
+  // Those of which the base has the change, too. Their waivers hold beside stored baselines alone,
+  // which may not have their level yet, and for what is stored exactly: no bound of a time.
+  std::set<std::int64_t> in_base;
+  std::string today;  // "2026-11-20"
   // Returns a cell's name as reports show it.
   std::function<std::string(const profile::CellKey&)> shown{};
   std::string base{};  // the branch that the pull request is for; "" where it is not known

@@ -78,12 +78,12 @@ TEST(Removed, AnEditedCellIsNotJudgedAndTheEditCanBeWaived) {
   const Waiver waiver{take.changes[0], 12, {}, "a new probe", "ada", "2027-01-01"};
   EXPECT_EQ(waiver_problem(waiver), std::nullopt);
   std::vector<CellVerdict> cells{cell};
-  EXPECT_THAT(apply_waivers({waiver}, {{{12, ""}}, 12, "2026-12-01"}, cells), IsEmpty());
+  EXPECT_THAT(apply_waivers({waiver}, {{{12, ""}}, 12, {}, "2026-12-01"}, cells), IsEmpty());
   EXPECT_EQ(cells[0].verdict, Outcome::waived);
   // Another edit is a different change.
   std::vector<CellVerdict> rebased{cell};
   rebased[0].judgements[0].current_text = "edited 0000000000000000";
-  EXPECT_EQ(apply_waivers({waiver}, {{{12, ""}}, 12, "2026-12-01"}, rebased).size(), 1U);
+  EXPECT_EQ(apply_waivers({waiver}, {{{12, ""}}, 12, {}, "2026-12-01"}, rebased).size(), 1U);
   EXPECT_EQ(rebased[0].verdict, Outcome::error);
 }
 

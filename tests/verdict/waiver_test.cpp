@@ -54,7 +54,7 @@ Waiver waived(const std::string& metric, const std::string& from, const std::str
   return {{k_cell, metric, from, to}, 12, k_head, "a new fusion", "ada", "2026-12-31"};
 }
 
-const WaiverContext k_gate{{{12, k_head}}, 12, "2026-11-20", {}, "main"};
+const WaiverContext k_gate{{{12, k_head}}, 12, {}, "2026-11-20", {}, "main"};
 
 TEST(Waivers, WaiveExactlyTheValueThatTheyName) {
   std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
@@ -91,6 +91,15 @@ TEST(Waivers, OfAPullRequestThatIsMergedHoldAndNameIt) {
   EXPECT_THAT(apply_waivers({waiver}, gate, cells), IsEmpty());
   EXPECT_EQ(cells[0].judgements[0].reason,
             "waived for pull request 12 by ada until 2026-12-31: a new fusion (grew)");
+  // The base has the change already: then only a stored baseline may lack it.
+  gate.in_base = {12};
+  cells = {failing({count("dispatches_per_token", "65", "77")})};
+  EXPECT_THAT(apply_waivers({waiver}, gate, cells), IsEmpty());
+  EXPECT_EQ(cells[0].verdict, Outcome::fail);
+  cells[0].is_stored = true;
+  EXPECT_THAT(apply_waivers({waiver}, gate, cells), IsEmpty());
+  EXPECT_EQ(cells[0].verdict, Outcome::waived);
+  gate.in_base.clear();
   // Not one more change of the same metric.
   cells = {failing({count("dispatches_per_token", "77", "80")})};
   EXPECT_THAT(apply_waivers({waiver}, gate, cells), SizeIs(1));

@@ -26,6 +26,9 @@ void add_gate(const Verb& verb) {
   verb.list_option("--merged-pr", options->waived.merged, "N@COMMIT",
                    "The waivers of this pull request, whose head was COMMIT, hold as well: what is "
                    "judged has it merged (--base: into which branch); repeatable");
+  verb.list_option("--base-pr", options->waived.in_base, "N@COMMIT",
+                   "The same of one that the base has merged too: they hold beside a stored "
+                   "baseline that lacks its level");
   verb.optional("--against", options->against, "REF|DIR",
                 "Compare with a base build, counts and times in pairs: a REF or DIR, or -- "
                 "COMMAND… at the end of the line");
