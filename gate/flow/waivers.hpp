@@ -36,7 +36,7 @@ struct Waived {
   std::vector<std::string> notes;  // the reasons if there are none
 
   [[nodiscard]] std::vector<verdict::Waiver> all() const;
-  // What they are applied to, but for its cells' names.
+  // The gate that they are applied to, without the names of its cells.
   [[nodiscard]] verdict::WaiverContext context() const;
 };
 // Reads the waivers of the pull request that is judged, and of those that are merged into what is

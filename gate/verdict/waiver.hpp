@@ -80,8 +80,8 @@ struct WaiverContext {
   // that is judged, and others whose change it holds as well.
   std::map<std::int64_t, std::string> heads;
   std::optional<std::int64_t> pull_request;  // the one that is judged
-  // Those of which the base has the change, too. Their waivers hold beside stored baselines alone,
-  // which may not have their level yet, and for what is stored exactly: no bound of a time.
+  // The pull requests whose change the base has, too. Their waivers hold beside stored baselines
+  // alone, which may not have their level yet, and for what is stored exactly: no bound of a time.
   std::set<std::int64_t> in_base;
   std::string today;  // "2026-11-20"
   // Returns a cell's name as reports show it.

@@ -62,10 +62,10 @@ class GitHub {
 
   // --- what people do
 
-  open({number, head, base = 'main', author = 'dev'}) {
+  open({number, head, base = 'main', author = 'dev', from = 'o/r'}) {
     const pull = {
       number, title: head, state: 'open', merged: false, merged_at: null, merge_commit_sha: null, user: {login: author, type: 'User'},
-      head: {ref: head, sha: this.branch(head), repo: {full_name: 'o/r', owner: {login: 'o'}}},
+      head: {ref: head, sha: this.branch(head), repo: {full_name: from, owner: {login: from.split('/')[0]}}},
       base: {ref: base, sha: this.branch(base), repo: {full_name: 'o/r'}}};
     this.state.pulls = [...this.state.pulls.filter((other) => other.number !== number), pull];
     return pull;
@@ -225,6 +225,7 @@ class GitHub {
     ['PATCH', '/issues/comments/([0-9]+)', 'pull_requests', (id, body) => Object.assign(this.comment_of(id), {body: body.body})],
     ['GET', '/actions/runs/([0-9]+)/artifacts', 'actions', (run) => this.list('artifacts', this.state.artifacts.filter((artifact) =>
         String(artifact.run) === run && [null, artifact.name].includes(this.query.get('name'))))],
+    ['GET', '/actions/runs/[0-9]+/attempts/[0-9]+/jobs', 'actions', () => this.list('jobs', [{name: 'gpu', status: 'in_progress'}])],
     ['GET', '/actions/artifacts/([0-9]+)/zip', 'actions', (id) => Buffer.from(this.state.artifacts.find((one) => one.id === Number(id)).zip, 'base64')],
   ];
   list(name, items) { return {total_count: items.length, [name]: items}; }

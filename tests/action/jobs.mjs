@@ -88,7 +88,7 @@ export class Runners {
   job(job, github, needs) {
     const {world} = this;
     const home = world.fresh('home'), place = path.join(world.top, 'runner', 'r');
-    const env = {HOME: home, WEIR_CACHE: path.join(home, '.cache/weir'), GITHUB_API_URL: this.api, GITHUB_RUN_ID: github.run_id};
+    const env = {HOME: home, WEIR_CACHE: path.join(home, '.cache/weir'), GITHUB_API_URL: this.api, GITHUB_RUN_ID: github.run_id, GITHUB_RUN_ATTEMPT: '1'};
     // Its git finds the repository there.
     fs.writeFileSync(path.join(home, '.gitconfig'), `[url "file://${world.top}/"]\n\tinsteadOf = https://github.example/\n`);
     const contexts = {github, needs, steps: {}};
