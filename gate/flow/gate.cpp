@@ -308,7 +308,8 @@ Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
   WEIR_TRY(MeasuredRun measured, obtain_run(job, options));
   if (job.waived) measured.waived = *job.waived;
   const StoredBaselines stored = choose_baselines(job, options, measured);
-  const verdict::Policy policy = gate_policy(measured, options.require_baseline);
+  verdict::Policy policy = gate_policy(measured, options.require_baseline);
+  policy.require_times = measured.claimed && !job.selection.counts_only;
   WEIR_TRY(verdict::GateVerdict verdict,
            measured.base_runs ? judge_against_base(measured, stored, policy, job.files())
                               : judge(job, options, measured, stored, policy));

@@ -153,7 +153,8 @@ class HeldProfile {
     held_cell_ = look_up(held.cells, name, nullptr);
     const verdict::BaseCell* by_name = held_cell_ != nullptr ? held_cell_ : line;
     edited_depth_ = look_up(held.edited_lines, name, nullptr);
-    if (by_name == nullptr) return;
+    is_known_ = by_name != nullptr;
+    if (!is_known_) return;
     if (const auto held_key = profile::CellKey::parse(by_name->cell)) {
       profile_.cell = held_cell_ == nullptr ? held_key->line() : *held_key;
     }
@@ -180,7 +181,9 @@ class HeldProfile {
                                            const verdict::LimitTable& limits,
                                            const verdict::Policy& policy,
                                            const baseline::BaselineChoice& stored) const {
-    verdict::CellVerdict cell = verdict::judge_cell(profile_, base, limits, policy);
+    verdict::Policy own_policy = policy;
+    own_policy.require_times = policy.require_times && is_known_;
+    verdict::CellVerdict cell = verdict::judge_cell(profile_, base, limits, own_policy);
     if (held_cell_ != nullptr) {
       verdict::check_removed(profile_, base.choice, limits, fails_on_removed(measured_), cell);
     }
@@ -197,6 +200,7 @@ class HeldProfile {
   const MeasuredRun& measured_;
   profile::Profile profile_;
   profile::CellKey own_name_;
+  bool is_known_ = false;  // to the base's rules, itself or the line's depths
   const verdict::BaseCell* held_cell_ = nullptr;
   const verdict::BaseCell* edited_depth_ = nullptr;  // of a line over depths
 };

@@ -284,6 +284,18 @@ std::optional<StoredInterval> stored_interval(const Comparison& comparison,
                                     {comparison.policy.stored_level, session_sd});
 }
 
+// The ruling on a time that no stored sample is comparable with. An untrusted run may have been
+// measured so, but for a metric that is newer than the samples of its machine class.
+Ruling ruling_without_samples(const Comparison& comparison, const Stored& stored) {
+  const bool is_newer = find_sessions(comparison) != nullptr;
+  if (!comparison.policy.require_times || is_newer) return {Outcome::new_, stored.why_none};
+  return {
+      Outcome::inconclusive,
+      fmt::format("nothing to compare with: the run has no pairs with the base, and {}; measure "
+                  "with --against, or judge counts alone",
+                  stored.why_none)};
+}
+
 // Judges a time against stored samples, and by plain limits.
 void judge_with_samples(const Comparison& comparison, const Measurement& current,
                         Judgement& judgement) {
@@ -301,7 +313,7 @@ void judge_with_samples(const Comparison& comparison, const Measurement& current
   if (!limit.is_set() || limit.mode == Mode::off) return;
   std::optional<Ruling> ruling = judge_plain_number(limit, current, comparison.policy.stored_level);
   if (limit.max_drop || limit.max_increase) {
-    Ruling compared{Outcome::new_, stored.why_none};
+    Ruling compared = ruling_without_samples(comparison, stored);
     if (interval) {
       compared = *judge_against_stored(limit, *interval);
     } else if (stored.why_none.empty()) {

@@ -341,6 +341,9 @@ struct GateVerdict {
 
 struct Policy {
   bool require_baseline = false;  // a missing exact baseline is an error (exit 3)
+  // A time under a limit that nothing is compared with is inconclusive, not new: whoever measured
+  // the run chose its machine, and whether it has pairs.
+  bool require_times = false;
   bool fail_on_inconclusive = false;
   Comment comment = Comment::changed;
   double stored_level = 0.05;

@@ -155,6 +155,31 @@ TEST_F(Claimed, ARunWhoseTimesWereTakenOutIsNotJudged) {
   }
 }
 
+// Its job measures without --against, or on a runner of which nothing is stored.
+TEST_F(Claimed, TimesThatNothingIsComparedWithAreNotDecided) {
+  const std::string counts = "      syncs_per_token:";
+  std::string config = slurp(scratch_ / "weir.yaml");
+  config.insert(config.find(counts), "      decode_tokens_per_second: {regex: '(\\d+) tok/s'}\n");
+  spill(scratch_ / "weir.yaml", config);
+  spill_program(scratch_ / "engine", "#!/bin/sh\necho '65 dispatches, 1 syncs, 100 tok/s'\n");
+  git({"commit", "-qam", "times"});
+  git({"branch", "-f", "main"});
+  spill_program(scratch_ / "engine", "#!/bin/sh\necho '65 dispatches, 1 syncs, 40 tok/s'\n");
+  git({"commit", "-qam", "of the fork"});
+  EXPECT_EQ(here({"gate", "--rules-from", "main"}).exit_code, 0) << "its own machine's times: new";
+  ASSERT_EQ(here({"run"}).exit_code, 0) << last_.err;
+  take_run();
+  const Json verdict = judged_with_times(0);
+  EXPECT_EQ(verdict["verdict"], "inconclusive");
+  EXPECT_THAT(verdict["not_judged"].dump(), HasSubstr("throughput not decided in 2 of 2 cells"));
+  EXPECT_THAT(metric_of(cell_of(verdict, k_cell), "decode_tokens_per_second")["reason"],
+              StartsWith("nothing to compare with: the run has no pairs with the base"));
+  EXPECT_EQ(judged(0)["verdict"], "pass") << "counts alone";
+  spill(scratch_ / "weir.yaml", config + "gate: {on_inconclusive: fail}\n");
+  git({"commit", "-qm", "strict", "weir.yaml"});
+  EXPECT_EQ(judged_with_times(4)["verdict"], "inconclusive");
+}
+
 // Whether it edits files that the base's cells read, its commit says.
 TEST_F(Claimed, ARunOfACommitThatIsNotHereIsNotJudgedWhereCellsReadFiles) {
   fork_runs("", 65);

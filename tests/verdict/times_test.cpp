@@ -116,6 +116,29 @@ TEST(Times, AreNewOnAnotherMachineAndDoNotLiftTheCellAboveItsCounts) {
   EXPECT_EQ(judge(timed(50), {}).verdict, Outcome::new_) << "with its counts";
 }
 
+// A run by others: without pairs, on a machine of their choice.
+TEST(Times, ThatHaveToBeComparedAreInconclusiveWithoutSamples) {
+  Policy policy;
+  policy.require_times = true;
+  Profile elsewhere = timed(50);
+  elsewhere.provenance.machine_class = "machine-b";
+  const auto judgement = [&](const Profile& candidate, const Profile& base) {
+    return metric(judge(candidate, {stored(base)}, {}, policy), k_rate);
+  };
+  EXPECT_EQ(judgement(elsewhere, timed(100)).verdict, Outcome::inconclusive);
+  EXPECT_EQ(judgement(elsewhere, timed(100)).reason,
+            "nothing to compare with: the run has no pairs with the base, and stored samples are "
+            "of other machine classes; measure with --against, or judge counts alone");
+  EXPECT_EQ(judgement(timed(50), reference()).verdict, Outcome::inconclusive);
+  Profile older = reference();
+  add_time(older, "prefill_tokens_per_second", around(100));
+  EXPECT_EQ(judgement(timed(50), older).verdict, Outcome::new_) << "samples older than the metric";
+  LimitEntry off = entry({k_rate});
+  off.mode = Mode::report;
+  EXPECT_EQ(metric(judge(elsewhere, {stored(timed(100))}, {off}, policy), k_rate).verdict,
+            Outcome::info);
+}
+
 TEST(Times, OfFewerDecisionsThanCountsMakeTheCellInconclusive) {
   EXPECT_EQ(judge(timed(100), {stored(timed(100))}).verdict, Outcome::inconclusive);
 }
