@@ -79,6 +79,7 @@ struct BaselineChoice {
   std::optional<Baseline> baseline;  // for nearest and same; for the others, the one to show
   std::string reason;                // one line for people; "" for same
   bool base_failed = false;          // there was a base to measure, and it could not be
+  bool devices_differ = false;       // the base ran beside the candidate, on another device
 };
 [[nodiscard]] BaselineChoice choose_baseline(const profile::Profile& candidate,
                                              std::span<const Baseline> stored);

@@ -345,7 +345,8 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
     const bool has_no_base_counts = base.choice.match == baseline::BaselineChoice::Match::none;
     bool is_stored = false;
     const bool needs_stored =
-        measured.claimed || (has_no_base_counts && !profile.counts_skip_reason);
+        !base.choice.devices_differ &&
+        (measured.claimed || (has_no_base_counts && !profile.counts_skip_reason));
     baseline::BaselineChoice stored_choice;
     if (needs_stored || held_profile.is_held() || !newer_branch.empty())
       WEIR_SET(stored_choice, held_profile.stored(stored));

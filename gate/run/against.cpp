@@ -461,13 +461,35 @@ bool base_was_counted(const profile::CellKey& cell, std::span<const RunRecord> r
   });
 }
 
+// Chooses the counts of a base that ran beside the candidate, on the same machine. It must not be
+// on another device, and another version of the same one excuses no difference.
+static baseline::BaselineChoice choose_counts_beside(const profile::Profile& candidate,
+                                                     const profile::Profile& base) {
+  using Match = baseline::BaselineChoice::Match;
+  baseline::BaselineChoice choice = baseline::choose_run(candidate, base);
+  const std::string &of_base = base.provenance.device_class,
+                    &of_candidate = candidate.provenance.device_class;
+  if (of_base.empty() || of_candidate.empty()) return choice;
+  const std::string classes =
+      fmt::format("{} and {}", text::printable(of_base), text::printable(of_candidate));
+  if (choice.match == Match::nearest) {
+    choice.match = Match::same;
+    choice.reason = "the two sides ran on different versions of one device: " + classes;
+  } else if (choice.match == Match::other_class) {
+    choice.reason = "the two sides ran on different devices: " + classes;
+    choice.base_failed = true;
+    choice.devices_differ = true;
+  }
+  return choice;
+}
+
 // Chooses the base's counts: its own if it was counted, else stored ones of the same device class.
 baseline::BaselineChoice choose_base_counts(const profile::Profile& candidate,
                                             const profile::CellFacts& base_facts,
                                             std::span<const RunRecord> records,
                                             std::span<const baseline::Baseline> stored) {
   if (base_was_counted(base_facts.cell, records)) {
-    return baseline::choose_run(candidate, profile::assemble(base_facts, records, Side::base));
+    return choose_counts_beside(candidate, profile::assemble(base_facts, records, Side::base));
   }
   baseline::BaselineChoice choice = baseline::choose_baseline(candidate, stored);
   if (choice.match != baseline::BaselineChoice::Match::same) {

@@ -73,6 +73,21 @@ TEST_F(Instrumented, FailsWhenACountGrew) {
   EXPECT_THAT(grew.out, testing::ContainsRegex("barriers/token +2 → 4 +\\+2"));
 }
 
+// What it declares is compared with its base's, which ran beside it.
+TEST_F(Instrumented, IsNotJudgedOnAnotherDeviceThanItsBase) {
+  ASSERT_EQ(counted({"baseline", "accept"}, k_metal).exit_code, 0);
+  const auto beside = [&](const std::string& class_of_base) {
+    return weir(scratch_, {"gate", "--json", "-", "--counts-only", "--cell", k_metal, "--against",
+                           "--", "env", "SAMPLE_DEVICE_CLASS=" + class_of_base,
+                           WEIR_INSTRUMENT_ENGINE, "tokens", "{tokens}", "{args}"});
+  };
+  EXPECT_EQ(beside("sample-1002-0-0-1-0").exit_code, 0);
+  const Ended other = beside("metal-1-2-3");
+  EXPECT_EQ(other.exit_code, 3) << other.err;
+  EXPECT_EQ(cell_of(json_of(other), k_metal).value("reason", ""),
+            "the two sides ran on different devices: metal-1-2-3 and sample-1002-0-0-1-0");
+}
+
 TEST_F(Instrumented, FailsWhenTheEngineSaysThatItWorkedElsewhere) {
   const Ended lost = counted({"gate"}, "mine/m/lost/decode");
   EXPECT_EQ(lost.exit_code, 1) << lost.err;

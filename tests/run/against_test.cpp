@@ -255,6 +255,44 @@ TEST(Against, CountsThatAreKnownOfTheBaseAreNotTakenAgain) {
   EXPECT_EQ(count(*confirmed, Pass::counted, Side::candidate), 9);
 }
 
+// An engine may declare its device: beside its base, another one is no excuse.
+TEST(Against, ABaseOnAnotherDeviceIsAnErrorAndAnotherVersionIsTheSameDevice) {
+  using Match = baseline::BaselineChoice::Match;
+  const struct {
+    const char *base, *candidate;
+    Match match;
+    const char* reason;
+  } cases[] = {
+      {"metal-106b-m4-0", "metal-106b-m4-0", Match::same, ""},
+      {"metal-106b-m4-0", "metal-106b-m4-1", Match::same,
+       "the two sides ran on different versions of one device: metal-106b-m4-0 and "
+       "metal-106b-m4-1"},
+      {"metal-106b-m4-0", "metal-106b-m5-0", Match::other_class,
+       "the two sides ran on different devices: metal-106b-m4-0 and metal-106b-m5-0"},
+  };
+  Duel duel;
+  const auto measured = duel.run();
+  ASSERT_TRUE(measured);
+  profile::CellFacts facts = duel.plan.cells[0].facts, base_facts = duel.plan.base_cells[0].facts;
+  facts.provenance.device_class.clear();  // the engine's marks tell it
+  base_facts.provenance.device_class.clear();
+  for (const auto& c : cases) {
+    std::vector<RunRecord> records = *measured;
+    for (RunRecord& record : records) {
+      for (profile::ProbeCounts& probe : record.probes) {
+        const char* device_class = record.side == Side::base ? c.base : c.candidate;
+        probe.devices = {{"vulkan", "a GPU", "discrete", device_class}};
+      }
+    }
+    const auto choice = choose_base_counts(profile::assemble(facts, records), base_facts, records,
+                                           duel.known_counts.all);
+    EXPECT_EQ(choice.match, c.match) << c.candidate;
+    EXPECT_EQ(choice.reason, c.reason);
+    EXPECT_EQ(choice.devices_differ, c.match == Match::other_class);
+    EXPECT_EQ(choice.base_failed, c.match == Match::other_class);
+  }
+}
+
 // Work between two timed processes happens while the machine should be quiet.
 TEST(Against, LooksForNoCountsOncePairsHaveBegun) {
   Duel quick, longer;

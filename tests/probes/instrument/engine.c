@@ -75,10 +75,12 @@ static void evaluate(uint32_t rows) {
 
 static void open_devices(const char* api) {
   const char* type = getenv("SAMPLE_DEVICE_TYPE");
+  const char* device_class = getenv("SAMPLE_DEVICE_CLASS");
   g_cpu = weir_device_declare("cpu", "cpu", "this processor", "");
   g_gpu = strcmp(api, "cpu") == 0 ? g_cpu
                                   : weir_device_declare(api, type == NULL ? "discrete" : type,
-                                                        "Sample GPU", "sample-1002-0-0-1-0");
+                                               "Sample GPU",
+                                     device_class == NULL ? "sample-1002-0-0-1-0" : device_class);
   g_queue = weir_queue_declare(g_gpu);
 }
 
