@@ -68,6 +68,17 @@ void record_checkout(const Job& job, const sys::Stop& stop, Json& extra) {
   if (const auto branch = current_branch(**head, job.world)) extra["branch"] = *branch;
 }
 
+// Returns the names of cells that the base's matrix does not have; none without a base's rules.
+std::set<std::string> find_added_cells(const ReadyPlan& ready) {
+  std::set<std::string> added;
+  const std::optional<AppliedRules>& rules = ready.loaded.configuration.rules;
+  if (!rules || !rules->from || rules->config_text.empty()) return added;
+  for (const run::PreparedCell& cell : ready.plan.cells) added.insert(cell.cell.key.str());
+  for (const verdict::BaseCell& base_cell : rules->required_cells)
+    added.erase(base_cell.current_name);
+  return added;
+}
+
 // Returns the limits, the budget and the number of pairs for paired runs of candidate and base.
 run::AgainstOptions paired_run_options(const ReadyPlan& ready, const MeasureOptions& wanted,
                                        const Job& job) {
@@ -82,6 +93,7 @@ run::AgainstOptions paired_run_options(const ReadyPlan& ready, const MeasureOpti
   options.counts = wanted.plan.counts;
   options.times = wanted.plan.times;
   options.min_pairs = wanted.min_pairs;
+  options.added_cells = find_added_cells(ready);
   options.calibrated_pairs =
       calibrated_pairs(Calibrations(job.files()), ready.plan.cells, settings);
   const BaseFacts& facts = ready.base->facts;

@@ -290,6 +290,9 @@ class Against final : public Sequel {
     PairingCell pairing_cell;
     pairing_cell.name =
         (round.line ? round.line->fit : plan_.cells[round.cells.front()].cell.key).str();
+    pairing_cell.is_added = std::ranges::all_of(round.cells, [&](std::size_t i) {
+      return options_.added_cells.contains(plan_.cells[i].cell.key.str());
+    });
     for (const std::size_t i : round.cells) {
       pairing_cell.pair_seconds += wall_seconds(i, /*warm_ups=*/true, /*for_budget=*/true);
     }

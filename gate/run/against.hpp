@@ -43,6 +43,8 @@ struct AgainstOptions {
   bool counts = true, times = true;
   std::uint64_t order_rotation = 0;  // see Pairing
   std::size_t min_pairs = 0;         // the same
+  // Names of cells that the base's rules do not know: the others get their pairs first.
+  std::set<std::string> added_cells = {};
   // By cell name: pairs that its limits take on this machine, where that was measured.
   std::map<std::string, double> calibrated_pairs = {};
 };

@@ -70,6 +70,7 @@ Pairing::Pairing(std::vector<PairingCell> cells, double budget_seconds,
   if (!order_.empty()) {
     const auto first = static_cast<std::ptrdiff_t>(order_rotation % order_.size());
     std::rotate(order_.begin(), order_.begin() + first, order_.end());
+    std::ranges::stable_partition(order_, [&](std::size_t i) { return !cells_[i].cell.is_added; });
   }
 }
 
@@ -135,23 +136,24 @@ std::optional<std::size_t> Pairing::lowest_ranked(const Rank& rank) const {
 }
 
 // Returns the cell that has run fewest of its first pairs.
-std::optional<std::size_t> Pairing::next_first_pairs() const {
+std::optional<std::size_t> Pairing::next_first_pairs(bool of_added) const {
   const std::vector<Share> shares = plan();
   return lowest_ranked([&](std::size_t i) -> std::optional<double> {
     const CellState& state = cells_[i];
     // A decision ends a cell's first pairs early only if no minimum number is asked for.
-    if (!shares[i].now || state.pairs >= first_pairs_goal(state) ||
-        !(min_pairs_ > 0 || state.is_open()))
+    if (state.cell.is_added != of_added || !shares[i].now ||
+        state.pairs >= first_pairs_goal(state) || !(min_pairs_ > 0 || state.is_open()))
       return {};
     return static_cast<double>(state.pairs);
   });
 }
 
 // Returns the open cell that needs the least time to be decided.
-std::optional<std::size_t> Pairing::nearest_to_a_verdict() const {
+std::optional<std::size_t> Pairing::nearest_to_a_verdict(bool of_added) const {
   return lowest_ranked([&](std::size_t i) -> std::optional<double> {
     const CellState& state = cells_[i];
-    if (!state.is_open() || state.pairs < fewest(state.cell.rules) || state.each() > seconds_left())
+    if (state.cell.is_added != of_added || !state.is_open() ||
+        state.pairs < fewest(state.cell.rules) || state.each() > seconds_left())
       return {};
     const double seconds = state.more_pairs() * state.each();
     // A cell that the rest of the budget cannot decide comes after all others.
@@ -177,8 +179,10 @@ std::optional<std::size_t> Pairing::nearest_to_improved() const {
 }
 
 std::optional<std::size_t> Pairing::next() const {
-  if (auto cell = next_first_pairs()) return cell;
-  if (auto cell = nearest_to_a_verdict()) return cell;
+  for (const bool of_added : {false, true}) {
+    if (auto cell = next_first_pairs(of_added)) return cell;
+    if (auto cell = nearest_to_a_verdict(of_added)) return cell;
+  }
   return nearest_to_improved();
 }
 

@@ -3,7 +3,7 @@
 // Every cell first gets as many pairs as any decision needs, then the one that is nearest to a
 // verdict goes on. Looking at all past pairs to choose is fine: the coin of the next
 // one is still fair. Cells that the budget cannot give so many rotate: which of them come first
-// depends on the commit. Pure.
+// depends on the commit. Cells that a pull request adds come after all others. Pure.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@ struct PairingCell {
   std::string name;
   double pair_seconds = 0;               // cost of a pair, as its warm-up shows
   std::vector<stats::PairedRule> rules;  // one a metric with a limit; none: nothing to decide
+  bool is_added = false;                 // gets no pair while another cell may need one
 };
 
 class Pairing {
@@ -77,12 +78,12 @@ class Pairing {
   // The first of those whose rank(cell) is least; nothing where none has a rank.
   template <class Rank>
   [[nodiscard]] std::optional<std::size_t> lowest_ranked(const Rank& rank) const;
-  [[nodiscard]] std::optional<std::size_t> next_first_pairs() const;
-  [[nodiscard]] std::optional<std::size_t> nearest_to_a_verdict() const;
+  [[nodiscard]] std::optional<std::size_t> next_first_pairs(bool of_added) const;
+  [[nodiscard]] std::optional<std::size_t> nearest_to_a_verdict(bool of_added) const;
   [[nodiscard]] std::optional<std::size_t> nearest_to_improved() const;
 
   std::vector<CellState> cells_;
-  std::vector<std::size_t> order_;  // rotated
+  std::vector<std::size_t> order_;  // rotated, added cells last
   double budget_, spent_ = 0;
   std::size_t min_pairs_;
 };

@@ -50,6 +50,27 @@ TEST(Pairing, LeavesWhatTheBudgetCanNotDecideToALaterCommit) {
   }
 }
 
+// A pull request adds two cells that use up the budget.
+TEST(Pairing, GivesCellsOfTheBaseTheirPairsBeforeAddedOnes) {
+  PairingCell added = cell(1);
+  added.is_added = true;
+  for (const std::uint64_t commit : {0U, 1U, 2U}) {
+    Pairing pairing({added, cell(1), added}, 20, commit);
+    EXPECT_TRUE(pairing.plan()[1].now);
+    std::mt19937_64 random(1);
+    std::vector<std::size_t> order;
+    for (auto next = pairing.next(); next; next = pairing.next()) {
+      order.push_back(*next);
+      const stats::Pair sample = pair(random, *next == 1 ? 0.03 : 0, 0.05);
+      pairing.note(*next, {&sample, 1}, 1);
+    }
+    const auto of_base = std::ranges::count(order, 1U);
+    EXPECT_GT(of_base, 8) << "also after its first pairs";
+    EXPECT_TRUE(std::all_of(order.begin(), order.begin() + of_base,
+                            [](std::size_t place) { return place == 1; }));
+  }
+}
+
 TEST(Pairing, EndsWhenAllIsDecided) {
   Pairing pairing({cell(1)}, 1000, 0);
   std::mt19937_64 random(1);
