@@ -14,6 +14,18 @@ void hide(std::vector<std::string>& lines, const config::Redactor& redactor) {
   for (std::string& line : lines) hide(line, redactor);
 }
 
+void hide(std::vector<verdict::Changed>& changes, const config::Redactor& redactor) {
+  for (verdict::Changed& change : changes) hide(change.name, redactor);
+}
+
+// Hides private names among those of kernels, ops or functions.
+void hide(std::optional<profile::KernelSet>& kernels, const config::Redactor& redactor) {
+  if (!kernels) return;
+  std::map<std::string, Rational> counts;
+  for (const auto& [name, count] : kernels->counts) counts[redactor.text(name)] = count;
+  kernels->counts = std::move(counts);
+}
+
 // Hides private names in several texts.
 template <class... Texts>
 void hide_all(const config::Redactor& redactor, Texts&... texts) {
@@ -45,16 +57,19 @@ void hide(verdict::CellVerdict& cell, const config::Redactor& redactor) {
   cell.cell = redactor.cell(std::move(cell.cell));
   hide_all(redactor, cell.reason, cell.base, cell.not_compared, cell.stderr_tail, cell.warnings,
            cell.notes, cell.counts_skip_reason, cell.instructions_skip_reason,
-           cell.host_skip_reason);
+           cell.host_skip_reason, cell.device_class, cell.device_name);
   for (verdict::Judgement& judgement : cell.judgements) {
-    hide_all(redactor, judgement.reason, judgement.limit.reason, judgement.warnings);
+    hide_all(redactor, judgement.reason, judgement.limit.reason, judgement.warnings,
+             judgement.changed);
+    for (verdict::KernelChange& code : judgement.code) hide(code.kernel, redactor);
   }
   for (verdict::Finding& finding : cell.findings) hide(finding, redactor);
   if (cell.twin_check) {
     cell.twin_check->against = redactor.cell(std::move(cell.twin_check->against));
+    hide(cell.twin_check->device, redactor);
   }
   // A function without a symbol is named by its library, which may be the engine's program.
-  for (verdict::Changed& change : cell.functions) hide(change.name, redactor);
+  hide(cell.functions, redactor);
   for (profile::ServerFigure& figure : cell.server) hide(figure.name, redactor);
 }
 
@@ -105,11 +120,9 @@ profile::Profile redacted(profile::Profile profile, const config::Redactor& reda
   hide_all(redactor, profile.placement.reason, profile.work.model, profile.provenance.engine_build,
            profile.errors, profile.stderr_tail, profile.counts_skip_reason,
            profile.instructions_skip_reason, profile.host_skip_reason, profile.warnings);
-  if (profile.functions) {
-    std::map<std::string, Rational> counts;
-    for (const auto& [name, count] : profile.functions->counts) counts[redactor.text(name)] = count;
-    profile.functions->counts = std::move(counts);
-  }
+  hide_all(redactor, profile.provenance.device_class, profile.provenance.device_name,
+           profile.provenance.probed_device_class, profile.provenance.probed_device_name,
+           profile.kernels, profile.graph_ops, profile.functions);
   for (profile::ServerFigure& figure : profile.server) hide(figure.name, redactor);
   return profile;
 }

@@ -74,6 +74,26 @@ TEST(Redacted, CausesNameNoPrivateCells) {
   EXPECT_THAT(shown.unexplained[0].cells, ElementsAre(shown.cells[0].cell.str()));
 }
 
+// An engine names its device as it likes.
+TEST(Redacted, DevicesKernelsAndOpsNameNothingPrivate) {
+  verdict::GateVerdict gate;
+  verdict::CellVerdict& cell = gate.cells.emplace_back();
+  cell.cell = *profile::CellKey::parse("llama.cpp/tiny/metal/decode");
+  cell.device_class = "metal-acme-13b-1";
+  cell.device_name = "GPU of acme-13b";
+  cell.put(verdict::k_kernels).changed = {{"acme-13b", {}, Rational(1)}};
+  cell.put(verdict::k_placement).changed = {{"ROPE on acme-13b", {}, Rational(1)}};
+  cell.put(verdict::k_kernel_code).code.emplace_back().kernel = "mul acme-13b";
+  EXPECT_THAT(dump_json(write_fields(redacted(gate, redactor()))), Not(HasSubstr("acme")));
+  profile::Profile profile;
+  profile.cell = cell.cell;
+  profile.provenance.device_class = "metal-acme-13b-1";
+  profile.provenance.device_name = "GPU of acme-13b";
+  profile.kernels.emplace().counts = {{"acme-13b", 1}};
+  profile.graph_ops = profile.kernels;
+  EXPECT_THAT(dump_json(write_fields(redacted(profile, redactor()))), Not(HasSubstr("acme")));
+}
+
 TEST(Redacted, ABaseThatNamesNothingPrivateStays) {
   verdict::GateVerdict gate;
   gate.against = verdict::Against{"", {"./old", "-m", "{model}"}};
