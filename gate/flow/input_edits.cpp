@@ -83,6 +83,15 @@ std::vector<std::string> steps_to(const std::string& path) {
   return steps;
 }
 
+// A path that a cell reads.
+struct InputPath {
+  std::string path{};  // may have wildcards
+  bool takes_below = false;
+  bool spares_code = false;  // the program may lie below
+  bool is_bare = false;      // of a word without '/' and '.', which may be no path at all
+  friend bool operator==(const InputPath&, const InputPath&) = default;
+};
+
 // Knows the files of the base's commit, and where its links lead.
 class BaseFiles {
  public:
@@ -168,6 +177,26 @@ class BaseFiles {
     }
     return names;
   }
+  // Returns all files that an input may mean, and all names of links among them.
+  [[nodiscard]] std::vector<std::string> files_of(const InputPath& input,
+                                                  const std::vector<std::string>& names) const {
+    std::vector<std::string> files = names;
+    const std::string below = input.path + '/' + k_anything;
+    const auto add = [&](const Git::TreeEntry& entry) {
+      files.push_back(entry.path);
+      if (entry.kind == Kind::link) add_names(entry.path, files);
+    };
+    for (const std::string& name : names) {
+      for (auto entry = entries_.lower_bound(name);
+           entry != entries_.end() && entry->first.starts_with(name); ++entry)
+        add(entry->second);
+    }
+    for (const auto& [path, entry] : entries_) {
+      if (!has_wildcard(input.path)) break;
+      if (matches_pattern(input.path, path) || matches_pattern(below, path)) add(entry);
+    }
+    return files;
+  }
   // Fails if a link could not be read.
   [[nodiscard]] const Result<void>& check_links() const { return links_; }
 
@@ -224,14 +253,6 @@ class BaseFiles {
   mutable Result<void> links_;
 };
 
-// A path that a cell reads.
-struct InputPath {
-  std::string path{};  // may have wildcards
-  bool takes_below = false;
-  bool spares_code = false;  // the program may lie below
-  friend bool operator==(const InputPath&, const InputPath&) = default;
-};
-
 // The inputs of a cell, and all names of its program; no name if it is not in the repository.
 struct CellInputs {
   std::vector<InputPath> paths;
@@ -266,7 +287,8 @@ class InputReader {
       for (const std::string& path : paths) {
         if (!is_input && home_.is_home(path)) continue;
         const bool is_before_program = !is_input && inputs.program.empty();
-        InputPath input{path, !word.holds_code, is_before_program || !word.is_in_command};
+        InputPath input{path, !word.holds_code, is_before_program || !word.is_in_command,
+                        !is_input && word.text.find_first_of("/.") == std::string::npos};
         if (!holds(inputs.paths, input)) inputs.paths.push_back(std::move(input));
       }
     }
@@ -355,8 +377,8 @@ class InputEdits {
   // Returns the edit of one input, with all its names.
   const config::EntryEdit& edit_of_input(const InputPath& input,
                                          const std::vector<std::string>& program) {
-    const auto [entry, is_new] =
-        edits_.try_emplace(std::tuple(input.path, input.takes_below, input.spares_code, program));
+    const auto [entry, is_new] = edits_.try_emplace(
+        std::tuple(input.path, input.takes_below, input.spares_code, input.is_bare, program));
     config::EntryEdit& edit = entry->second;
     if (!is_new) return edit;
     Matches matches;
@@ -365,7 +387,7 @@ class InputEdits {
       if (judged_.is_work_tree) look_into_work_tree(name, program);
       add_exact(name, program, matches);
       if (input.takes_below) add_below(name, matches);
-      if (input.takes_below) add_continued(name, matches);
+      if (input.takes_below) add_continued(name, input.is_bare, matches);
     }
     if (has_wildcard(input.path)) add_pattern(input, matches);
     std::erase_if(matches, [&](const auto& match) {
@@ -376,7 +398,9 @@ class InputEdits {
           std::ranges::any_of(names, [&](const auto& name) { return sys::is_within(name, path); });
       if (!is_named && is_documentation(path)) return true;
       if (input.spares_code && path != input.path && base_.is_code(path)) return true;
-      if (!is_named && is_attributes(path) && !changes_contents(*change)) return true;
+      if (!is_named && is_attributes(path) &&
+          !changes_contents(*change, base_.files_of(input, names)))
+        return true;
       return std::ranges::any_of(program, [&](const std::string& name) {
         // A submodule with the program in it is a part of the program.
         return change->is_submodule ? sys::is_within(name, path) : name == path;
@@ -430,20 +454,31 @@ class InputEdits {
          at != changes_.end() && at->first.starts_with(folder); ++at)
       matches[at->first] = &at->second;
   }
-  // Adds data files of which the path is only the beginning: "w" for "w.json", which a program may
-  // put together.
-  void add_continued(const std::string& path, Matches& matches) const {
+  // Adds data files of which the path is only the beginning: "w" for "w.json" and "w_2.json", which
+  // a program may put together. A bare word has nothing but digits behind it: "json" in "-o json"
+  // is not the beginning of "json_schema.json".
+  void add_continued(const std::string& path, bool is_bare, Matches& matches) const {
     const bool is_whole = path.empty() || base_.entry_at(path) != nullptr || base_.is_folder(path);
     if (is_whole) return;
     for (auto at = changes_.lower_bound(path); at != changes_.end() && at->first.starts_with(path);
          ++at) {
       const std::string rest = at->first.substr(path.size());
-      const bool is_continued = rest.starts_with('.') || rest.starts_with('_');
+      const bool is_continued =
+          is_bare ? continues_by_number(rest) : rest.starts_with('.') || rest.starts_with('_');
       const bool is_data = holds(k_data_suffixes, suffix_of(at->first)) &&
                            !base_.is_code(at->first) && at->first != judged_.config_path;
       if (is_continued && is_data && rest.find('/') == std::string::npos)
         matches[at->first] = &at->second;
     }
+  }
+  // Returns true for ".json", "_2.json" and "-12".
+  [[nodiscard]] static bool continues_by_number(std::string_view rest) {
+    if (rest.starts_with('-') || rest.starts_with('_')) {
+      const std::size_t digits = rest.find_first_not_of("0123456789", 1);
+      if (digits == 1) return false;
+      rest = rest.substr(std::min(digits, rest.size()));
+    }
+    return rest.empty() || rest.starts_with('.');
   }
   void add_pattern(const InputPath& input, Matches& matches) const {
     const std::string below = input.path + '/' + k_anything;
@@ -489,9 +524,10 @@ class InputEdits {
   [[nodiscard]] static bool is_attributes(const std::string& path) {
     return sys::file_name_of(path) == ".gitattributes";
   }
-  // Returns true if an edit of .gitattributes can change what a checkout contains, or cannot be
-  // read.
-  [[nodiscard]] bool changes_contents(const Git::FileChange& attributes) const {
+  // Returns true if an edit of .gitattributes can change what a checkout of these files contains,
+  // or cannot be read.
+  [[nodiscard]] bool changes_contents(const Git::FileChange& attributes,
+                                      const std::vector<std::string>& files) const {
     constexpr std::uint64_t k_max_attributes_bytes = std::uint64_t{1} << 20;
     const auto before = attributes.before.empty()
                             ? Result<std::string>("")
@@ -504,7 +540,16 @@ class InputEdits {
       after = judged_.git.content(attributes.after, k_max_attributes_bytes);
     }
     if (!before || !after || attributes.after == "link") return true;
-    return source::content_attributes(*before) != source::content_attributes(*after);
+    const std::size_t slash = attributes.path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "" : attributes.path.substr(0, slash);
+    const auto lines_of = [&](const std::string& text) {
+      std::vector<std::string> lines = source::content_attributes(text);
+      std::erase_if(lines, [&](const std::string& line) {
+        return !source::may_concern(line, folder, files);
+      });
+      return lines;
+    };
+    return lines_of(*before) != lines_of(*after);
   }
 
   const BaseFiles& base_;
@@ -513,7 +558,8 @@ class InputEdits {
   std::map<std::string, Git::FileChange> changes_;
   std::map<std::string, std::string> notes_;  // by path: why it is not the base's
   std::set<std::string> read_files_, opened_submodules_;
-  std::map<std::tuple<std::string, bool, bool, std::vector<std::string>>, config::EntryEdit> edits_;
+  std::map<std::tuple<std::string, bool, bool, bool, std::vector<std::string>>, config::EntryEdit>
+      edits_;
 };
 
 // The commit that is judged.

@@ -13,6 +13,9 @@ constexpr std::string_view k_quotes = "\"'";
 constexpr std::string_view k_before_folders[] = {"cd", "pushd", "-C", "--chdir", "--directory"};
 // Characters that shells, options, lists and URLs put between names.
 constexpr std::string_view k_separators = " \t\r\n\"'`;&|<>()[]{},:=@#";
+// Characters that some programs put between a name and what they add to it ("w.txt?mode=ro",
+// "a.gguf+b.gguf", "w.txt*0.5"), and that names and patterns may hold as well.
+constexpr std::string_view k_possible_separators = "+^%!", k_glob_separators = "?*";
 
 // Replaces what a shell fills in by wildcards, and variables that the cell sets by their values.
 class ShellText {
@@ -161,9 +164,25 @@ class WordList {
       if (unquoted != token) add_parts(unquoted, like);
       previous_token_ = token;
     }
+    add_possible_parts(word);
     for (const std::string& quoted : split_at_any(filled, k_quotes)) {
       if (quoted.find(' ') != std::string::npos)
         words_.push_back({.text = quoted, .is_in_command = true});
+    }
+  }
+
+  // Adds what stands between characters that may be a part of a name or separate it. Of a pattern,
+  // only what has a name with a suffix: "in/*.txt" does not name the folder.
+  void add_possible_parts(const std::string& word) {
+    const std::string separators = std::string(k_separators) + std::string(k_possible_separators);
+    const bool is_pattern = word.find_first_of(k_glob_separators) != std::string::npos;
+    if (word.find_first_of(k_possible_separators) == std::string::npos && !is_pattern) return;
+    const std::string all = separators + std::string(k_glob_separators);
+    for (const std::string& part : split_at_any(word, is_pattern ? all : separators)) {
+      const std::size_t name = part.rfind('/') + 1;
+      const std::size_t dot = part.find('.', name);
+      const bool is_file_name = dot != std::string::npos && dot > name;
+      if (is_file_name || !is_pattern) words_.push_back({.text = part, .is_in_command = true});
     }
   }
 

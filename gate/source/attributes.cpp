@@ -23,7 +23,35 @@ bool changes_content(std::string_view attribute) {
          });
 }
 
+// Returns the pattern with '*' for all that may stand for more than itself; '*' also stands for
+// '/'. So it matches at least what git's pattern does.
+std::string loosen(std::string_view pattern) {
+  std::string loose = text::lower(pattern);  // core.ignoreCase
+  const std::size_t bracket = loose.find_first_of("[\\");
+  if (bracket != std::string::npos) loose = loose.substr(0, bracket) + "*";
+  std::ranges::replace(loose, '?', '*');
+  // "a/**/b" matches "a/b" as well.
+  for (std::size_t at = loose.find("**/"); at != std::string::npos; at = loose.find("**/"))
+    loose.replace(at, 3, "*");
+  return loose;
+}
+
 }  // namespace
+
+bool may_concern(std::string_view line, const std::string& folder,
+                 std::span<const std::string> paths) {
+  if (line.starts_with("[attr]") || line.starts_with('"')) return true;
+  std::string_view pattern = line.substr(0, line.find(' '));
+  const bool is_for_names = pattern.find('/') == std::string_view::npos;
+  if (pattern.starts_with('/')) pattern.remove_prefix(1);
+  const std::string loose = loosen(pattern), beginning = folder.empty() ? "" : folder + "/";
+  return std::ranges::any_of(paths, [&](const std::string& path) {
+    if (!path.starts_with(beginning)) return false;
+    const std::string inner = text::lower(path.substr(beginning.size()));
+    const std::string name = inner.substr(inner.rfind('/') + 1);
+    return text::glob_match(loose, is_for_names ? name : inner);
+  });
+}
 
 std::vector<std::string> content_attributes(std::string_view text) {
   std::vector<std::string> lines;

@@ -202,7 +202,11 @@ TEST_F(Edited, WhatIsNoInputBesideInputsIsNoEdit) {
       {"./engine, cfg.json", ".gitattributes", "*.gen diff\n*.c diff=cpp\n", true},
       {"./engine, cfg.json", ".gitattributes", "*.gen diff\n*.json eol=crlf\n"},
       {"./engine, cfg.json", ".gitattributes", "*.gen diff\n*.json macro\n"},
+      {"./engine, cfg.json", ".gitattributes", "*.gen diff\n*.png binary\n", true},
+      {"./engine, in", ".gitattributes", "*.gen diff\n*.png binary\n", true},
+      {"./engine, in", ".gitattributes", "*.gen diff\nin/**/*.json text\n"},
       {"./engine, in", "in/.gitattributes", "# more\n", true},
+      {"./engine, in", "in/.gitattributes", "*.png binary\n", true},
       {"./engine, in", "in/.gitattributes", "w.json text\n"},
       {"./engine, -t, in", "in/README.md", "2", true},
       {"./engine, -t, in", "in/deep/LICENSE", "2", true},
@@ -222,11 +226,15 @@ TEST_F(Edited, WhatIsNoInputBesideInputsIsNoEdit) {
       {"./engine, --prefix, in/w", "in/width.json", "2", true},
       {"./engine, --prefix, in/code", "in/code.py", "2", true},
       {"./engine, --name, weir", "weir.yaml", nullptr, true},
+      {"./engine, -o, json", "json_schema.json", "2", true},
+      {"./engine, --set, json", "json_2.json", "2"},
+      {"./engine, --set, cfg", "cfg.json", "2"},
   };
   const std::string config = slurp(scratch_ / "weir.yaml");
   spill(scratch_ / ".gitattributes", "*.gen diff\n");
-  for (const char* file : {"cfg.json", "in/w.json", "in/w_2.json", "in/width.json", "in/code.py",
-                           "in/README.md", "in/deep/LICENSE", "in/guide.rst", "in/.gitattributes"})
+  for (const char* file :
+       {"cfg.json", "json_schema.json", "json_2.json", "in/w.json", "in/w_2.json", "in/width.json",
+        "in/code.py", "in/README.md", "in/deep/LICENSE", "in/guide.rst", "in/.gitattributes"})
     spill(scratch_ / file, "#\n");
   fs::remove_all(scratch_ / "baselines");
   for (const auto& [command, file, text, is_judged, env] : cases) {

@@ -67,6 +67,14 @@ TEST(NamedPaths, AreFoundInEveryFormThatAWordMayHave) {
       {"data/**/x?[0-9].bin", {"perf/data/#*/x**.bin"}},
       {"data/{a,b}.bin", {"perf/data/*.bin"}},
       {"data-$i.bin", {"perf/data-#.bin"}},
+      {"file:data.bin?mode=ro", {"perf/data.bin"}},
+      {"data.bin+more/other.bin", {"perf/data.bin", "perf/more/other.bin"}},
+      {"more/data+more/other", {"perf/more/data", "perf/more/other"}},
+      {"data.bin^0.5", {"perf/data.bin"}},
+      {"data.bin*0.5", {"perf/data.bin"}},
+      {"%data.bin", {"perf/data.bin"}},
+      {"data.bin!", {"perf/data.bin"}},
+      {"c++.bin", {"perf/c++.bin"}},
   };
   for (const auto& [word, paths] : cases) {
     EXPECT_THAT(paths_of({"sh", word}, {{"FOLDER", "sets"}}), IsSupersetOf(paths)) << word;
@@ -92,6 +100,7 @@ TEST(NamedPaths, AreNotOptionsNorTextsNorWhatMatchesEverything) {
   for (const char* word : {"*", "\"$@\"", "{", "--", "&&", "-x"})
     EXPECT_EQ(paths_of({"sh", word}), paths_of({"sh"})) << word;
   EXPECT_THAT(paths_of({"sh", "{prompt}/data.bin"}), Not(Contains("perf/data.bin")));
+  EXPECT_THAT(paths_of({"sh", "data/*.bin"}), Not(Contains("perf/data")));
   EXPECT_THAT(paths_of({"/usr/bin/data", "-n"}), Not(Contains("data")));
   EXPECT_THAT(paths_of({"data", "-n"}), Not(Contains("perf/data")));
 }

@@ -36,5 +36,23 @@ TEST(Attributes, OfContentsAreTextEncodingsFiltersAndMacros) {
             (std::vector<std::string>{"b text", "a eol=lf"}));
 }
 
+TEST(Attributes, ConcernTheFilesThatTheirPatternMayMatch) {
+  const struct {
+    const char *line, *folder;
+    bool concerns;
+  } cases[] = {
+      {"*.png binary", "", false},   {"*.json binary", "", true},     {"*.JSON binary", "", true},
+      {"w.* text", "", true},        {"w.?son text", "", true},       {"w.[jx]son text", "", true},
+      {"[ab].json text", "", true},  {"\\w.json text", "", true},     {"\"w.json\" text", "", true},
+      {"[attr]mine text", "", true}, {"in/*.json text", "", true},    {"/in/w.json text", "", true},
+      {"/w.json text", "", false},   {"out/** text", "", false},      {"in/** text", "", true},
+      {"**/w.json text", "", true},  {"in/**/w.json text", "", true}, {"*.json text", "in", true},
+      {"/w.json text", "in", true},  {"*.json text", "out", false},
+  };
+  const std::vector<std::string> paths{"in/w.json", "model.bin"};
+  for (const auto& [line, folder, concerns] : cases)
+    EXPECT_EQ(may_concern(line, folder, paths), concerns) << line << " in " << folder;
+}
+
 }  // namespace attributes_test
 }  // namespace weir::source
