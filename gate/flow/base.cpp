@@ -338,7 +338,7 @@ Result<void> CachedCounts::keep(const baseline::Baseline& counts) {
 
 std::string tree_counts_folder(const std::string& cache_folder, const std::string& tree) {
   // Increase the number when more is counted than before, or in another way.
-  return sys::join_path(cache_folder, "counts-5/" + tree.substr(tree.find_last_of('/') + 1));
+  return sys::join_path(cache_folder, "counts-6/" + tree.substr(tree.find_last_of('/') + 1));
 }
 
 std::string base_counts_folder(const std::string& run_folder) {

@@ -120,7 +120,8 @@ class Difference {
       for (const auto& [op, count] : kind_after.ops) {
         const std::int64_t difference = subtract(count, count_before(kind_before.ops, op), op.op);
         if (difference == 0) continue;
-        result.ops.push_back({op.op, op.type, op.shape, op.backend, op.on_cpu, index, difference});
+        result.ops.push_back(
+            {op.op, op.type, op.shape, op.backend, op.on_cpu, index, difference, op.api});
       }
     }
   }

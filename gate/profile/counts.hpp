@@ -31,6 +31,8 @@ struct OpCount {
   bool on_cpu = false;     // the backend computes on the host, regardless of its name
   std::int64_t graph = 0;  // index into ProbeCounts::graphs
   std::int64_t count = 0;  // all computations of the graph together
+  std::string api{};       // of the backend's device: "vulkan", or what the engine declared; "":
+                           // unknown
 
   friend bool operator==(const OpCount&, const OpCount&) = default;
 };
@@ -48,11 +50,12 @@ inline constexpr std::string_view k_any_shape = "*";
 struct OpKey {
   std::string op, type, shape, backend;
   bool on_cpu = false;
+  std::string api{};
 
   friend auto operator<=>(const OpKey&, const OpKey&) = default;
 };
 [[nodiscard]] inline OpKey key_of(const OpCount& op) {
-  return {op.op, op.type, op.shape, op.backend, op.on_cpu};
+  return {op.op, op.type, op.shape, op.backend, op.on_cpu, op.api};
 }
 
 // One kind of graph: the same ops on the same backends in the same order for as many rows.

@@ -181,7 +181,30 @@ std::string conditions_text(const CellFacts& facts, const std::vector<OpRate>& s
   return texts.empty() ? "" : fmt::format(" ({})", text::join(texts, "; "));
 }
 
-// Decides placement of a device cell by the ops that ran on the CPU.
+using OpSums = std::map<std::string, double>;
+std::map<std::string, std::int64_t> round_sums(const OpSums& sums) {
+  std::map<std::string, std::int64_t> times;
+  for (const auto& [op, sum] : sums) times[op] = std::max<std::int64_t>(1, std::llround(sum));
+  return times;
+}
+
+// Returns the times of ops that ran on neither the CPU nor the cell's device. A backend of an
+// unknown API counts if other ops are seen on the cell's device.
+OpSums sum_other_ops(const CellFacts& facts, const OpWork& work) {
+  const bool sees_own = std::ranges::any_of(
+      work.ops, [&](const OpRate& rate) { return !rate.on_cpu && rate.api == facts.device; });
+  OpSums sums;
+  for (const OpRate& rate : work.ops) {
+    const bool may_be_own = rate.api == facts.device || (rate.api.empty() && !sees_own);
+    if (rate.on_cpu || may_be_own) continue;
+    const std::string& place = rate.api.empty() ? rate.backend : rate.api;
+    sums[fmt::format("{} on {}", rate.op, place)] += rate.per_unit.value();
+  }
+  return sums;
+}
+
+// Decides placement of a device cell by the ops that ran on the CPU, and lists those that ran on a
+// third device.
 void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profile) {
   const auto on_cpu = select_ops(work, [](const OpRate& rate) { return rate.on_cpu; });
   if (on_cpu.size() == work.ops.size()) {
@@ -192,11 +215,10 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
     }
     return;
   }
-  std::map<std::string, double> sums;
+  OpSums sums;
   for (const OpRate& rate : on_cpu) sums[rate.op] += rate.per_unit.value();
-  for (const auto& [op, sum] : sums) {
-    profile.placement.cpu_ops[op] = std::max<std::int64_t>(1, std::llround(sum));
-  }
+  profile.placement.cpu_ops = round_sums(sums);
+  profile.placement.other_ops = round_sums(sum_other_ops(facts, work));
   if (is_refuted(profile)) return;
   const auto forbidden = select_ops(
       work, [&](const OpRate& rate) { return rate.on_cpu && !is_allowed_on_cpu(facts, rate); });

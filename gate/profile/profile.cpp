@@ -90,10 +90,17 @@ void fields(Fields& io, KernelSet& kernels) {
   io.optional("varies", kernels.runs_disagree);
 }
 
+std::map<std::string, std::int64_t> Placement::ops_elsewhere() const {
+  std::map<std::string, std::int64_t> ops = cpu_ops;
+  ops.insert(other_ops.begin(), other_ops.end());
+  return ops;
+}
+
 void fields(Fields& io, Placement& placement) {
   io("state", Named{placement.state, k_states, "has a state that is not known"});
   io.optional("reason", placement.reason);
   io.optional("cpu_ops", placement.cpu_ops);
+  io.optional("other_ops", placement.other_ops);
   io.optional("not_allowed", placement.not_allowed);
 }
 

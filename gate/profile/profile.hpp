@@ -57,7 +57,11 @@ struct Placement {
   // The ones among cpu_ops that refute it; named in cpu_ops_allowed, they would not. Empty if that
   // would not help, as when all ops ran on the CPU.
   std::set<std::string> not_allowed{};
+  // In such a cell, ops that ran on a third device: "ROPE on blas" -> times, as in cpu_ops.
+  std::map<std::string, std::int64_t> other_ops{};
 
+  // All that ran elsewhere than asked, on the CPU and on a third device: name -> times.
+  [[nodiscard]] std::map<std::string, std::int64_t> ops_elsewhere() const;
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 

@@ -112,6 +112,7 @@ static void fields(Fields& io, OpCount& op) {
   io.optional("shape", op.shape);
   io("backend", op.backend);
   io.optional("on_cpu", op.on_cpu);
+  io.optional("api", op.api);
   io("graph", op.graph);
   io("count", op.count);
 }

@@ -18,7 +18,8 @@ constexpr DeviceApi k_apis[] = {
      .how = "as a layer of the Vulkan loader",
      .package = "mesa-vulkan-drivers",
      .shaders = {".comp", ".spv"},
-     .timed_backend = "Vulkan"},
+     .timed_backend = "Vulkan",
+     .ggml_backends = {"Vulkan"}},
     {.name = "opencl",
      .title = "OpenCL",
      .load = Load::opencl_layer,
@@ -27,7 +28,8 @@ constexpr DeviceApi k_apis[] = {
      .how = "as a layer of the OpenCL ICD loader",
      .package = "pocl-opencl-icd",
      .shaders = {".spv", ".cl"},
-     .timed_backend = "OpenCL"},
+     .timed_backend = "OpenCL",
+     .ggml_backends = {"OpenCL", "GPUOpenCL"}},
     {.name = "cuda",
      .title = "CUDA",
      .library = "libweir_cuda.so",
@@ -36,20 +38,23 @@ constexpr DeviceApi k_apis[] = {
      .shaders = {".cu"},
      .check = "cupti",
      .check_library = "libweir_cupti.so",
-     .check_variable = "CUDA_INJECTION64_PATH"},
+     .check_variable = "CUDA_INJECTION64_PATH",
+     .ggml_backends = {"CUDA"}},
     {.name = "hip",
      .title = "HIP",
      .library = "libweir_hip.so",
      .needs = {"libamdhip64.so"},
      .how = "preloaded in front of HIP",
-     .shaders = {".cu", ".hip"}},
+     .shaders = {".cu", ".hip"},
+     .ggml_backends = {"ROCm", "HIP"}},
     {.name = "metal",
      .title = "Metal",
      .library = "libweir_metal.dylib",
      .needs = {"Metal"},
      .how = "put in by dyld, in front of Metal's objects",
      .shaders = {".metal"},
-     .on_macos = true},
+     .on_macos = true,
+     .ggml_backends = {"Metal", "MTL"}},
 };
 
 }  // namespace
@@ -57,6 +62,16 @@ constexpr DeviceApi k_apis[] = {
 std::span<const DeviceApi> device_apis() { return k_apis; }
 
 const DeviceApi* find_device_api(std::string_view name) { return find_named(k_apis, name); }
+
+std::string_view find_api_of_ggml_backend(std::string_view backend) {
+  for (const DeviceApi& api : k_apis) {
+    const auto is_beginning = [&](std::string_view name) {
+      return !name.empty() && backend.starts_with(name);
+    };
+    if (std::ranges::any_of(api.ggml_backends, is_beginning)) return api.name;
+  }
+  return "";
+}
 
 const std::vector<std::string>& device_names() {
   static const auto k_names = [] {

@@ -30,6 +30,7 @@ struct DeviceApi {
   std::string_view check{}, check_library{}, check_variable{};
   // Beginning of the names of those ggml backends whose work the probe times.
   std::string_view timed_backend{};
+  std::array<std::string_view, 2> ggml_backends{};  // beginnings of their names
 };
 
 // The device without an API. Its classes are "cpu-" and the ISA level or the engine's CPU variant.
@@ -37,6 +38,8 @@ inline constexpr std::string_view k_cpu = "cpu";
 [[nodiscard]] std::span<const DeviceApi> device_apis();
 // Null for "cpu" and other names.
 [[nodiscard]] const DeviceApi* find_device_api(std::string_view name);
+// The API that a backend of ggml computes on, by the backend's name; "" if that is not known.
+[[nodiscard]] std::string_view find_api_of_ggml_backend(std::string_view backend);
 // Every name that `device` may have, sorted: "cpu" and the APIs.
 [[nodiscard]] const std::vector<std::string>& device_names();
 // The part of a device class that stays the same in every version of the device: API, vendor and

@@ -88,7 +88,7 @@ Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
   }
   if (!better) return {Outcome::fail, changed + ", must not change"};
   if (current.metric.name == unit::k_fits) return {Outcome::improved, changed};
-  if (has_no_new_cpu_ops(comparison))
+  if (has_no_moved_ops(comparison))
     return {Outcome::improved, changed + ", with all work where it was"};
   if (comparison.candidate.placement.state == profile::Placement::State::refuted) {
     return {Outcome::fail, changed + ": the work ran elsewhere, see placement"};
@@ -252,18 +252,19 @@ std::string value_text(const Measurement& measured) {
   return value ? fmt::format("{:.10g}", *value) : "nothing";
 }
 
-// Returns true if placement is shown on both sides and no op moved to the CPU.
-bool has_no_new_cpu_ops(const Comparison& comparison) {
+// Returns true if placement is shown on both sides and no op moved elsewhere.
+bool has_no_moved_ops(const Comparison& comparison) {
   using State = profile::Placement::State;
   if (comparison.base == nullptr) return false;
   const profile::Placement& current = comparison.candidate.placement;
   const profile::Placement& before = comparison.base->placement;
   if (current.state != State::shown) return false;
-  // A refuted placement that lists the ops on the CPU is known as well.
-  const bool seen_on_cpu = before.state == State::refuted && !before.cpu_ops.empty();
-  if (before.state != State::shown && !seen_on_cpu) return false;
-  return std::ranges::all_of(current.cpu_ops, [&](const auto& op) {
-    const auto* calls = look_up(before.cpu_ops, op.first);
+  // A refuted placement that lists the ops that ran elsewhere is known as well.
+  const auto ops_before = before.ops_elsewhere();
+  const bool is_seen = before.state == State::refuted && !ops_before.empty();
+  if (before.state != State::shown && !is_seen) return false;
+  return std::ranges::all_of(current.ops_elsewhere(), [&](const auto& op) {
+    const auto* calls = look_up(ops_before, op.first);
     return calls != nullptr && op.second <= *calls;
   });
 }

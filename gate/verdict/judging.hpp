@@ -165,8 +165,8 @@ struct WantedPatterns {
 [[nodiscard]] WantedPatterns patterns_starting_with(const Comparison& comparison,
                                                     std::span<const std::string> prefixes);
 
-// True if placement is shown on both sides and no op moved to the CPU. Only then a lower count is
-// an improvement.
-[[nodiscard]] bool has_no_new_cpu_ops(const Comparison& comparison);
+// True if placement is shown on both sides and no op moved to the CPU or a third device. Only then
+// a lower count is an improvement.
+[[nodiscard]] bool has_no_moved_ops(const Comparison& comparison);
 
 }  // namespace weir::verdict

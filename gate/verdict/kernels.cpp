@@ -40,7 +40,7 @@ Ruling judge_changed_kernels(const Comparison& comparison, const KernelSet& curr
     // No count of dispatches: ops of an engine whose device no probe sees. The sum of the kernels
     // takes its place.
     const auto before = comparison.base->kernels->sum(), now = current.sum();
-    if (before && now && *now < *before && has_no_new_cpu_ops(comparison)) {
+    if (before && now && *now < *before && has_no_moved_ops(comparison)) {
       return {Outcome::improved, fmt::format("{} to {} in all, with all work where it was",
                                              before->str(), now->str())};
     }
@@ -324,32 +324,46 @@ static Ruling judge_state(const Placement& placement) {
   return {Outcome::fail, placement.reason};
 }
 
-// Returns true if the ops on the CPU are known: a pass that saw single ops lists those that ran
-// there, or says that it saw all of them.
-static bool lists_cpu_ops(const Placement& placement) {
-  return placement.state == Placement::State::shown || !placement.cpu_ops.empty();
+// Returns true if the ops that ran elsewhere are known: a pass that saw single ops lists them, or
+// says that it saw all ops.
+static bool lists_ops_elsewhere(const Placement& placement) {
+  return placement.state == Placement::State::shown || !placement.ops_elsewhere().empty();
 }
 
-// Judges where the work ran: by its own state, and by ops that moved to the CPU since the baseline.
+// "moved to the CPU: ADD; moved to another device: ROPE on blas"; "" if no op ran elsewhere more
+// often.
+static std::string describe_moved_ops(const Comparison& comparison,
+                                      std::span<const Changed> changed) {
+  const Placement& placement = comparison.candidate.placement;
+  std::vector<std::string> to_cpu, to_others, parts;
+  for (const Changed& op : changed) {
+    if (op.current.value_or(Rational(0)) <= op.baseline.value_or(Rational(0))) continue;
+    (placement.other_ops.contains(op.name) ? to_others : to_cpu).push_back(op.name);
+  }
+  const std::string_view verb = comparison.is_other_device() ? "more often on" : "moved to";
+  const std::string_view here = comparison.is_other_device() ? " here" : "";
+  const auto add = [&](std::string_view place, const std::vector<std::string>& ops) {
+    if (ops.empty()) return;
+    parts.push_back(fmt::format("{} {}{}: {}", verb, place, here, text::join(ops)));
+  };
+  add("the CPU", to_cpu);
+  add("another device", to_others);
+  return text::join(parts, "; ");
+}
+
+// Judges where the work ran: by its own state, and by ops that moved elsewhere since the baseline.
 Judgement judge_placement(const Comparison& comparison, CellVerdict& cell) {
   Judgement judgement(k_placement, comparison.non_metric_limit(k_placement));
   const Placement& placement = comparison.candidate.placement;
   Ruling ruling = judge_state(placement);
   const Baseline* base = comparison.base;
-  if (base != nullptr && lists_cpu_ops(base->placement) && lists_cpu_ops(placement)) {
-    judgement.changed =
-        differences(exact_counts(base->placement.cpu_ops), exact_counts(placement.cpu_ops));
-    std::vector<std::string> moved;
-    for (const Changed& op : judgement.changed) {
-      if (op.current.value_or(Rational(0)) > op.baseline.value_or(Rational(0))) {
-        moved.push_back(op.name);
-      }
-    }
+  if (base != nullptr && lists_ops_elsewhere(base->placement) && lists_ops_elsewhere(placement)) {
+    judgement.changed = differences(exact_counts(base->placement.ops_elsewhere()),
+                                    exact_counts(placement.ops_elsewhere()));
+    const std::string moved = describe_moved_ops(comparison, judgement.changed);
     // A refuted placement already has a reason that says more.
     if (!moved.empty() && ruling.verdict == Outcome::pass) {
-      const std::string_view where =
-          comparison.is_other_device() ? "more often on the CPU here" : "moved to the CPU";
-      ruling = {Outcome::fail, fmt::format("{}: {}", where, text::join(moved))};
+      ruling = {Outcome::fail, moved};
       make_new_if_other_device(comparison, judgement.limit.exact, ruling);
     }
   }

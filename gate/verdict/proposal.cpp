@@ -81,19 +81,21 @@ class BaselineDiff {
     }
   }
 
-  // Adds a proposal for another placement: looser if more ops may run on the CPU.
+  // Adds a proposal for another placement: looser if more ops may run elsewhere.
   void compare_placement() {
     const auto ops = [](const Baseline& baseline) {
-      const auto names = collect<std::string>(baseline.placement.cpu_ops, [](const auto& op) {
-        return fmt::format("{} {}", op.second, op.first);
-      });
-      return names.empty() ? std::string(profile::to_string(baseline.placement.state))
-                           : "on the CPU " + text::join(names);
+      const profile::Placement& placement = baseline.placement;
+      const auto show_op = [](const auto& op) { return fmt::format("{} {}", op.second, op.first); };
+      const auto on_cpu = collect<std::string>(placement.cpu_ops, show_op);
+      std::vector<std::string> places = collect<std::string>(placement.other_ops, show_op);
+      if (!on_cpu.empty()) places.insert(places.begin(), "on the CPU " + text::join(on_cpu));
+      return places.empty() ? std::string(profile::to_string(placement.state)) : text::join(places);
     };
-    // Returns true if some op runs on the CPU more often in `a`.
+    // Returns true if some op runs elsewhere more often in `a`.
     const auto runs_more = [](const Baseline& a, const Baseline& b) {
-      return std::ranges::any_of(a.placement.cpu_ops, [&](const auto& op) {
-        const auto* calls = look_up(b.placement.cpu_ops, op.first);
+      const auto ops_of_b = b.placement.ops_elsewhere();
+      return std::ranges::any_of(a.placement.ops_elsewhere(), [&](const auto& op) {
+        const auto* calls = look_up(ops_of_b, op.first);
         return calls == nullptr || *calls < op.second;
       });
     };

@@ -408,7 +408,7 @@ TEST(MergeProbeFiles, MakesOneOfGraphsThatSeveralProcessesComputed) {
   EXPECT_THAT(counts.ops,
               ElementsAre(profile::OpCount{"GET_ROWS", "", "", "CPU", true, 0, 10},
                           profile::OpCount{"MUL_MAT", "q4_0,f32->f32", "256x768,256->768",
-                                           "Vulkan0", false, 0, 10}));
+                                           "Vulkan0", false, 0, 10, "vulkan"}));
   EXPECT_THAT(counts.transfers,
               ElementsAre(profile::TransferCount{"copy", "CPU", "Vulkan0", 50, 5360}));
   EXPECT_THAT(counts.devices, SizeIs(2));
@@ -434,8 +434,8 @@ TEST(MergeProbeFiles, TellsAnOpOfVeryManyShapesAsOne) {
   for (std::int64_t n = 0; n < 65; ++n) image.op(1, "SOFT_MAX", 2).source[0].ne[0] = n;
   const profile::ProbeCounts counts = merge("ggml", std::vector{image.file()});
   EXPECT_THAT(counts.ops, SizeIs(3));
-  EXPECT_EQ(counts.ops.back(),
-            (profile::OpCount{"SOFT_MAX", "q4_0,f32->f32", "*", "Vulkan0", false, 0, 130}));
+  EXPECT_EQ(counts.ops.back(), (profile::OpCount{"SOFT_MAX", "q4_0,f32->f32", "*", "Vulkan0", false,
+                                                 0, 130, "vulkan"}));
 }
 
 TEST(CollectProbeFiles, ReadsOneFolderAndWarnsOfWhatItCannotRead) {

@@ -192,6 +192,40 @@ TEST(OpCounts, ThatSawNoGraphSkipACpuCellInsteadOfCountingZeros) {
   EXPECT_THAT(*profile.counts_skip_reason, HasSubstr("saw no graph"));
 }
 
+struct Elsewhere {
+  const char* backend;
+  const char* api;
+  std::map<std::string, std::int64_t> other_ops;
+};
+
+class OtherDevice : public ::testing::TestWithParam<Elsewhere> {};
+
+// The ROPEs run on another backend of the engine.
+TEST_P(OtherDevice, IsListedWithTheOpsThatItRan) {
+  std::vector<RunRecord> records = make_runs(facts(), with(k_on_gpu, 3, GetParam().backend));
+  for (RunRecord& record : records) {
+    for (OpCount& op : record.probes.back().ops) {
+      if (op.backend == "Vulkan0") op.api = "vulkan";
+      if (op.backend == GetParam().backend) op.api = GetParam().api;
+    }
+  }
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(profile.placement.state, State::shown);
+  EXPECT_EQ(profile.placement.other_ops, GetParam().other_ops);
+  EXPECT_EQ(profile.placement.cpu_ops, (std::map<std::string, std::int64_t>{{"GET_ROWS", 1}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OtherDevice,
+                         ::testing::Values(Elsewhere{"Accelerate", "blas", {{"ROPE on blas", 2}}},
+                                           Elsewhere{"llvmpipe", "opencl", {{"ROPE on opencl", 2}}},
+                                           Elsewhere{"RPC0", "", {{"ROPE on RPC0", 2}}},
+                                           Elsewhere{"Vulkan1", "vulkan", {}}));
+
+// Where no backend's API is known, none is another.
+TEST(OtherDevices, AreNotGuessedFromNames) {
+  EXPECT_THAT(assemble(facts(), make_runs(facts(), k_on_gpu)).placement.other_ops, IsEmpty());
+}
+
 struct Refuted {
   const char* name;
   std::string device;

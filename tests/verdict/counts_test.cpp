@@ -654,6 +654,46 @@ TEST(PlacementLimit, LetsFewerCountsImproveWhenWorkCameToTheDevice) {
   EXPECT_EQ(back.judgement_of("placement").reason, "moved to the CPU: GET_ROWS");
 }
 
+TEST(PlacementLimit, FailsWhereOpsMovedToAThirdDevice) {
+  using Ops = std::map<std::string, std::int64_t>;
+  const struct {
+    Ops cpu_before, cpu_now, before, now;
+    const char* reason;  // "": pass
+  } cases[] = {
+      {{}, {}, {}, {{"ROPE on blas", 4}}, "moved to another device: ROPE on blas"},
+      {{},
+       {},
+       {{"ROPE on blas", 4}},
+       {{"ROPE on blas", 5}},
+       "moved to another device: ROPE on blas"},
+      {{},
+       {{"ADD", 1}},
+       {},
+       {{"ROPE on opencl", 4}},
+       "moved to the CPU: ADD; moved to another device: ROPE on opencl"},
+      {{},
+       {},
+       {{"ROPE on blas", 4}},
+       {{"ROPE on accel", 4}},
+       "moved to another device: ROPE on accel"},
+      {{}, {}, {{"ROPE on blas", 4}}, {{"ROPE on blas", 4}}, ""},
+      {{}, {}, {{"ROPE on blas", 4}}, {}, ""},
+  };
+  for (const auto& c : cases) {
+    Profile before = reference(), after = reference();
+    before.placement = {Placement::State::shown, "", c.cpu_before, {}, c.before};
+    after.placement = {Placement::State::shown, "", c.cpu_now, {}, c.now};
+    add_count(after, "dispatches_per_token", 61);
+    const CellVerdict cell = judge(after, {stored(before)});
+    const bool passes = std::string(c.reason).empty();
+    EXPECT_EQ(cell.judgement_of("placement").verdict, passes ? Outcome::pass : Outcome::fail);
+    EXPECT_EQ(cell.judgement_of("placement").reason, c.reason);
+    EXPECT_EQ(metric(cell, "dispatches_per_token").verdict,
+              passes ? Outcome::improved : Outcome::fail)
+        << c.reason;
+  }
+}
+
 // On the CPU, ops are the kernels, and cpu_ops is their sum.
 TEST(Kernels, OfACpuCellAreItsOps) {
   Profile before = reference();

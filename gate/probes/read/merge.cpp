@@ -56,6 +56,12 @@ constexpr std::uint64_t k_max_code_bytes = std::uint64_t{512} << 20;  // in one 
 constexpr std::string_view k_engine_marks = "instrument";
 
 // Sums over processes of the work that engines computed: kinds of graphs, their ops, moved bytes.
+// Returns the API of the device behind a backend; "" if that is not known.
+std::string api_of(const ProbeDevice& device) {
+  if (device.api != "ggml") return device.api;
+  return std::string(unit::find_api_of_ggml_backend(device.name));
+}
+
 class Work {
  public:
   // Adds the graphs, ops and transfers of one process.
@@ -78,8 +84,8 @@ class Work {
       // the graph is left out, and so are its ops.
       if (op.count == 0 || file.graphs[op.graph].computed == 0) continue;
       const ProbeDevice& device = file.devices[op.device];
-      Shapes& shapes =
-          ops_[{keys[op.graph], op.op, type_text(op), device.name, is_cpu_backend(device)}];
+      Shapes& shapes = ops_[{keys[op.graph], op.op, type_text(op), device.name,
+                             is_cpu_backend(device), api_of(device)}];
       add_count(&shapes[shape_text(op)], op.count);
     }
     for (const ProbeTransfer& transfer : file.transfers) {
@@ -106,7 +112,8 @@ class Work {
                           .shape = "",
                           .backend = key.backend,
                           .on_cpu = key.on_cpu,
-                          .graph = graph_index.at(key.graph)};
+                          .graph = graph_index.at(key.graph),
+                          .api = key.api};
       for (const auto& [shape, count] : limit_shapes(shapes)) {
         is_full = is_full || out->ops.size() == k_max_ops;
         if (is_full) break;
@@ -134,6 +141,7 @@ class Work {
     GraphKey graph;
     std::string op, type, backend;
     bool on_cpu = false;
+    std::string api;
     auto operator<=>(const OpKey&) const = default;
   };
   using Shapes = std::map<std::string, std::int64_t>;  // shape -> count
