@@ -169,4 +169,8 @@ struct WantedPatterns {
 // a lower count is an improvement.
 [[nodiscard]] bool has_no_moved_ops(const Comparison& comparison);
 
+// Says which ops of the graph run less often than in the base, where no output shows that both
+// sides did the same work; "" if none does, or the ops are not known.
+[[nodiscard]] std::string describe_dropped_ops(const Comparison& comparison);
+
 }  // namespace weir::verdict

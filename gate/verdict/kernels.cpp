@@ -40,7 +40,8 @@ Ruling judge_changed_kernels(const Comparison& comparison, const KernelSet& curr
     // No count of dispatches: ops of an engine whose device no probe sees. The sum of the kernels
     // takes its place.
     const auto before = comparison.base->kernels->sum(), now = current.sum();
-    if (before && now && *now < *before && has_no_moved_ops(comparison)) {
+    if (before && now && *now < *before && has_no_moved_ops(comparison) &&
+        describe_dropped_ops(comparison).empty()) {
       return {Outcome::improved, fmt::format("{} to {} in all, with all work where it was",
                                              before->str(), now->str())};
     }
@@ -414,6 +415,56 @@ static void add_printed_values(const Comparison& comparison, const profile::Work
     const std::int64_t* current = look_up(now.printed_values, name);
     differences.add_printed(name, count, current ? std::optional(*current) : std::nullopt);
   }
+}
+
+// The ops of a side's graph for one unit of work, wherever they ran.
+struct GraphOps {
+  unit::Scope scope = unit::Scope::per_token;
+  Numbers counts;
+};
+
+// Returns the ops by name; nothing if they are not known. `counts`: the side's. In a cell of the
+// CPU, ops are the kernels, unless the engine marks dispatches there.
+template <class Side>
+static std::optional<GraphOps> find_graph_ops(const Side& side, bool is_on_cpu,
+                                              const std::map<std::string, Measurement>& counts) {
+  const bool has_dispatches = std::ranges::any_of(
+      counts, [](const auto& count) { return count.second.metric.base == "dispatches"; });
+  const bool are_kernels = is_on_cpu && !has_dispatches;
+  const std::optional<KernelSet>& set = are_kernels ? side.kernels : side.graph_ops;
+  if (!set || set->runs_disagree || set->scope == unit::Scope::at_length) return std::nullopt;
+  GraphOps ops{set->scope, {}};
+  const auto add = [&](const std::string& name, const Rational& times) {
+    Rational& sum = ops.counts[name];
+    sum = sum.plus(times).value_or(sum);
+  };
+  // A kernel of the CPU is an op with its types and shapes.
+  for (const auto& [name, times] : set->counts) add(name.substr(0, name.find(' ')), times);
+  for (const auto& [name, times] : side.placement.cpu_ops) add(name, Rational(times));
+  return ops;
+}
+
+std::string describe_dropped_ops(const Comparison& comparison) {
+  const Profile& candidate = comparison.candidate;
+  if (comparison.base == nullptr) return "";
+  const profile::WorkDone &before_work = comparison.base->work, &work = candidate.work;
+  if ((before_work.output_digest && work.output_digest) ||
+      are_judged_by_likely_tokens(before_work, work))
+    return "";
+  const bool is_on_cpu = candidate.device == "cpu";
+  const auto before = find_graph_ops(*comparison.base, is_on_cpu, comparison.base->counts);
+  const auto now = find_graph_ops(candidate, is_on_cpu, candidate.metrics);
+  if (!before || !now || before->scope != now->scope) return "";
+  std::vector<std::string> dropped;
+  for (const Changed& op : differences(before->counts, now->counts)) {
+    const Rational from = op.baseline.value_or(Rational(0)), to = op.current.value_or(Rational(0));
+    if (to < from)
+      dropped.push_back(fmt::format("{} ran {} → {} times", op.name, from.str(), to.str()));
+  }
+  if (dropped.empty()) return "";
+  return fmt::format(
+      "{} a {}, and the engine reports no output: that both sides did the same work is not checked",
+      list_some(dropped), now->scope == unit::Scope::per_prefill ? "prefill" : "token");
 }
 
 // Says how the work of the two sides differs, in their counts or in pairs; nothing if it does not.

@@ -694,6 +694,37 @@ TEST(PlacementLimit, FailsWhereOpsMovedToAThirdDevice) {
   }
 }
 
+// An engine that skips work counts less, too.
+TEST(Counts, ThatFellWithOpsOfTheGraphFailUnlessTheOutputIsTheSame) {
+  const auto graph = [](std::map<std::string, Rational> ops) {
+    return profile::KernelSet{unit::Scope::per_token, {}, true, std::move(ops)};
+  };
+  Profile before = reference(), after = reference();
+  before.placement.state = after.placement.state = Placement::State::shown;
+  before.graph_ops = graph({{"MUL_MAT", 12}, {"ROPE", 4}});
+  after.graph_ops = graph({{"MUL_MAT", 6}, {"ROPE", 4}});
+  add_count(after, "dispatches_per_token", 59);
+  EXPECT_EQ(metric(judge(after, {stored(before)}), "dispatches_per_token").verdict,
+            Outcome::improved)
+      << "its output is the base's";
+  before.work.output_digest.reset();
+  after.work.output_digest.reset();
+  const Judgement skipped = metric(judge(after, {stored(before)}), "dispatches_per_token");
+  EXPECT_EQ(skipped.verdict, Outcome::fail);
+  EXPECT_EQ(skipped.reason,
+            "65 to 59 (-6): MUL_MAT ran 12 → 6 times a token, and the engine reports no output: "
+            "that both sides did the same work is not checked");
+  after.graph_ops = before.graph_ops;
+  EXPECT_EQ(metric(judge(after, {stored(before)}), "dispatches_per_token").verdict,
+            Outcome::improved)
+      << "ops were fused";
+  // An op that came to the device from the CPU is not dropped.
+  before.placement.cpu_ops = {{"MUL_MAT", 2}};
+  after.graph_ops = graph({{"MUL_MAT", 14}, {"ROPE", 4}});
+  EXPECT_EQ(metric(judge(after, {stored(before)}), "dispatches_per_token").verdict,
+            Outcome::improved);
+}
+
 // On the CPU, ops are the kernels, and cpu_ops is their sum.
 TEST(Kernels, OfACpuCellAreItsOps) {
   Profile before = reference();
@@ -714,6 +745,11 @@ TEST(Kernels, OfACpuCellAreItsOps) {
   EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::improved);
   EXPECT_EQ(cell.verdict, Outcome::improved);
   EXPECT_EQ(judge(before, {stored(after)}).judgement_of("kernels").verdict, Outcome::fail);
+  before.work.output_digest.reset();
+  after.work.output_digest.reset();
+  cell = judge(after, {stored(before)});
+  EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::fail);
+  EXPECT_THAT(metric(cell, "cpu_ops_per_token").reason, HasSubstr("ADD ran 4 → 2 times a token"));
 }
 
 TEST(Kernels, WithoutACountOfTheirOwnAreJudgedByTheirSum) {
