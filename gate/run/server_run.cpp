@@ -469,7 +469,8 @@ std::vector<std::size_t> turn_order(std::size_t blocks) {
   return turns;
 }
 
-// Runs both servers of a pair: starts and warms up both, then sends their blocks in turns.
+// Runs both servers of a pair: starts and warms up both, then sends their blocks in turns. While
+// one has its turn, the other one is stopped: an idle server could keep the machine busy.
 class ServerPair {
  public:
   ServerPair(const Effects& effects, std::span<const ServerSlot, 2> slots)
@@ -528,9 +529,17 @@ class ServerPair {
     for (const std::size_t slot : turns_) {
       const std::size_t block = served.at(slot)++;
       if (!servers_.at(slot) || !is_serving_.at(slot)) continue;
+      stop_all_but(slot);
       is_serving_.at(slot) =
           servers_.at(slot)->serve(blocks_[block], static_cast<std::int64_t>(block));
     }
+    for (const auto& start : starts_) {
+      if (start) start->set_stopped(false);
+    }
+  }
+  void stop_all_but(std::size_t slot) {
+    if (starts_.at(1 - slot)) starts_.at(1 - slot)->set_stopped(true);
+    starts_.at(slot)->set_stopped(false);
   }
 
   // Ends the server of a slot and stores its record.

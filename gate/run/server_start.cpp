@@ -8,6 +8,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/run/starts.hpp"
+#include "gate/sys/resting.hpp"
 
 namespace weir::run {
 
@@ -34,6 +35,7 @@ class ServerProcess {
     if (on_line_) {
       spec_.heard = [this](std::string_view piece) { hear(piece); };
     }
+    spec_.started = [this](std::int64_t supervisor) { supervisor_ = supervisor; };
     runner_ = std::thread([this] { run(); });
     stop_forwarder_ = std::thread([this] { forward_stop(); });
   }
@@ -50,6 +52,19 @@ class ServerProcess {
   // Requested when the server is gone or weir shall stop, so that nobody waits for it any longer.
   [[nodiscard]] const sys::Stop& over() const { return over_; }
 
+  // Stops the server and all that it started, so that they use nothing of the machine, or lets them
+  // go on. A server that is watched is traced, and goes on.
+  void set_stopped(bool is_stopped) {
+    const std::int64_t supervisor = supervisor_.load();
+    if (supervisor == 0 || spec_.watched) return;
+    if (is_stopped) {
+      const auto stopped = sys::stop_descendants(supervisor);
+      stopped_.insert(stopped_.end(), stopped.begin(), stopped.end());
+    } else {
+      sys::continue_processes(std::exchange(stopped_, {}));
+    }
+  }
+
   // Ends the server (SIGTERM, after the spec's grace period SIGKILL), waits until it and all its
   // children are gone, and returns how it ended. Call it once.
   [[nodiscard]] Result<sys::Finished> end() {
@@ -64,6 +79,7 @@ class ServerProcess {
  private:
   void run() {
     finished_ = processes_.run(spec_, end_request_);
+    supervisor_ = 0;
     if (!is_ending_) is_gone_ = true;
     over_.request();
   }
@@ -110,7 +126,9 @@ class ServerProcess {
   sys::Stop over_;
   sys::Stop forwarding_end_;  // ends forward_stop()
   std::atomic<bool> is_ending_{false}, is_gone_{false}, has_said_{false};
-  Result<sys::Finished> finished_;  // valid once runner_ is joined
+  std::atomic<std::int64_t> supervisor_{0};  // 0: there is none
+  std::vector<std::int64_t> stopped_;        // by set_stopped()
+  Result<sys::Finished> finished_;           // valid once runner_ is joined
   std::thread runner_, stop_forwarder_;
 };
 
@@ -146,6 +164,10 @@ ServerStart::ServerStart(const Effects& effects, const std::string& folder,
       step_count_(steps) {}
 
 ServerStart::~ServerStart() { (void)end(); }
+
+void ServerStart::set_stopped(bool is_stopped) {
+  if (server_) server_->set_stopped(is_stopped);
+}
 
 bool ServerStart::is_gone() const { return server_ && server_->is_gone(); }
 

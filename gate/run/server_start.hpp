@@ -68,6 +68,8 @@ class ServerStart {
   // A GET request for the server. Only the server's own url gets the token.
   [[nodiscard]] sys::HttpRequest get(const std::string& url) const;
 
+  // Stops the server's processes, or lets them go on, where the system can do that (Linux).
+  void set_stopped(bool is_stopped);
   // Ends the server; nothing of it is left then. Fails as Processes::run().
   [[nodiscard]] Result<void> end();
   // Adds the process's figures to the record of one of its steps, once the process has ended. With

@@ -65,6 +65,9 @@ struct ProcessSpec {
   std::optional<WatchedFolder> watched{};
   // Hears what the engine prints as it comes, piece by piece, on the thread that is in run().
   std::function<void(std::string_view piece)> heard{};
+  // Gets, on that thread, the id of a process of which the engine and all that it starts are
+  // descendants. It lasts until run() returns.
+  std::function<void(std::int64_t supervisor)> started{};
 };
 
 // Resources that the system used for a process and the descendants it waited for (rusage).

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <climits>
+#include <csignal>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -50,15 +51,47 @@ std::vector<std::string> split_words(std::string_view line) {
 
 // Reads a number of /proc/PID/stat by its place after the name. The name is in brackets and may
 // contain anything.
-constexpr std::size_t k_parent = 1, k_group = 2, k_resident_pages = 21;
-std::optional<std::int64_t> read_stat_number(const std::string& proc, std::int64_t process,
-                                             std::size_t place) {
+constexpr std::size_t k_state = 0, k_parent = 1, k_group = 2, k_resident_pages = 21;
+std::optional<std::string> read_stat_word(const std::string& proc, std::int64_t process,
+                                          std::size_t place) {
   const auto stat = read_proc(fmt::format("{}/{}/stat", proc, process), k_page);
   if (!stat) return std::nullopt;
   const std::size_t name_ends = stat->rfind(')');
   if (name_ends == std::string::npos) return std::nullopt;
   const auto words = split_words(text::trim(std::string_view(*stat).substr(name_ends + 1)));
-  return words.size() <= place ? std::nullopt : text::to_int(words[place]);
+  return words.size() <= place ? std::nullopt : std::optional(words[place]);
+}
+std::optional<std::int64_t> read_stat_number(const std::string& proc, std::int64_t process,
+                                             std::size_t place) {
+  const auto word = read_stat_word(proc, process, place);
+  return word ? text::to_int(*word) : std::nullopt;
+}
+
+// Returns the descendants of a process.
+std::vector<std::int64_t> list_descendants(const std::string& proc, std::int64_t process) {
+  std::multimap<std::int64_t, std::int64_t> children;
+  for (const std::int64_t pid : list_numbers(proc)) {
+    if (const auto parent = read_stat_number(proc, pid, k_parent)) children.emplace(*parent, pid);
+  }
+  std::vector<std::int64_t> descendants;
+  std::set<std::int64_t> visited{process};
+  const auto add_children = [&](std::int64_t pid) {
+    const auto [begin, end] = children.equal_range(pid);
+    for (auto child = begin; child != end; ++child) {
+      if (visited.insert(child->second).second) descendants.push_back(child->second);
+    }
+  };
+  add_children(process);
+  for (std::size_t i = 0; i < descendants.size(); ++i) add_children(descendants[i]);
+  return descendants;
+}
+
+// Returns the state of a process: "R", "S", "D", "T", …; "" once it is gone.
+std::string read_state(std::int64_t process) {
+  return read_stat_word("/proc", process, k_state).value_or("");
+}
+bool is_stopped_or_gone(std::string_view state) {
+  return std::string_view("TtZX").find(state) != std::string_view::npos;
 }
 
 std::optional<std::uint64_t> parse_hex(std::string_view digits) {
@@ -189,22 +222,42 @@ std::optional<PortTraffic> Resting::traffic(int port) const {
 
 // Sums up the resident memory of all descendants of a process; nothing if there is none.
 std::optional<std::int64_t> resident_bytes_below(std::int64_t process, const std::string& proc) {
-  std::multimap<std::int64_t, std::int64_t> children;
-  for (const std::int64_t pid : list_numbers(proc)) {
-    if (const auto parent = read_stat_number(proc, pid, k_parent)) children.emplace(*parent, pid);
-  }
   std::int64_t pages = 0;
-  std::vector<std::int64_t> queue{process};
-  std::set<std::int64_t> visited;
-  while (!queue.empty()) {
-    const std::int64_t pid = queue.back();
-    queue.pop_back();
-    if (!visited.insert(pid).second) continue;
-    if (pid != process) pages += read_stat_number(proc, pid, k_resident_pages).value_or(0);
-    const auto [begin, end] = children.equal_range(pid);
-    for (auto child = begin; child != end; ++child) queue.push_back(child->second);
-  }
+  for (const std::int64_t pid : list_descendants(proc, process))
+    pages += read_stat_number(proc, pid, k_resident_pages).value_or(0);
   return pages == 0 ? std::nullopt : std::optional(pages * sysconf(_SC_PAGESIZE));
+}
+
+// Processes that begin meanwhile are found in the next round.
+std::vector<std::int64_t> stop_descendants(std::int64_t process) {
+  constexpr int k_max_rounds = 100;
+  std::set<std::int64_t> stopped;
+  for (int round = 0; round < k_max_rounds; ++round) {
+    bool is_any_running = false;
+    for (const std::int64_t pid : list_descendants("/proc", process)) {
+      const std::string state = read_state(pid);
+      // One that waits in the kernel, as after vfork(), stops before it runs again.
+      const bool will_stop = state == "D" && stopped.contains(pid);
+      if (is_stopped_or_gone(state) || will_stop) continue;
+      if (kill(static_cast<pid_t>(pid), SIGSTOP) != 0) continue;
+      is_any_running = true;
+      stopped.insert(pid);
+    }
+    if (!is_any_running) break;
+  }
+  return {stopped.begin(), stopped.end()};
+}
+
+void continue_processes(std::span<const std::int64_t> processes) {
+  for (const std::int64_t pid : processes) (void)kill(static_cast<pid_t>(pid), SIGCONT);
+}
+
+bool are_descendants_stopped(std::int64_t process) {
+  const std::vector<std::int64_t> descendants = list_descendants("/proc", process);
+  return !descendants.empty() && std::ranges::all_of(descendants, [](std::int64_t pid) {
+    const std::string state = read_state(pid);
+    return state == "D" || is_stopped_or_gone(state);
+  });
 }
 
 bool can_see_rest() {

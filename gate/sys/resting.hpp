@@ -1,5 +1,5 @@
-// Tells when a server has read everything that was sent to it and its threads sleep, from /proc.
-// Linux only.
+// Tells when a server has read everything that was sent to it and its threads sleep, from /proc,
+// and stops a server that shall not run meanwhile. Linux only.
 #pragma once
 
 #include <cstdint>
@@ -64,6 +64,14 @@ class Resting {
 // Memory that a process's descendants have in use, together. Nothing where that cannot be seen.
 [[nodiscard]] std::optional<std::int64_t> resident_bytes_below(std::int64_t process,
                                                                const std::string& proc = "/proc");
+
+// Stops all descendants of a process, until none of them runs (SIGSTOP), and returns those that
+// ran. Those that weir may not signal go on. Does nothing where they cannot be seen.
+[[nodiscard]] std::vector<std::int64_t> stop_descendants(std::int64_t process);
+// Lets stopped processes go on (SIGCONT).
+void continue_processes(std::span<const std::int64_t> processes);
+// True if the process has descendants and all of them are stopped, or wait in the kernel.
+[[nodiscard]] bool are_descendants_stopped(std::int64_t process);
 
 // True if this system provides all that.
 [[nodiscard]] bool can_see_rest();

@@ -149,6 +149,7 @@ class ProcessRun {
     for (const Fd* fd : {&report.read, &out.read, &err.read}) {
       fcntl(fd->get(), F_SETFL, O_NONBLOCK);
     }
+    if (spec_.started) spec_.started(supervisor_);
     control_ = std::move(control.write);
     report_fd_ = std::move(report.read);
     out_fd_ = std::move(out.read);

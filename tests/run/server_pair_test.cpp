@@ -10,6 +10,8 @@
 
 #include "gate/run/against.hpp"
 #include "gate/run/server_run.hpp"
+#include "gate/sys/process.hpp"
+#include "gate/sys/resting.hpp"
 
 #include "tests/load/scripts.hpp"
 #include "tests/load/virtual_server.hpp"
@@ -44,6 +46,7 @@ class StandIns final : public sys::Processes {
         }
       }
     }
+    if (runs_sleep) return run_sleep(spec, stop);
     pollfd stop_event{stop.fd(), POLLIN, 0};
     while (!stop.requested()) poll(&stop_event, 1, -1);
     --running;
@@ -53,7 +56,15 @@ class StandIns final : public sys::Processes {
     return finished;
   }
 
-  bool is_there(const std::string& url) { return !program_at(url).empty(); }
+  bool is_there(const std::string& url) {
+    const std::string program = program_at(url);
+    return !program.empty() && (!runs_sleep || is_running(program));
+  }
+  // Real processes stand for the servers, so that they can be stopped.
+  bool runs_sleep = false;
+  bool is_stopped(const std::string& program) {
+    return sys::are_descendants_stopped(supervisor_of(program));
+  }
   // Returns the last program that was started there; "" if none was.
   std::string program_at(const std::string& url) {
     const std::lock_guard hold(mutex_);
@@ -64,8 +75,30 @@ class StandIns final : public sys::Processes {
   }
 
  private:
+  Result<sys::Finished> run_sleep(const sys::ProcessSpec& spec, const sys::Stop& stop) {
+    sys::ProcessSpec sleep;
+    sleep.argv = {"/bin/sleep", "1000"};
+    sleep.started = [&](std::int64_t supervisor) {
+      const std::lock_guard hold(mutex_);
+      supervisors_[spec.argv.front()] = supervisor;
+      if (spec.started) spec.started(supervisor);
+    };
+    auto finished = sys::RealProcesses().run(sleep, stop);
+    --running;
+    return finished;
+  }
+  std::int64_t supervisor_of(const std::string& program) {
+    const std::lock_guard hold(mutex_);
+    return supervisors_[program];
+  }
+  bool is_running(const std::string& program) {
+    const std::int64_t supervisor = supervisor_of(program);
+    return supervisor != 0 && sys::resident_bytes_below(supervisor).has_value();
+  }
+
   std::mutex mutex_;
-  std::map<std::string, std::string> programs_;  // by port
+  std::map<std::string, std::string> programs_;      // by port
+  std::map<std::string, std::int64_t> supervisors_;  // by program
 };
 
 // Reports a server as up as soon as its process runs.
@@ -86,10 +119,16 @@ class Up final : public sys::Http {
 class Logged final : public sys::Streams {
  public:
   Logged(load::VirtualClock& clock, char letter, std::string& log, std::vector<double>& sent,
-         load::VirtualStreams::Answer answer)
-      : clock_(clock), letter_(letter), log_(log), sent_(sent), inner_(clock, std::move(answer)) {}
+         load::VirtualStreams::Answer answer, std::function<void()> on_request)
+      : clock_(clock),
+        letter_(letter),
+        log_(log),
+        sent_(sent),
+        inner_(clock, std::move(answer)),
+        on_request_(std::move(on_request)) {}
   Id post(const sys::StreamRequest& request, sys::StreamSink& sink) override {
     log_ += letter_;
+    on_request_();
     sent_.push_back(clock_.at);
     return inner_.post(request, sink);
   }
@@ -102,6 +141,7 @@ class Logged final : public sys::Streams {
   std::string& log_;
   std::vector<double>& sent_;
   load::VirtualStreams inner_;
+  std::function<void()> on_request_;
 };
 
 constexpr const char* k_base = "/base/bench";
@@ -170,8 +210,10 @@ class ServerPair : public testing::Test {
     effects.connections.streams = [&](const sys::Clock&) -> std::unique_ptr<sys::Streams> {
       // Servers are warmed up in the order of their slots.
       const bool base = (stream_count++ == 0) == base_first;
-      return std::make_unique<Logged>(clock_, base ? 'b' : 'c', log_, sent_,
-                                      [this, base](std::size_t, double) { return answer(base); });
+      return std::make_unique<Logged>(
+          clock_, base ? 'b' : 'c', log_, sent_,
+          [this, base](std::size_t, double) { return answer(base); },
+          [this, base] { note_stopped(base); });
     };
     steps_[0].order = 0;
     steps_[1].order = 1;
@@ -187,6 +229,15 @@ class ServerPair : public testing::Test {
     EXPECT_TRUE(records) << records.error().message;
     EXPECT_EQ(processes_.running, 0) << "one is still up";
     return records ? std::move(*records) : PairRecords{};
+  }
+
+  // Logs if a server is stopped at a request of the base or the candidate.
+  void note_stopped(bool base) {
+    if (!processes_.runs_sleep) return;
+    const std::string own = base ? k_base : "/project/bench",
+                      other = base ? "/project/bench" : k_base;
+    if (processes_.is_stopped(own)) log_ += '!';
+    if (processes_.is_stopped(other)) log_ += '.';
   }
 
   // Runs pairs until all is decided, and judges them.
@@ -291,6 +342,27 @@ TEST_F(ServerPair, SendsItsBlocksInTurnsThatTheSlotDecides) {
   ASSERT_TRUE(records[0] && records[1]);
   EXPECT_EQ(records[0]->side, Side::candidate);
   EXPECT_THAT(processes_.started, ElementsAre("/project/bench", k_base));
+}
+
+// A server that spins while it is idle would make the other one slow.
+TEST_F(ServerPair, StopsAServerWhileTheOtherOneHasItsTurn) {
+  if (!sys::can_see_rest()) GTEST_SKIP() << "no /proc";
+  make();
+  processes_.runs_sleep = true;
+  const auto records = run(true);
+  EXPECT_EQ(log_,
+            "bc"
+            "b.b."
+            "c.c."
+            "c.c."
+            "b.b."
+            "b.b."
+            "c.c."
+            "c.c."
+            "b.b.");
+  ASSERT_TRUE(records[0] && records[1]);
+  EXPECT_EQ(records[0]->error, std::nullopt);
+  EXPECT_EQ(records[1]->error, std::nullopt);
 }
 
 // Requests come at 0, 0.1 and 1 s; another round begins a mean gap later, at 1.5 s.

@@ -1,12 +1,16 @@
 // Tests how a process is seen to be at rest.
 #include "gate/sys/resting.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "gate/sys/files.hpp"
+#include "gate/sys/process.hpp"
 
 namespace weir::sys {
 namespace resting_test {
@@ -137,6 +141,33 @@ TEST(Rest, OfNobodyIsNone) {
   EXPECT_FALSE(resting.rest());
   EXPECT_FALSE(resting.rest());
   EXPECT_FALSE(resting.traffic(80)) << "no table of sockets there";
+}
+
+// One of the engine's processes has left its group and its session.
+TEST(Descendants, AreStoppedAndGoOnWhereverTheyWent) {
+  if (!can_see_rest()) GTEST_SKIP() << "no /proc";
+  Stop stop;
+  std::atomic<std::int64_t> supervisor{0};
+  std::promise<void> is_up;
+  std::string heard;
+  ProcessSpec spec;
+  spec.argv = {"/bin/sh", "-c", "setsid sh -c 'echo up; sleep 1000' & wait"};
+  spec.started = [&](std::int64_t process) { supervisor = process; };
+  spec.heard = [&](std::string_view piece) {
+    heard += piece;
+    if (heard == "up\n") is_up.set_value();
+  };
+  std::thread runner([&] { (void)RealProcesses().run(spec, stop); });
+  is_up.get_future().wait();
+  EXPECT_FALSE(are_descendants_stopped(supervisor));
+  const std::vector<std::int64_t> stopped = stop_descendants(supervisor);
+  EXPECT_GE(stopped.size(), 2U);
+  EXPECT_TRUE(are_descendants_stopped(supervisor));
+  continue_processes(stopped);
+  while (are_descendants_stopped(supervisor)) std::this_thread::yield();
+  EXPECT_FALSE(stop_descendants(supervisor).empty());
+  stop.request();
+  runner.join();  // stopped processes are ended as well
 }
 
 TEST(SharedPage, IsHadOfAWholeFileAlone) {
