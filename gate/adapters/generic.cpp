@@ -298,10 +298,15 @@ Result<profile::EngineReport> read_generic(const Output& output) {
     } else if (counts) {
       WEIR_TRY(const bool added, add_count(report, rule, *metric, texts, output.parameters));
       if (!added && is_needed(metric->kind, output.pass)) {
-        missing_and_needed.push_back(fmt::format(
-            "{}: {}; pick: sum says that they cover all tokens together, first, last, max or "
-            "median takes one",
-            metric->name, report.uncounted.at(metric->name)));
+        const std::string_view cure =
+            rule.pick == ValueRule::Pick::sum && metric->scope == unit::Scope::per_token
+                ? "facts: {generated_tokens: {regex: '(\\d+) tokens'}} beside metrics reads how "
+                  "many "
+                  "were generated"
+                : "pick: sum says that they cover all tokens together, first, last, max or median "
+                  "takes one";
+        missing_and_needed.push_back(
+            fmt::format("{}: {}; {}", metric->name, report.uncounted.at(metric->name), cure));
       }
     } else {
       WEIR_CHECK(add_times(report, rule, *metric, texts));

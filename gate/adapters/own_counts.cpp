@@ -31,9 +31,12 @@ bool add_own_count(profile::EngineReport& report, const unit::Metric& metric,
       of_all ? std::optional(tokens) : find_divisor(count, metric, tokens, repeats);
   const auto share = divisor ? Rational::share(values, *divisor) : std::nullopt;
   if (!share) {
-    report.uncounted[metric.name] = fmt::format(
-        "printed {} times in {} of {} tokens: how many tokens each value is of is not known", count,
-        repeats == 1 ? "a run" : fmt::format("{} runs", repeats), tokens / repeats);
+    report.uncounted[metric.name] =
+        fmt::format("printed {} times in {}{}: how many tokens {} is not known", count,
+                    repeats == 1 ? "a run" : fmt::format("{} runs", repeats),
+                    tokens > 0 ? fmt::format(" of {} tokens", tokens / repeats) : "",
+                    of_all_tokens && metric.scope == unit::Scope::per_token ? "they are of together"
+                                                                            : "each value is of");
     return false;
   }
   report.shares[metric.name] = *share;

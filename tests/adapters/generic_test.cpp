@@ -186,6 +186,20 @@ TEST(Generic, SumsWhatIsPrintedForEachTokenOverTheTokens) {
   }
 }
 
+TEST(Generic, NamesTheFactThatASumNeeds) {
+  config::GenericOutput rules;
+  rules.values = {by_regex("syncs_per_token", R"((\d+) syncs)")};
+  rules.values[0].pick = ValueRule::Pick::sum;
+  const auto counted = read_generic(
+      {"3 syncs\n4 syncs\n", "", {512, 0, 1, 0}, "cpu", &rules, profile::Pass::counted});
+  ASSERT_FALSE(counted);
+  EXPECT_THAT(
+      counted.error().message,
+      HasSubstr(
+          "syncs_per_token: printed 2 times in a run: how many tokens they are of together "
+          "is not known; facts: {generated_tokens: {regex: '(\\d+) tokens'}} beside metrics"));
+}
+
 TEST(Generic, SaysHowManyValuesWerePrintedWhereAllOfThemCount) {
   using Pick = ValueRule::Pick;
   const struct {
