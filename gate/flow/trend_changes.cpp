@@ -2,6 +2,7 @@
 #include "gate/base/text.hpp"
 #include "gate/flow/trend.hpp"
 #include "gate/publish/api.hpp"
+#include "gate/stats/trend_rule.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/unit/metric.hpp"
 
@@ -10,6 +11,21 @@ bool needs_report(const history::SeriesChange& change) {
   // A step at another machine or device class does not count, unless a clear step lies beside it.
   return !change.acknowledgement && change.worse.value_or(true) && !change.class_alone &&
          !change.is_unclear();
+}
+
+// Says which series of times have too few points to show a change; "" if none has.
+static std::string short_series_text(const std::vector<history::Series>& all) {
+  std::size_t number = 0, points = 0;
+  for (const history::Series& series : all) {
+    if (series.points.size() >= stats::TrendRule::k_min_points || history::has_exact_values(series))
+      continue;
+    ++number;
+    points = std::max(points, series.points.size());
+  }
+  if (number == 0) return "";
+  return fmt::format("{} {} {} {}: times are examined from {} on\n",
+                     text::plural(number, "series", "series"), number == 1 ? "has" : "have at most",
+                     points, points == 1 ? "point" : "points", stats::TrendRule::k_min_points);
 }
 
 // Lists the changes of a history. The answer fails if one of them still needs a look.
@@ -52,6 +68,7 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
                       changed.changes.empty() ? "" : "\n",
                       fmt::format("{:.2g}", 100 * stats::yearly_false_alarms(policy.offset)),
                       options.wanted.sensitivity);
+  text += short_series_text(changed.history.series);
   if (series == 0) text += "nothing is kept of that: weir trend list\n";
   ExitCode code = new_changes > 0 ? ExitCode::fail : ExitCode::pass;
   if (series == 0) code = ExitCode::unmeasured;
@@ -67,7 +84,7 @@ Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options
     return fail(Code::usage, "name the change by --commit SHA or, without commits, by --at TIME");
   }
   const std::string who = options.who.empty() ? job.variable("USER") : options.who;
-  if (who.empty()) return fail(Code::usage, "--who LOGIN: who says so?");
+  if (who.empty()) return fail(Code::usage, "--who LOGIN: who says so? (USER is not set)");
   WEIR_TRY(const auto store, open_history(job, options.store, /*create=*/false));
   WEIR_TRY(const ChangedHistory changed,
            read_changes(*store, filter, commit_order(job, options.repository), {}));

@@ -9,7 +9,7 @@ namespace weir::stats {
 namespace {
 
 constexpr std::size_t k_window = 120;  // points that a fit looks back at
-constexpr std::size_t k_points_to_fit = 10, k_points_to_slope = 20;
+constexpr std::size_t k_points_to_fit = TrendRule::k_min_points - 2, k_points_to_slope = 20;
 constexpr std::size_t k_points_before_step = 4, k_points_before_bend = 8;
 constexpr std::size_t k_points_to_start = 41;
 constexpr double k_min_scale = 5e-5;

@@ -64,6 +64,8 @@ struct Alert {
 
 class TrendRule {
  public:
+  // Shorter series show no change: a fit takes ten points, and a step two that it has not seen.
+  static constexpr std::size_t k_min_points = 12;
   static constexpr std::size_t k_nights_to_revise = 16;  // the kind of an alert may change so long
 
   // `offset` is added to all thresholds: below 0 finds sooner and errs more often.

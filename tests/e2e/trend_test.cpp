@@ -218,6 +218,15 @@ TEST_F(Trend, KeepsNothingOfACsvWithAWrongRow) {
   EXPECT_EQ(lines("run").size(), 0U);
 }
 
+TEST_F(Trend, SaysFromHowManyPointsOnTimesAreExamined) {
+  std::string csv = "cell,metric,commit,time,value,machine,note\n";
+  for (int i = 0; i < 10; ++i) csv += "c,decode_tokens_per_second,," + std::to_string(i) + ",9,,\n";
+  spill(scratch_ / "weir-short.csv", csv);
+  import({"--csv", "weir-short.csv"});
+  EXPECT_THAT(here({"trend", "changes"}).out,
+              HasSubstr("1 series has 10 points: times are examined from 12 on\n"));
+}
+
 TEST_F(Trend, ShowsNoPasswordAndTakesNoneFromTheCommandLine) {
   const std::string url = "postgres://weir:hidden-word@127.0.0.1:1/d?connect_timeout=2";
   const Ended given = import({"--csv", "none.csv", "--db", url}, 2);
