@@ -185,12 +185,14 @@ class ConfigWriter {
     return metrics;
   }
 
-  // Returns the limit of throughput for each metric of another kind, which has none by itself.
+  // Returns the limit of throughput for each metric that has none by itself: neither the generation
+  // speed nor a count, which is exact.
   [[nodiscard]] Node limits_node() const {
     Node limits = list_node({});
     for (const PrintedMetric& metric : typed_.metrics) {
       if (metric.name.ends_with("_tokens_per_second")) continue;
       const auto built_in = unit::find_metric(metric.name);
+      if (built_in && built_in->kind == unit::Kind::count) continue;
       const bool is_better_higher =
           built_in ? built_in->better == unit::Better::higher : metric.better == "higher";
       Node limit = single_entry_map("metrics", text_node(metric.name));

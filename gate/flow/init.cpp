@@ -104,12 +104,24 @@ std::string steps_text(const std::vector<std::string>& steps, int width) {
   return text;
 }
 
-// Returns what is left to do until pull requests are gated. No command is known that makes the
-// programs of `unbuilt`.
+// The parts of weir.yaml that its author has yet to write.
+struct Unfinished {
+  std::vector<std::string> unbuilt;  // programs that no command is known to make
+  std::string likely_build;          // a command that may make them; "" if none or if one is named
+  bool is_gated = false;             // something can fail
+  bool has_failed = false;           // some cell could not be measured
+};
+
+// Returns what is left to do until pull requests are gated.
 std::vector<std::string> remaining_steps(bool github, const Workflows& workflows,
                                          const config::StarterCi& ci,
-                                         const std::vector<std::string>& unbuilt, bool is_gated) {
+                                         const Unfinished& unfinished) {
   std::vector<std::string> steps;
+  if (unfinished.has_failed) {
+    steps.push_back(fmt::format(
+        "here: mend the cells that could not be {} (above), then weir init --ci {} again",
+        ci.has_counts ? "counted" : "run", github ? "github" : "gitlab"));
+  }
   const std::string& workflow = workflows.names.front();
   const auto holds_text = [&](std::string_view part) {
     return workflows.text.find(part) != std::string::npos;
@@ -128,11 +140,16 @@ std::vector<std::string> remaining_steps(bool github, const Workflows& workflows
                                 github ? "its step \"The engine and its models\"" : "before_script",
                                 verdict::list_some(missing)));
   }
-  if (!unbuilt.empty()) {
-    steps.push_back(fmt::format("{}: name the command that builds {} (build:)", ci.file,
-                                verdict::list_some(unbuilt)));
+  const std::string& build = unfinished.likely_build;
+  if (!unfinished.unbuilt.empty()) {
+    steps.push_back(fmt::format("{}: name the command that builds {} (build:{})", ci.file,
+                                verdict::list_some(unfinished.unbuilt),
+                                text::prefix_if_any(" ", build)));
+  } else if (!build.empty()) {
+    steps.push_back(
+        fmt::format("{}: does CI have to build your engine? build: {}", ci.file, build));
   }
-  if (!is_gated)
+  if (!unfinished.is_gated)
     steps.push_back(fmt::format("{}: times are only reported: give them limits", ci.file));
   steps.push_back(fmt::format("git: commit {} and {} to the default branch", ci.file,
                               text::join(workflows.names, " and ")));
@@ -147,6 +164,7 @@ std::vector<std::string> remaining_steps(bool github, const Workflows& workflows
                               github ? "pull request" : "merge request",
                               ci.has_base ? "its base" : "the baselines"));
   if (github) steps.emplace_back("GitHub, Settings, Rules: require the check \"weir (main)\"");
+  if (ci.queue) steps.emplace_back("every night, if wanted: copy weir's docs/ci/nightly.yml");
   return steps;
 }
 
@@ -218,9 +236,26 @@ bool is_shared_program(const sys::Files& files, const std::string& folder,
   });
 }
 
-// Lists the programs, builds and models of the cells that a fresh checkout lacks.
-void find_missing_files(const Job& job, const LoadedConfig& loaded, const std::string& folder,
-                        config::StarterCi& ci) {
+// Returns the command that builds a program in a fresh checkout, judged by the build files that are
+// there. "" if there are none.
+std::string find_build(const std::function<bool(const char*)>& is_there) {
+  constexpr std::pair<const char*, const char*> k_builds[] = {
+      {"build.sh", "[./build.sh]"},
+      {"CMakeLists.txt",
+       "[sh, -c, \"cmake -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build -j\"]"},
+      {"build.zig", "[zig, build, -Doptimize=ReleaseFast]"},
+      {"Cargo.toml", "[cargo, build, --release]"},
+      {"Makefile", "[make, -j]"}};
+  for (const auto& [file, build] : k_builds) {
+    if (is_there(file)) return build;
+  }
+  return "";
+}
+
+// Lists the programs, builds and models of the cells that a fresh checkout lacks. Returns the
+// command that seems to build them, if no engine names one.
+std::string find_missing_files(const Job& job, const LoadedConfig& loaded,
+                               const std::string& folder, config::StarterCi& ci) {
   std::set<std::string> listed;
   const auto is_new = [&](const std::string& item) { return listed.insert(item).second; };
   const auto tracked = tracked_files(job, folder);
@@ -253,6 +288,10 @@ void find_missing_files(const Job& job, const LoadedConfig& loaded, const std::s
       ci.generated_models.push_back(arguments);
     }
   }
+  if (!ci.builds.empty()) return "";
+  return find_build([&](const char* name) {
+    return tracked && tracked->contains(sys::absolute(sys::join_path(folder, name)));
+  });
 }
 
 // Returns false if nothing of a cell can be counted here: then a gate has times alone. What keeps a
@@ -299,7 +338,8 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   const config::Settings& settings = *loaded.configuration.settings;
   ci.minutes = std::max(k_min_minutes, 3 * settings.gate.budget_seconds / 60);
   ci.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
-  find_missing_files(job, loaded, folder, ci);
+  Unfinished unfinished;
+  unfinished.likely_build = find_missing_files(job, loaded, folder, ci);
   const bool has_gate = has_gating_times(loaded);
   ci.has_counts = incomplete || has_counted_pass(job, std::move(loaded));
   if (!ci.has_counts && !ci.has_base) {
@@ -325,19 +365,19 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   wanted.plan.runs = 1;
   WEIR_TRY(MeasuredRun measured, measure(job, wanted));
   redact_profiles(measured);
-  const bool has_failed = std::ranges::any_of(
+  unfinished.has_failed = std::ranges::any_of(
       measured.profiles, [](const profile::Profile& profile) { return !profile.errors.empty(); });
-  if (has_failed)
+  if (unfinished.has_failed)
     job.answer_printable("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
   job.answer_printable(duration_text(measured, ci) + "\n");
   // Both sides share a virtual environment.
-  std::vector<std::string> unbuilt = ci.programs;
-  std::erase_if(unbuilt, [&](const std::string& program) {
+  unfinished.unbuilt = ci.programs;
+  std::erase_if(unfinished.unbuilt, [&](const std::string& program) {
     return is_in_environment(files, folder, program);
   });
+  unfinished.is_gated = ci.has_counts || has_gate;
   return profiles_answer(
-      steps_text(remaining_steps(github, workflows, ci, unbuilt, ci.has_counts || has_gate),
-                 job.width()),
+      steps_text(remaining_steps(github, workflows, ci, unfinished), job.width()),
       measured.profiles);
 }
 
@@ -440,21 +480,6 @@ std::vector<config::StarterEngine> find_engines(const sys::World& world) {
   return engines;
 }
 
-// Returns the command that builds a program in a fresh checkout, judged by the build files here.
-std::string find_build(const sys::Files& files) {
-  constexpr std::pair<const char*, const char*> k_builds[] = {
-      {"build.sh", "[./build.sh]"},
-      {"CMakeLists.txt",
-       "[sh, -c, \"cmake -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build -j\"]"},
-      {"build.zig", "[zig, build, -Doptimize=ReleaseFast]"},
-      {"Cargo.toml", "[cargo, build, --release]"},
-      {"Makefile", "[make, -j]"}};
-  for (const auto& [file, build] : k_builds) {
-    if (files.kind(file) == sys::Kind::file) return build;
-  }
-  return "";
-}
-
 // Returns true if `path` is a model's folder as MLX and others load it.
 bool is_model_folder(const sys::Files& files, const std::string& path) {
   if (files.kind(path) != sys::Kind::folder) return false;
@@ -506,7 +531,7 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   config::StarterInput input;
   input.engines = find_engines(job.world);
   input.models = find_models(files, input.engines);
-  input.build = find_build(files);
+  input.build = find_build([&](const char* name) { return files.kind(name) == sys::Kind::file; });
   if (!options.twin.empty()) {
     const auto folders = probes::twin_folders(files, sys::folder_of(file));
     WEIR_TRY(const auto twin, probes::load_twin(files, folders, options.twin));
@@ -631,7 +656,7 @@ Result<Answer> init(const Job& job, const InitOptions& options) {
   }
   if (!options.trailing_arguments.empty()) {
     if (!options.ci.empty() || !options.twin.empty()) {
-      return fail(Code::usage, "a command after -- goes without --ci and --twin");
+      return fail(Code::usage, "a command after -- cannot be combined with --ci or --twin");
     }
     WEIR_CHECK(write_command(job, options));
     return Answer{};

@@ -139,6 +139,18 @@ test('what git does not hold and nothing makes is asked for, and ends red until 
   assert.ok(!steps.some(({uses}) => uses?.startsWith('actions/cache')), 'an earlier engine could have changed what a cache holds');
 });
 
+test('a tracked build script that weir.yaml does not name is asked about, and a cell that fails comes first', () => {
+  const {init, place} = repository('.', config().replace('(\\d+) syncs', '(\\d+) sinks'));
+  fs.rmSync(path.join(place, '.git'), {recursive: true});
+  fs.writeFileSync(path.join(place, 'build.sh'), '#!/bin/sh\n', {mode: 0o755});
+  for (const words of [['init', '-q'], ['add', '-A']]) spawnSync('git', words, {cwd: place});
+  const done = init('--ci', 'github');
+  assert.equal(done.status, 3);
+  const list = done.stdout.split('left to do\n').at(-1);
+  assert.match(list, /^ {2}1\. here: mend the cells that could not be counted/);
+  assert.match(list, /weir\.yaml: does CI have to build your engine\? build: \[\.\/build\.sh\]/);
+});
+
 test('what is there stays as it is', () => {
   const {init, workflow, place} = repository();
   fs.mkdirSync(path.dirname(workflow), {recursive: true});

@@ -51,12 +51,15 @@ TEST_F(AnyProgram, ThatPrintsANumberIsGatedAsThePageSays) {
 
 TEST_F(AnyProgram, IsWrittenDownByInitWithTheMetricThatIsNamed) {
   write_script("engine", "41.2");
-  const Ended init = weir_here(
-      {"init", "--metric", "load_seconds=loaded in ([0-9.]+) s", "--", "./engine", "-n", "32"});
+  const Ended init =
+      weir_here({"init", "--metric", "load_seconds=loaded in ([0-9.]+) s", "--metric",
+                 "dispatches_per_token=loaded in ([0-9]+)", "--", "./engine", "-n", "32"});
   EXPECT_EQ(init.exit_code, 0) << init.err;
   commit("with weir.yaml");
   const std::string config = slurp(scratch_ / "weir.yaml");
-  EXPECT_THAT(config, testing::HasSubstr("load_seconds"));
+  EXPECT_THAT(config, testing::HasSubstr("metrics: load_seconds, max_increase: 5%"));
+  EXPECT_THAT(config, testing::Not(testing::HasSubstr("metrics: dispatches_per_token")))
+      << "a count is exact without a limit";
   EXPECT_EQ(weir_here({"config", "show"}).exit_code, 0);
   EXPECT_EQ(weir_here({"init", "--metric", "load_seconds=([0-9.]+)"}).exit_code, 2);
   EXPECT_EQ(weir_here({"init", "--", "./engine"}).exit_code, 2) << "weir.yaml is there already";
