@@ -294,12 +294,15 @@ Part messages_part(const char* tag, std::string head, const Document& document,
   return part;
 }
 
-// Returns these rows of a cell as a table under the cell's title, for all readers.
-Part cell_rows_part(const CellDocument& cell, const std::vector<const MetricRow*>& rows) {
+// Returns these rows of a cell as a table under the cell's title, for all readers. `shows_equal`:
+// with the base's value, too, where it is the same.
+Part cell_rows_part(const CellDocument& cell, const std::vector<const MetricRow*>& rows,
+                    bool shows_equal = false) {
   Part numbers = number_table("metrics of " + cell.title, {});
   for (const MetricRow* row : rows) {
     Number& number = numbers.numbers.emplace_back(number_for_readers(*row));
     if (has_picture(*row->judgement)) number.below.push_back(ratios_part(*row));
+    if (shows_equal) number.base = row->number.base;
     number.readers = k_all;
   }
   return section({{cell.title, true}}, {std::move(numbers)});
@@ -331,12 +334,13 @@ void add_brought(Parts& parts, const Document& document) {
   all.noun = "cell";
   all.max_shown = 8;
   for (const CellDocument& cell : document.cells) {
+    if (cell.cell_verdict->verdict == Outcome::fail) continue;  // listed above
     std::vector<const MetricRow*> limited;
     for (const MetricRow& row : cell.rows) {
       const Judgement& judgement = *row.judgement;
       if (judgement.current && judgement.verdict != Outcome::info) limited.push_back(&row);
     }
-    if (!limited.empty()) all.parts.push_back(cell_rows_part(cell, limited));
+    if (!limited.empty()) all.parts.push_back(cell_rows_part(cell, limited, /*shows_equal=*/true));
   }
   if (!all.parts.empty()) parts.push_back(std::move(all));
 }

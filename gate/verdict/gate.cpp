@@ -351,7 +351,9 @@ bool brings_rules(const GateVerdict& gate) { return gate.rules && gate.rules->te
 
 void mark_brought(GateVerdict& gate) {
   gate.nothing_judged_reason =
-      "this pull request brings weir along; merge it, and the next one is judged";
+      gate.verdict == Outcome::fail
+          ? "this pull request brings weir along, and breaks a limit that it brings"
+          : "this pull request brings weir along; merge it, and the next one is judged";
   gate.verdict = worst(gate.verdict, Outcome::new_);
 }
 

@@ -143,6 +143,11 @@ TEST_F(Rules, AreThePullRequestsOwnIfItBringsWeirAlongWhichIsNoError) {
     EXPECT_EQ(verdict["unjudged"],
               "this pull request brings weir along; merge it, and the next one is judged");
   }
+  write_config("limits: [{metrics: dispatches_per_token, max: 60}]\n");
+  const Json broken = gate({"--rules-from", "HEAD"}, 1);
+  EXPECT_EQ(broken["unjudged"],
+            "this pull request brings weir along, and breaks a limit that it brings");
+  EXPECT_EQ(last_.out.find("merge it"), std::string::npos) << last_.out;
 }
 
 TEST_F(Rules, AVerdictOnStoredBaselinesNamesTheCommitThatWasMeasured) {
