@@ -400,15 +400,15 @@ Result<Acceptance> store_baselines(const Job& job, const std::optional<std::stri
   Acceptance acceptance;
   const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {
     std::unique_ptr<source::TreeFiles> files;
+    std::string folder =
+        place.path.value_or("baselines");  // paths are shown as the branch has them
     if (parent) {
-      WEIR_TRY(const std::string folder, baselines_folder(repository->git(), *parent, place));
-      WEIR_TRY(files, source::TreeFiles::open(repository->git(), *parent, folder,
-                                              job.selection.baselines));
+      WEIR_SET(folder, baselines_folder(repository->git(), *parent, place));
+      WEIR_TRY(files, source::TreeFiles::open(repository->git(), *parent, folder, folder));
     } else {
-      files = source::TreeFiles::nothing(repository->git(), place.path.value_or("baselines"),
-                                         job.selection.baselines);
+      files = source::TreeFiles::nothing(repository->git(), folder, folder);
     }
-    StoredBaselines stored(*files, job.selection.baselines);
+    StoredBaselines stored(*files, folder);
     WEIR_TRY(acceptance, store(stored));
     BranchEdit branch_edit{files->changes(), ""};
     WEIR_CHECK(finish(place.ref, parent, acceptance, branch_edit));

@@ -273,8 +273,13 @@ Result<Answer> accept_waived(const Job& job, const AcceptOptions& options) {
     return {};
   };
   WEIR_TRY(Acceptance acceptance, store_baselines(job, options.baselines_ref, store, finish));
+  const bool is_stored = acceptance.accepted > 0 || acceptance.left_out > 0;
   const std::string summary =
-      fmt::format("{} of {} waivers are the baseline now\n", acceptance.accepted, waivers.size());
+      is_stored ? fmt::format("{} of {} waivers are the baseline now\n", acceptance.accepted,
+                              waivers.size())
+                : fmt::format("nothing is stored of {}: nothing to do; the waiver{} ended\n",
+                              waivers.size() == 1 ? "it" : "them",
+                              waivers.size() == 1 ? " has" : "s have");
   return acceptance_answer(std::move(acceptance), summary);
 }
 

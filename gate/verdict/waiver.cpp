@@ -450,7 +450,7 @@ std::optional<std::string> waiver_problem(const Waiver& waiver) {
   if (!baseline::valid_reason(waiver.reason)) {
     return "needs a reason, one line of at most 1000 bytes";
   }
-  if (!is_login(waiver.who)) return "needs to say who waived it";
+  if (!is_login(waiver.who)) return "needs to say who waived it (--who LOGIN)";
   if (!is_day(waiver.until)) return "needs a day until which it holds: 2026-12-31";
   return std::nullopt;
 }

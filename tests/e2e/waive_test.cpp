@@ -141,12 +141,18 @@ TEST_F(Waive, EndsAtTheMergeWhereNoBaselineIsStored) {
             0)
       << last_.err;
   EXPECT_THAT(last_.out, HasSubstr("not stored  dispatches_per_token of mine/m/metal/decode"));
+  EXPECT_THAT(last_.out, HasSubstr("nothing is stored of it: nothing to do; the waiver has ended"));
   EXPECT_EQ(git_output("ls-tree -r --name-only perf-baselines"), "");
 }
 
 TEST_F(Waive, RefusesWhatCanNotBeWaived) {
   EXPECT_EQ(waive_dispatches("65", "65").exit_code, 2);
   EXPECT_EQ(waive_dispatches("65", "77", {"--until", "soon"}).exit_code, 2);
+  EXPECT_EQ(here({"waive", "--pr", "12", "--reason", "meant", "--cell", k_cell, "--metric",
+                  "dispatches_per_token", "--base-value", "65", "--waived-value", "77"})
+                .exit_code,
+            2);
+  EXPECT_THAT(last_.err, HasSubstr("--who LOGIN"));
   EXPECT_EQ(waive({}).exit_code, 2);
   EXPECT_EQ(
       waive({"--cell", k_cell, "--metric", "placement", "--base-value", "a", "--waived-value", "b"})
