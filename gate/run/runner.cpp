@@ -385,12 +385,10 @@ class Work {
     const bool last = is_last(record);
     if (last && !tally_.given_up(step) && tally_.would_give_up(step, record)) {
       const std::int64_t others = tally_.open(step) - 1;
+      // Some of them may run already, side by side.
       if (others > 0) {
         record.warnings.push_back(
-            fmt::format("{} of this cell not started, for {}",
-                        text::plural(static_cast<std::size_t>(others),
-                                     fmt::format("more {} process", to_string(record.pass)),
-                                     fmt::format("more {} processes", to_string(record.pass))),
+            fmt::format("no further {} process of this cell is started: {}", to_string(record.pass),
                         record.ended == Ended::timed_out ? "this one timed out" : "two failed"));
       }
     }

@@ -223,8 +223,8 @@ TEST(Runner, GivesUpACellThatFailsAndMeasuresTheOthers) {
   };
   const Case cases[] = {
       {sys::HowEnded::timed_out, 1,
-       "2 more timed processes of this cell not started, for this one timed out"},
-      {sys::HowEnded::signaled, 2, "1 more timed process of this cell not started, for two failed"},
+       "no further timed process of this cell is started: this one timed out"},
+      {sys::HowEnded::signaled, 2, "no further timed process of this cell is started: two failed"},
   };
   for (const Case& c : cases) {
     Stage stage(make_scene(), [&](const sys::ProcessSpec& spec) {
