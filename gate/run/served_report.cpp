@@ -199,7 +199,11 @@ std::optional<std::string> served_failures(std::span<const ServedRequest> reques
   const profile::ServedFailure& first_failure = *failed.front();
   std::vector<std::string> details;
   if (first_failure.status != 0) details.push_back(fmt::format("HTTP {}", first_failure.status));
-  if (!first_failure.detail.empty()) details.push_back(first_failure.detail);
+  // A page of HTML says nothing more than that there is no such path.
+  const bool is_missing = first_failure.status == 404;
+  const bool is_page = is_missing && text::trim(first_failure.detail).starts_with('<');
+  if (!first_failure.detail.empty() && !is_page) details.push_back(first_failure.detail);
+  if (is_missing) details.emplace_back("is `api:` right?");
   if (!details.empty()) message += fmt::format(" ({})", text::join(details, ": "));
   return message;
 }

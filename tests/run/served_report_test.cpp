@@ -29,6 +29,20 @@ TEST(HeldLengths, HaveTheAverageThatIsAskedForAndNoOrder) {
       << "neither rising nor falling";
 }
 
+TEST(ServedFailures, AskForTheApiWhereThereIsNoSuchPath) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"<!DOCTYPE html>\n<html>", "1 of 1 requests failed: 1 status (HTTP 404: is `api:` right?)"},
+      {"Not Found", "1 of 1 requests failed: 1 status (HTTP 404: Not Found: is `api:` right?)"}};
+  for (const auto& [detail, message] : cases) {
+    std::vector<ServedRequest> requests(1);
+    requests[0].failure.emplace();
+    requests[0].failure->fault = profile::ServedFault::status;
+    requests[0].failure->status = 404;
+    requests[0].failure->detail = detail;
+    EXPECT_EQ(served_failures(requests), message);
+  }
+}
+
 // Builds one request a second for an hour. Tokens take `from` s each at the start and `to` s at the
 // end, and vary by 5 %.
 std::vector<ServedRequest> soak(double from, double to) {
