@@ -237,6 +237,12 @@ std::map<std::string, std::string> changed_options(const Job& job, const GateOpt
   if (const auto& ref = options.rules.rules_from) changed["--rules-from"] = *ref;
   if (const auto& ref = options.rules.baselines_ref) changed["--baselines-ref"] = *ref;
   if (options.from && !options.from->empty()) changed["--from"] = *options.from;
+  const WaiverOptions& waived = options.waived;
+  if (waived.ref) changed["--waivers-ref"] = *waived.ref;
+  if (waived.pull_request) changed["--pr"] = std::to_string(*waived.pull_request);
+  if (!waived.base.empty()) changed["--base"] = waived.base;
+  if (!waived.merged.empty()) changed["--merged-pr"] = text::join(waived.merged, " ");
+  if (!waived.in_base.empty()) changed["--base-pr"] = text::join(waived.in_base, " ");
   return changed;
 }
 
@@ -362,7 +368,8 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
                        {"argv", command.spec.argv},
                        {"env", std::move(env)},
                        {"passed", command.spec.passed_variables}});
-    lines += text::join(words, " ") + "\n";
+    lines += fmt::format("{}  # {}\n", text::join(words, " "),
+                         text::printable(redactor.cell_name(command.cell)));
   }
   if (const std::string names = sys::withheld_names(passed_names); !names.empty()) {
     job.log(fmt::format("withheld from engines: {} ({})", names, k_pass_through));

@@ -83,15 +83,21 @@ bool needs_times(const verdict::GateVerdict& gate) {
   return false;
 }
 
-// Adds those of `options` that are in `names`. Returns false if a value can't be shown.
+// Adds those of `options` that are in `names`, a repeated one for each of its values. Returns false
+// if a value can't be shown.
 bool add_options(Hint& hint, const std::map<std::string, std::string>& options,
                  std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const std::string* value = look_up(options, name);
     if (value == nullptr) continue;
-    const auto word = shell_word(*value);
-    if (!word) return false;
-    hint.words.push_back(fmt::format("{} {}", name, *word));
+    const bool is_repeated =
+        name == std::string_view("--merged-pr") || name == std::string_view("--base-pr");
+    const auto values = is_repeated ? text::split(*value, ' ') : std::vector<std::string>{*value};
+    for (const std::string& one : values) {
+      const auto word = shell_word(one);
+      if (!word) return false;
+      hint.words.push_back(fmt::format("{} {}", name, *word));
+    }
   }
   return true;
 }
@@ -239,7 +245,8 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
   Hint again{"again", {"weir gate"}};
   if (fails && !gate.runs && holds(verbs, "gate --counts-only") &&
       add_options(again, options,
-                  {"-c", "--baselines", "--out", "--rules-from", "--baselines-ref"})) {
+                  {"-c", "--baselines", "--out", "--rules-from", "--baselines-ref", "--waivers-ref",
+                   "--pr", "--base", "--merged-pr", "--base-pr"})) {
     if (!needs_times(gate)) again.words.emplace_back("--counts-only");
     // It does no harm if no pattern fits and all cells run again.
     add_cells(again, gate, cell_names(gate, has_outcome(Outcome::fail)), max_columns);

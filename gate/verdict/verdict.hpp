@@ -299,8 +299,9 @@ struct GateVerdict {
   std::string weir_version;
   std::string config;         // path as given
   bool is_selection = false;  // --cell left out other cells of `config`
-  // From --baselines, --baselines-ref, --out, --rules-from and --from: the values that are not the
-  // default. Commands in reports repeat them.
+  // From --baselines, --baselines-ref, --out, --rules-from, --from and those of waivers: the values
+  // that are not the default, those of a repeated option with a blank between. Commands in reports
+  // repeat them.
   std::map<std::string, std::string> options{};
   bool counts_only = false;
   std::optional<std::string> commit, base_commit;

@@ -283,6 +283,18 @@ TEST(Hints, RepeatTheOptionsOfTheGate) {
                  {"again", "weir gate --rules-from main --baselines-ref origin/perf:x --c"},
                  {"accept", "weir baseline accept --baselines-ref perf:x --c"}}},
            Case{"weir.yaml",
+                {{"--waivers-ref", "perf"},
+                 {"--pr", "12"},
+                 {"--base", "main"},
+                 {"--merged-pr", "3@a 4@b"},
+                 {"--base-pr", "5@c"}},
+                {{"why", "weir explain"},
+                 {"look", "weir doctor"},
+                 {"again",
+                  "weir gate --waivers-ref perf --pr 12 --base main --merged-pr 3@a "
+                  "--merged-pr 4@b --base-pr 5@c --c"},
+                 {"accept", "weir baseline accept --c"}}},
+           Case{"weir.yaml",
                 {{"--baselines", "a\nb"}, {"--unknown", "x"}},
                 {{"why", "weir explain"}, {"look", "weir doctor"}}},
        }) {
