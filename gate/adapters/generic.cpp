@@ -313,7 +313,8 @@ Result<profile::EngineReport> read_generic(const Output& output) {
     }
   }
   // Rules for facts only are fine: then probes count.
-  if (!missing.empty() && report.times.empty() && report.counts.empty() && report.shares.empty()) {
+  if (!missing.empty() && report.times.empty() && report.counts.empty() && report.shares.empty() &&
+      report.uncounted.empty()) {
     const bool is_silent = text::trim(output.out).empty() && text::trim(output.err).empty();
     return fail(Code::data, "{}:\n  {}{}",
                 is_silent ? "the engine printed nothing" : "nothing found in the engine's output",
