@@ -11,6 +11,7 @@
 #include "gate/probes/read/fit.hpp"
 #include "gate/report/doctor.hpp"
 #include "gate/run/engine_call.hpp"
+#include "gate/run/engine_run.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/machine_health.hpp"
 #include "gate/sys/paths.hpp"
@@ -311,6 +312,34 @@ std::string shell_line(const sys::ProcessSpec& spec) {
   return text::join(words, " ");
 }
 
+// Starts the server of a command, without probes, and sends it one request after its warm-up.
+Result<void> ask_server(const Job& job, const PlannedCommand& command, const std::string& folder,
+                        const config::Redactor& redactor, const sys::Stop& stop,
+                        report::DoctorCommand& result) {
+  const run::Plan& plan = command.ready->plan;
+  run::Step step = plan.steps[command.step];
+  run::PreparedCell cell = plan.cell_of(step);
+  step.pass = profile::Pass::counted;  // neither a duration nor a search of the capacity
+  step.parameters.repeats = 1;
+  cell.probes.clear();
+  WEIR_TRY(const auto probing, make_probing(job.world, /*needed=*/false));
+  run::NoProgress progress;
+  const run::Effects effects{job.world.processes, job.files(), job.world.clock, job.world.locks,
+                             job.world.load,      *probing,    progress,        stop};
+  WEIR_TRY(const auto record, run::run_engine(effects, folder, cell, step, /*attempt=*/1));
+  if (!record) return fail(Code::interrupted, "interrupted");
+  if (record->error) {
+    result.outcome = redactor.text(text::first_line(*record->error));
+    const auto lines = text::lines(*record->error);
+    for (std::size_t i = 1; i < lines.size(); ++i)
+      result.unread.push_back(redactor.text(std::string(lines[i])));
+  } else {
+    result.answered = true;
+  }
+  result.err = text::lines(redactor.text(record->stderr_tail));
+  return {};
+}
+
 // Runs the first command of each selected cell as a gate does, without probes, and returns how each
 // ended and what it printed.
 Result<std::vector<report::DoctorCommand>> run_cells(const Job& job, const sys::Stop& stop) {
@@ -329,18 +358,24 @@ Result<std::vector<report::DoctorCommand>> run_cells(const Job& job, const sys::
   for (const PlannedCommand& command : planned) {
     const std::string cell = redactor.cell_name(command.cell);
     if (find_first(commands, [&](const auto& other) { return other.cell == cell; })) continue;
-    report::DoctorCommand result{
-        cell, redactor.text(shell_line(command.spec)), redactor.text(command.spec.folder), "", {},
-        {}};
+    report::DoctorCommand result;
+    result.cell = cell;
+    result.line = redactor.text(shell_line(command.spec));
+    result.folder = redactor.text(command.spec.folder);
+    job.log("running " + cell);
     if (command.serves) {
-      result.outcome = "a server does not end by itself: weir run --cell sends it requests";
+      WEIR_CHECK(ask_server(job, command, scratch.path(), redactor, stop, result));
     } else {
-      job.log("running " + cell);
       for (const std::string& folder : {out, probes}) WEIR_CHECK(job.files().make_dirs(folder));
       WEIR_TRY(const sys::Finished finished, run_program(job.world, command.spec, stop));
       result.outcome = failure_text(finished, command.spec);
       result.out = text::lines(redactor.text(run::last_lines(finished.out)));
       result.err = text::lines(redactor.text(run::last_lines(finished.err)));
+      const run::Plan& plan = command.ready->plan;
+      const run::Step& step = plan.steps[command.step];
+      const auto report = run::read_report(plan.cell_of(step), step, finished);
+      if (result.outcome.empty() && !report)
+        result.unread = text::lines(redactor.text(report.error().message));
     }
     commands.push_back(std::move(result));
   }
@@ -400,8 +435,7 @@ Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
   if (!job.selection.cells.empty()) {
     WEIR_TRY(diagnosis.commands, run_cells(job, interrupts.stop()));
   }
-  bool all_found = std::ranges::all_of(diagnosis.commands,
-                                       [](const auto& command) { return command.outcome.empty(); });
+  bool all_found = std::ranges::none_of(diagnosis.commands, &report::DoctorCommand::has_failed);
   for (const EngineToCheck& engine_to_check : to_check) {
     diagnosis.engines.push_back(examine(engine_to_check, diagnosis.probes, job.world));
     if (!options.trailing_arguments.empty()) {

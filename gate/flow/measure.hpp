@@ -88,6 +88,8 @@ void redact_profiles(MeasuredRun& measured);
 // Reads a finished or interrupted run from its folder ("" is the newest below --out).
 [[nodiscard]] Result<MeasuredRun> read_measured(const Job& job, const std::string& run);
 
+struct ReadyPlan;
+
 // A program that a run would start, under its cell's true name.
 struct PlannedCommand {
   std::string cell;
@@ -98,6 +100,8 @@ struct PlannedCommand {
   bool serves = false;      // argv contains {port}; for a running server it is the URL alone
   bool on_twin = false;     // the device is a description
   std::int64_t length = 0;  // requested tokens times repeats
+  std::shared_ptr<const ReadyPlan> ready{};  // the plan, and the command's step in it
+  std::size_t step = 0;
 };
 // The values of {out} and {probe_dir} in these commands.
 struct PlannedPlaces {

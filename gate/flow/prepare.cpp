@@ -179,11 +179,12 @@ Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded, const 
   const config::Redactor redactor = loaded.configuration.redactor;
   MeasureOptions options = wanted;
   options.starts = false;
-  WEIR_TRY(const ReadyPlan ready, prepare_plan(std::move(loaded), job, options, interrupts.stop())
-                                      .map_error(redacting(redactor)));
+  WEIR_TRY(ReadyPlan plan, prepare_plan(std::move(loaded), job, options, interrupts.stop())
+                               .map_error(redacting(redactor)));
+  const auto ready = std::make_shared<const ReadyPlan>(std::move(plan));
   std::vector<PlannedCommand> commands;
-  for (const run::Step& step : ready.plan.steps) {
-    const run::PreparedCell& cell = ready.plan.cells[step.cell];
+  for (const run::Step& step : ready->plan.steps) {
+    const run::PreparedCell& cell = ready->plan.cells[step.cell];
     const std::optional<config::ServerSettings>& server = cell.cell.engine->server;
     config::CommandLine line =
         run::line_of(cell, step, places.out, places.probe_dir, server ? "{port}" : "");
@@ -192,6 +193,8 @@ Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded, const 
       line.argv = probes::under_valgrind(cell.valgrind, job.selection.runs_folder, line.argv);
     }
     PlannedCommand command;
+    command.ready = ready;
+    command.step = commands.size();
     command.cell = cell.cell.key.str();
     command.pass = step.pass;
     command.spec.argv = line.argv;

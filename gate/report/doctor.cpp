@@ -116,9 +116,12 @@ class Writer {
     title(command.cell);
     entry("runs", "", command.line, "");
     entry("in", k_dim, command.folder, "");
-    if (command.outcome.empty()) entry("ended", k_green, "well", "");
+    if (command.answered) entry("asked", k_green, "it answered a request", "");
+    if (command.outcome.empty() && !command.answered) entry("ended", k_green, "well", "");
     if (!command.outcome.empty()) entry("ended", k_red, command.outcome, "");
-    if (command.out.empty() && command.err.empty()) entry("printed", k_dim, "nothing", "");
+    for (const std::string& line : command.unread) entry("error", k_red, line, "");
+    const bool is_silent = command.out.empty() && command.err.empty();
+    if (is_silent && !command.answered) entry("printed", k_dim, "nothing", "");
     for (const std::string& line : command.out) entry("out", k_dim, line, "");
     for (const std::string& line : command.err) entry("err", k_dim, line, "");
   }
@@ -227,7 +230,7 @@ std::size_t count_problems(const Diagnosis& diagnosis) {
     if (!engine.error.empty()) ++number;
     number += static_cast<std::size_t>(std::ranges::count_if(engine.fits, is_wrong));
   }
-  for (const DoctorCommand& command : diagnosis.commands) number += command.outcome.empty() ? 0 : 1;
+  for (const DoctorCommand& command : diagnosis.commands) number += command.has_failed() ? 1 : 0;
   return number;
 }
 
@@ -258,6 +261,8 @@ std::string doctor_json(const Diagnosis& diagnosis) {
                         {"line", command.line},
                         {"folder", command.folder},
                         {"failure", text_or_null(command.outcome)},
+                        {"unread", command.unread},
+                        {"answered", command.answered},
                         {"out", command.out},
                         {"err", command.err}});
   }

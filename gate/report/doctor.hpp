@@ -49,6 +49,10 @@ struct DoctorCommand {
   std::string folder;                 // where it ran
   std::string outcome;                // "it exited with code 2"; "": it ended well
   std::vector<std::string> out, err;  // its last lines
+  std::vector<std::string> unread;    // why it measures nothing: metrics that were not found
+  bool answered = false;              // it is a server, and answered a request
+
+  [[nodiscard]] bool has_failed() const { return !outcome.empty() || !unread.empty(); }
 };
 
 struct Diagnosis {

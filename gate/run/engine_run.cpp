@@ -18,26 +18,6 @@ namespace {
 using profile::Ended;
 using profile::RunRecord;
 
-// Reads the engine's output with the cell's adapter.
-Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& step,
-                                          const sys::Finished& finished) {
-  const adapters::Adapter* adapter = adapters::find(cell.cell.adapter);
-  if (adapter == nullptr) {
-    return fail(Code::internal, "no adapter \"{}\" in this build", cell.cell.adapter);
-  }
-  adapters::Output output;
-  output.out = finished.out;
-  output.err = finished.err;
-  output.parameters = step.parameters;
-  output.device = cell.cell.device;
-  if (cell.cell.engine != nullptr) output.generic = &cell.cell.engine->generic;
-  output.works = cell.cell.works;
-  output.wanted_load = cell.cell.wanted_load;
-  // A process that counts instructions or system calls needs no other figures.
-  if (!step.is_counted_from_outside()) output.pass = step.pass;
-  return adapter->read(output);
-}
-
 // Makes the process count instructions, with perf events or under valgrind.
 void count_instructions(const PreparedCell& cell, const std::string& folder,
                         sys::ProcessSpec& spec) {
@@ -88,6 +68,26 @@ void add_instructions(const Effects& effects, const PreparedCell& cell, const st
 }
 
 }  // namespace
+
+// Reads the engine's output with the cell's adapter.
+Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& step,
+                                          const sys::Finished& finished) {
+  const adapters::Adapter* adapter = adapters::find(cell.cell.adapter);
+  if (adapter == nullptr) {
+    return fail(Code::internal, "no adapter \"{}\" in this build", cell.cell.adapter);
+  }
+  adapters::Output output;
+  output.out = finished.out;
+  output.err = finished.err;
+  output.parameters = step.parameters;
+  output.device = cell.cell.device;
+  if (cell.cell.engine != nullptr) output.generic = &cell.cell.engine->generic;
+  output.works = cell.cell.works;
+  output.wanted_load = cell.cell.wanted_load;
+  // A process that counts instructions or system calls needs no other figures.
+  if (!step.is_counted_from_outside()) output.pass = step.pass;
+  return adapter->read(output);
+}
 
 // Stores the recorded kernels and adds their compiled figures to the probe that saw them.
 void add_code(const Effects& effects, const PreparedCell& cell, const std::string& folder,

@@ -21,6 +21,10 @@ namespace weir::run {
                                                                    const Step& step,
                                                                    std::int64_t attempt);
 
+// Reads what an engine printed in one step, with the cell's adapter. The Error is the record's.
+[[nodiscard]] Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& step,
+                                                        const sys::Finished& finished);
+
 // Keeps the code that probes recorded in `folder`, and compiles it where the cell says by what:
 // costs come into `counts`.
 void add_code(const Effects& effects, const PreparedCell& cell, const std::string& folder,

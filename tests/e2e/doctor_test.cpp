@@ -83,5 +83,22 @@ TEST(Doctor, ShowsWhyACellIsAnErrorByTheCommandThatTheGateNames) {
   }
 }
 
+TEST(Doctor, ShowsWhichMetricsACellsOutputLacks) {
+  const Scratch scratch;
+  spill_program(scratch / "engine", "#!/bin/sh\necho 4 submits\necho 5 submits\necho 6 submits\n");
+  spill(scratch / "model.bin", "a model");
+  spill(scratch / "weir.yaml",
+        "version: 1\nengines:\n  mine: {command: [./engine, '{tokens}'], output: generic, metrics: "
+        "{syncs_per_token: {regex: '([0-9]+) syncs'}, submits_per_token: {regex: '([0-9]+) "
+        "submits'}}}\n"
+        "models: {m: model.bin}\nbackends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n");
+  const Ended doctor = weir(scratch, {"doctor", "--cell", "mine/m/cpu/decode"});
+  EXPECT_EQ(doctor.exit_code, 3) << doctor.err;
+  for (const char* shown : {"ended    well", "error    ", "syncs_per_token (regex",
+                            "submits_per_token: printed 3 times", "out      4 submits"}) {
+    EXPECT_NE(doctor.out.find(shown), std::string::npos) << shown << "\n" << doctor.out;
+  }
+}
+
 }  // namespace doctor_test
 }  // namespace weir::e2e

@@ -19,6 +19,16 @@ TEST_F(Servers, AreMeasuredByWhatTheyAnswer) {
   }
 }
 
+TEST_F(Servers, AreAskedByTheDoctor) {
+  write_config({"ok", "dies_early"});
+  const Ended healthy = weir(scratch_, {"doctor", "--cell", "ok/m/cpu/hello"});
+  EXPECT_EQ(healthy.exit_code, 0) << healthy.out << healthy.err;
+  EXPECT_NE(healthy.out.find("it answered a request"), std::string::npos) << healthy.out;
+  const Ended dead = weir(scratch_, {"doctor", "--cell", "dies_early/m/cpu/hello"});
+  EXPECT_EQ(dead.exit_code, 3) << dead.out << dead.err;
+  EXPECT_NE(dead.out.find("the server ended before it was up"), std::string::npos) << dead.out;
+}
+
 // Held to what they took before, and to a millionth of it: however busy the machine is, that is as
 // far from a limit of a thousand times.
 TEST_F(Servers, PassAgainstThemselvesAndFailWhenTheyGetMuchSlower) {

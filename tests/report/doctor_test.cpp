@@ -57,7 +57,17 @@ Diagnosis laptop() {
                          "/home/ada/engine",
                          "it exited with code 7",
                          {"load: 1 %"},
-                         {"error: no device"}}};
+                         {"error: no device"},
+                         {},
+                         false},
+                        {"served/tiny/cpu/hello",
+                         "bin/served --port '{port}'",
+                         "/home/ada/engine",
+                         "",
+                         {},
+                         {},
+                         {},
+                         true}};
   return diagnosis;
 }
 
@@ -81,7 +91,7 @@ Diagnosis hostile() {
   diagnosis.devices[0].name = evil;
   diagnosis.layers[0] = evil;
   diagnosis.fine[0] = evil;
-  diagnosis.commands[0] = {evil, evil, evil, evil, {evil}, {evil}};
+  diagnosis.commands[0] = {evil, evil, evil, evil, {evil}, {evil}, {evil}, false};
   return diagnosis;
 }
 

@@ -17,8 +17,9 @@ void add_doctor(const Verb& verb) {
   verb->footer(
       "weir reads the programs and starts none. It runs a command after \"--\" once, with\n"
       "all probes, and prints what each counted. With --cell it runs the first command\n"
-      "of each cell as a gate does, and prints how it ended and what it printed. Exit\n"
-      "code 3: a program cannot be read, or a cell's command failed.\n\n"
+      "of each cell as a gate does, and prints how it ended, what it printed, and which\n"
+      "metrics it lacks. A server is sent a request. Exit code 3: a program cannot be\n"
+      "read, or a cell's command failed.\n\n"
       "Examples:\n"
       "  weir doctor build/bin/llama-bench\n"
       "  weir doctor -- node engine.mjs model.gguf 8\n"
