@@ -72,7 +72,8 @@ void Problems::check_expression(TextPosition at, std::string_view expression) {
 }
 
 std::string Problems::source(TextPosition at) const {
-  return fmt::format("{}:{}:{}", file_, at.line, at.column);
+  // What was typed has no lines.
+  return file_ == k_command_line ? file_ : fmt::format("{}:{}:{}", file_, at.line, at.column);
 }
 
 Error Problems::error() const {

@@ -99,7 +99,7 @@ class Problems {
                       std::span<const std::string> names);
   // Reports an expression that is none (pattern.hpp), or one too many: compiling them takes time.
   void check_expression(TextPosition position, std::string_view expression);
-  // "weir.yaml:3:5", for messages that are made later.
+  // "weir.yaml:3:5", or k_command_line, for messages that are made later.
   [[nodiscard]] std::string source(TextPosition position) const;
   [[nodiscard]] bool any() const { return !entries_.empty(); }
   // All of them in the order of the text, the first eight in full. Requires any().

@@ -44,15 +44,15 @@ std::vector<LineForm> line_forms() {
   constexpr std::string_view k_time = R"(ms ?(?:/|per) ?tok(?:en)?\b)";
   std::vector<LineForm> forms;
   for (const auto& form : {value_first, unit_first}) {
-    forms.push_back({{k_prefill, form(k_prompt, k_rate), "", ""}, {k_prefill}});
-    forms.push_back({{k_decode, form(k_generation, k_rate), "", ""}, {k_decode}});
+    forms.push_back({{k_prefill, form(k_prompt, k_rate), "", "", ""}, {k_prefill}});
+    forms.push_back({{k_decode, form(k_generation, k_rate), "", "", ""}, {k_decode}});
   }
   for (const auto& form : {value_first, unit_first}) {
-    forms.push_back({{k_decode, form("", k_rate), "", ""}, {k_decode, k_prefill}});
+    forms.push_back({{k_decode, form("", k_rate), "", "", ""}, {k_decode, k_prefill}});
   }
   for (const auto& form : {value_first, unit_first}) {
     forms.push_back(
-        {{"token_ms", form("", k_time), "ms", "lower"}, {k_decode, k_prefill, "token_ms"}});
+        {{"token_ms", form("", k_time), "ms", "lower", ""}, {k_decode, k_prefill, "token_ms"}});
   }
   return forms;
 }
@@ -67,12 +67,12 @@ bool is_in(std::string_view text, const Pattern& pattern) {
 
 // The ends of names that say unit and direction.
 struct NameEnd {
-  std::string_view end, unit, better;
+  std::string_view end, unit, better, kind = "";
 };
 constexpr std::array k_name_ends{
     NameEnd{"_tokens_per_second", "tok/s", "higher"},
     NameEnd{"_requests_per_second", "requests/s", "higher"},
-    NameEnd{"_per_second", "count", "higher"},
+    NameEnd{"_per_second", "count", "higher", "time"},
     NameEnd{"_seconds", "s", "lower"},
     NameEnd{"_ms", "ms", "lower"},
     NameEnd{"_us", "us", "lower"},
@@ -102,7 +102,7 @@ Result<PrintedMetric> parse_printed_metric(const std::string& assignment) {
     return fail(Code::usage, "{}: expected NAME=REGEX, such as '{}'", place,
                 "decode_tokens_per_second=speed: ([0-9.]+)");
   }
-  PrintedMetric metric{assignment.substr(0, equals), assignment.substr(equals + 1), "", ""};
+  PrintedMetric metric{assignment.substr(0, equals), assignment.substr(equals + 1), "", "", ""};
   if (const auto pattern = Pattern::compile(metric.regex); !pattern) {
     return fail(Code::usage, "{}: {}", place, pattern.error().message);
   }
@@ -119,6 +119,7 @@ Result<PrintedMetric> parse_printed_metric(const std::string& assignment) {
   }
   metric.unit = end->unit;
   metric.better = end->better;
+  metric.kind = end->kind;
   return metric;
 }
 

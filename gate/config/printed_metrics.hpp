@@ -16,6 +16,7 @@ struct PrintedMetric {
   std::string regex;   // group 1 is the value
   std::string unit;    // of the value as printed; "": the metric's own
   std::string better;  // "higher", "lower"; "": weir knows the metric
+  std::string kind;    // "time" of a rate without a unit of its own; "": by its unit
 };
 
 // Returns the rates of tokens and times of a token that a text has: "41.2 tok/s", "tokens/s: 41.2",

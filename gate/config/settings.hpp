@@ -244,8 +244,11 @@ struct ExplainSettings {
   explain::Bands bands;  // in place of the usual ones, by metric
 };
 
+// Stands for the file of settings that were typed.
+inline constexpr const char* k_command_line = "the command line";
+
 struct Settings {
-  std::string file;  // as given: "weir.yaml"
+  std::string file;  // as given: "weir.yaml"; k_command_line: none
   std::vector<EngineSettings> engines;
   std::vector<ModelSettings> models;
   std::vector<BackendSettings> backends;

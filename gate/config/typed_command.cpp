@@ -180,6 +180,7 @@ class ConfigWriter {
       Node rule = single_entry_map("regex", text_node(metric.regex));
       if (!metric.unit.empty()) put(rule, "unit", text_node(metric.unit));
       if (!metric.better.empty()) put(rule, "better", text_node(metric.better));
+      if (!metric.kind.empty()) put(rule, "kind", text_node(metric.kind));
       put(metrics, metric.name.c_str(), std::move(rule));
     }
     return metrics;

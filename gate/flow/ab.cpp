@@ -145,8 +145,8 @@ Result<config::CommandLine> counted_command_line(const Job& job, const std::stri
   typed.env.clear();
   WEIR_TRY(const config::TypedConfig config, config::config_of(typed));
   WEIR_TRY(const Configuration configuration,
-           parse_configuration(config.yaml, "the command line",
-                               config_context(job.world, "the command line")));
+           parse_configuration(config.yaml, config::k_command_line,
+                               config_context(job.world, config::k_command_line)));
   WEIR_TRY(const config::Matrix matrix, config::expand(*configuration.settings));
   const config::Cell& cell = matrix.cells.front();
   config::Filling filling{config::counted_requests(cell).front(), cell.model_path, "", "", ""};
@@ -284,6 +284,12 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
                 "one program and nothing that differs: name the new one after the old one, or\n"
                 "  what the candidate's environment has besides: --env NAME=VALUE");
   }
+  if (options.programs.size() > 2) {
+    return fail(Code::usage,
+                "{} programs: base and candidate are one word each; what both take stands after\n"
+                "  \"--\". Scripts are compared as programs: weir ab ./a.py ./b.py",
+                options.programs.size());
+  }
   if (!options.write.empty() && given_job.files().exists(options.write)) {
     return fail(Code::usage, "--write {}: it is there already; move it away or name another",
                 options.write);
@@ -292,7 +298,7 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   WEIR_TRY(const config::TypedConfig config, config_for_command(given_job, options, env));
   Job job = given_job;
   job.selection.counts_only = job.selection.counts_only || !config.is_read;
-  job.selection.config = "the command line";
+  job.selection.config = config::k_command_line;
   job.selection.config_text = config.yaml;
   if (!options.write.empty()) {
     WEIR_CHECK(job.files().write_atomic(options.write, config.yaml));

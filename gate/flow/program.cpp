@@ -13,6 +13,21 @@ namespace {
 // The output limit of a program after "--". It may print a lot, of which weir keeps little.
 constexpr std::uint64_t k_command_output_limit = std::uint64_t{256} << 20;
 
+// Says why `program` is none, and what to write where it looks like one.
+Error no_program(const sys::Files& files, const std::string& program) {
+  const bool is_file = files.kind(program) == sys::Kind::file;
+  const bool has_folder = program.find('/') != std::string::npos;
+  std::string why = fmt::format("no such program: {}", text::printable(program));
+  if (is_file && !has_folder) {
+    why += fmt::format("; {0} is here: write ./{0}", text::printable(program));
+  } else if (is_file) {
+    why = fmt::format("{0} is not executable: chmod +x {0}", text::printable(program));
+  } else if (program.find(' ') != std::string::npos) {
+    why += "; these are several words, and a program is one: its arguments stand after \"--\"";
+  }
+  return {Code::usage, why};
+}
+
 }  // namespace
 
 Result<sys::ProcessSpec> command_spec(const Job& job, const std::vector<std::string>& command,
@@ -20,7 +35,7 @@ Result<sys::ProcessSpec> command_spec(const Job& job, const std::vector<std::str
   sys::ProcessSpec spec;
   spec.argv = command;
   const auto program = sys::find_program(job.files(), command.front(), ".", job.variable("PATH"));
-  if (!program) return fail(Code::usage, "no such program: {}", command.front());
+  if (!program) return tl::unexpected(no_program(job.files(), command.front()));
   spec.argv.front() = *program;
   spec.timeout_seconds = timeout_seconds;
   spec.output_limit = k_command_output_limit;

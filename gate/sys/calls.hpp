@@ -1,7 +1,9 @@
 // System calls of an engine and all that it starts, counted from outside: a seccomp filter stops
 // each thread once a call, and the supervisor, which traces it (ptrace), counts and lets it go on.
 // That takes no privileges and is exact; what is counted runs slower, so nothing is timed by it.
-// In the same way it is seen which files of a folder are opened; only such calls are stopped then.
+// Calls that look at a link itself (readlink, lstat) are left out: where a checkout lies decides
+// how many there are. In the same way it is seen which files of a folder are opened; only such
+// calls are stopped then.
 #pragma once
 
 #include <array>
@@ -43,7 +45,8 @@ struct OpenedFiles {
 
 // Counts in shared memory: one process writes them, another reads.
 struct CallCounts {
-  std::array<std::uint64_t, 1024> by_number{};  // without futexes, which are counted separately
+  std::array<std::uint64_t, 1024>
+      by_number{};  // without futexes, counted separately, and looks at links
   std::uint64_t futex_waits = 0, futex_wakes = 0;
   FilesRead files;
   // Each kind's most, of one process. Memory shrinks by calls alone: right before each is a peak.

@@ -140,6 +140,20 @@ bool is_read_call(std::uint64_t number) {
          number == SYS_preadv || number == SYS_preadv2;
 }
 
+// Returns true if a call looks at a link itself. A path is resolved by one such call for each of
+// its folders (realpath), so their number tells how deep a checkout lies, and nothing of the
+// engine.
+bool looks_at_link(std::uint64_t number, const std::uint64_t (&args)[6]) {
+  constexpr auto has_no_follow = [](std::uint64_t flags) {
+    return (flags & AT_SYMLINK_NOFOLLOW) != 0 && (flags & AT_EMPTY_PATH) == 0;
+  };
+#ifdef __x86_64__
+  if (number == SYS_readlink || number == SYS_lstat) return true;
+#endif
+  return number == SYS_readlinkat || (number == SYS_newfstatat && has_no_follow(args[3])) ||
+         (number == SYS_statx && has_no_follow(args[2]));
+}
+
 bool changes_memory(std::uint64_t number) {
   return number == SYS_mmap || number == SYS_munmap || number == SYS_mremap ||
          number == SYS_madvise || number == SYS_brk || number == SYS_execve;
@@ -198,6 +212,7 @@ bool count_call_entry(pid_t thread, CallCounts& counts) {
     }
     return false;
   }
+  if (looks_at_link(number, args)) return false;
   ++counts.by_number[std::min<std::uint64_t>(number, counts.by_number.size() - 1)];
   if (changes_memory(number)) record_memory_and_cpus(thread, /*is_ending=*/false, counts);
   if (number == SYS_mmap && (args[3] & MAP_ANONYMOUS) == 0) {

@@ -75,9 +75,7 @@ std::string_view metric_group(const unit::Metric& metric) {
     case unit::Kind::time:
       break;
   }
-  const bool rate = metric.unit == unit::Unit::tokens_per_second ||
-                    metric.unit == unit::Unit::requests_per_second;
-  return rate ? "throughput" : "latency";
+  return metric.better == unit::Better::higher ? "throughput" : "latency";
 }
 
 using MetricTest = std::function<bool(const CellVerdict&, const Judgement&)>;

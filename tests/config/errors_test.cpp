@@ -312,6 +312,12 @@ TEST(Errors, SayThatAWeirWithoutTheDriverHasNoTwins) {
   EXPECT_THAT(settings.error().message, HasSubstr("built without them"));
 }
 
+TEST(Errors, NameNoLineOfACommandLine) {
+  const auto settings = parse_settings("version: 1\nmore: 1\n", k_command_line, test_context());
+  ASSERT_FALSE(settings);
+  EXPECT_THAT(settings.error().message, testing::StartsWith("the command line: unknown key"));
+}
+
 TEST(Errors, NameAnotherVersionOfTheFormat) {
   EXPECT_THAT(config_error("version: 2\n"), HasSubstr("weir.yaml:1:10: this weir reads version 1"));
   EXPECT_THAT(config_error("engines: {}\n"), HasSubstr("needs \"version\""));

@@ -55,15 +55,16 @@ TEST(PrintedMetrics, OfACommandLineSayTheirUnitByTheirName) {
     const char* assignment;
     const char* metric;
   } cases[] = {
-      {"decode_tokens_per_second=speed ([0-9.]+)", "decode_tokens_per_second speed ([0-9.]+)  "},
-      {"images_per_second=([0-9.]+) im=s", "images_per_second ([0-9.]+) im=s count higher"},
-      {"start_ms=([0-9]+)", "start_ms ([0-9]+) ms lower"},
-      {"cache_mib=([0-9]+)", "cache_mib ([0-9]+) MiB lower"},
+      {"decode_tokens_per_second=speed ([0-9.]+)", "decode_tokens_per_second speed ([0-9.]+)   "},
+      {"images_per_second=([0-9.]+) im=s", "images_per_second ([0-9.]+) im=s count higher time"},
+      {"start_ms=([0-9]+)", "start_ms ([0-9]+) ms lower "},
+      {"cache_mib=([0-9]+)", "cache_mib ([0-9]+) MiB lower "},
   };
   for (const auto& c : cases) {
     const auto metric = parse_printed_metric(c.assignment);
     ASSERT_TRUE(metric) << metric.error().message;
-    EXPECT_EQ(fmt::format("{} {} {} {}", metric->name, metric->regex, metric->unit, metric->better),
+    EXPECT_EQ(fmt::format("{} {} {} {} {}", metric->name, metric->regex, metric->unit,
+                          metric->better, metric->kind),
               c.metric);
   }
 }

@@ -67,5 +67,20 @@ TEST_F(AnyProgram, IsWrittenDownByInitWithTheMetricThatIsNamed) {
   EXPECT_THAT(slurp(scratch_ / "weir.yaml"), testing::HasSubstr("decode_tokens_per_second"));
 }
 
+// The page names these ends, and the message of a name without one.
+TEST_F(AnyProgram, MayHaveAMetricOfEachEndThatSaysItsUnit) {
+  spill_program(scratch_ / "engine", "#!/bin/sh\necho value 41.5\n");
+  std::vector<std::string> init = {"init"};
+  for (const char* name :
+       {"gen_tokens_per_second", "chat_requests_per_second", "steps_per_second", "load_seconds",
+        "start_ms", "step_us", "cache_bytes", "cache_mib", "decode_tokens_per_second"})
+    init.insert(init.end(), {"--metric", std::string(name) + "=value ([0-9.]+)"});
+  init.insert(init.end(), {"--", "./engine"});
+  const Ended made = weir_here(init);
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  const Ended planned = weir_here({"run", "--dry-run"});
+  EXPECT_EQ(planned.exit_code, 0) << planned.err << slurp(scratch_ / "weir.yaml");
+}
+
 }  // namespace any_program_test
 }  // namespace weir::e2e

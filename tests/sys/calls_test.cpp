@@ -68,6 +68,23 @@ TEST_F(SystemCalls, AreTheSameInEveryRun) {
   }
 }
 
+TEST_F(SystemCalls, AreTheSameHoweverDeepAFolderLies) {
+  const auto resolve = [](const std::string& folder) {
+    auto calls = shell("cd " + folder + " && readlink -f . && ls -l . && stat -c %s .").calls;
+    return calls ? calls->by_name : std::map<std::string, std::int64_t>();
+  };
+  char pattern[] = "/tmp/weir-depth-XXXXXX";
+  const std::string folder = mkdtemp(pattern);
+  RealFiles files;
+  ASSERT_TRUE(files.make_dirs(folder + "/a/b/c/d"));
+  const auto deep = resolve(folder + "/a/b/c/d");
+  EXPECT_GT(deep.at("write"), 0);
+  ASSERT_TRUE(files.make_dirs(folder + "/e"));
+  EXPECT_EQ(resolve(folder + "/e"), deep);
+  EXPECT_FALSE(deep.contains("readlink"));
+  (void)files.remove_tree(folder);
+}
+
 TEST_F(SystemCalls, OfWhatAnEngineStartsAreItsOwn) {
   const Finished finished = shell("(echo a); (echo b); /bin/echo c");
   EXPECT_EQ(finished.out, "a\nb\nc\n");
