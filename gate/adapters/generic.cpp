@@ -60,6 +60,13 @@ std::string describe_rule(const ValueRule& rule) {
                             : fmt::format("regex '{}'", rule.regex);
 }
 
+// Returns where the rule stands, and that it found nothing.
+std::string describe_missing(const ValueRule& rule) {
+  return fmt::format("{}{} found nothing in what the engine printed ({})",
+                     rule.source.empty() ? "" : rule.source + ": ", rule.metric,
+                     describe_rule(rule));
+}
+
 // Texts that match a rule. `count` is the number of all that match, whichever the rule picks.
 struct Matches {
   std::vector<std::string> texts;
@@ -236,6 +243,20 @@ std::string pattern_around(std::string_view line, std::string_view number) {
   return std::string(k_number) + escape_pattern(after.substr(0, k_max_context));
 }
 
+// Returns an expression for the number that follows the first word of a metric's name in a line:
+// "loaded in 1.5 s" for "load_seconds"; "" if there is none.
+std::string pattern_by_name(const std::string& metric, std::string_view printed) {
+  constexpr std::size_t k_shortest_word = 3;
+  const std::string word = text::lower(text::split(metric, '_').front());
+  const auto pattern =
+      config::Pattern::compile("(?i)" + escape_pattern(word) + "[^0-9]*([0-9]+(?:[.][0-9]+)?)");
+  if (word.size() < k_shortest_word || !pattern) return "";
+  for (const std::string_view line : text::lines(printed)) {
+    if (const auto number = pattern->first_group(line)) return pattern_around(line, *number);
+  }
+  return "";
+}
+
 // Returns an expression that would find the metric in what was printed; "" if weir sees none.
 std::string suggest_pattern(const std::string& metric, std::string_view printed) {
   for (const config::PrintedMetric& printed_metric : config::find_printed_metrics(printed)) {
@@ -245,7 +266,7 @@ std::string suggest_pattern(const std::string& metric, std::string_view printed)
       if (const auto number = pattern->first_group(line)) return pattern_around(line, *number);
     }
   }
-  return "";
+  return pattern_by_name(metric, printed);
 }
 
 // Returns the last lines that an engine printed, and what would find the missing metrics in them.
@@ -292,7 +313,7 @@ Result<profile::EngineReport> read_generic(const Output& output) {
     if (matches.count > 0 && (counts || rule.pick == ValueRule::Pick::all))
       report.printed_values[metric->name] = matches.count;
     if (texts.empty()) {
-      missing.push_back(fmt::format("{} ({})", rule.metric, describe_rule(rule)));
+      missing.push_back(describe_missing(rule));
       missing_names.push_back(rule.metric);
       if (is_needed(metric->kind, output.pass)) missing_and_needed.push_back(missing.back());
     } else if (counts) {
@@ -309,21 +330,22 @@ Result<profile::EngineReport> read_generic(const Output& output) {
             fmt::format("{}: {}; {}", metric->name, report.uncounted.at(metric->name), cure));
       }
     } else {
-      WEIR_CHECK(add_times(report, rule, *metric, texts));
+      WEIR_CHECK(add_times(report, rule, *metric, texts).map_error([&](Error error) {
+        error.message += describe_printed(output, {rule.metric});
+        return error;
+      }));
     }
   }
   // Rules for facts only are fine: then probes count.
   if (!missing.empty() && report.times.empty() && report.counts.empty() && report.shares.empty() &&
       report.uncounted.empty()) {
     const bool is_silent = text::trim(output.out).empty() && text::trim(output.err).empty();
-    return fail(Code::data, "{}:\n  {}{}",
-                is_silent ? "the engine printed nothing" : "nothing found in the engine's output",
-                text::join(missing, "\n  "),
-                is_silent ? "" : describe_printed(output, missing_names));
+    return fail(Code::data, "{}{}", text::join(missing, "\n"),
+                is_silent ? "\n  it printed nothing" : describe_printed(output, missing_names));
   }
   if (!missing_and_needed.empty()) {
-    return fail(Code::data, "not found in the engine's output:\n  {}{}",
-                text::join(missing_and_needed, "\n  "), describe_printed(output, missing_names));
+    return fail(Code::data, "{}{}", text::join(missing_and_needed, "\n"),
+                describe_printed(output, missing_names));
   }
   return report;
 }

@@ -221,7 +221,10 @@ std::optional<std::string> misfit_reason(const Cell& cell,
   if (cell.tokens != 0 && !has("tokens")) return no_placeholder("tokens");
   if (cell.depth != 0 && !has("depth")) return no_placeholder("depth");
   if (cell.text && !has("prompt") && !has("prompt_file")) {
-    return "the command takes no text (it has neither {prompt} nor {prompt_file})";
+    std::string reason = "the command takes no text (it has neither {prompt} nor {prompt_file})";
+    if (!has("tokens") && !has("prompt_tokens"))
+      reason += "; a program without a prompt: env: {WEIR_PROMPT: \"{prompt}\"} at its engine";
+    return reason;
   }
   if (cell.prompt_file && !has("prompt_file")) return no_placeholder("prompt_file");
   if (!cell.text && !cell.prompt_file && (has("prompt") || has("prompt_file"))) {

@@ -7,6 +7,8 @@
 namespace weir::config {
 namespace {
 
+constexpr std::size_t k_max_names = 30;  // of a list of choices
+
 constexpr std::size_t k_shown_problems = 8;
 constexpr std::size_t k_longest_text = 60;
 constexpr double k_below = 0.5;  // a share is
@@ -55,8 +57,11 @@ std::nullopt_t Problems::report_expected(const Node& node, std::string_view what
 void Problems::report_unknown(TextPosition at, std::string_view what, std::string_view word,
                               std::span<const std::string> names) {
   if (is_full()) return void(add(at, std::string()));  // a suggestion takes time by all names
-  add(at, fmt::format("unknown {} \"{}\"{}{}", what, text::printable(word),
-                      text::did_you_mean(word, names), choices_text(names)));
+  const std::string suggestion = text::did_you_mean(word, names);
+  // A list that is cut off adds nothing to a suggestion.
+  const bool has_list = suggestion.empty() || names.size() <= k_max_names;
+  add(at, fmt::format("unknown {} \"{}\"{}{}", what, text::printable(word), suggestion,
+                      has_list ? choices_text(names) : ""));
 }
 
 void Problems::check_expression(TextPosition at, std::string_view expression) {
@@ -106,7 +111,6 @@ std::string describe(const Node& node) {
 }
 
 std::string choices_text(std::span<const std::string> names) {
-  constexpr std::size_t k_max_names = 30;
   if (names.empty()) return "\n  known here: nothing";
   const std::string more = names.size() > k_max_names ? ", …" : "";
   return "\n  known here: " + text::join(names.first(std::min(names.size(), k_max_names))) + more;

@@ -147,6 +147,7 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   Problems& problems = parsing.problems;
   ValueRule rule;
   rule.metric = entry.key;
+  rule.source = problems.source(entry.key_position);
   Fields fields(entry.value, fmt::format("\"{}\"", text::printable(entry.key)), problems);
   const Node* regex = fields.read(
       {"regex", "RE2, matched line by line. Group 1 is the value.", "'eval: ([0-9.]+) tok/s'"},

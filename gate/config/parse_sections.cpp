@@ -197,7 +197,9 @@ void check_prompt(const Entry& entry, const PromptSettings& prompt, Parsing& par
   });
   if (!has_input && !has_tokens && !has_prompt_tokens && !reads_results) {
     problems.add(entry.key_position,
-                 "{} asks for nothing: give it tokens, prompt_tokens, text or file",
+                 "{} asks for nothing: give it tokens, prompt_tokens, text or file; for a "
+                 "program without a prompt text: once, and env: {{WEIR_PROMPT: \"{{prompt}}\"}} at "
+                 "its engine",
                  describe_entry("prompt", entry));
   }
 }

@@ -47,6 +47,7 @@ struct ValueRule {
   // adapters/own_counts.hpp.
   enum class Pick { last, first, all, sum, max, median };
   std::optional<Pick> pick{};
+  std::string source{};  // "weir.yaml:7:7"; "": unknown
 };
 // Texts the generic adapter takes for facts rather than metrics: generated_tokens, prompt_tokens,
 // output_digest, model, engine_build.

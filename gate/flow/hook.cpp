@@ -436,6 +436,18 @@ std::optional<source::Pushed> read_pre_commit(const Job& job) {
   return source::Pushed{branch, *pushed_commit, branch, from};
 }
 
+// Returns a warning if no cell has a count to judge; "" if one may have.
+std::string uncounted_warning(const std::vector<config::Cell>& cells, const std::string& config) {
+  const bool is_counted = std::ranges::any_of(cells, [](const config::Cell& cell) {
+    return cell.engine != nullptr &&
+           (!cell.engine->probes.empty() || cell.engine->reports_counts());
+  });
+  if (is_counted) return "";
+  return fmt::format(
+      "No cell of {} can be counted, and the hook takes no times: it stops crashes alone.\n",
+      config);
+}
+
 // Describes how the hook gets the trees of base commits.
 std::string trees_text(const HookOptions& options, const std::vector<source::Build>& builds) {
   if (builds.empty()) {
@@ -462,9 +474,9 @@ Result<Answer> install_hook(const Job& job, const HookOptions& options) {
       write_hook(job.files(), folder, hook_text(program.empty() ? "weir" : program, arguments)));
   const auto builds = engine_builds(loaded.cells);
   return Answer{text::printable(fmt::format(
-      "{}/pre-push: made{}\n{}.\n", folder,
+      "{}/pre-push: made{}\n{}.\n{}", folder,
       had_other_hook ? "; the hook that was there runs first (pre-push.before-weir)" : "",
-      trees_text(options, builds)))};
+      trees_text(options, builds), uncounted_warning(loaded.cells, job.selection.config)))};
 }
 
 Result<Answer> uninstall_hook(const Job& job, const HookOptions& /*options*/) {

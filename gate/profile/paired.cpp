@@ -43,7 +43,7 @@ void note_failure(const RunRecord& record, BySide& failures, PairedRuns& runs) {
   add_once(runs.warnings,
            fmt::format("{} counts as infinitely slow: {} {}",
                        is_warm_up ? "a warm-up" : fmt::format("pair {}", *record.pair),
-                       program_name(record.side), *error));
+                       program_name(record.side), text::first_line(*error)));
 }
 
 void set_error(PairedRuns& runs, std::string_view how, const RunRecord& record) {

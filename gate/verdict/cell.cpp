@@ -27,6 +27,8 @@ bool counts_as_judged(const Judgement& judgement) {
 std::optional<std::string> why_not_compared(const Comparison& comparison, const CellVerdict& cell) {
   if (is_compared(cell) || cell.verdict == Outcome::skipped) return std::nullopt;
   if (!comparison.candidate.errors.empty()) return std::nullopt;
+  // A failed process explains more than that the base was not counted.
+  if (comparison.pairs != nullptr && comparison.pairs->error) return *comparison.pairs->error;
   if (comparison.base == nullptr && !comparison.baseline_choice.reason.empty())
     return comparison.baseline_choice.reason;
   for (const Judgement& metric : cell.metrics()) {
@@ -262,8 +264,8 @@ bool fold_judgements(CellVerdict& cell) {
       }
     }
   }
-  // Beside counts that were judged, a time that is new is listed and changes nothing.
-  if (counts_judged && times == Outcome::new_) times = times_not_new;
+  // Beside counts or times that were judged, a time that is new is listed and changes nothing.
+  if ((counts_judged || is_judged(times_not_new)) && times == Outcome::new_) times = times_not_new;
   Outcome folded = worst(counts, times);
   if (!cell.reason.empty()) folded = worst(folded, Outcome::error);
   if (folded == Outcome::info) return false;

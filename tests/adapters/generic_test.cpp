@@ -239,7 +239,9 @@ TEST(Generic, NeedsTimesInATimedPassAndCountsInACountedOne) {
   EXPECT_TRUE(read(rules, "", k_err, profile::Pass::counted));
   const auto timed = read(rules, "", k_err, profile::Pass::timed);
   ASSERT_FALSE(timed);
-  EXPECT_THAT(timed.error().message, HasSubstr("decode_tokens_per_second (regex "));
+  EXPECT_THAT(
+      timed.error().message,
+      HasSubstr("decode_tokens_per_second found nothing in what the engine printed (regex "));
   const auto counted = read(rules, k_out, "5 dispatches", profile::Pass::counted);
   ASSERT_FALSE(counted);
   EXPECT_THAT(counted.error().message, HasSubstr("syncs_per_token"));
@@ -266,7 +268,7 @@ TEST(Generic, RefusesWhatIsNoMeasurement) {
   };
   const Case cases[] = {
       {"decode_tokens_per_second", R"((\S+) tok/s)", "", "printed nothing"},
-      {"decode_tokens_per_second", R"((\S+) tok/s)", "garbage\n", "nothing found"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "garbage\n", "found nothing"},
       {"decode_tokens_per_second", R"((\S+) tok/s)", "nan tok/s", "\"nan\" is not a number"},
       {"decode_tokens_per_second", R"((\S+) tok/s)", "-nan tok/s", "\"-nan\" is not a number"},
       {"decode_tokens_per_second", R"((\S+) tok/s)", "inf tok/s", "\"inf\" is not a number"},
@@ -294,8 +296,8 @@ TEST(Generic, ShowsTheLastLinesAndWhatWouldMatchWhereNothingWasFound) {
   };
   for (const Case& test_case : {
            Case{"loading\n\nran 8 tokens\ntokens/s: 41.2\n",
-                "nothing found in the engine's output:\n"
-                "  decode_tokens_per_second (regex 'speed: ([0-9.]+)')\n"
+                "decode_tokens_per_second found nothing in what the engine printed (regex 'speed: "
+                "([0-9.]+)')\n"
                 "  it printed last:\n  | loading\n  | ran 8 tokens\n  | tokens/s: 41.2\n"
                 "  decode_tokens_per_second: 'tokens/s: ([0-9.]+)' would match"},
            {"41.2 tok/s (8)\n", "'([0-9.]+) tok/s \\(8\\)' would match"},
@@ -309,6 +311,14 @@ TEST(Generic, ShowsTheLastLinesAndWhatWouldMatchWhereNothingWasFound) {
   config::GenericOutput other;
   other.values = {by_regex("syncs_per_token", "syncs: ([0-9]+)")};
   EXPECT_THAT(read(other, "41.2 tok/s\n").error().message, Not(HasSubstr("would match")));
+  other.values = {by_regex("load_seconds", "load: ([0-9.]+)")};
+  other.values.front().source = "weir.yaml:7:7";
+  const std::string message = read(other, "loaded in 1.5 s\n").error().message;
+  EXPECT_THAT(message, testing::StartsWith("weir.yaml:7:7: load_seconds found nothing"));
+  EXPECT_THAT(message, HasSubstr("load_seconds: 'loaded in ([0-9.]+)' would match"));
+  other.values = {by_regex("decode_tokens_per_second", "speed: (.*)")};
+  EXPECT_THAT(read(other, "speed: 41.2 tok/s\n").error().message,
+              HasSubstr("decode_tokens_per_second: 'speed: ([0-9.]+)' would match"));
 }
 
 TEST(Generic, StaysFastOnOutputMadeToBeSlow) {

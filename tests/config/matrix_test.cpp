@@ -84,6 +84,16 @@ TEST(Matrix, IsTheProductOfWhatFitsInTheOrderWritten) {
                           "none"));
 }
 
+TEST(Matrix, SaysHowAProgramWithoutAPromptIsRun) {
+  const std::string yaml =
+      "version: 1\nengines: {mine: {command: [./mine], output: llama-bench}}\n"
+      "backends: {cpu: }\nprompts: {run: {text: once}}\n";
+  EXPECT_THAT(config_error(yaml), HasSubstr("env: {WEIR_PROMPT: \"{prompt}\"} at its engine"));
+  std::string mended = yaml;
+  mended.replace(mended.find("output:"), 0, "env: {WEIR_PROMPT: \"{prompt}\"}, ");
+  EXPECT_EQ(config_error(mended), "");
+}
+
 TEST(Matrix, LeavesOutPromptsWhoseDimensionsTheCommandCanNotTake) {
   const auto result = expanded(
       "version: 1\n"

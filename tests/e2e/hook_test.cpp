@@ -193,6 +193,17 @@ TEST_F(Hook, WorksInAWorkTreeAndWithAHooksFolderOfItsOwn) {
   EXPECT_THAT(pushed.out, HasSubstr("1 FAILED"));
 }
 
+TEST_F(Hook, SaysWhereItCanCountNothing) {
+  EXPECT_THAT(hook({"install"}).out, Not(HasSubstr("can be counted")));
+  spill(repo() / "weir.yaml",
+        "version: 1\nengines: {mine: {command: [./engine, '{prompt}'], output: generic, metrics: "
+        "{decode_tokens_per_second: {regex: '([0-9.]+) tok'}}}}\n"
+        "backends: {cpu: }\nprompts: {run: {text: once}}\n");
+  EXPECT_THAT(hook({"install"}).out,
+              HasSubstr("No cell of repo/weir.yaml can be counted, and the hook takes no times: it "
+                        "stops crashes alone."));
+}
+
 TEST_F(Hook, RunsTheHookThatWasThereFirstAndGivesItBack) {
   const fs::path place = repo() / ".git/hooks/pre-push";
   const std::string before = "#!/bin/sh\ncat > '" + (scratch_ / "stdin").string() +

@@ -172,6 +172,19 @@ TEST(Times, AreHeldToPlainNumbersWithoutABaseline) {
   EXPECT_EQ(metric(judge(timed(100), {}, at_least(120)), k_rate).verdict, Outcome::fail);
 }
 
+TEST(Times, BesideOneThatAPlainNumberHoldsMayBeNew) {
+  Profile after;
+  after.cell = timed(100).cell;
+  after.timed_runs = 10;
+  add_time(after, k_rate, around(100));
+  add_time(after, "load_seconds", around(1.5));
+  LimitEntry limit = entry({"load_seconds"});
+  limit.max = Amount{2, false};
+  const CellVerdict cell = judge(after, {}, {limit});
+  EXPECT_EQ(metric(cell, k_rate).verdict, Outcome::new_);
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+}
+
 TEST(Times, ThatAreStoredAndNoLongerMeasuredAreAnError) {
   Profile after = timed(100);
   after.metrics.erase(k_rate);
