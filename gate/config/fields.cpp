@@ -77,7 +77,7 @@ void Problems::check_expression(TextPosition at, std::string_view expression) {
 }
 
 std::string Problems::source(TextPosition at) const {
-  // What was typed has no lines.
+  // Typed settings have no lines.
   return file_ == k_command_line ? file_ : fmt::format("{}:{}:{}", file_, at.line, at.column);
 }
 
