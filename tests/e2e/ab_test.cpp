@@ -143,16 +143,11 @@ TEST_F(Presets, SayWhatAnAbLacks) {
       {{k_bench, k_bench, "--preset", "lama-bench", "--", "-n", "4"},
        "did you mean \"llama-bench\"?"},
       {{k_bench, "nowhere/llama-bench", "--", "-n", "4"}, "no such program: nowhere/llama-bench"},
-      {{"mine.py", "./mine.py"}, "no such program: mine.py; mine.py is here: write ./mine.py"},
-      {{"./mine.py", "./mine.py"}, "./mine.py is not executable: chmod +x ./mine.py"},
-      {{"python3 mine.py", "true"}, "these are several words, and a program is one"},
-      {{"python3", "mine.py", "mine.py"}, "3 programs: base and candidate are one word each"},
       {{k_bench, k_bench, "--preset", "llama-server", "--"}, "is an inference server"},
       {{k_bench, k_bench, "--metric", "load_ms=([0-9]+)", "--", "-n", "4"},
        "--metric is for programs that weir does not know: the preset llama-bench reads what"},
       {{"true", "true", "--"}, "no probe saw it do anything"},
   };
-  spill(scratch_ / "mine.py", "print(1)\n");
   for (const auto& test_case : cases) {
     const Ended ended = ab(test_case.words);
     EXPECT_EQ(ended.exit_code, 2) << test_case.message;

@@ -82,5 +82,26 @@ TEST_F(AnyProgram, MayHaveAMetricOfEachEndThatSaysItsUnit) {
   EXPECT_EQ(planned.exit_code, 0) << planned.err << slurp(scratch_ / "weir.yaml");
 }
 
+TEST_F(AnyProgram, IsNamedInOneWordThatCanBeRun) {
+  spill(scratch_ / "mine.py", "print(1)\n");
+  const struct {
+    std::vector<std::string> programs;
+    const char* message;
+  } cases[] = {
+      {{"mine.py", "./mine.py"}, "no such program: mine.py; mine.py is here: write ./mine.py"},
+      {{"./mine.py", "./mine.py"}, "./mine.py is not executable: chmod +x ./mine.py"},
+      {{"python3 mine.py", "true"}, "these are several words, and a program is one"},
+      {{"python3", "mine.py", "mine.py"}, "3 programs: base and candidate are one word each"},
+      {{"nowhere/mine", "true"}, "no such program: nowhere/mine\n"},
+  };
+  for (const auto& test_case : cases) {
+    std::vector<std::string> words = test_case.programs;
+    words.insert(words.begin(), "ab");
+    const Ended ended = weir_here(words);
+    EXPECT_EQ(ended.exit_code, 2) << test_case.message;
+    EXPECT_THAT(ended.err, testing::HasSubstr(test_case.message));
+  }
+}
+
 }  // namespace any_program_test
 }  // namespace weir::e2e
