@@ -88,16 +88,17 @@ Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
   }
   if (!better) return {Outcome::fail, changed + ", must not change"};
   if (current.metric.name == unit::k_fits) return {Outcome::improved, changed};
-  const std::string dropped = describe_dropped_ops(comparison);
-  if (has_no_moved_ops(comparison) && dropped.empty())
-    return {Outcome::improved, changed + ", with all work where it was"};
+  if (has_no_moved_ops(comparison)) {
+    const std::string dropped = describe_dropped_ops(comparison);
+    return {Outcome::improved,
+            changed + (dropped.empty() ? ", with all work where it was" : ": " + dropped)};
+  }
   if (comparison.candidate.placement.state == profile::Placement::State::refuted) {
     return {Outcome::fail, changed + ": the work ran elsewhere, see placement"};
   }
   if (has_equal_device_counts(comparison, current.metric)) {
     return {Outcome::improved, changed + ", with the same work on the device"};
   }
-  if (!dropped.empty()) return {Outcome::fail, changed + ": " + dropped};
   return {
       Outcome::fail,
       fmt::format(

@@ -40,10 +40,11 @@ Ruling judge_changed_kernels(const Comparison& comparison, const KernelSet& curr
     // No count of dispatches: ops of an engine whose device no probe sees. The sum of the kernels
     // takes its place.
     const auto before = comparison.base->kernels->sum(), now = current.sum();
-    if (before && now && *now < *before && has_no_moved_ops(comparison) &&
-        describe_dropped_ops(comparison).empty()) {
-      return {Outcome::improved, fmt::format("{} to {} in all, with all work where it was",
-                                             before->str(), now->str())};
+    if (before && now && *now < *before && has_no_moved_ops(comparison)) {
+      const std::string dropped = describe_dropped_ops(comparison);
+      return {Outcome::improved,
+              fmt::format("{} to {} in all{}", before->str(), now->str(),
+                          dropped.empty() ? ", with all work where it was" : ": " + dropped)};
     }
   }
   if (total == nullptr || !total->current) return {Outcome::fail, "other kernels than before"};
