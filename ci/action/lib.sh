@@ -137,6 +137,14 @@ fetch_branch() {
     die "branch $1 could not be fetched"
 }
 
+# add_words PREFIX LINES: to $words, PREFIX and each line that is not empty.
+add_words() {
+  local line
+  while IFS= read -r line; do
+    [[ -z $line ]] || words+=("$1$line")
+  done <<<"$2"
+}
+
 # waiver_words REF BRANCH BASE COMMIT: whose waivers on REF hold for what is judged, as words of weir gate, one a line:
 # the event's pull request, and those that COMMIT, or BASE already, has merged into BRANCH, or that BRANCH's merge queue
 # has put there. Asks GitHub with $GH_TOKEN, and only where REF holds waivers.

@@ -48,6 +48,17 @@ class GitHub {
       return undefined;
     }
   }
+  // The tree of a commit, or an empty one, with these files: {path, content}.
+  tree({parent, files}) {
+    const index = path.join(this.work, `index-${this.next()}`);
+    const git = (...words) => execFileSync('git', words, {cwd: this.origin, encoding: 'utf8', env: {...process.env, GIT_INDEX_FILE: index}}).trim();
+    if (parent) git('read-tree', parent);
+    for (const {path: file, content} of files) {
+      const blob = this.git_with({input: content}, 'hash-object', '-w', '--stdin');
+      git('update-index', '--add', '--cacheinfo', `100644,${blob},${file}`);
+    }
+    return git('write-tree');
+  }
   branch(name) {
     const commit = this.commit_of(`refs/heads/${name}`);
     if (!commit) throw not_found(`Branch ${name} not found`);
@@ -165,28 +176,15 @@ class GitHub {
     }],
     ['PUT', '/contents/(.+)', 'contents', (file, body) => {
       const parent = this.branch(body.branch);
-      const blob = this.git_with({input: Buffer.from(body.content, 'base64')}, 'hash-object', '-w', '--stdin');
       let there;
       try { there = this.git('rev-parse', '-q', '--verify', `${parent}:${file}`); } catch { there = undefined; }
       if (there !== body.sha) throw new Refusal(there && !body.sha ? 422 : 409, `${file} does not match ${there}`);
-      const index = path.join(this.work, `index-${this.next()}`);
-      const git = (...words) => execFileSync('git', words, {cwd: this.origin, encoding: 'utf8', env: {...process.env, GIT_INDEX_FILE: index}}).trim();
-      git('read-tree', parent);
-      git('update-index', '--add', '--cacheinfo', `100644,${blob},${file}`);
-      const commit = this.git('commit-tree', git('write-tree'), '-p', parent, '-m', body.message);
+      const tree = this.tree({parent, files: [{path: file, content: Buffer.from(body.content, 'base64')}]});
+      const commit = this.git('commit-tree', tree, '-p', parent, '-m', body.message);
       this.git('update-ref', `refs/heads/${body.branch}`, commit, parent);
       return {commit: {sha: commit}};
     }],
-    ['POST', '/git/trees', 'contents', (body) => {
-      const lines = body.tree.map(({path: file, mode, content}) => {
-        const blob = this.git_with({input: content}, 'hash-object', '-w', '--stdin');
-        return {file, line: `${mode} blob ${blob}`};
-      });
-      const index = path.join(this.work, `index-${this.next()}`);
-      const git = (...words) => execFileSync('git', words, {cwd: this.origin, encoding: 'utf8', env: {...process.env, GIT_INDEX_FILE: index}}).trim();
-      for (const {file, line} of lines) git('update-index', '--add', '--cacheinfo', `${line.split(' ')[0]},${line.split(' ')[2]},${file}`);
-      return {sha: git('write-tree')};
-    }],
+    ['POST', '/git/trees', 'contents', (body) => ({sha: this.tree({files: body.tree})})],
     ['POST', '/git/commits', 'contents', (body) => ({sha: this.git('commit-tree', body.tree, ...(body.parents ?? []).flatMap((parent) => ['-p', parent]), '-m', body.message)})],
     ['POST', '/git/refs', 'contents', (body) => {
       if (this.commit_of(body.ref)) throw new Refusal(422, 'Reference already exists');
