@@ -2,21 +2,26 @@
 // seccomp.
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <charconv>
 #include <climits>
 #include <csignal>
 #include <cstddef>
 #include <utility>
 
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -197,6 +202,33 @@ void record_opened(pid_t thread, OpenedFiles& opened) {
   record_file(thread, {name.data(), end}, opened);
 }
 
+// Replaces the first argument of the call that the thread is about to make.
+void set_first_argument(pid_t thread, std::uint64_t value) {
+  user_regs_struct registers{};
+  iovec all{&registers, sizeof registers};
+  if (ptrace(PTRACE_GETREGSET, thread, NT_PRSTATUS, &all) != 0) return;
+#ifdef __x86_64__
+  registers.rdi = value;
+#else
+  registers.regs[0] = value;
+#endif
+  ptrace(PTRACE_SETREGSET, thread, NT_PRSTATUS, &all);
+}
+
+// Takes from a call the flag by which a new process would be out of its tracer's sight.
+void keep_child_in_sight(pid_t thread, std::uint64_t number, const std::uint64_t (&args)[6]) {
+  constexpr std::uint64_t k_untraced = CLONE_UNTRACED;
+  if (number == SYS_clone && (args[0] & k_untraced) != 0)
+    set_first_argument(thread, args[0] & ~k_untraced);
+  if (number != SYS_clone3) return;
+  // Its first argument is the address of a struct that begins with the flags.
+  auto* const at = reinterpret_cast<void*>(args[0]);
+  errno = 0;
+  const auto flags = static_cast<std::uint64_t>(ptrace(PTRACE_PEEKDATA, thread, at, nullptr));
+  if (errno == 0 && (flags & k_untraced) != 0)
+    ptrace(PTRACE_POKEDATA, thread, at, flags & ~k_untraced);
+}
+
 // Counts the call that the thread is about to make. Returns true if its result is needed too.
 bool count_call_entry(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
@@ -204,6 +236,7 @@ bool count_call_entry(pid_t thread, CallCounts& counts) {
   if (info.op != PTRACE_SYSCALL_INFO_SECCOMP) return false;
   const auto number = info.seccomp.nr;
   const auto& args = info.seccomp.args;
+  keep_child_in_sight(thread, number, args);
   if (number == SYS_futex) {
     if (is_wait(args[1])) {
       ++counts.futex_waits;

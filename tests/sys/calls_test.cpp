@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #ifdef __linux__
@@ -90,6 +91,21 @@ TEST_F(SystemCalls, OfWhatAnEngineStartsAreItsOwn) {
   EXPECT_EQ(finished.out, "a\nb\nc\n");
   EXPECT_EQ(writes(finished), 3);
   EXPECT_EQ(finished.left_behind, 0);
+}
+
+// 0x00800000 is CLONE_UNTRACED, and 17 SIGCHLD.
+TEST_F(SystemCalls, OfAProcessThatAsksNotToBeTracedAreCounted) {
+  for (const std::string& clone : {fmt::format("syscall({}, 0x00800011, 0, 0, 0, 0)", SYS_clone),
+                                   fmt::format("syscall({}, $flags, 88)", SYS_clone3)}) {
+    const std::string script = fmt::format(
+        "my $text = qq(a\n); my $flags = pack('Q11', 0x00800000, 0, 0, 0, 17);"
+        "my $child = {}; syscall({}, 1, $text, 2) for 1 .. 3;"
+        "syscall({}, 0) if $child == 0; wait",
+        clone, SYS_write, SYS_exit_group);
+    const Finished finished = traced({"/usr/bin/perl", "-e", script});
+    EXPECT_EQ(finished.out, "a\na\na\na\na\na\n") << clone;
+    EXPECT_EQ(writes(finished), 6) << clone;
+  }
 }
 
 // Each process stops at its end and waits until its tracer lets it go on.
