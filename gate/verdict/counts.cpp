@@ -23,7 +23,11 @@ double allowed_variation(const Measurement& base) {
 }
 
 bool same_value(const Measurement& base, const Measurement& current) {
-  if (base.exact) return current.exact && *base.exact == *current.exact;
+  if (base.exact && current.exact) return *base.exact == *current.exact;
+  if (base.exact) {
+    return !current.samples.empty() &&
+           std::ranges::count(current.samples, *base.value()) == std::ssize(current.samples);
+  }
   const double from = *base.value(), to = *current.value();
   return std::fabs(to - from) <= allowed_variation(base) * std::fabs(from);
 }
