@@ -367,20 +367,33 @@ void set_fingerprint(const config::Cell& cell, profile::Provenance& claimed) {
   for (const auto& [name, text] : cell.identity) {
     claimed.fingerprint_parts[name] = short_hash(text);
   }
+  claimed.fingerprint_parts[run::k_counting_rules_part] = short_hash(run::k_counting_rules);
   if (const std::string* variables = look_up(configured_parts, profile::k_variables)) {
     claimed.fingerprint_parts[profile::k_variables] = *variables;
   }
   claimed.fingerprint = run::combine_fingerprint(claimed.fingerprint_parts);
 }
 
+// Fails with Code::data if a cell was counted by other rules than this weir's: nothing else could
+// tell such a run from one that says so of itself.
+Result<void> check_counting_rules(const profile::CellFacts& facts) {
+  const std::string own = short_hash(run::k_counting_rules);
+  if (look_up(facts.provenance.fingerprint_parts, run::k_counting_rules_part, own) == own)
+    return {};
+  return fail(Code::data,
+              "{} was counted by another version of weir: measure it with the version that judges",
+              facts.cell.str());
+}
+
 // Replaces what a journal claims about its cells by what the configuration says. Fails with
-// Code::data if the configuration lacks a cell.
+// Code::data if the configuration lacks a cell, or it was counted by other rules.
 Result<void> replace_facts_by_own(const std::map<std::string, const config::Cell*>& cells,
                                   const Job& job, std::vector<profile::CellFacts>& cell_facts) {
   for (profile::CellFacts& facts : cell_facts) {
     const std::string name = facts.cell.str();
     const config::Cell* cell = look_up(cells, name, nullptr);
     if (cell != nullptr) {
+      WEIR_CHECK(check_counting_rules(facts));
       run::describe(*cell, facts);
       facts.twin = cell->twin;
       set_fingerprint(*cell, facts.provenance);

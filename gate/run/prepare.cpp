@@ -82,7 +82,7 @@ std::map<std::string, std::string> fingerprint_parts(const config::Cell& cell,
   parts["model header"] = short_hash(model.header_hash);
   parts["model size"] = short_hash(std::to_string(model.bytes));
   if (cell.prompt_file) parts["prompt file"] = short_hash(prompt_text);
-  parts["counting rules"] = short_hash(k_counting_rules);
+  parts[k_counting_rules_part] = short_hash(k_counting_rules);
   if (cell.is_private) return parts;  // hashes of its variables may reveal too much
   std::map<std::string, std::string> variables;
   for (const auto* environment : {&cell.env, &cell.counted_run_env}) {

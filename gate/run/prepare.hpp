@@ -77,6 +77,7 @@ struct PreparedCell {
 // The version of the rules of what is counted how (docs/explanation/counting.md); part of every
 // fingerprint.
 inline constexpr std::string_view k_counting_rules = "1";
+inline constexpr const char* k_counting_rules_part = "counting rules";
 
 struct ModelFacts {
   std::string header_hash;  // GGUF header, or the beginning of other files

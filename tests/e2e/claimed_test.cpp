@@ -417,6 +417,22 @@ TEST_F(Claimed, WhatARunSaysOfItsRulesIsNotTaken) {
   }
 }
 
+// Without these parts nothing says which prompt and model were measured.
+TEST_F(Claimed, ARunThatDoesNotSayWhatItMeasuredIsNotJudged) {
+  fork_runs();
+  forge([](Json& plan) {
+    for (Json& cell : plan["cells"]) {
+      cell["provenance"]["fingerprint"] = "0000";
+      cell["provenance"]["fingerprint_parts"] = Json::object();
+    }
+  });
+  const Json verdict = judged(3);
+  const Json cell = cell_of(verdict, "mine/m/metal/decode");
+  EXPECT_THAT(metric_of(cell, "cell")["reason"].get<std::string>(),
+              HasSubstr("not judged: the pull request measures another thing than the base does: "
+                        "model header, model size"));
+}
+
 TEST_F(Claimed, WhatARunLeavesOutIsMissed) {
   fork_runs("", 65);
   const std::string original = slurp(fs::path(run()) / "run.jsonl");
@@ -454,6 +470,10 @@ TEST_F(Claimed, RunsThatAreNoneAreRefused) {
   } cases[] = {
       {"has the cell mine/m/metal/decode twice", 3,
        [](Json& plan) { plan["cells"][1] = plan["cells"][0]; }},
+      {"was counted by another version of weir", 3,
+       [](Json& plan) {
+         plan["cells"][0]["provenance"]["fingerprint_parts"]["counting rules"] = "0123456789ab";
+       }},
       {"which its configuration lacks", 3,
        [](Json& plan) { plan["cells"][1]["cell"] = "mine/m/metal/third"; }},
       {"weir.yaml:2:1: not YAML", 2, [](Json& plan) { plan["config_text"] = "version: [\n"; }},
