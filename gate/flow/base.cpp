@@ -197,6 +197,13 @@ Result<bool> lacks_rules_commit(const Job& job, const source::BaseTree& tree) {
   return !contains;
 }
 
+// Seals the checkout of a base before anything of the candidate runs.
+Result<source::Seal> take_seal(const source::BaseTree& tree, const Job& job) {
+  WEIR_TRY(const auto repository, Repository::containing(job.world, tree.root));
+  WEIR_TRY(const std::vector<std::string> tracked, repository->git().tracked_files());
+  return source::Seal::take(tree.root, tracked);
+}
+
 // Checks out and builds the commit, or uses the folder, that --against names.
 Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job,
                                        const config::Redactor& redactor,
@@ -227,6 +234,8 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
   base.facts.against.spec = wanted.spec;
   if (tree.kind == source::BaseTree::Kind::worktree)
     WEIR_SET(base.facts.is_behind, lacks_rules_commit(job, tree));
+  if (!base_wanted.reuse && tree.kind == source::BaseTree::Kind::worktree)
+    WEIR_SET(base.seal, take_seal(tree, job));
   return base;
 }
 

@@ -14,6 +14,7 @@
 #include "gate/run/against.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/source/base.hpp"
+#include "gate/source/seal.hpp"
 
 namespace weir::flow {
 // Two commits of the candidate's repository, checked out and built apart from the user's checkout.
@@ -52,8 +53,9 @@ struct PreparedBase {
   BaseFacts facts;
   std::vector<run::PreparedCell> cells;        // in the candidate's order
   std::unique_ptr<config::Settings> settings;  // for a base command: its cells point into them
-  std::string counts_folder;        // the folder of counts by commit; "" if none may be reused
-  std::shared_ptr<sys::Held> held;  // keeps its worktree
+  std::string counts_folder;           // the folder of counts by commit; "" if none may be reused
+  std::shared_ptr<sys::Held> held;     // keeps its worktree
+  std::optional<source::Seal> seal{};  // of a checkout that no other run uses
 };
 
 // Prepares a set of cells: preflight with everything that it looks up.

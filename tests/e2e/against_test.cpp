@@ -74,6 +74,26 @@ TEST_F(AgainstBase, FailsASlowerEngineAndSaysSoAgainFromTheRunAlone) {
   EXPECT_EQ(rate_of(json_of(again)), rate);
 }
 
+// The base's engine is replaced by the candidate's, and put back, as none of it will be seen after.
+TEST_F(AgainstBase, ACandidateThatWritesToTheBasesCheckoutIsNotComparedWithIt) {
+  for (const bool puts_back : {false, true}) {
+    write_engine("20000000");
+    std::string script = slurp(scratch_ / "engine");
+    const std::string trees = (scratch_ / "cache/trees").string();
+    script.replace(script.find("FAKE"), 0,
+                   "for base in '" + trees +
+                       "'/*/engine; do cp -p \"$base\" \"$base.was\"; cp "
+                       "\"$0\" \"$base\"; " +
+                       (puts_back ? "mv \"$base.was\" \"$base\"; " : "") + "done\n");
+    spill_program(scratch_ / "engine", script);
+    git({"commit", "-qam", "rewrites the base"});
+    const Ended ended = weir_here({"gate", "--against", "HEAD~1"}, {{"CI", "true"}});
+    EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr("engine: it was written to in the base's checkout"));
+    git({"reset", "-q", "--hard", "HEAD~1"});
+  }
+}
+
 TEST_F(AgainstBase, TellsAnImprovementAndDoesNotBlock) {
   commit_engine("faster", "8000000");
   EXPECT_EQ(rate_of(against("HEAD~1", 0))["verdict"], "improved");

@@ -1,0 +1,25 @@
+// States of a folder's files, by which a change is seen even if it was undone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "gate/base/result.hpp"
+
+namespace weir::sys {
+
+struct FileState {
+  std::uint64_t inode = 0, bytes = 0;
+  // When the file or its permissions changed last, since 1970. No program can set it.
+  std::int64_t changed_seconds = 0, changed_nanoseconds = 0;
+  bool executable = false;
+
+  friend bool operator==(const FileState&, const FileState&) = default;
+};
+
+// The regular files and links below `folder`, by their names from there. Links are not followed,
+// and git's own files are left out. Fails with Code::io.
+[[nodiscard]] Result<std::map<std::string, FileState>> file_states(const std::string& folder);
+
+}  // namespace weir::sys
