@@ -45,13 +45,14 @@ struct OpenedFiles {
 
 // Counts in shared memory: one process writes them, another reads.
 struct CallCounts {
-  std::array<std::uint64_t, 1024>
-      by_number{};  // without futexes, counted separately, and looks at links
+  // Without futexes, counted separately, looks at links, and opens that find no file.
+  std::array<std::uint64_t, 1024> by_number{};
   std::uint64_t futex_waits = 0, futex_wakes = 0;
   FilesRead files;
   // Each kind's most, of one process. Memory shrinks by calls alone: right before each is a peak.
   Resident peak;
-  std::array<bool, 4096> opening{};  // threads, by the end of their number, within such a call
+  // Number of the call that opens a file, by the end of the thread's number; 0: none opens one.
+  std::array<std::uint16_t, 4096> opening{};
   std::int64_t threads = 1, max_threads = 1;  // alive now, and at once
   std::int64_t min_cpus = 0;  // fewest that a thread was allowed at its end; 0: none has ended
   bool has_executed_program = false;  // the engine's own program runs

@@ -136,6 +136,9 @@ constexpr std::uint32_t k_open_calls[] = {
 #endif
     SYS_openat, SYS_openat2};
 
+// Keeps a call of number 0 apart from none.
+constexpr std::uint16_t k_opening_offset = 1;
+
 bool is_open_call(std::uint64_t number) {
   return std::ranges::any_of(k_open_calls, [&](std::uint32_t call) { return call == number; });
 }
@@ -164,8 +167,8 @@ bool changes_memory(std::uint64_t number) {
          number == SYS_madvise || number == SYS_brk || number == SYS_execve;
 }
 
-// The flag that the thread's current call opens a file.
-bool& opening_flag(pid_t thread, CallCounts& counts) {
+// The place of the thread's current call that opens a file.
+std::uint16_t& opening_call(pid_t thread, CallCounts& counts) {
   return counts.opening.at(static_cast<std::size_t>(thread) % counts.opening.size());
 }
 
@@ -251,17 +254,24 @@ bool count_call_entry(pid_t thread, CallCounts& counts) {
   if (number == SYS_mmap && (args[3] & MAP_ANONYMOUS) == 0) {
     counts.files.mapped_bytes += static_cast<std::int64_t>(args[1]);
   }
-  bool& is_opening = opening_flag(thread, counts);
-  is_opening = is_open_call(number);
+  opening_call(thread, counts) =
+      is_open_call(number) ? static_cast<std::uint16_t>(number + k_opening_offset) : 0;
   return is_open_call(number) || is_read_call(number);
 }
 
-// Counts the result of a call: a file that was opened, or bytes that were read.
+// Counts the result of a call: a file that was opened, or bytes that were read. An open that finds
+// no file is taken back: programs that look for a file in each folder above theirs (Node for
+// package.json) make as many of these as their checkout lies deep.
 void count_return(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return;
-  if (info.op != PTRACE_SYSCALL_INFO_EXIT || info.exit.is_error != 0) return;
-  if (opening_flag(thread, counts)) {
+  if (info.op != PTRACE_SYSCALL_INFO_EXIT) return;
+  const std::uint16_t opening = opening_call(thread, counts);
+  if (opening != 0 && (info.exit.rval == -ENOENT || info.exit.rval == -ENOTDIR)) {
+    --counts.by_number.at(opening - k_opening_offset);
+  }
+  if (info.exit.is_error != 0) return;
+  if (opening != 0) {
     ++counts.files.opened;
   } else {
     counts.files.read_bytes += info.exit.rval;

@@ -86,6 +86,25 @@ TEST_F(SystemCalls, AreTheSameHoweverDeepAFolderLies) {
   (void)files.remove_tree(folder);
 }
 
+// Node looks for package.json in each folder above its script; so does this one.
+TEST_F(SystemCalls, AreTheSameHoweverFarUpAScriptLooksForAFile) {
+  const auto look_upwards = [](const std::string& folder) {
+    const std::string script = "cd " + folder +
+                               " && at=$PWD; while [ \"$at\" ]; do { read line < $at/package.json; "
+                               "} 2>&-; at=${at%/*}; done";
+    auto calls = shell(script).calls;
+    return calls ? calls->by_name : std::map<std::string, std::int64_t>();
+  };
+  char pattern[] = "/tmp/weir-depth-XXXXXX";
+  const std::string folder = mkdtemp(pattern);
+  RealFiles files;
+  ASSERT_TRUE(files.make_dirs(folder + "/a/b/c/d"));
+  const auto shallow = look_upwards(folder), deep = look_upwards(folder + "/a/b/c/d");
+  ASSERT_TRUE(shallow.contains("openat"));
+  EXPECT_EQ(shallow.at("openat"), deep.at("openat"));
+  (void)files.remove_tree(folder);
+}
+
 TEST_F(SystemCalls, OfWhatAnEngineStartsAreItsOwn) {
   const Finished finished = shell("(echo a); (echo b); /bin/echo c");
   EXPECT_EQ(finished.out, "a\nb\nc\n");
