@@ -132,6 +132,8 @@ const std::vector<LimitEntry>& default_limits() {
       at_most({"*_drift"}, 0.02),
       at_most({std::string(unit::k_failed_requests)}, 0),
       shown_only({"device_memory_bytes_*", "uploaded_bytes_*"}),
+      // Reads of pipes, sockets and logs go with time and place, not with the work.
+      shown_only({"opened_files_*", "read_bytes_*", "mapped_file_bytes_*"}),
       default_entry({"device_memory_peak_bytes"}, &LimitEntry::max_increase, 0.01),
       // How often these would fail without a reason is not known yet.
       shown_only({"estimated_cycles_*", "spilled_registers_*", "kernel_instructions_*"}),

@@ -51,6 +51,19 @@ TEST(Host, ASystemCallMoreATokenFailsAndIsNamed) {
   EXPECT_EQ(cell.functions[0].current, Rational(1));
 }
 
+TEST(Host, FilesThatAreReadAreShownAndNotJudged) {
+  for (const char* name :
+       {"read_bytes_per_token", "opened_files_per_token", "mapped_file_bytes_per_token",
+        "read_bytes_per_prefill", "read_bytes_per_request", "read_bytes_per_context_token"}) {
+    profile::Profile base = reference(), candidate = reference();
+    add_host(base, name, 4096, profile::Nature::exact);
+    add_host(candidate, name, 4097, profile::Nature::exact);
+    const CellVerdict cell = judge(candidate, {stored(base)});
+    EXPECT_EQ(metric(cell, name).verdict, Outcome::info) << name;
+    EXPECT_EQ(metric(cell, name).current, 4097) << name;
+  }
+}
+
 TEST(Host, WhatThreadsDoToEachOtherIsShownAndNeverJudgedByAStoredBaseline) {
   const CellVerdict cell = judge(with_calls(0, 370), {stored(with_calls(0, 0.1))});
   EXPECT_EQ(cell.verdict, Outcome::pass);
