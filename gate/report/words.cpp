@@ -141,6 +141,20 @@ Decimal decimal(const Rational& value) {
   return {minus_sign(rounded), false};
 }
 
+// Returns the limit of a time that failed in pairs by less than its limit: the pairs prove that the
+// change is more than what is tolerated, which is less. "" for any other.
+std::string tolerated_text(const Judgement& metric) {
+  if (!metric.pairs || metric.verdict != Outcome::fail || !metric.change) return "";
+  const bool is_rate = metric.metric.better == unit::Better::higher;
+  const auto& limit = is_rate ? metric.limit.max_drop : metric.limit.max_increase;
+  if (!limit) return "";
+  const double share = limit->amount.relative ? limit->amount.value
+                                              : limit->amount.value / metric.baseline.value_or(0);
+  if (!(std::fabs(*metric.change) < share)) return "";
+  return fmt::format("surely more than the tolerated {} (limit {})", verdict::show(limit->tolerate),
+                     verdict::show(limit->amount));
+}
+
 }  // namespace
 
 const OutcomeLook& outcome_look(Outcome outcome) {
@@ -176,7 +190,8 @@ Number words(const Judgement& metric, bool to_keep) {
   out.candidate = number_text(metric.metric, metric.current, metric.current_text);
   out.change = change_text(metric);
   out.evidence = evidence_text(metric);
-  out.limit = one_line(metric.limit.words(), 200);
+  const std::string tolerated = tolerated_text(metric);
+  out.limit = one_line(tolerated.empty() ? metric.limit.words() : tolerated, 200);
   if (limit_says_improved(metric)) out.limit = to_keep ? k_keep : k_improved;
   return out;
 }

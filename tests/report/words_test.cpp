@@ -65,6 +65,29 @@ TEST(Words, DescribeEachKindOfMetric) {
   EXPECT_FALSE(words(gone).differs());
 }
 
+TEST(Words, NameWhatIsToleratedWhereATimeFailedWithinItsLimit) {
+  auto within = fixtures::rate("decode_tokens_per_second", verdict::Outcome::fail, 41.2, 39.4,
+                               {-0.043, -0.051, -0.036});
+  within.pairs = 14;
+  within.limit.max_drop = verdict::MaxChange{{0.05, true}, {0.025, true}};
+  EXPECT_EQ(words(within).limit, "surely more than the tolerated 2.5 % (limit 5 %)");
+  auto beyond = within;
+  beyond.change = -0.07;
+  EXPECT_EQ(words(beyond).limit, beyond.limit.words());
+  auto stored = within;
+  stored.pairs.reset();
+  EXPECT_EQ(words(stored).limit, stored.limit.words()) << "stored runs tolerate nothing less";
+  auto passed = within;
+  passed.verdict = verdict::Outcome::pass;
+  EXPECT_EQ(words(passed).limit, passed.limit.words());
+  auto slower =
+      fixtures::rate("process_cpu_seconds", verdict::Outcome::fail, 2, 2.08, {0.04, 0.03, 0.05});
+  slower.pairs = 14;
+  slower.limit = {};
+  slower.limit.max_increase = verdict::MaxChange{{0.2, false}, {0.05, true}};
+  EXPECT_THAT(words(slower).limit, ::testing::StartsWith("surely more than the tolerated 5 %"));
+}
+
 TEST(Words, GiveAReasonWhereNumbersDoNotTellIt) {
   const auto grew = fixtures::count("syncs_per_token", verdict::Outcome::fail, 1, 17);
   const auto fell = fixtures::count("syncs_per_token", verdict::Outcome::fail, 17, 1);
