@@ -110,8 +110,10 @@ class Places {
 // Returns the row of a metric that carries a cause: its values, change, and in how many cells.
 Number carrier_row(const verdict::Carrier& carrier, const Cells& cells) {
   Number number = metric_numbers(carrier.metric, cells);
-  // The carrier's own range is exact where the verdict's numbers were rounded.
-  if (const auto metric = unit::find_metric(carrier.metric)) {
+  // The carrier's own range is exact where the verdict's numbers were rounded. Times of several
+  // loads differ by their nature, so their change stays in percent.
+  const auto metric = unit::find_metric(carrier.metric);
+  if (metric && (metric->kind == unit::Kind::count || number.change.empty())) {
     number.change = value_range({{carrier.min_change, show_change(*metric, carrier.min_change)},
                                  {carrier.max_change, show_change(*metric, carrier.max_change)}});
   }

@@ -108,6 +108,20 @@ TEST(Causes, SayWhereTheyHoldWhatCarriesThemAndWhatToLookAt) {
             "9 more counts follow from it; beside it: Another kernel does the same work.");
 }
 
+TEST(Causes, GiveTheChangesOfTimesInPercent) {
+  GateVerdict gate = fixtures::cache_on_host();
+  gate.causes.front().carriers = {{"decode_tokens_per_second", -20, -10, 40}};
+  for (std::size_t i = 0; i < gate.cells.size(); ++i) {
+    const double change = i % 2 == 0 ? -0.1 : -0.2;
+    Judgement& rate = gate.cells[i].put("decode_tokens_per_second");
+    rate = fixtures::rate("decode_tokens_per_second", verdict::Outcome::fail, 100,
+                          100 * (1 + change), {change, change - 0.01, change + 0.01});
+  }
+  const Document document(gate);
+  const Number& rate = document.causes.front().parts[1].numbers.front();
+  EXPECT_EQ(rate.change, "\u221220.0 % \u2026 \u221210.0 %");
+}
+
 TEST(Causes, FitOnATerminalHoweverManyCellsBreak) {
   struct Row {
     GateVerdict gate;
