@@ -107,10 +107,11 @@ void add_calibration_notes(const MeasuredRun& measured, const Calibrations& cali
   }
   if (uncalibrated == 0) return;
   const std::string limits_text =
-      uncalibrated == timed
-          ? std::string("these limits on times were")
-          : fmt::format("the limits on times of {} of {} cells were", uncalibrated, timed);
-  verdict.notes.push_back(limits_text + " never calibrated on this machine: weir calibrate");
+      uncalibrated == timed ? std::string("these time limits")
+                            : fmt::format("the time limits of {} of {} cells", uncalibrated, timed);
+  verdict.notes.push_back(fmt::format(
+      "weir calibrate tells if this machine is quiet enough for {}; it has not run here yet",
+      limits_text));
 }
 
 namespace {

@@ -75,16 +75,16 @@ TEST_F(Calibrate, IsToldBesideTimedVerdictsAndInThePlan) {
   };
   const Ended before = run(with_arguments(gate));
   EXPECT_EQ(before.exit_code, 0) << before.err;
-  EXPECT_THAT(before.out, HasSubstr("never calibrated on this machine"));
+  EXPECT_THAT(before.out, HasSubstr("it has not run here yet"));
   ASSERT_EQ(run({"calibrate", "-q", "--pairs", "16", "--replays", "50"}).exit_code, 0);
   const Ended after = run(with_arguments(gate));
   EXPECT_EQ(after.exit_code, 0) << after.err;
   EXPECT_THAT(after.out, HasSubstr("on this machine: 5 % takes about"));
-  EXPECT_THAT(after.out, Not(HasSubstr("never calibrated")));
+  EXPECT_THAT(after.out, Not(HasSubstr("it has not run here yet")));
   EXPECT_THAT(after.err, HasSubstr(" here ("));
   // Another limit is another question.
   write_config(k_fake, "limits: [{metrics: '*tokens_per_second', max_drop: 20%}]\n");
-  EXPECT_THAT(run(with_arguments(gate)).out, HasSubstr("never calibrated on this machine"));
+  EXPECT_THAT(run(with_arguments(gate)).out, HasSubstr("it has not run here yet"));
 }
 
 TEST_F(Calibrate, OfTwoBuildsTellsWhatTheyDifferBy) {
