@@ -59,6 +59,10 @@ TEST_F(DemoVerb, WalksFromTheBaselineToTheCause) {
                    "1 \u2192 7",  // one more in each of six layers
                    "Exit code 1", "$ weir explain", "once in each layer", "weir bisect GOOD BAD",
                    "weir baseline accept", "weir init", "The demo went as it should"});
+  // The tutorial shows this step as it is printed.
+  const std::string page = slurp(fs::path(WEIR_SOURCE_DIR) / "docs/tutorial/demo.md");
+  const std::size_t begin = page.find("5. Somebody changes the engine");
+  EXPECT_THAT(ended.out, HasSubstr(page.substr(begin, page.find("```", begin) - begin)));
   EXPECT_TRUE(fs::is_empty(scratch_ / "tmp")) << "it removes what it made";
 }
 
