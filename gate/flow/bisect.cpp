@@ -108,10 +108,7 @@ class Bisector {
     }
     WEIR_TRY(history_, git.history(result_.request.good, result_.request.bad));
     if (history_.empty()) {
-      return fail(Code::config,
-                  "{} is contained in {}: nothing lies between them; are they in "
-                  "the other order?",
-                  result_.request.bad_words, result_.request.good_words);
+      return fail(Code::data, "{}: nothing lies between its two commits", result_.folder);
     }
     result_.commits = history_.size();
     for (const std::string& note : result_.request.notes) say(note);
@@ -148,6 +145,14 @@ class Bisector {
                           : "");
     }
     request.good = bases.front();
+    if (request.good == request.bad) {
+      return fail(Code::config, "nothing lies between: {} contains {}{}", good_text,
+                  request.bad_words,
+                  good == request.bad
+                      ? ""
+                      : "; the good commit comes first: weir bisect " +
+                            text::short_commit(request.bad) + " " + text::short_commit(good));
+    }
     WEIR_TRY(request.good_words, git.words(request.good));
     if (request.good != good) {
       request.notes.push_back(

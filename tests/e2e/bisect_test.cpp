@@ -80,7 +80,7 @@ TEST_F(Bisect, SaysAtOnceThatTheGoodOneIsBadOrTheBadOneGood) {
   EXPECT_EQ(built().size(), 2U);
   ended = bisect({sha(30), sha(29)});
   EXPECT_EQ(ended.exit_code, 2) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("in the other order"));
+  EXPECT_THAT(ended.err, HasSubstr("the good commit comes first: weir bisect "));
   write_config("limits: [{metrics: dispatches_per_token, max: 64}]\n");
   ended = bisect({sha(0), sha(40)});
   EXPECT_EQ(ended.exit_code, 2) << ended.err;
