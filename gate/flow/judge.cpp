@@ -107,7 +107,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     const AppliedRules& rules = *measured.configuration.rules;
     verdict.rules = rules.from;
     verdict.proposals = rules.proposals;
-    if (verdict::brings_rules(verdict)) verdict::mark_brought(verdict);
+    if (verdict::brings_rules(verdict.rules)) verdict::mark_brought(verdict);
     // Listed first: a cell that is missing altogether is overlooked most easily.
     verdict.not_judged.insert(verdict.not_judged.begin(), rules.not_judged.begin(),
                               rules.not_judged.end());
@@ -309,8 +309,7 @@ std::string find_newer_branch(const MeasuredRun& measured) {
 verdict::Policy gate_policy(const MeasuredRun& measured, bool require_baseline) {
   verdict::Policy policy = gate_policy(measured.configuration.settings->gate);
   const std::optional<AppliedRules>& rules = measured.configuration.rules;
-  const bool brings_rules = rules && rules->from && rules->config_text.empty();
-  policy.require_baseline = require_baseline && !brings_rules;
+  policy.require_baseline = require_baseline && !(rules && verdict::brings_rules(rules->from));
   policy.counts_only = measured.counts_only;
   if (measured.interrupted.empty())
     policy.budget_seconds = measured.configuration.settings->gate.budget_seconds;

@@ -47,7 +47,7 @@ bool is_broken(const GateVerdict& gate) {
 
 // Returns true if all was measured, and the pull request brings the rules along.
 bool is_brought(const GateVerdict& gate) {
-  return verdict::brings_rules(gate) && gate.exit_code == ExitCode::pass;
+  return verdict::brings_rules(gate.rules) && gate.exit_code == ExitCode::pass;
 }
 
 // Returns true if the gate judged anything, or if the base has no rules to judge by yet; otherwise

@@ -329,7 +329,7 @@ void add_unjudged(Parts& parts, const Document& document) {
 
 // Adds what will be judged from the next pull request on, if this one brings weir along.
 void add_brought(Parts& parts, const Document& document) {
-  if (!verdict::brings_rules(document.gate)) return;
+  if (!verdict::brings_rules(document.gate.rules)) return;
   Part all = fold(plain("What was measured"), {}, k_all);
   all.noun = "cell";
   all.max_shown = 8;

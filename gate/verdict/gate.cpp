@@ -345,8 +345,6 @@ bool is_judged(Outcome outcome) {
          outcome != Outcome::error;
 }
 
-bool brings_rules(const GateVerdict& gate) { return gate.rules && gate.rules->text_hash.empty(); }
-
 void mark_brought(GateVerdict& gate) {
   gate.nothing_judged_reason =
       gate.verdict == Outcome::fail

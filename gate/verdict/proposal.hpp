@@ -54,5 +54,10 @@ struct RulesFrom {
   bool waive_own = false;   // whoever wrote a pull request may waive what it changes
 };
 void fields(Fields& io, RulesFrom& rules);
+// Returns true if the commit that the rules come from has no weir.yaml: the pull request brings the
+// rules along.
+[[nodiscard]] inline bool brings_rules(const std::optional<RulesFrom>& rules) {
+  return rules && rules->text_hash.empty();
+}
 
 }  // namespace weir::verdict

@@ -396,8 +396,6 @@ struct Base {
 // a limit is broken as well.
 void mark_unjudged(GateVerdict& gate, std::string why);
 
-// Returns true if the commit of the rules has no configuration: the pull request brings it along.
-[[nodiscard]] bool brings_rules(const GateVerdict& gate);
 // Says so of a gate that brings its rules along: that nothing of the base could judge it is no
 // error.
 void mark_brought(GateVerdict& gate);
