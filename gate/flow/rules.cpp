@@ -115,13 +115,14 @@ Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rul
   return {};
 }
 
-// Uses the baselines in `folder` of `commit`, which `ref` names.
+// Uses the baselines in `folder` of `commit`, which `ref` names. Reports name `named_commit`.
 Result<void> use_folder(const std::string& ref, const std::string& commit,
-                        const std::string& folder, const Job& job, Rules& rules) {
+                        const std::string& folder, const std::string& named_commit, const Job& job,
+                        Rules& rules) {
   const source::Git& git = rules.repository->git();
   WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, folder, job.selection.baselines));
   rules.used.baselines_commit = commit;
-  WEIR_TRY(const std::string commit_text, git.words(commit));
+  WEIR_TRY(const std::string commit_text, git.words(named_commit));
   rules.used.baselines_words =
       fmt::format("stored baselines of {}, {}", text::printable(ref), commit_text);
   return {};
@@ -141,17 +142,19 @@ Result<void> use_base_baselines(const std::string& ref, const Job& job, Rules& r
                     job.selection.baselines));
     return {};
   }
-  WEIR_CHECK(use_folder(ref, commit, *inner, job, rules));
+  WEIR_CHECK(use_folder(ref, commit, *inner, commit, job, rules));
   return propose_baseline_edits(rules, commit, *inner, job);
 }
 
-// Uses the baselines of REF or REF:PATH.
+// Uses the baselines of REF or REF:PATH. The commits of waivers on the same branch changed none.
 Result<void> use_branch(const std::string& wanted, const Job& job, Rules& rules) {
   WEIR_TRY(rules.repository, Repository::containing(job.world, job.folder()));
   WEIR_TRY(const BaselinesPlace place, baselines_place(wanted));
   WEIR_TRY(const std::string commit, rules.repository->commit("--baselines-ref", place.ref));
   WEIR_TRY(const std::string folder, baselines_folder(rules.repository->git(), commit, place));
-  return use_folder(wanted, commit, folder, job, rules);
+  WEIR_TRY(const std::optional<std::string> last,
+           rules.repository->git().last_change(commit, folder));
+  return use_folder(wanted, commit, folder, last.value_or(commit), job, rules);
 }
 
 }  // namespace

@@ -418,6 +418,30 @@ Result<std::vector<CommitFacts>> Git::commits_that_changed(const std::string& fo
   return commits;
 }
 
+Result<std::optional<std::string>> Git::last_change(const std::string& commit,
+                                                    const std::string& folder) const {
+  std::vector<std::string> words{"log", "-1", "--format=%H", commit, "--"};
+  if (folder.empty()) {
+    words.insert(words.end(), {".", ":(exclude)waivers"});
+  } else {
+    words.push_back(":(literal)" + folder);
+  }
+  WEIR_TRY(const std::string name, ask(words));
+  if (!is_full_id(name)) return std::optional<std::string>();
+  return std::optional<std::string>(name);
+}
+
+Result<std::string> Git::user_name() const {
+  WEIR_TRY(const Answer answer, call({"config", "--get", "user.name"}));
+  return answer.exit_code == 0 ? std::string(text::trim(answer.out)) : "";
+}
+
+Result<bool> Git::ignores(const std::string& path) const {
+  WEIR_TRY(const Answer answer, call({"check-ignore", "-q", "--", path}));
+  if (answer.exit_code > 1) return git_error("check-ignore", answer);
+  return answer.exit_code == 0;
+}
+
 // Parses the lines that git gives a pre-push hook: local and remote reference with their commits.
 Result<std::vector<Pushed>> parse_pushed(std::string_view text) {
   std::vector<Pushed> pushed;

@@ -116,6 +116,14 @@ class Git {
   // is all), the oldest first.
   [[nodiscard]] Result<std::vector<CommitFacts>> commits_that_changed(
       const std::string& folder) const;
+  // The last commit up to `commit` that changed something in `folder`, or, for "", anywhere but in
+  // the folder `waivers`; nothing where none did. A shallow history ends with one that seems to.
+  [[nodiscard]] Result<std::optional<std::string>> last_change(const std::string& commit,
+                                                               const std::string& folder) const;
+  // The caller's user.name; "" where git has none.
+  [[nodiscard]] Result<std::string> user_name() const;
+  // True if git ignores `path` (from the top), a file that need not exist.
+  [[nodiscard]] Result<bool> ignores(const std::string& path) const;
   // The folder of its hooks (absolute): core.hooksPath of the caller's configuration, or `hooks` in
   // the folder that all work trees share. It need not exist.
   [[nodiscard]] Result<std::string> hooks_folder() const;

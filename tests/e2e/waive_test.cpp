@@ -106,10 +106,14 @@ TEST_F(Waive, OnTheBranchOfBaselinesTheFileGoesWithIt) {
   ASSERT_EQ(waive_dispatches("65", "77").exit_code, 0) << last_.err;
   EXPECT_THAT(git_output("ls-tree -r --name-only perf-baselines"), HasSubstr("waivers/12.json"));
   write_engine(77);
-  EXPECT_EQ(gate({"--baselines-ref", "perf-baselines", "--waivers-ref", "perf-baselines", "--pr",
-                  "12", "--cell", k_cell},
-                 0)["verdict"],
-            "waived");
+  const Json waived = gate({"--baselines-ref", "perf-baselines", "--waivers-ref", "perf-baselines",
+                            "--pr", "12", "--cell", k_cell},
+                           0);
+  EXPECT_EQ(waived["verdict"], "waived");
+  const std::string stored_in = git_output("rev-parse --short=7 perf-baselines~1").substr(0, 7);
+  EXPECT_THAT(waived["base_source"].get<std::string>(),
+              HasSubstr("stored baselines of perf-baselines, " + stored_in))
+      << "the waiver's own commit stored no baseline";
   ASSERT_EQ(here({"baseline", "accept", "--waivers", "12", "--baselines-ref", "perf-baselines"})
                 .exit_code,
             0)
