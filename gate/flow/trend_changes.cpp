@@ -1,9 +1,11 @@
 // weir trend changes, ack and notify: shows, acknowledges and reports changes in a history.
 #include "gate/base/text.hpp"
+#include "gate/flow/repository.hpp"
 #include "gate/flow/trend.hpp"
 #include "gate/publish/api.hpp"
 #include "gate/stats/trend_rule.hpp"
 #include "gate/sys/clock.hpp"
+#include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::flow {
@@ -75,6 +77,19 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
   return Answer{text, json_document(json), code};
 }
 
+namespace {
+
+// Returns who acknowledges: --who, else USER, else user.name of git; "" if all are silent.
+std::string name_of_caller(const Job& job, const TrendAckOptions& options) {
+  if (!options.who.empty()) return options.who;
+  const std::string user = job.variable("USER");
+  if (!user.empty()) return user;
+  const auto repository = Repository::containing(job.world, sys::absolute(options.repository));
+  return repository ? (*repository)->git().user_name().value_or("") : "";
+}
+
+}  // namespace
+
 // Marks the changes at one commit or time as acknowledged, with a reason.
 Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options) {
   WEIR_TRY(const history::Filter filter, parse_filter(options.filter));
@@ -83,8 +98,11 @@ Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options
   if (has_commit == has_time) {
     return fail(Code::usage, "name the change by --commit SHA or, without commits, by --at TIME");
   }
-  const std::string who = options.who.empty() ? job.variable("USER") : options.who;
-  if (who.empty()) return fail(Code::usage, "--who LOGIN: who says so? (USER is not set)");
+  const std::string who = name_of_caller(job, options);
+  if (who.empty()) {
+    return fail(Code::usage,
+                "--who LOGIN: who says so? (USER is not set, and git has no user.name)");
+  }
   WEIR_TRY(const auto store, open_history(job, options.store, /*create=*/false));
   WEIR_TRY(const ChangedHistory changed,
            read_changes(*store, filter, commit_order(job, options.repository), {}));

@@ -195,6 +195,24 @@ TEST_F(Trend, RefusesARunThatWasCutOffAndTakesTheOthers) {
   EXPECT_EQ(lines("run").size(), 1U);
 }
 
+TEST_F(Trend, AnAcknowledgementIsOfWhoeverGitNamesWithoutUser) {
+  git({"config", "user.name", "Ada of git"});
+  std::string csv = "cell,metric,commit,time,value,machine\n";
+  for (int i = 0; i < 60; ++i) {
+    csv += fmt::format("a/b/cpu/decode,decode_tokens_per_second,{:040x},2026-{:02}-{:02},{},m\n",
+                       i + 1, 1 + i / 28, 1 + i % 28, (i < 30 ? 100 : 80) + 0.1 * (i % 3));
+  }
+  spill(scratch_ / "weir-a.csv", csv);
+  import({"--csv", "weir-a.csv"});
+  const auto acknowledge = [&](const std::string& commit, const std::string& user) {
+    const Ended ended =
+        here({"trend", "ack", "--commit", commit, "--reason", "meant"}, {{"USER", user}});
+    EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.err;
+  };
+  acknowledge(fmt::format("{:040x}", 31), "");
+  EXPECT_THAT(exported(), HasSubstr("Ada of git"));
+}
+
 TEST_F(Trend, ComesBackFromItsExport) {
   gate({"--quiet"}, 0);
   import({newest_run()});

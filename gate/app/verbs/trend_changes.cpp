@@ -43,7 +43,8 @@ void add_trend_ack(const Verb& trend) {
   verb.option("--at", options->at, "TIME",
               "Changes that begin at this time, such as 2026-11-04T02:17:00Z");
   verb.option("--reason", options->reason, "TEXT", "Reason, for those who read it later");
-  verb.option("--who", options->who, "LOGIN", "Login of the person who knows (default: USER)");
+  verb.option("--who", options->who, "LOGIN",
+              "Login of the person who knows (default: USER, or user.name of git)");
   verb->footer(
       "Examples:\n"
       "  weir trend ack --commit 1a2b3c4 --reason 'the new sampler, #812'\n"
