@@ -11,7 +11,7 @@
 namespace weir::config {
 
 extern const std::string_view k_config_form, k_github_form, k_post_form, k_gitlab_form,
-    k_gitlab_note, k_waive_workflow;
+    k_gitlab_note, k_waive_workflow, k_nightly_workflow;
 
 namespace {
 
@@ -274,7 +274,35 @@ std::string starter_github_post(const StarterCi& ci) {
   return fill_form(k_post_form, github_values(ci));
 }
 
+// The lines of docs/ci/nightly.yml with its example of a model.
+constexpr std::string_view k_nightly_models =
+    "          # Made where it is not there: FILE and options of weir model make. Fetch other "
+    "models "
+    "in a step before.\n"
+    "          models: models/tiny.gguf --layers 2 --embedding 128\n";
+
 std::string starter_github_waive() { return std::string(k_waive_workflow); }
+
+std::string starter_github_nightly(const StarterCi& ci) {
+  auto values = github_values(ci);
+  const auto line_if = [&](const char* name, const std::string& key) {
+    return values[name].empty() ? "" : fmt::format("          {}: {}\n", key, values[name]);
+  };
+  const std::string steps =
+      values["steps"].empty()
+          ? ""
+          : fmt::format("      - name: The engine and its models\n        run: |\n{}\n",
+                        values["steps"]);
+  const std::string models =
+      values["made"].empty() ? "" : fmt::format("          models: |\n{}\n", values["made"]);
+  std::string text =
+      replace_all(std::string(k_nightly_workflow),
+                  "      - name: Build the engine\n        run: ./build.sh\n", steps);
+  text = replace_all(text, std::string(k_nightly_models), models);
+  return replace_all(text, "          against: none\n",
+                     line_if("folder", "working-directory") + line_if("file", "config") +
+                         "          against: none\n");
+}
 
 std::string starter_gitlab(const StarterCi& ci) {
   const bool is_root = ci.folder == ".";

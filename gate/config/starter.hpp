@@ -64,6 +64,8 @@ struct StarterCi {
 [[nodiscard]] std::string starter_github_post(const StarterCi& ci);
 // The workflow that answers comments.
 [[nodiscard]] std::string starter_github_waive();
+// The workflow that measures every night, on a runner of one's own with a GPU.
+[[nodiscard]] std::string starter_github_nightly(const StarterCi& ci);
 [[nodiscard]] std::string starter_gitlab(const StarterCi& ci);
 
 }  // namespace weir::config

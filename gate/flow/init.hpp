@@ -16,6 +16,7 @@ struct InitOptions {
   bool forks = false;                  // for "github": two workflows, which gate forks as well
   bool queue = false;                  // for "github": merge groups are gated as well
   bool comments = false;               // for "github": a workflow that answers comments
+  bool nightly = false;                // for "github": a workflow for nights on a GPU
   std::string twin{};                  // a simulated GPU as the only backend; "": real devices
   std::vector<std::string> metrics{};  // "NAME=REGEX" of the command
   std::vector<std::string> trailing_arguments{};  // a command after "--": the only engine

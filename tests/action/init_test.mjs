@@ -166,7 +166,7 @@ test('what is there stays as it is', () => {
 test('for forks there are two workflows, and neither is written where one of them is there', () => {
   const {init, workflow} = repository('bench');
   assert.equal(init('--forks').status, 2);
-  assert.match(init('--ci', 'gitlab', '--forks').stderr, /--forks, --queue and --comments go with --ci github/);
+  assert.match(init('--ci', 'gitlab', '--forks').stderr, /--forks, --queue, --comments and --nightly go with --ci github/);
   const post = workflow.replace('weir.yml', 'weir-post.yml');
   fs.mkdirSync(path.dirname(post), {recursive: true});
   fs.writeFileSync(post, 'mine');
@@ -178,6 +178,48 @@ test('for forks there are two workflows, and neither is written where one of the
   const {jobs} = read_yaml(post);
   assert.deepEqual(jobs.post.steps[0].with, {'working-directory': 'bench', 'counts-only': true, 'baselines-ref': 'refs/remotes/origin/perf-baselines', 'require-baseline': true});
   assert.ok(!('post' in read_yaml(workflow).jobs));
+});
+
+test('git ignores the folder of runs after it, once, and is not asked to twice', () => {
+  const {init, place} = repository('bench', '');
+  fs.rmSync(path.join(place, '.git'), {recursive: true});
+  spawnSync('git', ['init', '-q'], {cwd: place});
+  const ignore = path.join(place, 'bench/.gitignore');
+  fs.writeFileSync(ignore, 'build');
+  assert.match(init().stdout, /^added weir-out\/ to \.gitignore\nwrote weir\.yaml\n/);
+  assert.equal(fs.readFileSync(ignore, 'utf8'), 'build\nweir-out/\n');
+  assert.doesNotMatch(init('--force').stdout, /gitignore/);
+  fs.rmSync(ignore);
+  fs.writeFileSync(path.join(place, '.gitignore'), 'weir-*\n!weir.yaml\n');
+  assert.doesNotMatch(init('--force').stdout, /gitignore/);
+  assert.ok(!fs.existsSync(ignore), 'another one ignores it');
+});
+
+test('a nightly workflow is the documents\', with the repository\'s builds, models and folder', () => {
+  const made = repository('bench', config(', build: [./build.sh]').replace('model.bin', 'models/tiny.gguf'));
+  fs.rmSync(path.join(made.place, '.git'), {recursive: true});
+  spawnSync('git', ['init', '-q'], {cwd: made.place});
+  fs.mkdirSync(path.join(made.place, 'bench/models'));
+  fs.writeFileSync(path.join(made.place, 'bench/build.sh'), '#!/bin/sh\n', {mode: 0o755});
+  assert.equal(spawnSync(weir, ['model', 'make', 'models/tiny.gguf', '--layers', '2', '--embedding', '128'], {cwd: path.join(made.place, 'bench')}).status, 0);
+  assert.equal(made.init('--ci', 'github').status, 0);
+  const again = made.init('--ci', 'github', '--nightly');
+  assert.equal(again.status, 0, again.stderr);
+  assert.match(again.stdout, /kept .*weir\.yml[\s\S]*wrote \.github\/workflows\/weir-nightly\.yml/, 'it comes to those that are there');
+  assert.match(again.stdout, /nights: a runner of your own/);
+  const [written, shown] = [path.join(made.place, '.github/workflows/weir-nightly.yml'), path.join(root, 'docs/ci/nightly.yml')].map(read_yaml);
+  const [checkout, build, gate] = written.jobs.gpu.steps;
+  assert.equal(build.run, "cd 'bench'\n./build.sh\n");
+  assert.equal(gate.with.models, 'models/tiny.gguf --arch llama --layers 2 --embedding 128 --quantization f16\n');
+  assert.equal(gate.with['working-directory'], 'bench');
+  delete gate.with['working-directory'];
+  const [, example_build, example_gate] = shown.jobs.gpu.steps;
+  Object.assign(build, example_build);
+  gate.with.models = example_gate.with.models;
+  assert.deepEqual(written, shown, 'all else is as the documents show it');
+  assert.ok(checkout.uses);
+  fs.appendFileSync(path.join(made.place, '.github/workflows/weir-nightly.yml'), '# mine');
+  assert.match(made.init('--ci', 'github', '--nightly').stdout, /kept .*weir-nightly\.yml/);
 });
 
 test('GitLab gets its file, or a part of it to be taken in', () => {

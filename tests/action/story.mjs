@@ -41,7 +41,7 @@ export class Story {
     if (along) world.git(work, 'checkout', '-q', '-b', 'weir');
     const speed = "decode_tokens_per_second: {regex: 'speed: ([0-9.]+)'}, ";
     world.write('weir.yaml', times ? config.replace('metrics: {', `metrics: {${speed}`) : config);
-    story.weir('init', '--ci', 'github', '--comments', '--queue');
+    story.weir('init', '--ci', 'github', '--comments', '--queue', '--nightly');
     world.git(work, 'add', '-A');
     world.git(work, 'commit', '-q', '-m', 'weir');
     world.git(work, 'push', '-q', 'origin', 'HEAD');

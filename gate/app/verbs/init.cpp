@@ -24,6 +24,8 @@ void add_init(const Verb& verb) {
   verb.flag("--queue", options->queue, "With --ci github: gate a merge queue's groups, too");
   verb.flag("--comments", options->comments,
             "With --ci github: a workflow for /weir waive CODE REASON in a comment");
+  verb.flag("--nightly", options->nightly,
+            "With --ci github: a workflow for each night, on a runner of your own with a GPU");
   verb->footer(
       "weir looks for llama-bench (or llama-completion), agave, hf2q and\n"
       "mlx_lm.benchmark in ., build/, build/bin, bin, zig-out/bin, engines/llama.cpp,\n"
@@ -35,7 +37,7 @@ void add_init(const Verb& verb) {
       "Examples:\n  weir init && weir gate --counts-only\n  weir init --twin nvidia-rtx-4090\n"
       "  weir init --ci github\n"
       "  weir init --metric 'decode_tokens_per_second=speed: ([0-9.]+)' -- ./bench -n 8\n"
-      "  weir init --ci github --queue --comments\n  weir init --ci github --forks");
+      "  weir init --ci github --queue --comments --nightly\n  weir init --ci github --forks");
 }
 
 }  // namespace weir::app

@@ -1,0 +1,388 @@
+// The CI workflows of weir init: what they need, their files, and what is left to do.
+#include "gate/flow/workflows.hpp"
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/starter.hpp"
+#include "gate/config/typed_command.hpp"
+#include "gate/flow/measure.hpp"
+#include "gate/flow/repository.hpp"
+#include "gate/model/gguf.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/report/profile_text.hpp"
+#include "gate/source/virtual_environment.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/unit/metric.hpp"
+#include "gate/verdict/limits.hpp"
+#include "gate/verdict/proposal.hpp"
+
+namespace weir::flow {
+namespace {
+
+// The least time for a job on a hosted runner, which installs packages and builds an engine first.
+constexpr double k_min_minutes = 30;
+// The file of the jobs if .gitlab-ci.yml is there already.
+constexpr std::string_view k_gitlab_part = ".gitlab/weir.yml";
+constexpr std::string_view k_nightly = ".github/workflows/weir-nightly.yml";
+constexpr std::uint64_t k_max_workflow_bytes = std::uint64_t{1} << 20;
+
+// Returns the nearest folder at or above `folder` (absolute) with a .git in it, else `folder`.
+std::string repository_root(const std::string& folder, const sys::Files& files) {
+  for (std::string current = folder;;) {
+    if (files.exists(sys::join_path(current, ".git"))) return current;
+    const std::string above = sys::folder_of(current);
+    if (above == current || above.empty() || above == ".") return folder;
+    current = above;
+  }
+}
+
+// Returns `folder` as a path relative to `root`, which is `folder` itself or above it.
+std::string relative_path(const std::string& folder, const std::string& root) {
+  if (folder == root) return ".";
+  return folder.substr(root == "/" ? 1 : root.size() + 1);
+}
+
+// The workflows of a CI system, as they lie in the repository.
+struct Workflows {
+  std::string report;              // which were written
+  std::vector<std::string> names;  // the one that measures first
+  std::string text;                // of all of them
+};
+
+// Writes the CI workflows. Never writes over an existing file.
+Result<Workflows> write_workflows(const InitOptions& options, const std::string& root,
+                                  const config::StarterCi& ci, sys::Files& files) {
+  const bool github = options.ci == "github";
+  std::vector<std::pair<std::string, std::string>> workflows{
+      // name, text
+      github ? std::pair(".github/workflows/weir.yml", config::starter_github(ci))
+             : std::pair(".gitlab-ci.yml", config::starter_gitlab(ci))};
+  if (ci.forks) {
+    workflows.emplace_back(".github/workflows/weir-post.yml", config::starter_github_post(ci));
+  }
+  if (options.comments) {
+    workflows.emplace_back(".github/workflows/weir-waive.yml", config::starter_github_waive());
+  }
+  if (!github && files.exists(sys::join_path(root, workflows.front().first)))
+    workflows.front().first = std::string(k_gitlab_part);
+  const auto exists = [&](const auto& workflow) {
+    return files.exists(sys::join_path(root, workflow.first));
+  };
+  // All are written or none: each is made to work with the others.
+  const bool are_kept = std::ranges::any_of(workflows, exists);
+  if (options.nightly) workflows.emplace_back(k_nightly, config::starter_github_nightly(ci));
+  Workflows written;
+  for (const auto& [name, text] : workflows) {
+    const std::string place = sys::join_path(root, name);
+    // The nightly one works alone.
+    if (name == k_nightly ? !files.exists(place) : !are_kept) {
+      WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
+      WEIR_CHECK(files.write_atomic(place, text));
+      written.report += fmt::format("wrote {}\n", name);
+    } else if (files.exists(place)) {
+      written.report +=
+          fmt::format("  kept    {}: it is there already; move it away to get a new one\n", name);
+    } else {
+      written.report += fmt::format("  not written  {}: it goes with a new one\n", name);
+      continue;
+    }
+    written.names.push_back(name);
+    written.text += files.read(place, k_max_workflow_bytes).value_or("");
+  }
+  return written;
+}
+
+// Lists in at most ten lines what is left for the user: where, and what.
+std::string steps_text(const std::vector<std::string>& steps, int width) {
+  std::string text = "left to do\n";
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto lines = report::wrap(text::printable(steps[i]), static_cast<std::size_t>(width),
+                                    fmt::format("  {}. ", i + 1), 5);
+    text += text::join(lines, "\n") + "\n";
+  }
+  return text;
+}
+
+// The parts of weir.yaml that its author has yet to write.
+struct Unfinished {
+  std::vector<std::string> unbuilt;  // programs that no command is known to make
+  std::string likely_build;          // a command that may make them; "" if none or if one is named
+  bool is_gated = false;             // something can fail
+  bool has_failed = false;           // some cell could not be measured
+};
+
+// Returns what is left to do until pull requests are gated.
+std::vector<std::string> remaining_steps(bool github, const Workflows& workflows,
+                                         const config::StarterCi& ci,
+                                         const Unfinished& unfinished) {
+  std::vector<std::string> steps;
+  if (unfinished.has_failed) {
+    steps.push_back(fmt::format(
+        "here: mend the cells that could not be {} (above), then weir init --ci {} again",
+        ci.has_counts ? "counted" : "run", github ? "github" : "gitlab"));
+  }
+  const std::string& workflow = workflows.names.front();
+  const auto holds_text = [&](std::string_view part) {
+    return workflows.text.find(part) != std::string::npos;
+  };
+  if (holds_text("OWNER/weir")) {
+    steps.push_back(fmt::format("{}: put weir's {} in place of OWNER/weir",
+                                text::join(workflows.names, " and "),
+                                github ? "repository" : "releases"));
+  }
+  if (workflow == k_gitlab_part)
+    steps.emplace_back(".gitlab-ci.yml: include: [{local: /.gitlab/weir.yml}]");
+  std::vector<std::string> missing = ci.programs;
+  missing.insert(missing.end(), ci.models.begin(), ci.models.end());
+  if (!missing.empty() && holds_text("::error title=weir::")) {
+    steps.push_back(fmt::format("{}: say in {} where these come from: {}", workflow,
+                                github ? "its step \"The engine and its models\"" : "before_script",
+                                verdict::list_some(missing)));
+  }
+  const std::string& build = unfinished.likely_build;
+  if (!unfinished.unbuilt.empty()) {
+    steps.push_back(fmt::format("{}: name the command that builds {} (build:{})", ci.file,
+                                verdict::list_some(unfinished.unbuilt),
+                                text::prefix_if_any(" ", build)));
+  } else if (!build.empty()) {
+    steps.push_back(
+        fmt::format("{}: does CI have to build your engine? build: {}", ci.file, build));
+  }
+  if (!unfinished.is_gated)
+    steps.push_back(fmt::format("{}: times are only reported: give them limits", ci.file));
+  steps.push_back(fmt::format("git: commit {} and {} to the default branch", ci.file,
+                              text::join(workflows.names, " and ")));
+  if (!github)
+    steps.emplace_back("GitLab: a variable WEIR_GITLAB_TOKEN and a pipeline schedule, to post");
+  if (ci.has_counts) {
+    steps.push_back(fmt::format("baselines{}: {}", ci.has_base ? ", if wanted" : "",
+                                github ? "\"Run workflow\" of weir in GitHub's Actions"
+                                       : "the job \"weir-baselines\" of the default branch"));
+  }
+  steps.push_back(fmt::format("{}: open one; it is compared with {}",
+                              github ? "pull request" : "merge request",
+                              ci.has_base ? "its base" : "the baselines"));
+  if (github) steps.emplace_back("GitHub, Settings, Rules: require the check \"weir (main)\"");
+  if (holds(workflows.names, std::string(k_nightly))) {
+    steps.emplace_back(
+        "nights: a runner of your own with the labels self-hosted, linux and gpu, and baselines of "
+        "it: there weir baseline accept --baselines-ref perf-baselines");
+  } else if (ci.queue) {
+    steps.emplace_back("every night, if wanted: weir init --ci github --nightly");
+  }
+  return steps;
+}
+
+// Says how long it took to measure once, and what a gate takes beside that.
+std::string duration_text(const MeasuredRun& measured, const config::StarterCi& ci) {
+  const std::string seconds = unit::show_duration(measured.seconds);
+  const double budget = measured.configuration.settings->gate.budget_seconds;
+  if (ci.has_counts) {
+    return fmt::format("counted once here, in {}{}\n", seconds,
+                       ci.has_base ? "; a gate also builds and counts the base" : "");
+  }
+  return fmt::format("ran once here, in {}; a gate builds the base and has {} for pairs\n", seconds,
+                     unit::show_duration(budget));
+}
+
+// --- files that a runner has to make or get, as git does not hold them
+
+// Returns the absolute paths of git's files; nothing if git does not answer.
+std::optional<std::set<std::string>> tracked_files(const Job& job, const std::string& folder) {
+  const auto repository = Repository::containing(job.world, folder);
+  if (!repository) return std::nullopt;
+  const source::Git& git = (*repository)->git();
+  const auto names = git.tracked_files();
+  if (!names) return std::nullopt;
+  std::set<std::string> files;
+  for (const std::string& name : *names) files.insert(sys::join_path(git.top(), name));
+  return files;
+}
+
+// Returns the arguments of `weir model make` that make this model again, read from the name in its
+// header. "" if weir did not make it.
+std::string model_make_arguments(const std::string& file, const std::string& shown_path,
+                                 sys::Files& files) {
+  const auto header =
+      model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(file, bytes); });
+  if (!header || !std::ranges::all_of(shown_path, [](char c) {
+        return text::is_alphanumeric(c) || c == '/' || c == '.' || c == '_' || c == '-';
+      })) {
+    return "";  // a shell may give these characters a meaning
+  }
+  // "weir llama 4x256 f16"
+  const model::GgufValue* name = header->find("general.name");
+  const auto name_parts = text::split(name == nullptr ? "" : name->to_string().value_or(""), ' ');
+  const auto plain = [](const std::string& word) {
+    return !word.empty() &&
+           std::ranges::all_of(word, [](char c) { return text::is_alphanumeric(c) || c == '_'; });
+  };
+  if (name_parts.size() != 4 || name_parts[0] != "weir" || !std::ranges::all_of(name_parts, plain))
+    return "";
+  const auto sizes = text::split(name_parts[2], 'x');
+  if (sizes.size() != 2) return "";
+  return fmt::format("{} --arch {} --layers {} --embedding {} --quantization {}", shown_path,
+                     name_parts[1], sizes[0], sizes[1], name_parts[3]);
+}
+
+bool is_in_environment(const sys::Files& files, const std::string& folder,
+                       const std::string& program) {
+  const std::string path = sys::absolute(sys::join_path(folder, program));
+  return source::environment_around(files, path).has_value();
+}
+
+// Returns true if a command starts a program of a virtual environment and names no file beside it:
+// a base would run the same.
+bool is_shared_program(const sys::Files& files, const std::string& folder,
+                       const std::vector<std::string>& command) {
+  if (command.empty() || !is_in_environment(files, folder, command.front())) return false;
+  return std::none_of(command.begin() + 1, command.end(), [&](const std::string& word) {
+    return files.kind(sys::join_path(folder, word)) == sys::Kind::file;
+  });
+}
+
+// Lists the programs, builds and models of the cells that a fresh checkout lacks. Returns the
+// command that seems to build them, if no engine names one.
+std::string find_missing_files(const Job& job, const LoadedConfig& loaded,
+                               const std::string& folder, config::StarterCi& ci) {
+  std::set<std::string> listed;
+  const auto is_new = [&](const std::string& item) { return listed.insert(item).second; };
+  const auto tracked = tracked_files(job, folder);
+  const auto is_missing = [&](const std::string& relative_name) {
+    const std::string path = sys::absolute(sys::join_path(folder, relative_name));
+    const std::string real = sys::real_path(path).value_or(path);
+    return tracked && !tracked->contains(path) && !tracked->contains(real);
+  };
+  ci.has_base = false;
+  for (const config::Cell& cell : loaded.cells) {
+    const config::EngineSettings& engine = *cell.engine;
+    const std::string program = engine.command.empty() ? "" : engine.command.front();
+    // By its name alone it is found in PATH, which no commit holds.
+    const bool inside = program.find('/') != std::string::npos && !program.starts_with('/');
+    const bool has_base = inside && !is_shared_program(job.files(), folder, engine.command);
+    ci.has_base = ci.has_base || has_base;
+    const auto build = text::join(collect<std::string>(engine.build, text::shell_word), " ");
+    if (!build.empty() && is_new(build)) ci.builds.push_back(build);
+    const bool is_made = !build.empty() || program.empty();
+    if (!is_made && (!inside || is_missing(program)) && is_new(program))
+      ci.programs.push_back(program);
+    if (cell.model_path.empty() || cell.model_path == config::k_no_model ||
+        !is_missing(cell.model_path) || !is_new(cell.model_path))
+      continue;
+    const std::string arguments =
+        model_make_arguments(sys::join_path(folder, cell.model_path), cell.model_path, job.files());
+    if (arguments.empty()) {
+      ci.models.push_back(cell.model_path);
+    } else {
+      ci.generated_models.push_back(arguments);
+    }
+  }
+  if (!ci.builds.empty()) return "";
+  return find_build([&](const char* name) {
+    return tracked && tracked->contains(sys::absolute(sys::join_path(folder, name)));
+  });
+}
+
+// Returns false if nothing of a cell can be counted here: then a gate has times alone. What keeps a
+// plan from being made is told by the measurement.
+bool has_counted_pass(const Job& job, LoadedConfig loaded) {
+  const auto commands =
+      planned_commands(std::move(loaded), job, {}, {job.selection.runs_folder, ""});
+  return !commands ||
+         std::ranges::count(*commands, profile::Pass::counted, &PlannedCommand::pass) > 0;
+}
+
+// Returns true if a limit on some time gates.
+bool has_gating_times(const LoadedConfig& loaded) {
+  const auto& entries = loaded.configuration.settings->limits;
+  const verdict::LimitTable limits(entries);
+  const unit::Metric throughput = unit::find_metric("decode_tokens_per_second").value();
+  return std::ranges::any_of(entries,
+                             [](const verdict::LimitEntry& entry) {
+                               return entry.mode.value_or(verdict::Mode::gate) ==
+                                          verdict::Mode::gate &&
+                                      (entry.max_drop || entry.max_increase);
+                             }) ||
+         std::ranges::any_of(loaded.cells, [&](const config::Cell& cell) {
+           return verdict::resolve_limit(cell.key, throughput, limits).mode == verdict::Mode::gate;
+         });
+}
+
+}  // namespace
+
+std::string find_build(const std::function<bool(const char*)>& is_there) {
+  constexpr std::pair<const char*, const char*> k_builds[] = {
+      {"build.sh", "[./build.sh]"},
+      {"CMakeLists.txt",
+       "[sh, -c, \"cmake -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build -j\"]"},
+      {"build.zig", "[zig, build, -Doptimize=ReleaseFast]"},
+      {"Cargo.toml", "[cargo, build, --release]"},
+      {"Makefile", "[make, -j]"}};
+  for (const auto& [file, build] : k_builds) {
+    if (is_there(file)) return build;
+  }
+  return "";
+}
+
+Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool incomplete) {
+  Job job = given_job;
+  job.selection.config_is_set = true;
+  const std::string& config = job.selection.config;
+  sys::Files& files = job.files();
+  WEIR_TRY(LoadedConfig loaded, load_config(job));
+  const std::string folder = sys::folder_of(sys::absolute(config));
+  const std::string root = repository_root(folder, files);
+  const bool github = options.ci == "github";
+  config::StarterCi ci;
+  ci.forks = options.forks;
+  ci.queue = options.queue;
+  ci.version = k_version;
+  ci.folder = relative_path(folder, root);
+  ci.file = relative_path(sys::absolute(config), folder);
+  const config::Settings& settings = *loaded.configuration.settings;
+  ci.minutes = std::max(k_min_minutes, 3 * settings.gate.budget_seconds / 60);
+  ci.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
+  Unfinished unfinished;
+  unfinished.likely_build = find_missing_files(job, loaded, folder, ci);
+  const bool has_gate = has_gating_times(loaded);
+  ci.has_counts = incomplete || has_counted_pass(job, std::move(loaded));
+  if (!ci.has_counts && !ci.has_base) {
+    return fail(Code::usage,
+                "--ci {}: a runner could judge nothing: {} gives times alone, and lies outside of "
+                "the repository, so that no base of it can run beside it\n  start it by a program "
+                "of the repository (command: [./bench.sh]) or of a virtual environment "
+                "([.venv/bin/python, bench.py]), or say what counts it (probes)",
+                options.ci, verdict::list_some(ci.programs));
+  }
+  WEIR_TRY(const Workflows workflows, write_workflows(options, root, ci, files));
+  job.answer_printable(workflows.report);
+  if (incomplete) {
+    return Answer{
+        text::printable(fmt::format("nothing was measured: {} is an example still\n\n", config)) +
+        steps_text({config + ": fill in what was not found",
+                    "here: weir init --ci " + options.ci + " again; it goes on from there"},
+                   job.width())};
+  }
+  job.selection.counts_only = ci.has_counts;
+  MeasureOptions wanted;
+  wanted.plan.times = !ci.has_counts;
+  wanted.plan.runs = 1;
+  WEIR_TRY(MeasuredRun measured, measure(job, wanted));
+  redact_profiles(measured);
+  unfinished.has_failed = std::ranges::any_of(
+      measured.profiles, [](const profile::Profile& profile) { return !profile.errors.empty(); });
+  if (unfinished.has_failed)
+    job.answer_printable("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
+  job.answer_printable(duration_text(measured, ci) + "\n");
+  // Both sides share a virtual environment.
+  unfinished.unbuilt = ci.programs;
+  std::erase_if(unfinished.unbuilt, [&](const std::string& program) {
+    return is_in_environment(files, folder, program);
+  });
+  unfinished.is_gated = ci.has_counts || has_gate;
+  return profiles_answer(
+      steps_text(remaining_steps(github, workflows, ci, unfinished), job.width()),
+      measured.profiles);
+}
+
+}  // namespace weir::flow
