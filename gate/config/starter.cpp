@@ -315,7 +315,8 @@ std::string starter_gitlab(const StarterCi& ci) {
   const std::string counts_only = ci.has_counts ? " --counts-only" : "";
   std::string gate = fmt::format(
       "weir gate --out \"$out\"{} --require-baseline --json verdict.json --markdown "
-      "weir.md --junit weir.xml --openmetrics metrics.txt --rules-from \"$rules\"{}",
+      "weir.md --junit weir.xml --openmetrics metrics.txt --rules-from \"$rules\" "
+      "\"${{words[@]}}\"{}",
       counts_only, config);
   gate += ci.has_base ? " --against \"$base\" || code=$?" : " || code=$?";
   std::vector<std::string> steps = setup_steps(ci, ".gitlab-ci.yml", false);

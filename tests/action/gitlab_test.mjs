@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
+import {fields_of, script_of} from './gitlab.mjs';
 import {read_yaml, root} from './runner.mjs';
 import {World} from './world.mjs';
 
@@ -13,7 +14,6 @@ const [sha, merged] = ['a'.repeat(40), 'c'.repeat(40)];
 // POST /projects/{id}/statuses/{sha} in GitLab's OpenAPI description (doc/api/openapi/openapi_v2.yaml of gitlabhq).
 const status_fields = {state: /^(pending|running|success|failed|canceled|skipped)$/, ref: /./, target_url: /./, description: /./, name: /./,
                        context: /./, coverage: /^[\d.]+$/, pipeline_id: /^\d+$/};
-const fields_of = (body) => Object.fromEntries([...body.matchAll(/name="(\w+)"[^]*?\r\n\r\n([^]*?)\r\n--/g)].map(([, name, value]) => [name, value]));
 let world, server, gitlab;
 before(async () => {
   world = new World();
@@ -39,9 +39,9 @@ after(() => { server.close(); world.remove(); });
 function run(job, weir, env = {}, folder = world.checkout('main', 0)) {
   const bin = world.fresh('bin');
   fs.writeFileSync(path.join(bin, 'weir'), `#!/bin/bash\nenv >'${bin}/env'; printf '%s\\n' "$*" >>'${bin}/words'\n${weir}\n`, {mode: 0o755});
-  const child = spawn('bash', ['-eo', 'pipefail', '-c', jobs[job].script.join('\n')], {cwd: folder, env: {
+  const child = spawn('bash', ['-eo', 'pipefail', '-c', script_of(jobs, job)], {cwd: folder, env: {
     PATH: `${bin}:${process.env.PATH}`, HOME: world.top, ...jobs[job].variables, CI_API_V4_URL: `http://127.0.0.1:${server.address().port}/api/v4`,
-    CI_PROJECT_DIR: folder, CI_PROJECT_ID: '3', CI_JOB_TOKEN: 'glcbt-secret', ...env}});
+    CI_PROJECT_DIR: folder, CI_PROJECT_ID: '3', CI_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`, CI_JOB_TOKEN: 'glcbt-secret', ...env}});
   const read = (name) => fs.readFileSync(path.join(bin, name), {encoding: 'utf8', flag: 'a+'});
   let log = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => { log += text; });
@@ -58,16 +58,16 @@ test('a merge request is measured by the rules of its target branch, and the exi
   }
   const weir = `${writes('x')}; last=; out=weir-out; for word; do [ "$last" != --out ] || out=$word; last=$word; done
 mkdir -p "$out/1"; echo records >"$out/1/run.jsonl"; exit 1`;
-  const done = await run('weir-measure', weir, {CI_MERGE_REQUEST_TARGET_BRANCH_NAME: 'release', CI_MERGE_REQUEST_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`}, folder);
+  const done = await run('weir-measure', weir, {CI_MERGE_REQUEST_IID: '8', CI_MERGE_REQUEST_TARGET_BRANCH_NAME: 'release', CI_MERGE_REQUEST_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`}, folder);
   assert.equal(done.status, 1, done.log);
-  assert.match(done.read('words'), /--rules-from=refs\/remotes\/target\/release /);
+  assert.match(done.read('words'), /--rules-from refs\/remotes\/target\/release /);
   assert.equal(world.git(done.folder, 'rev-parse', 'refs/remotes/target/release'), world.git(world.work, 'rev-parse', 'main'));
   const {paths, reports} = jobs['weir-measure'].artifacts;
   for (const name of [...paths.filter((place) => !place.endsWith('/')), ...Object.values(reports)]) assert.equal(fs.readFileSync(path.join(done.folder, name), 'utf8'), 'x\n', name);
   assert.equal(fs.readFileSync(path.join(done.folder, 'run/run.jsonl'), 'utf8'), 'records\n');
   const pushed = await run('weir-measure', weir.replace('exit 1', 'exit 0'));
   assert.equal(pushed.status, 0, pushed.log);
-  assert.ok(!pushed.read('words').includes('--rules-from'));
+  assert.match(pushed.read('words'), new RegExp(`--rules-from ${world.git(world.work, 'rev-parse', 'main^')} `), 'a push is judged by the commit before');
 });
 
 test('the token is for a pipeline of the protected default branch, and measuring has no use for it', () => {

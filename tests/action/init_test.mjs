@@ -227,7 +227,7 @@ test('GitLab gets its file, or a part of it to be taken in', () => {
   assert.equal(init('--ci', 'gitlab').status, 0);
   const jobs = read_yaml(path.join(place, '.gitlab-ci.yml'));
   const job = {...jobs[jobs['weir-measure'].extends], ...jobs['weir-measure']};
-  assert.ok(job.script.every((line) => typeof line === 'string') && job.before_script.every((line) => typeof line === 'string'));
+  assert.ok(job.script.flatMap((line) => Array.isArray(line) ? jobs[line[0]][line[1]] : line).every((line) => typeof line === 'string') && job.before_script.every((line) => typeof line === 'string'));
   assert.match(job.script.join('\n'), /^weir gate --out "\$out" --counts-only --require-baseline .*--against "\$base"/m);
   assert.ok(job.artifacts.paths.includes('run/') && jobs['weir-post'].script[0].includes('/artifacts/run/run.jsonl'), 'posts');
   const again = init('--ci', 'gitlab');

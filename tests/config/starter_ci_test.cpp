@@ -37,7 +37,8 @@ TEST(StarterCi, ComparesTimesInPairsWhereNothingIsCounted) {
   ci.forks = true;
   for (const std::string& text : {github, gitlab, starter_github(ci), starter_github_post(ci)}) {
     EXPECT_THAT(text, Not(HasSubstr("counts-only")));
-    EXPECT_THAT(text, Not(HasSubstr("baselines"))) << "those of another runner judge no times";
+    EXPECT_THAT(text, Not(HasSubstr("weir-baselines:")))
+        << "those of another runner judge no times";
     EXPECT_THAT(text, Not(HasSubstr("workflow_dispatch:")));
     EXPECT_THAT(text, Not(HasSubstr("\n?")));
     EXPECT_THAT(text, Not(HasSubstr("\n\n\n")));
@@ -45,7 +46,7 @@ TEST(StarterCi, ComparesTimesInPairsWhereNothingIsCounted) {
   EXPECT_THAT(github, HasSubstr("# weir: compares the times of every pull request"));
   EXPECT_THAT(github,
               HasSubstr("working-directory: \"bench\"\n          require-baseline: true\n"));
-  EXPECT_THAT(gitlab, HasSubstr("--rules-from \\\"$rules\\\" --against"));
+  EXPECT_THAT(gitlab, HasSubstr("--rules-from \\\"$rules\\\" \\\"${words[@]}\\\" --against"));
 }
 
 TEST(StarterCi, InstallsAVulkanLoaderWhereACellAsksForIt) {
@@ -102,7 +103,10 @@ TEST(StarterCi, MeasuresBesideATokenThatReadsAndPostsFromAnotherJob) {
   EXPECT_THAT(github, HasSubstr("pull_request: {branches: [main, master]}"));
   const std::string gitlab = starter_gitlab(plain());
   EXPECT_THAT(gitlab, HasSubstr("rules=refs/remotes/target/$target"));
-  EXPECT_LT(gitlab.find("\nweir-post:\n"), gitlab.find("WEIR_GITLAB_TOKEN\" >"));
+  const std::size_t measure = gitlab.find("\nweir-measure:\n"),
+                    merged = gitlab.find("\nweir-merged:\n");
+  ASSERT_LT(measure, merged);
+  EXPECT_THAT(gitlab.substr(measure, merged - measure), Not(HasSubstr("WEIR_GITLAB_TOKEN")));
   EXPECT_THAT(gitlab, HasSubstr("WEIR_VERSION: \"1.2.3\", WEIR_FOLDER: \".\""));
 }
 
