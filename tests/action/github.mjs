@@ -1,15 +1,19 @@
 // A stand-in for GitHub, as strict as GitHub: what a token may do stands in the `permissions:` of its job, a file of an
 // absent branch is not there, lists have pages. Its repository is a bare one of git.
 //
-//   node github.mjs ORIGIN    prints the port that it listens on; ends with its standard input
+//   node github.mjs ORIGIN                          prints the port that it listens on; ends with its standard input
+//   node github.mjs ORIGIN KEY CERTIFICATE RELEASE  the same over HTTPS on port 443, for all of GitHub's hosts (web.mjs);
+//                                                   RELEASE is the archive that a release of weir has
 //
 // Tests steer it below /test/ (open, comment, merge, queue, artifact) and read /test/state.
 import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
+import https from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
 import {pathToFileURL} from 'node:url';
+import {answer_web} from './web.mjs';
 
 const k_repository = '/repos/o/r';
 const k_bot = {login: 'github-actions[bot]', type: 'Bot'};
@@ -17,7 +21,9 @@ const k_bot = {login: 'github-actions[bot]', type: 'Bot'};
 // The token of a job with these permissions.
 export const token_of = (permissions) => `ghs_${Buffer.from(JSON.stringify(permissions ?? {})).toString('base64url')}`;
 function permissions_of(header) {
-  const token = /^(?:Bearer|token) ghs_([\w-]+)$/.exec(header ?? '');
+  const basic = /^basic (.+)$/i.exec(header ?? '');
+  const given = basic ? Buffer.from(basic[1], 'base64').toString().replace(/^x-access-token:/, 'token ') : header ?? '';
+  const token = /^(?:Bearer|token) ghs_([\w-]+)$/.exec(given);
   return token ? JSON.parse(Buffer.from(token[1], 'base64url')) : undefined;
 }
 
@@ -35,6 +41,7 @@ class GitHub {
     this.work = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-github-'));
     this.state = {next: 1000, pulls: [], comments: [], checks: [], statuses: [], artifacts: []};
     this.requests = [];
+    this.uploads = new Map();
   }
   git(...words) { return this.git_with({}, ...words); }
   git_with({input, folder = this.origin}, ...words) {
@@ -224,7 +231,10 @@ class GitHub {
     ['GET', '/actions/runs/([0-9]+)/artifacts', 'actions', (run) => this.list('artifacts', this.state.artifacts.filter((artifact) =>
         String(artifact.run) === run && [null, artifact.name].includes(this.query.get('name'))))],
     ['GET', '/actions/runs/[0-9]+/attempts/[0-9]+/jobs', 'actions', () => this.list('jobs', [{name: 'gpu', status: 'in_progress'}])],
-    ['GET', '/actions/artifacts/([0-9]+)/zip', 'actions', (id) => Buffer.from(this.state.artifacts.find((one) => one.id === Number(id)).zip, 'base64')],
+    ['GET', '/actions/artifacts/([0-9]+)/zip', 'actions', (id) => {
+      if (!this.state.artifacts.some((one) => one.id === Number(id))) throw not_found();
+      return {redirect: `${this.blobs}/blob/${id}`};
+    }],
   ];
   list(name, items) { return {total_count: items.length, [name]: items}; }
   comment_of(id) {
@@ -248,6 +258,7 @@ class GitHub {
       const is_allowed = area === 'metadata' || held === 'write' || (method === 'GET' && held === 'read');
       if (!is_allowed) throw new Refusal(method === 'GET' && area === 'contents' ? 404 : 403, 'Resource not accessible by integration');
       const answer = handle(...match.slice(1).map(decodeURIComponent), ...(body === undefined ? [] : [body]));
+      if (answer?.redirect) return {status: 302, body: {}, headers: {location: answer.redirect}};
       return {status: method === 'POST' ? 201 : 200, body: this.page(answer)};
     }
     throw not_found();
@@ -260,34 +271,49 @@ class GitHub {
   }
 }
 
-function serve(origin) {
+function serve(origin, key, certificate, release) {
   const github = new GitHub(origin);
-  const server = http.createServer((request, response) => {
+  github.release = release;
+  const respond = (request, bytes) => {
+    const host = (request.headers.host ?? '').replace(/:\d+$/, '');
+    const {method, headers} = request, url = new URL(request.url, 'http://api');
+    const web = answer_web(github, host, {method, headers, url, bytes, permissions: permissions_of(headers.authorization)});
+    if (web) return web;
+    const given = bytes.length ? JSON.parse(bytes) : undefined;
+    if (request.url === '/test/state') return {status: 200, body: {...github.state, requests: github.requests}};
+    if (request.url.startsWith('/test/')) return {status: 200, body: github[request.url.slice('/test/'.length)](given)};
+    return github.answer(method, request.url, headers.authorization, given);
+  };
+  const listener = (request, response) => {
     const parts = [];
     request.on('data', (part) => parts.push(part));
     request.on('end', () => {
-      const text = Buffer.concat(parts).toString();
-      let status = 200, body;
+      const received = Buffer.concat(parts);
+      let answer;
       try {
-        const given = text ? JSON.parse(text) : undefined;
-        if (request.url === '/test/state') body = {...github.state, requests: github.requests};
-        else if (request.url.startsWith('/test/')) body = github[request.url.slice('/test/'.length)](given);
-        else ({status, body} = github.answer(request.method, request.url, request.headers.authorization, given));
+        answer = respond(request, received);
       } catch (error) {
-        status = error instanceof Refusal ? error.status : 500;
-        body = {message: error.message};
+        answer = {status: error instanceof Refusal ? error.status : 500, body: {message: error.message}};
       }
-      if (!request.url.startsWith('/test/')) github.requests.push({method: request.method, target: request.url, body: text, status});
+      const {status, body, headers = {}} = answer;
+      if (!request.url.startsWith('/test/')) {
+        github.requests.push({method: request.method, target: request.url, body: received.toString(), status});
+      }
       const bytes = Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
-      response.writeHead(status, {'content-type': 'application/json', 'content-length': bytes.length, connection: 'close'});
+      response.writeHead(status, {'content-type': 'application/json', ...headers, 'content-length': bytes.length, connection: 'close'});
       response.end(bytes);
     });
+  };
+  const server = key ? https.createServer({key: fs.readFileSync(key), cert: fs.readFileSync(certificate)}, listener) : http.createServer(listener);
+  server.listen(key ? 443 : 0, '127.0.0.1', () => {
+    const {port} = server.address();
+    github.blobs = key ? 'https://blob.example' : `http://localhost:${port}`;
+    console.log(port);
   });
-  server.listen(0, '127.0.0.1', () => console.log(server.address().port));
   process.stdin.on('end', () => {
     fs.rmSync(github.work, {recursive: true, force: true});
     process.exit();
   }).resume();
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1]).href) serve(process.argv[2]);
+if (import.meta.url === pathToFileURL(process.argv[1]).href) serve(...process.argv.slice(2));

@@ -47,15 +47,20 @@ export class Runners {
     const runners = new Runners();
     runners.world = world;
     runners.run = 100;
-    runners.server = spawn(process.execPath, [path.join(root, 'tests/action/github.mjs'), world.origin], {stdio: ['pipe', 'pipe', 'inherit']});
-    const port = await new Promise((done) => runners.server.stdout.once('data', done));
-    runners.api = `http://127.0.0.1:${String(port).trim()}`;
+    const port = await runners.serve();
+    runners.api = `http://127.0.0.1:${port}`;
     runners.weir = release(world.fresh('release'), `exec '${weir}' "$@"`);
     runners.bin = world.fresh('bin');
     fs.writeFileSync(path.join(runners.bin, 'gh'), k_gh, {mode: 0o755});
     fs.mkdirSync(path.join(world.top, 'o'), {recursive: true});
     fs.symlinkSync(world.origin, path.join(world.top, 'o/r'));
     return runners;
+  }
+  // Starts the stand-in for GitHub; → its port.
+  async serve(...words) {
+    this.server = spawn(process.execPath, [path.join(root, 'tests/action/github.mjs'), this.world.origin, ...words], {stdio: ['pipe', 'pipe', 'inherit']});
+    const port = await new Promise((done) => this.server.stdout.once('data', done));
+    return String(port).trim();
   }
   stop() { this.server.stdin.end(); }
   async ask(what, body) {

@@ -129,7 +129,7 @@ test('every workflow that gates ends in a job that posts whatever came of it, or
   let checked = 0;
   for (const {place, text} of workflows) {
     const {jobs} = yaml.parse(text);
-    if (place.includes('.md') || ['waive.yml', 'measure.yml', 'codeql.yml', 'engines.yml', 'scorecard.yml', 'docs/ci/post.yml'].some((name) => place.endsWith(name))) continue;
+    if (place.includes('.md') || ['waive.yml', 'measure.yml', 'codeql.yml', 'engines.yml', 'scorecard.yml', 'workflows/act.yml', 'docs/ci/post.yml'].some((name) => place.endsWith(name))) continue;
     ++checked;
     const {gate, post, ...others} = jobs;
     if (post) {
@@ -207,6 +207,14 @@ test('the actions are well-formed: what a step uses was declared, given and made
 });
 // ci/action/check serves both actions; what only the measuring one gives stands behind a question.
 const measures = (text, name) => /WEIR_MEASURES/.test(text) && text.indexOf(name) > text.indexOf('WEIR_MEASURES');
+
+test('ci/act runs the actions that workflows of weir init and the Action are pinned to', () => {
+  const read = (name) => fs.readFileSync(path.join(root, name), 'utf8');
+  const used = new Set([...['action.yml', 'gate/config/starter/github.yml', 'gate/config/starter/post.yml', 'docs/ci/nightly.yml'].map(read).join('\n')
+      .matchAll(/uses: actions\/([a-z-]+)(?:\/[a-z]+)?@([0-9a-f]{40})/g)].map(([, name, commit]) => `${name} ${commit}`));
+  const fetched = [...read('ci/act-tools').matchAll(/^ {2}([a-z-]+ [0-9a-f]{40})$/gm)].map(([, line]) => line);
+  assert.deepEqual(fetched.sort(), [...used].sort());
+});
 
 test('the documentation has every input and output of the Action', () => {
   const page = read('docs/reference/action.md');

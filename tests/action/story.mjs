@@ -21,8 +21,9 @@ prompts: {decode: {prompt_tokens: 0, tokens: 8}}
 `;
 
 export class Story {
-  // On main, or as pull request 1 that brings weir along. Its engine states a speed, if it shall.
-  static async begin({along = false, times = false} = {}) {
+  // On main, or as pull request 1 that brings weir along. Its engine states a speed, if it shall; `init` are words of
+  // weir init --ci github, `kind` runs its workflows.
+  static async begin({along = false, times = false, init = ['--comments', '--queue', '--nightly'], kind = Runners} = {}) {
     const story = new Story();
     const world = story.world = new World();
     const {work} = world;
@@ -41,14 +42,16 @@ export class Story {
     if (along) world.git(work, 'checkout', '-q', '-b', 'weir');
     const speed = "decode_tokens_per_second: {regex: 'speed: ([0-9.]+)'}, ";
     world.write('weir.yaml', times ? config.replace('metrics: {', `metrics: {${speed}`) : config);
-    story.weir('init', '--ci', 'github', '--comments', '--queue', '--nightly');
+    story.weir('init', '--ci', 'github', ...init);
     world.git(work, 'add', '-A');
     world.git(work, 'commit', '-q', '-m', 'weir');
     world.git(work, 'push', '-q', 'origin', 'HEAD');
     const written = (name) => read_yaml(path.join(work, '.github/workflows', name));
-    [story.gate, story.comments] = [written('weir.yml'), written('weir-waive.yml')];
+    story.gate = written('weir.yml');
+    if (init.includes('--comments')) story.comments = written('weir-waive.yml');
+    if (init.includes('--forks')) story.posts = written('weir-post.yml');
     if (along) world.git(work, 'checkout', '-q', 'main');
-    story.runners = await Runners.start(world);
+    story.runners = await kind.start(world);
     return story;
   }
   end() {
