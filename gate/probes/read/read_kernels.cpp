@@ -14,7 +14,7 @@
 namespace weir::probes {
 namespace {
 
-constexpr std::uint64_t k_max_code_bytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t k_max_stored_code_bytes = std::uint64_t{16} << 20;
 constexpr std::uint32_t k_max_bindings = 4096, k_max_constants = 16384;
 constexpr std::uint64_t k_max_value_bytes = 1U << 20;  // bytes of specialization, or features
 
@@ -88,7 +88,7 @@ class KernelsReader {
     weir_kernels_code head{};
     RecordedCode code;
     constexpr std::uint32_t k_magic = 0x07230203;
-    if (index != out.codes.size() || !body.read(&head) || head.bytes > k_max_code_bytes ||
+    if (index != out.codes.size() || !body.read(&head) || head.bytes > k_max_stored_code_bytes ||
         head.bytes % 4 != 0 || !body.read(&code.words, head.bytes / 4) || code.words.size() < 5 ||
         code.words.front() != k_magic) {
       return invalid_record("code", index);

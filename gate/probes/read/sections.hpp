@@ -48,12 +48,16 @@ struct Cursor {
 struct Section {
   std::string_view bytes;  // empty for sections without bytes in the file
   std::uint64_t size = 0;
+  std::uint64_t type = 0, address = 0;
 };
 using Sections = std::map<std::string_view, Section>;
 
-// The sections by name, without compressed ones; none where the table of sections is broken. Names
-// and bytes point into `elf`.
-[[nodiscard]] inline Sections read_sections(std::string_view elf) {
+inline constexpr std::string_view k_elf_64_bits = "\x7F\x45LF\x02\x01";
+
+// Calls `visit` with the name and each section, in order; with an empty name where it is broken.
+// None where the table of sections is broken. Names and bytes point into `elf`.
+template <class Visit>
+void each_section(std::string_view elf, Visit visit) {
   constexpr std::uint64_t k_size = 64, k_compressed = 0x800;
   const auto from = [&](std::uint64_t at) { return elf.substr(std::min(at, elf.size())); };
   const auto number = [&](std::uint64_t at, std::size_t size) {
@@ -63,14 +67,25 @@ using Sections = std::map<std::string_view, Section>;
     return from(number(section + 24, 8)).substr(0, number(section + 32, 8));
   };
   const std::uint64_t table = number(40, 8), count = number(60, 2);
-  if (!elf.starts_with("\x7F\x45LF\x02\x01") || from(table).size() / k_size < count) return {};
+  if (!elf.starts_with(k_elf_64_bits) || from(table).size() / k_size < count) return;
   const std::string_view names = part(table + k_size * std::min(count, number(62, 2)));
-  Sections sections;
   for (std::uint64_t section = table; section < table + k_size * count; section += k_size) {
     const std::uint64_t name = number(section, 4);
-    if (name >= names.size() || (number(section + 8, 8) & k_compressed) != 0) continue;
-    sections[Cursor{names.substr(name)}.text()] = {part(section), number(section + 32, 8)};
+    const bool is_compressed = (number(section + 8, 8) & k_compressed) != 0;
+    visit(name < names.size() ? Cursor{names.substr(name)}.text() : std::string_view(),
+          Section{is_compressed ? std::string_view() : part(section), number(section + 32, 8),
+                  number(section + 4, 4), number(section + 16, 8)},
+          is_compressed);
   }
+}
+
+// The sections by name, without compressed ones; none where the table of sections is broken. Names
+// and bytes point into `elf`.
+[[nodiscard]] inline Sections read_sections(std::string_view elf) {
+  Sections sections;
+  each_section(elf, [&](std::string_view name, const Section& section, bool is_compressed) {
+    if (!name.empty() && !is_compressed) sections[name] = section;
+  });
   return sections;
 }
 
