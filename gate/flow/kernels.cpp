@@ -3,6 +3,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/flow/builds.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/kernel_code.hpp"
@@ -164,6 +165,20 @@ Result<Answer> diff_kernels(const Job& job, const KernelsOptions& options) {
 }  // namespace
 
 Result<Answer> kernels(const Job& job, const KernelsOptions& options) {
+  if (!options.now.empty()) {
+    if (!options.diff.empty() || !options.trailing_arguments.empty()) {
+      return fail(Code::usage,
+                  "two builds are compared without --diff and without a program after --");
+    }
+    return compare_builds(job, {options.what, options.now, options.targets, options.max_increase,
+                                options.max_decrease, options.top});
+  }
+  if (!options.max_increase.empty() || !options.max_decrease.empty()) {
+    return fail(
+        Code::usage,
+        "--max-increase and --max-decrease judge two builds: weir kernels OLD NEW. Limits of "
+        "cells stand in weir.yaml (docs/how-to/slower-kernel.md)");
+  }
   return options.diff.empty() ? list_kernels(job, options) : diff_kernels(job, options);
 }
 

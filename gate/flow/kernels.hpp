@@ -1,5 +1,5 @@
-// weir kernels: shows what kernels cost by the card's own compiler, without the card. Judges
-// nothing.
+// weir kernels: shows what kernels cost by the card's own compiler, without the card; or compares
+// the GPU code of two builds.
 #pragma once
 
 #include <string>
@@ -17,6 +17,9 @@ struct KernelsOptions {
   bool assembly = false;
   double timeout = 600;  // seconds, of that program
   std::size_t top = 20;
+  // With `now`, `what` and it are two builds, whose GPU code is compared (flow/builds.hpp).
+  std::string now;
+  std::vector<std::string> max_increase{}, max_decrease{};
 };
 
 [[nodiscard]] Result<Answer> kernels(const Job& job, const KernelsOptions& options);
