@@ -51,7 +51,7 @@ std::string target_of_flags(std::uint64_t flags) {
   return fmt::format("machine-0x{:x}", machine);
 }
 
-// What the metadata says of one kernel.
+// One kernel, as the metadata describes it.
 struct KernelNote {
   std::string symbol;
   profile::KernelFigures figures;
