@@ -346,6 +346,7 @@ Result<Answer> waive_by_hand(const Job& job, const WaiveOptions& options) {
   std::vector<verdict::Waiver> added;
   for (const verdict::Waivable& change : changes.changes) {
     added.push_back({change, number, head, options.reason, options.who, expiry_date(job, options)});
+    if (!options.base.empty()) added.back().base = options.base;
     if (const auto problem = verdict::waiver_problem(added.back())) {
       return fail(Code::usage, "a waiver {}", *problem);
     }
@@ -392,7 +393,7 @@ Result<void> write_workflow_outputs(const Job& job, const publish::Answer& answe
 Result<Answer> waive_by_comment(const Job& job, const WaiveOptions& waive_options) {
   for (const std::string* option :
        {&waive_options.cell, &waive_options.metric, &waive_options.from, &waive_options.to,
-        &waive_options.reason, &waive_options.who, &waive_options.sha}) {
+        &waive_options.reason, &waive_options.who, &waive_options.sha, &waive_options.base}) {
     if (!option->empty() || waive_options.pull_request) {
       return fail(Code::usage,
                   "--event takes all of that from the comment and the check run: leave it out");

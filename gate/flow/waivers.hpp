@@ -58,7 +58,7 @@ void fields(Fields& io, Waived& waived);
 struct WaiveOptions {
   std::string verdict;  // a run's folder or a verdict.json
   std::optional<std::int64_t> pull_request;
-  std::string sha, cell, metric, from, to, reason, who, until;
+  std::string sha, base, cell, metric, from, to, reason, who, until;
   std::string branch = "perf-baselines";
   std::string event_file, gate;
   GithubOptions access{.time_limit = "2m"};

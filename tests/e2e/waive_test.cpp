@@ -59,6 +59,17 @@ TEST_F(Waive, ForOneCommitIsVoidAfterAnother) {
   EXPECT_THAT(with_waivers(1)["notes"].dump(), HasSubstr("another was pushed since"));
 }
 
+TEST_F(Waive, ForOneBranchIsVoidForAnother) {
+  write_engine(77);
+  ASSERT_EQ(waive_dispatches("65", "77", {"--base", "main"}).exit_code, 0) << last_.err;
+  const auto gate_for = [&](const std::string& base, int exit_code) {
+    return gate({"--cell", k_cell, "--waivers-ref", "perf-baselines", "--pr", "12", "--base", base},
+                exit_code);
+  };
+  EXPECT_EQ(gate_for("main", 0)["verdict"], "waived");
+  EXPECT_EQ(gate_for("release", 1)["verdict"], "fail");
+}
+
 TEST_F(Waive, TakesThePullRequestFromTheEvent) {
   write_engine(77);
   const std::string head = git_output("rev-parse HEAD").substr(0, 40);

@@ -14,6 +14,8 @@ void add_waive(const Verb& verb) {
       ->check(CLI::PositiveNumber);
   verb.option("--sha", options->sha, "SHA",
               "Commit of the pull request; a later push voids the waiver");
+  verb.option("--base", options->base, "BRANCH",
+              "Branch that the pull request is for; another one voids the waiver");
   verb.option("--cell", options->cell, "CELL", "Benchmark cell, as reports name it");
   verb.option("--metric", options->metric, "METRIC", "Metric to waive");
   verb.option("--base-value", options->from, "VALUE",
