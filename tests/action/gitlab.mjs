@@ -181,7 +181,7 @@ export class GitLab {
     const pipeline = this.next();
     const done = await this.run('weir-measure', commit ?? sha, {
       CI_PIPELINE_SOURCE: 'merge_request_event', CI_MERGE_REQUEST_IID: String(iid), CI_MERGE_REQUEST_TARGET_BRANCH_NAME: 'main',
-      CI_MERGE_REQUEST_PROJECT_URL: `file://${this.world.origin.replace(/\.git$/, '')}`,
+      CI_MERGE_REQUEST_PROJECT_ID: '3', CI_MERGE_REQUEST_PROJECT_URL: `file://${this.world.origin.replace(/\.git$/, '')}`,
       CI_MERGE_REQUEST_DIFF_BASE_SHA: this.git('merge-base', 'main', sha), CI_MERGE_REQUEST_EVENT_TYPE: commit ? 'merge_train' : 'detached',
       ...(commit ? {CI_MERGE_REQUEST_SOURCE_BRANCH_SHA: sha, CI_MERGE_REQUEST_TARGET_BRANCH_SHA: base} : {})});
     const records = path.join(done.folder, 'run/run.jsonl');

@@ -58,7 +58,7 @@ test('a merge request is measured by the rules of its target branch, and the exi
   }
   const weir = `${writes('x')}; last=; out=weir-out; for word; do [ "$last" != --out ] || out=$word; last=$word; done
 mkdir -p "$out/1"; echo records >"$out/1/run.jsonl"; exit 1`;
-  const done = await run('weir-measure', weir, {CI_MERGE_REQUEST_IID: '8', CI_MERGE_REQUEST_TARGET_BRANCH_NAME: 'release', CI_MERGE_REQUEST_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`}, folder);
+  const done = await run('weir-measure', weir, {CI_PROJECT_ID: '4', CI_MERGE_REQUEST_PROJECT_ID: '3', CI_MERGE_REQUEST_IID: '8', CI_MERGE_REQUEST_TARGET_BRANCH_NAME: 'release', CI_MERGE_REQUEST_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`}, folder);
   assert.equal(done.status, 1, done.log);
   assert.match(done.read('words'), /--rules-from refs\/remotes\/target\/release /);
   assert.equal(world.git(done.folder, 'rev-parse', 'refs/remotes/target/release'), world.git(world.work, 'rev-parse', 'main'));
