@@ -41,7 +41,7 @@ function run(job, weir, env = {}, folder = world.checkout('main', 0)) {
   fs.writeFileSync(path.join(bin, 'weir'), `#!/bin/bash\nenv >'${bin}/env'; printf '%s\\n' "$*" >>'${bin}/words'\n${weir}\n`, {mode: 0o755});
   const child = spawn('bash', ['-eo', 'pipefail', '-c', script_of(jobs, job)], {cwd: folder, env: {
     PATH: `${bin}:${process.env.PATH}`, HOME: world.top, ...jobs[job].variables, CI_API_V4_URL: `http://127.0.0.1:${server.address().port}/api/v4`,
-    CI_PROJECT_DIR: folder, CI_PROJECT_ID: '3', CI_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`, CI_JOB_TOKEN: 'glcbt-secret', ...env}});
+    CI_PROJECT_DIR: folder, CI_PROJECT_ID: '3', CI_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`, CI_JOB_TOKEN: 'glcbt-secret', CI_COMMIT_SHA: world.git(folder, 'rev-parse', 'HEAD'), ...env}});
   const read = (name) => fs.readFileSync(path.join(bin, name), {encoding: 'utf8', flag: 'a+'});
   let log = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => { log += text; });
@@ -67,7 +67,8 @@ mkdir -p "$out/1"; echo records >"$out/1/run.jsonl"; exit 1`;
   assert.equal(fs.readFileSync(path.join(done.folder, 'run/run.jsonl'), 'utf8'), 'records\n');
   const pushed = await run('weir-measure', weir.replace('exit 1', 'exit 0'));
   assert.equal(pushed.status, 0, pushed.log);
-  assert.match(pushed.read('words'), new RegExp(`--rules-from ${world.git(world.work, 'rev-parse', 'main^')} `), 'a push is judged by the commit before');
+  const [main, before] = ['main', 'main^'].map((name) => world.git(world.work, 'rev-parse', name));
+  assert.ok(pushed.read('words').includes(`--rules-from ${main} --against ${before} `), 'a push has its own rules, and is compared with the commit before');
 });
 
 test('the token is for a pipeline of the protected default branch, and measuring has no use for it', () => {
