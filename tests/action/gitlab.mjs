@@ -1,6 +1,6 @@
 // A stand-in for GitLab, as strict as GitLab: who asks is said by a token with its role, what is absent is 404, lists have
 // pages with their headers. Its repository is a bare one of git; jobs of docs/ci/gitlab.yml run as GitLab's runner runs them.
-import {spawn} from 'node:child_process';
+import {spawn, spawnSync} from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
@@ -167,6 +167,15 @@ export class GitLab {
     const folder = world.checkout(commit, 0), bin = world.fresh('bin');
     for (const [file, text] of Object.entries(files)) fs.writeFileSync(path.join(folder, file), text);
     fs.symlinkSync(weir, path.join(bin, 'weir'));
+    // A push over HTTP: who it is says the header alone, and the branch is one that Maintainers may push to.
+    const header = `AUTHORIZATION: basic ${Buffer.from(`oauth2:${k_token}`).toString('base64')}`;
+    fs.writeFileSync(path.join(bin, 'git'), `#!/bin/sh
+for word; do
+  if [ "$word" = push ] && { [ "$GIT_CONFIG_KEY_0" != http.extraheader ] || [ "$GIT_CONFIG_VALUE_0" != '${header}' ]; }; then echo 'remote: HTTP Basic: Access denied' >&2; exit 128; fi
+  if [ "$word" = push ] && [ ${this.role} -lt 40 ]; then echo 'remote: GitLab: You are not allowed to push code to protected branches on this project.' >&2; exit 1; fi
+done
+exec ${spawnSync('sh', ['-c', 'command -v git'], {encoding: 'utf8'}).stdout.trim()} "$@"
+`, {mode: 0o755});
     const child = spawn('bash', ['-eo', 'pipefail', '-c', script_of(this.jobs, name)], {cwd: folder, env: {
       PATH: `${bin}:${process.env.PATH}`, HOME: world.fresh('home'), ...job.variables, WEIR_LOCK_DIR: path.join(world.top, 'locks'),
       CI_API_V4_URL: `http://127.0.0.1:${this.server.address().port}/api/v4`, CI_PROJECT_ID: '3', CI_PROJECT_DIR: folder,

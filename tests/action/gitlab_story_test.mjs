@@ -173,6 +173,27 @@ test('a note waives nothing if its author may not, or if it is about another com
   }
 });
 
+test('a token that may not push to the branch waives nothing, and its pipeline says so until it may', async () => {
+  const story = await Story.begin({stored: true});
+  const {gitlab} = story;
+  try {
+    await story.open(1, 2);
+    await story.post();
+    gitlab.note(1, `${story.line(1)} needed`, 22);
+    gitlab.role = 30;
+    const denied = await gitlab.post();
+    assert.equal(denied.status, 1, denied.log);
+    assert.match(denied.log, /not allowed to push[\s\S]*perf-baselines could not be written to: may the token push to it\?/);
+    assert.ok(!story.stored().includes('waivers/1.json'));
+    assert.equal(story.state(1), 'failed');
+    gitlab.role = 40;
+    await story.post();
+    assert.equal(story.state(1), 'success');
+  } finally {
+    story.end();
+  }
+});
+
 test('no pipeline of a merge request has a use for the token', () => {
   for (const name of ['weir-merged', 'weir-store', 'weir-post']) {
     for (const {if: condition} of jobs[name].rules) {
