@@ -9,6 +9,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/probes/hash.h"
+#include "gate/probes/read/cuda_images.hpp"
 #include "gate/probes/read/cuda_kernels.hpp"
 #include "gate/probes/read/kernel_names.hpp"
 #include "gate/probes/twin/cuda/blob.h"
@@ -408,6 +409,23 @@ TEST(CudaKernels, AreReadFromTheMachineCodeOfTheGpu) {
     EXPECT_EQ(kernel.max_threads, 256U);
     EXPECT_EQ(kernel.code_bytes, 4U) << "of \"code\"";
   }
+}
+
+// An image by LZ4: literals, a copy that reaches into itself, and literals at the end.
+TEST(CudaImages, AreUnpackedByLz4) {
+  const auto unpacked = [](const std::string& packed, std::uint64_t bytes) {
+    CudaImage image{true, 86, 0x2000, bytes, packed};
+    return unpack(image).value_or("nothing");
+  };
+  const std::string block = std::string("\x32") + "abc" + number(2, 2) + std::string("\x20") + "xy";
+  EXPECT_EQ(unpacked(block, 11), "abcbcbcbcxy");
+  EXPECT_EQ(unpacked(std::string("\xf0\x02", 2) + std::string(17, 'z'), 17), std::string(17, 'z'));
+  EXPECT_EQ(unpacked(block, 10), "nothing");
+  EXPECT_EQ(unpacked(block, 12), "nothing");
+  EXPECT_EQ(unpacked(block.substr(0, 5), 11), "nothing");
+  EXPECT_EQ(unpacked(std::string("\x32") + "abc" + number(4, 2), 9), "nothing")
+      << "before the begin";
+  EXPECT_EQ(unpacked(std::string("\x32") + "abc" + number(0, 2), 9), "nothing");
 }
 
 TEST(CudaKernels, SurviveDamageAndShortFiles) {

@@ -5,6 +5,8 @@
 #include <zstd.h>
 #endif
 
+#include <algorithm>
+
 #include "gate/base/find.hpp"
 #include "gate/probes/hash.h"
 #include "gate/probes/read/sections.hpp"
@@ -57,6 +59,44 @@ void each_attribute(std::string_view section, Visit visit) {
   }
 }
 
+// Reads a length of LZ4: 15 goes on with bytes, which are added up to the first that is not 255.
+std::uint64_t read_lz4_length(std::uint64_t length, Cursor& from) {
+  constexpr std::uint64_t k_goes_on = 15, k_full = 255;
+  std::uint64_t next = length == k_goes_on ? k_full : 0;
+  while (next == k_full && !from.bad) {
+    next = from.number(1);
+    length += next;
+  }
+  return length;
+}
+
+// Unpacks a block of LZ4 (lz4_Block_format.md): literals and copies of what came before, in turns.
+// Nothing if it does not unpack to `size` bytes.
+std::optional<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
+  constexpr std::uint64_t k_min_copy = 4;
+  std::string out;
+  Cursor from{packed};
+  while (!from.rest.empty()) {
+    const std::uint64_t token = from.number(1);
+    out += from.bytes(read_lz4_length(token >> 4, from));
+    if (from.bad || out.size() > size) return std::nullopt;
+    if (from.rest.empty()) break;
+    const std::uint64_t distance = from.number(2);
+    std::uint64_t length = read_lz4_length(token & 0xf, from) + k_min_copy;
+    if (from.bad || distance == 0 || distance > out.size() || length > size - out.size()) {
+      return std::nullopt;
+    }
+    // A copy may reach into itself: it repeats the last `distance` bytes.
+    while (length > 0) {
+      const std::uint64_t part = std::min(length, distance);
+      out.append(out, out.size() - distance, part);
+      length -= part;
+    }
+  }
+  if (out.size() != size) return std::nullopt;
+  return out;
+}
+
 }  // namespace
 
 Result<std::vector<CudaImage>> read_cuda_images(std::string_view container) {
@@ -72,13 +112,13 @@ Result<std::vector<CudaImage>> read_cuda_images(std::string_view container) {
 
 std::optional<std::string> unpack(const CudaImage& image) {
   if ((image.flags & (k_lz4 | k_zstd)) == 0) return std::string(image.bytes);
+  if (image.unpacked_bytes > k_largest_image) return std::nullopt;
+  if ((image.flags & k_lz4) != 0) return unpack_lz4(image.bytes, image.unpacked_bytes);
 #ifdef WEIR_ZSTD
-  if ((image.flags & k_zstd) != 0 && image.unpacked_bytes <= k_largest_image) {
-    std::string out(image.unpacked_bytes, '\0');
-    const std::size_t size =
-        ZSTD_decompress(out.data(), out.size(), image.bytes.data(), image.bytes.size());
-    if (ZSTD_isError(size) == 0 && size == out.size()) return out;
-  }
+  std::string out(image.unpacked_bytes, '\0');
+  const std::size_t size =
+      ZSTD_decompress(out.data(), out.size(), image.bytes.data(), image.bytes.size());
+  if (ZSTD_isError(size) == 0 && size == out.size()) return out;
 #endif
   return std::nullopt;
 }

@@ -28,7 +28,8 @@ struct CudaImage {
 // it.
 [[nodiscard]] Result<std::vector<CudaImage>> read_cuda_images(std::string_view container);
 
-// Returns the image's code, unpacked; nothing for LZ4, or where weir was built without zstd.
+// Returns the image's code, unpacked (LZ4, zstd); nothing if it is broken, or where weir was built
+// without zstd.
 [[nodiscard]] std::optional<std::string> unpack(const CudaImage& image);
 
 // Returns the kernels of a cubin, a 64-bit ELF file, by symbol; each without `name` and `flags`.

@@ -17,7 +17,7 @@
 namespace weir::probes {
 
 // Increase it when the same file gives another table: names of cached tables contain it.
-inline constexpr int k_cuda_reader = 5;
+inline constexpr int k_cuda_reader = 6;
 
 struct CudaKernels {
   std::string table;        // weir_cuda_kernels
