@@ -198,10 +198,12 @@ Result<bool> lacks_rules_commit(const Job& job, const source::BaseTree& tree) {
 }
 
 // Seals the checkout of a base before anything of the candidate runs.
-Result<source::Seal> take_seal(const source::BaseTree& tree, const Job& job) {
+Result<std::optional<source::Seal>> take_seal(const source::BaseTree& tree, const Job& job) {
+  WEIR_TRY(sys::FileStates states, job.files().states(tree.root));
+  if (states.empty()) return std::nullopt;
   WEIR_TRY(const auto repository, Repository::containing(job.world, tree.root));
   WEIR_TRY(const std::vector<std::string> tracked, repository->git().tracked_files());
-  return source::Seal::take(tree.root, tracked);
+  return source::Seal(tree.root, std::move(states), tracked);
 }
 
 // Checks out and builds the commit, or uses the folder, that --against names.

@@ -209,7 +209,7 @@ Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const Mea
     return tl::unexpected(
         with_resume_command(std::move(records).error(), wanted.verb, folder, header.extra));
   }
-  if (ready.base && ready.base->seal) WEIR_CHECK(ready.base->seal->check());
+  if (ready.base && ready.base->seal) WEIR_CHECK(ready.base->seal->check(job.files()));
   const profile::RecordsByCell by_cell(std::move(*records));
   MeasuredRun measured;
   measured.profiles = profile::assemble_all(header.cells, header.unavailable, by_cell);

@@ -8,19 +8,16 @@
 
 namespace weir::source {
 
-Result<Seal> Seal::take(const std::string& folder, const std::vector<std::string>& tracked) {
-  Seal seal;
-  seal.folder_ = folder;
-  WEIR_TRY(seal.states_, sys::file_states(folder));
+Seal::Seal(std::string folder, sys::FileStates states, const std::vector<std::string>& tracked)
+    : folder_(std::move(folder)), states_(std::move(states)) {
   const std::set<std::string> names(tracked.begin(), tracked.end());
-  std::erase_if(seal.states_, [&](const auto& file) {
+  std::erase_if(states_, [&](const auto& file) {
     return !file.second.executable && !names.contains(file.first);
   });
-  return seal;
 }
 
-Result<void> Seal::check() const {
-  WEIR_TRY(const auto now, sys::file_states(folder_));
+Result<void> Seal::check(const sys::Files& files) const {
+  WEIR_TRY(const sys::FileStates now, files.states(folder_));
   for (const auto& [name, state] : states_) {
     const sys::FileState* current = look_up(now, name);
     if (current != nullptr && *current == state) continue;

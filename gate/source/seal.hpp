@@ -1,12 +1,11 @@
 // Programs and tracked files of a checkout, held to be what they were before anything ran there.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "gate/base/result.hpp"
-#include "gate/sys/file_state.hpp"
+#include "gate/sys/files.hpp"
 
 namespace weir::source {
 
@@ -15,15 +14,15 @@ namespace weir::source {
 // base may write itself.
 class Seal {
  public:
-  // `tracked`: names from `folder`. Fails with Code::io.
-  [[nodiscard]] static Result<Seal> take(const std::string& folder,
-                                         const std::vector<std::string>& tracked);
-  // Fails with Code::unavailable if a file was changed, replaced or removed since.
-  [[nodiscard]] Result<void> check() const;
+  // `states` are those of `folder` now, `tracked` are names from there.
+  Seal(std::string folder, sys::FileStates states, const std::vector<std::string>& tracked);
+  // Fails with Code::unavailable if a file was changed, replaced or removed since, else as
+  // Files::states().
+  [[nodiscard]] Result<void> check(const sys::Files& files) const;
 
  private:
   std::string folder_;
-  std::map<std::string, sys::FileState> states_;
+  sys::FileStates states_;
 };
 
 }  // namespace weir::source

@@ -23,9 +23,9 @@ FileState state_of(const struct stat& info) {
 
 }  // namespace
 
-Result<std::map<std::string, FileState>> file_states(const std::string& folder) {
+Result<FileStates> file_states(const std::string& folder) {
   namespace fs = std::filesystem;
-  std::map<std::string, FileState> states;
+  FileStates states;
   std::error_code error;
   fs::recursive_directory_iterator entry(folder, error);
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {

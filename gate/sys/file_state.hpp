@@ -18,8 +18,9 @@ struct FileState {
   friend bool operator==(const FileState&, const FileState&) = default;
 };
 
-// The regular files and links below `folder`, by their names from there. Links are not followed,
-// and git's own files are left out. Fails with Code::io.
-[[nodiscard]] Result<std::map<std::string, FileState>> file_states(const std::string& folder);
+using FileStates = std::map<std::string, FileState>;  // by name
+
+// As Files::states(). Fails with Code::io.
+[[nodiscard]] Result<FileStates> file_states(const std::string& folder);
 
 }  // namespace weir::sys

@@ -13,6 +13,7 @@
 
 #include "gate/base/result.hpp"
 #include "gate/sys/fd.hpp"
+#include "gate/sys/file_state.hpp"
 
 namespace weir::sys {
 
@@ -67,6 +68,11 @@ class Files {
   [[nodiscard]] virtual Result<double> written_at(const std::string& path) const {
     return fail(Code::unavailable, "{}: no time is known", path);
   }
+  // The regular files and links below a folder, by their names from there, without git's own. Links
+  // are not followed. Empty where no such states are known.
+  [[nodiscard]] virtual Result<FileStates> states(const std::string& /*folder*/) const {
+    return FileStates();
+  }
   // Names (not paths) in a folder, sorted by bytes, without "." and "..". At most 1 000 000.
   [[nodiscard]] virtual Result<std::vector<std::string>> list(const std::string& path) const = 0;
   // Makes the folder and those above it; fine when it is there.
@@ -89,6 +95,9 @@ class Files {
 
 class RealFiles final : public Files {
  public:
+  [[nodiscard]] Result<FileStates> states(const std::string& folder) const override {
+    return file_states(folder);
+  }
   [[nodiscard]] Result<std::string> read(const std::string& path,
                                          std::uint64_t max_bytes) const override;
   [[nodiscard]] Result<std::string> read_prefix(const std::string& path,
