@@ -73,8 +73,7 @@ KernelFigures worst_figures(Kernels pieces) {
 std::vector<std::uint64_t> digests_of(Kernels pieces) {
   std::vector<std::uint64_t> digests;
   std::ranges::transform(pieces, std::back_inserter(digests), &GpuKernel::digest);
-  const auto rest = std::ranges::unique(digests);
-  digests.erase(rest.begin(), rest.end());
+  digests.erase(std::unique(digests.begin(), digests.end()), digests.end());
   return digests;
 }
 

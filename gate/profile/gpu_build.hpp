@@ -54,8 +54,8 @@ struct GpuBuild {
   std::size_t unread = 0;  // pieces whose compression this weir cannot read
 };
 
-// Returns true if `pattern` is absent, the target ("gfx942:xnack-"), its name without features, or
-// a glob of either.
+// Returns true if there are no patterns, or one of them (a glob) matches the target
+// ("gfx90a:xnack-") or its name without features.
 [[nodiscard]] bool is_wanted_target(std::string_view target, std::span<const std::string> patterns);
 
 }  // namespace weir::profile

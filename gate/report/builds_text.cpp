@@ -195,6 +195,24 @@ std::string limit_text(const profile::FigureLimit& limit) {
   return fmt::format("{} may {} by {}", limit.figure, limit.on_decrease ? "fall" : "grow", amount);
 }
 
+// Returns "FAIL  2 kernels break a limit (!): spilled_registers may grow by 0".
+std::string verdict_text(const BuildComparison& comparison, std::size_t broken,
+                         std::size_t unread) {
+  std::vector<std::string> limits;
+  for (const profile::FigureLimit& limit : comparison.limits) limits.push_back(limit_text(limit));
+  std::string verdict = "pass  no kernel breaks a limit";
+  if (broken != 0) {
+    const char* verb = broken == 1 ? "breaks" : "break";
+    verdict = fmt::format("FAIL  {} {} a limit (!)", text::plural(broken, "kernel"), verb);
+  }
+  verdict += ": " + text::join(limits);
+  if (unread != 0) {
+    verdict +=
+        fmt::format("; {} not judged", text::plural(unread, "piece of code", "pieces of code"));
+  }
+  return verdict;
+}
+
 }  // namespace
 
 std::size_t count_broken(const BuildComparison& comparison) {
@@ -210,15 +228,8 @@ std::size_t count_broken(const BuildComparison& comparison) {
 std::string builds_text(const BuildComparison& comparison, int width, std::size_t max_rows) {
   Page page(columns_of(width));
   const std::size_t broken = count_broken(comparison);
-  if (!comparison.limits.empty()) {
-    std::vector<std::string> limits;
-    for (const auto& limit : comparison.limits) limits.push_back(limit_text(limit));
-    page.add_text(0, "{}  {} (!): {}", broken == 0 ? "pass" : "FAIL",
-                  broken == 0 ? "no kernel breaks a limit"
-                              : text::plural(broken, "kernel") +
-                                    (broken == 1 ? " breaks a limit" : " break a limit"),
-                  text::join(limits));
-  }
+  const std::size_t unread = comparison.unread_base + comparison.unread_now;
+  if (!comparison.limits.empty()) page.add_text(0, verdict_text(comparison, broken, unread));
   for (const TargetChanges& target : comparison.targets) {
     if (target.differences.empty()) {
       page.start_part();
@@ -228,7 +239,6 @@ std::string builds_text(const BuildComparison& comparison, int width, std::size_
       add_target(page, target, comparison, max_rows);
     }
   }
-  const std::size_t unread = comparison.unread_base + comparison.unread_now;
   const bool has_changes = std::ranges::any_of(
       comparison.targets, [](const TargetChanges& target) { return !target.differences.empty(); });
   if (unread != 0 || has_changes) page.blank();

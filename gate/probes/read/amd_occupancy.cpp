@@ -1,4 +1,4 @@
-// Waves on a SIMD, by the sizes of its register files. Sources: LLVM's AMDGPUBaseInfo.cpp
+// Waves on a SIMD, by the sizes of its register files. Sources: LLVM's AMDGPUBaseInfo
 // (getTotalNumVGPRs, getVGPRAllocGranule, getMaxWavesPerEU) and its test occupancy-levels.ll.
 #include "gate/probes/read/amd_occupancy.hpp"
 

@@ -15,7 +15,7 @@ struct AmdWave {
 };
 
 // Returns the least of what registers and static shared memory allow; nothing for a GPU that is not
-// in the table. As LLVM's AMDGPUBaseInfo.cpp computes it.
+// in the table. As LLVM's AMDGPUBaseInfo computes it.
 [[nodiscard]] std::optional<std::uint32_t> amd_occupancy(std::string_view target,
                                                          const profile::KernelFigures& figures,
                                                          const AmdWave& wave);
