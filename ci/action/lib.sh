@@ -145,6 +145,54 @@ add_words() {
   done <<<"$2"
 }
 
+# header NAME ANSWER: of what gh api --include has left in a file.
+header() { sed $'/^\r*$/q' "$2" | tr -d '\r' | tr '[:upper:]' '[:lower:]' | sed -n "s/^$1: *//p" | head -n 1; }
+
+# seconds_to_wait ANSWER ATTEMPT: before GitHub is asked again, by the rules that it has for its limits; "" where its
+# answer stands.
+seconds_to_wait() {
+  local status named reset
+  status=$(sed -n '1s#^HTTP/[0-9.]* \([0-9]*\).*#\1#p' "$1")
+  case $status in
+    403 | 429)
+      named=$(header retry-after "$1") reset=$(header x-ratelimit-reset "$1")
+      if [[ $named =~ ^[0-9]{1,9}$ ]]; then
+        printf '%s' "$named"
+      elif [[ $(header x-ratelimit-remaining "$1") == 0 && $reset =~ ^[0-9]{1,12}$ ]]; then
+        reset=$((reset - $(date +%s)))
+        printf '%s' $((reset > 0 ? reset : 0))
+      elif [[ $status == 429 ]] || grep -qi 'secondary rate limit' "$1"; then
+        printf '%s' $((60 << ($2 - 1)))
+      fi
+      ;;
+    5??) printf '%s' $((1 << $2)) ;;
+  esac
+}
+
+# ask_github WORDS...: what gh api reads. Where GitHub limits requests, or is down, it asks again when GitHub says so, five
+# times and within ten minutes: jobs that post have twenty.
+ask_github() {
+  local answer attempt wait left=600 code=0
+  answer=$(mktemp "$RUNNER_TEMP/weir-answer.XXXXXX")
+  for attempt in 1 2 3 4 5; do
+    code=0
+    gh api --include "$@" >"$answer" 2>"$answer.said" || code=$?
+    ((code != 0)) || break
+    wait=$(seconds_to_wait "$answer" "$attempt")
+    [[ -n $wait && $attempt != 5 ]] || break
+    if ((wait > left)); then
+      notice "GitHub limits requests for another $wait s: longer than this job waits"
+      break
+    fi
+    notice "GitHub limits requests, or is down: asking again in $wait s"
+    sleep "$wait"
+    left=$((left - wait))
+  done
+  if ((code == 0)); then LC_ALL=C sed $'1,/^\r*$/d' "$answer"; else inert <"$answer.said" >&2; fi
+  rm -f "$answer" "$answer.said"
+  return "$code"
+}
+
 # waiver_words REF BRANCH BASE COMMIT: whose waivers on REF hold for what is judged, as words of weir gate, one a line:
 # the event's pull request, and those that COMMIT, or BASE already, has merged into BRANCH, or that BRANCH's merge queue
 # has put there. Asks GitHub with $GH_TOKEN, and only where REF holds waivers.
@@ -152,7 +200,7 @@ waiver_words() {
   local ref=$1 branch=$2 from=$3 to=$4 number pull base head merge
   printf '%s\n' "--waivers-ref=$ref" "--base=$branch"
   for number in $(git ls-tree --name-only "$ref" waivers/ | sed -n 's#^waivers/\([1-9][0-9]\{0,17\}\)[.]json$#\1#p' | head -n 100); do
-    if ! pull=$(gh api "repos/$GITHUB_REPOSITORY/pulls/$number" \
+    if ! pull=$(ask_github "repos/$GITHUB_REPOSITORY/pulls/$number" \
       --jq '[.base.ref, .head.sha, if .merged then .merge_commit_sha else "" end] | @tsv'); then
       notice "GitHub does not say whether pull request $number is merged, so its waivers do not hold: the job needs pull-requests: read"
       continue
@@ -192,7 +240,7 @@ fetch_artifact() {
   [[ $1 =~ ^[0-9]{1,20}$ ]] || die "there is no workflow run to take an artifact of"
   command -v gh >/dev/null || die "gh is missing: hosted runners have it"
   # The newest one: a run that was attempted again may have several.
-  found=$(gh api --method GET "repos/$GITHUB_REPOSITORY/actions/runs/$1/artifacts" -F per_page=100 -f "name=weir-$2" \
+  found=$(ask_github --method GET "repos/$GITHUB_REPOSITORY/actions/runs/$1/artifacts" -F per_page=100 -f "name=weir-$2" \
     --jq '[.artifacts[] | select(.expired | not)] | max_by(.id) | "\(.id) \(.size_in_bytes)"') ||
     die "GitHub does not say what run $1 left"
   why="the run left no artifact weir-$2"
@@ -200,7 +248,7 @@ fetch_artifact() {
   found=${BASH_REMATCH[1]} size=${BASH_REMATCH[2]}
   why="the artifact has $size bytes: more than a run of weir has"
   ((size <= most)) || return 1
-  gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$found/zip" >"$3" || die "the artifact could not be fetched"
+  ask_github "repos/$GITHUB_REPOSITORY/actions/artifacts/$found/zip" >"$3" || die "the artifact could not be fetched"
   why=''
 }
 

@@ -1,12 +1,14 @@
 // A stand-in for GitHub, as strict as GitHub: what a token may do stands in the `permissions:` of its job, a file of an
-// absent branch is not there, lists have pages. Its repository is a bare one of git.
+// absent branch is not there, lists have pages, requests have limits, an answer that is known already is not sent again.
+// Its repository is a bare one of git.
 //
 //   node github.mjs ORIGIN                          prints the port that it listens on; ends with its standard input
 //   node github.mjs ORIGIN KEY CERTIFICATE RELEASE  the same over HTTPS on port 443, for all of GitHub's hosts (web.mjs);
 //                                                   RELEASE is the archive that a release of weir has
 //
-// Tests steer it below /test/ (open, comment, merge, queue, artifact) and read /test/state.
+// Tests steer it below /test/ (open, comment, merge, queue, artifact, limit) and read /test/state.
 import {execFileSync} from 'node:child_process';
+import crypto from 'node:crypto';
 import fs from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -28,12 +30,20 @@ function permissions_of(header) {
 }
 
 class Refusal extends Error {
-  constructor(status, message) {
+  constructor(status, message, headers = {}) {
     super(message);
-    this.status = status;
+    Object.assign(this, {status, headers});
   }
 }
 const not_found = (what = 'Not Found') => new Refusal(404, what);
+
+// What GitHub shows of what is kept here.
+const shown = {
+  pull: ({queued, ...pull}) => pull,
+  status: ({sha, ...status}) => status,
+  artifact: ({run, zip, ...artifact}) => artifact,
+  check: ({annotations, output, ...check}) => ({...check, output: {...output, annotations_count: annotations.length}}),
+};
 
 class GitHub {
   constructor(origin) {
@@ -42,6 +52,7 @@ class GitHub {
     this.state = {next: 1000, pulls: [], comments: [], checks: [], statuses: [], artifacts: []};
     this.requests = [];
     this.uploads = new Map();
+    this.refusals = [];
   }
   git(...words) { return this.git_with({}, ...words); }
   git_with({input, folder = this.origin}, ...words) {
@@ -154,13 +165,30 @@ class GitHub {
     return {};
   }
 
+  // Refuses the next requests: "primary" until `seconds` from now, "secondary" for `seconds` (403 or 429), "silent" without
+  // saying for how long; or answers nothing that helps ("down").
+  limit({kind, times, seconds = 0}) {
+    const reset = Math.floor(Date.now() / 1000) + seconds;
+    const message = 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again.';
+    const refusals = {
+      primary: [403, 'API rate limit exceeded for installation ID 1.', {'x-ratelimit-remaining': 0, 'x-ratelimit-reset': reset}],
+      secondary: [403, message, {'retry-after': seconds}],
+      many: [429, message, {'retry-after': seconds}],
+      silent: [429, message],
+      down: [502, 'Server Error'],
+    };
+    this.refusals = Array.from({length: times}, () => new Refusal(...refusals[kind]));
+    return {};
+  }
+
   // --- the API
 
   routes = [
     ['GET', '/collaborators/([^/]+)/permission', 'metadata', (login) => ({permission: login === 'stranger' ? 'read' : 'write', user: {login}})],
-    ['GET', '/pulls/([0-9]+)', 'pull_requests', (number) => this.pull(number)],
-    ['GET', '/pulls', 'pull_requests', () => this.state.pulls.filter((pull) => pull.state === (this.query.get('state') ?? 'open'))],
-    ['GET', '/commits/([0-9a-f]+)/pulls', 'pull_requests', (sha) => this.state.pulls.filter((pull) => [pull.head.sha, pull.merge_commit_sha].includes(sha))],
+    ['GET', '/pulls/([0-9]+)', 'pull_requests', (number) => shown.pull(this.pull(number))],
+    ['GET', '/pulls', 'pull_requests', () => this.state.pulls.filter((pull) =>
+        pull.state === (this.query.get('state') ?? 'open') && [null, `${pull.head.repo.owner.login}:${pull.head.ref}`].includes(this.query.get('head'))).map(shown.pull)],
+    ['GET', '/commits/([0-9a-f]+)/pulls', 'pull_requests', (sha) => this.state.pulls.filter((pull) => [pull.head.sha, pull.merge_commit_sha].includes(sha)).map(shown.pull)],
     ['GET', '/commits/([0-9a-f]+)', 'contents', (sha) => {
       if (!this.commit_of(sha)) throw new Refusal(422, `No commit found for SHA: ${sha}`);
       return {sha, parents: this.git('rev-list', '--parents', '-n1', sha).split(' ').slice(1).map((parent) => ({sha: parent}))};
@@ -199,25 +227,24 @@ class GitHub {
       return {ref: body.ref, object: {sha: body.sha}};
     }],
     ['GET', '/commits/([0-9a-f]+)/check-runs', 'checks', (sha) => this.list('check_runs', this.state.checks.filter((check) =>
-        check.head_sha === sha && [null, check.name].includes(this.query.get('check_name'))))],
+        check.head_sha === sha && [null, check.name].includes(this.query.get('check_name'))).map(shown.check))],
     ['POST', '/check-runs', 'checks', (body) => {
       if (!this.commit_of(body.head_sha)) throw new Refusal(422, `No commit found for SHA: ${body.head_sha}`);
-      const check = {...body, id: this.next(), app: {slug: 'github-actions'}, html_url: 'https://github.example/o/r/runs/1'};
+      const {annotations = [], ...output} = body.output ?? {};
+      const check = {...body, output, annotations, id: this.next(), app: {slug: 'github-actions'}, html_url: 'https://github.example/o/r/runs/1'};
       this.state.checks.push(check);
-      return check;
+      return shown.check(check);
     }],
     ['PATCH', '/check-runs/([0-9]+)', 'checks', (id, body) => {
-      const check = this.state.checks.find((one) => one.id === Number(id));
-      if (!check) throw not_found();
-      const output = {...check.output, ...body.output};
-      return Object.assign(check, body, {output});
+      const check = this.check(id), {annotations = [], ...output} = body.output ?? {};
+      return shown.check(Object.assign(check, body, {output: {...check.output, ...output}, annotations: [...check.annotations, ...annotations]}));
     }],
-    ['GET', '/check-runs/([0-9]+)/annotations', 'checks', () => []],
-    ['GET', '/commits/([0-9a-f]+)/statuses', 'statuses', (sha) => this.state.statuses.filter((status) => status.sha === sha).reverse()],
+    ['GET', '/check-runs/([0-9]+)/annotations', 'checks', (id) => this.check(id).annotations],
+    ['GET', '/commits/([0-9a-f]+)/statuses', 'statuses', (sha) => this.state.statuses.filter((status) => status.sha === sha).reverse().map(shown.status)],
     ['POST', '/statuses/([0-9a-f]+)', 'statuses', (sha, body) => {
       const status = {...body, sha, id: this.next(), creator: k_bot};
       this.state.statuses.push(status);
-      return status;
+      return shown.status(status);
     }],
     ['GET', '/issues/([0-9]+)/comments', 'pull_requests', (number) => this.state.comments.filter((comment) => comment.issue_url.endsWith(`/issues/${number}`))],
     ['POST', '/issues/([0-9]+)/comments', 'pull_requests', (number, body) => {
@@ -229,14 +256,19 @@ class GitHub {
     ['GET', '/issues/comments/([0-9]+)', 'pull_requests', (id) => this.comment_of(id)],
     ['PATCH', '/issues/comments/([0-9]+)', 'pull_requests', (id, body) => Object.assign(this.comment_of(id), {body: body.body})],
     ['GET', '/actions/runs/([0-9]+)/artifacts', 'actions', (run) => this.list('artifacts', this.state.artifacts.filter((artifact) =>
-        String(artifact.run) === run && [null, artifact.name].includes(this.query.get('name'))))],
+        String(artifact.run) === run && [null, artifact.name].includes(this.query.get('name'))).map(shown.artifact))],
     ['GET', '/actions/runs/[0-9]+/attempts/[0-9]+/jobs', 'actions', () => this.list('jobs', [{name: 'gpu', status: 'in_progress'}])],
     ['GET', '/actions/artifacts/([0-9]+)/zip', 'actions', (id) => {
       if (!this.state.artifacts.some((one) => one.id === Number(id))) throw not_found();
       return {redirect: `${this.blobs}/blob/${id}`};
     }],
   ];
-  list(name, items) { return {total_count: items.length, [name]: items}; }
+  list(name, items) { return {total_count: items.length, [name]: this.page(items)}; }
+  check(id) {
+    const check = this.state.checks.find((one) => one.id === Number(id));
+    if (!check) throw not_found();
+    return check;
+  }
   comment_of(id) {
     const comment = this.state.comments.find((one) => one.id === Number(id));
     if (!comment) throw not_found();
@@ -247,6 +279,8 @@ class GitHub {
   answer(method, target, header, body) {
     const url = new URL(target, 'http://api');
     this.query = url.searchParams;
+    this.pages = undefined;
+    if (this.refusals.length) throw this.refusals.shift();
     const permissions = permissions_of(header);
     if (!permissions) throw new Refusal(401, 'Requires authentication');
     if (!url.pathname.startsWith(k_repository)) throw new Refusal(403, 'Resource not accessible by integration');
@@ -259,16 +293,39 @@ class GitHub {
       if (!is_allowed) throw new Refusal(method === 'GET' && area === 'contents' ? 404 : 403, 'Resource not accessible by integration');
       const answer = handle(...match.slice(1).map(decodeURIComponent), ...(body === undefined ? [] : [body]));
       if (answer?.redirect) return {status: 302, body: {}, headers: {location: answer.redirect}};
-      return {status: method === 'POST' ? 201 : 200, body: this.page(answer)};
+      const listed = Array.isArray(answer) ? this.page(answer) : answer;
+      return {status: method === 'POST' ? 201 : 200, body: listed, headers: this.link(url)};
     }
     throw not_found();
   }
   // One page of a list.
-  page(answer) {
-    if (!Array.isArray(answer)) return answer;
+  page(items) {
     const size = Math.min(Number(this.query.get('per_page') ?? 30), 100), page = Number(this.query.get('page') ?? 1);
-    return answer.slice((page - 1) * size, page * size);
+    this.pages = {page, last: Math.max(1, Math.ceil(items.length / size))};
+    return items.slice((page - 1) * size, page * size);
   }
+  // Where the next page is.
+  link(url) {
+    if (!this.pages || this.pages.page >= this.pages.last) return {};
+    const place = (page) => {
+      const next = new URL(url.pathname + url.search, this.address);
+      next.searchParams.set('page', page);
+      return next.href;
+    };
+    return {link: `<${place(this.pages.page + 1)}>; rel="next", <${place(this.pages.last)}>; rel="last"`};
+  }
+}
+
+// Each answer of the API says what is left of the hour's requests.
+const limits_of = () => ({'x-ratelimit-limit': 1000, 'x-ratelimit-remaining': 900, 'x-ratelimit-reset': Math.floor(Date.now() / 1000) + 3600,
+                          'x-ratelimit-resource': 'core'});
+
+// A GET whose answer is known already, by its ETag, is answered without one.
+function unless_known({status, body, headers = {}}, method, known) {
+  if (method !== 'GET' || status !== 200 || Buffer.isBuffer(body)) return {status, body, headers};
+  const etag = `W/"${crypto.createHash('sha256').update(JSON.stringify(body)).digest('hex')}"`;
+  if (known === etag) return {status: 304, body: Buffer.alloc(0), headers: {...headers, etag}};
+  return {status, body, headers: {...headers, etag}};
 }
 
 function serve(origin, key, certificate, release) {
@@ -282,7 +339,8 @@ function serve(origin, key, certificate, release) {
     const given = bytes.length ? JSON.parse(bytes) : undefined;
     if (request.url === '/test/state') return {status: 200, body: {...github.state, requests: github.requests}};
     if (request.url.startsWith('/test/')) return {status: 200, body: github[request.url.slice('/test/'.length)](given)};
-    return github.answer(method, request.url, headers.authorization, given);
+    const answer = unless_known(github.answer(method, request.url, headers.authorization, given), method, headers['if-none-match']);
+    return {...answer, headers: {...limits_of(), ...answer.headers}};
   };
   const listener = (request, response) => {
     const parts = [];
@@ -293,11 +351,13 @@ function serve(origin, key, certificate, release) {
       try {
         answer = respond(request, received);
       } catch (error) {
-        answer = {status: error instanceof Refusal ? error.status : 500, body: {message: error.message}};
+        answer = {status: error.status ?? 500, body: {message: error.message, documentation_url: 'https://docs.github.com/rest', status: String(error.status ?? 500)},
+                  headers: {...limits_of(), ...error.headers}};
       }
       const {status, body, headers = {}} = answer;
       if (!request.url.startsWith('/test/')) {
-        github.requests.push({method: request.method, target: request.url, body: received.toString(), status});
+        github.requests.push({method: request.method, target: request.url, body: received.toString(), status,
+                              answer: Buffer.isBuffer(body) ? undefined : structuredClone(body)});
       }
       const bytes = Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
       response.writeHead(status, {'content-type': 'application/json', ...headers, 'content-length': bytes.length, connection: 'close'});
@@ -307,6 +367,7 @@ function serve(origin, key, certificate, release) {
   const server = key ? https.createServer({key: fs.readFileSync(key), cert: fs.readFileSync(certificate)}, listener) : http.createServer(listener);
   server.listen(key ? 443 : 0, '127.0.0.1', () => {
     const {port} = server.address();
+    github.address = key ? 'https://api.github.com' : `http://127.0.0.1:${port}`;
     github.blobs = key ? 'https://blob.example' : `http://localhost:${port}`;
     console.log(port);
   });

@@ -10,17 +10,18 @@ import {read_pairs, release, root, run_action} from './runner.mjs';
 import {weir} from './world.mjs';
 import {zip} from './zip.mjs';
 
-// `gh api` as scripts call it: a path or a method with fields, and --jq.
+// `gh api` as scripts call it: a path or a method with fields, --jq, and --include, which writes headers before the body.
 const k_gh = `#!/usr/bin/env node
 const {spawnSync} = require('child_process');
 const words = process.argv.slice(2), fields = {};
 if (words.shift() !== 'api') throw new Error('only gh api is known');
-let place, method, filter, silent = false;
+let place, method, filter, silent = false, include = false;
 while (words.length) {
   const word = words.shift();
   if (word === '--method') method = words.shift();
   else if (word === '--jq') filter = words.shift();
   else if (word === '--silent') silent = true;
+  else if (word === '--include') include = true;
   else if (word === '-f' || word === '-F') {
     const [, name, value] = /^([^=]*)=([^]*)$/.exec(words.shift());
     fields[name] = value;
@@ -32,7 +33,12 @@ if (method === 'GET') for (const [name, value] of Object.entries(fields)) url.se
 fetch(url, {method, headers: {authorization: 'token ' + process.env.GH_TOKEN}, ...(method === 'GET' ? {} : {body: JSON.stringify(fields)})})
   .then(async (answer) => {
     const bytes = Buffer.from(await answer.arrayBuffer());
+    if (include) {
+      const lines = [...answer.headers].map(([name, value]) => name + ': ' + value + '\\r\\n');
+      process.stdout.write('HTTP/2.0 ' + answer.status + ' ' + answer.statusText + '\\n' + lines.join('') + '\\r\\n');
+    }
     if (!answer.ok) {
+      process.stdout.write(bytes);
       console.error('gh: ' + JSON.parse(bytes).message + ' (HTTP ' + answer.status + ')');
       process.exit(1);
     }

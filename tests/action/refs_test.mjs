@@ -148,6 +148,7 @@ function posted(against, forged = (records) => records) {
   const sha = rev(world.work, 'refs/heads/slow');
   fs.writeFileSync(path.join(folder, 'pulls'), JSON.stringify([{number: 7, base: {ref: 'main', sha: rev(world.work, 'main')}, head: {sha, repo: {full_name: 'o/r'}}}]));
   fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh
+printf 'HTTP/2.0 200 OK\\n\\r\\n'
 jq=.; last=; for word; do [ "$last" != --jq ] || jq=$word; last=$word; done
 case "$*" in
   *artifacts/7/zip) cat '${folder}/zip' ;;

@@ -83,7 +83,7 @@ test('git has the token where it asks origin, and nothing that reads what was me
   world.git(folder, 'remote', 'set-url', 'origin', url);
   fs.writeFileSync(path.join(bin, 'zip'), zip({'run/run.jsonl': fs.readFileSync(path.join(folder, run, 'run.jsonl'))}));
   const program = (name, text) => fs.writeFileSync(path.join(bin, name), `#!/bin/bash\n${text}\n`, {mode: 0o755});
-  program('gh', `case "$*" in */zip) cat '${bin}/zip' ;; *) echo 7 9 ;; esac`);
+  program('gh', `printf 'HTTP/2.0 200 OK\\n\\r\\n'; case "$*" in */zip) cat '${bin}/zip' ;; *) echo 7 9 ;; esac`);
   program('git', `env | grep -Eq "ghs_|GIT_CONFIG_VALUE_[0-9]+=AUTHORIZATION" && had=token || had=none\nwords=" $* "
 for word in ls-remote fetch push; do [[ $words != *" $word "* ]] || echo "git $word $had" >>'${bin}/log'; done
 exec ${execFileSync('which', ['git'], {encoding: 'utf8'}).trim()} "\${@/#${url.replaceAll('/', '\\/')}/file://${world.origin}}"`);

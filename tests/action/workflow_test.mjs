@@ -125,7 +125,7 @@ function artifact_of({artifacts}, more = {}, pulls = []) {
   const bin = world.fresh('bin');
   fs.writeFileSync(path.join(bin, 'zip'), zip({...artifacts['weir-gate'], ...more}));
   fs.writeFileSync(path.join(bin, 'pulls'), JSON.stringify(pulls));
-  fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh\ncase "$*" in */zip) cat '${bin}/zip' ;; */pulls\\ *) cat '${bin}/pulls' ;; *) echo 7 9 ;; esac\n`, {mode: 0o755});
+  fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh\nprintf 'HTTP/2.0 200 OK\\n\\r\\n'\ncase "$*" in */zip) cat '${bin}/zip' ;; */pulls\\ *) cat '${bin}/pulls' ;; *) echo 7 9 ;; esac\n`, {mode: 0o755});
   return bin;
 }
 // The verdict that a job posts.
