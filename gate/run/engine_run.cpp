@@ -178,8 +178,14 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   }
   if (step.counts_instructions && !record.error)
     add_instructions(effects, cell, call.probes(), finished, record);
-  if (step.counts_host_calls && finished.calls)
+  if (step.counts_host_calls && finished.calls) {
     record.probes = {probes::system_call_counts(*finished.calls)};
+    if (finished.calls->has_hidden_process && !record.error) {
+      record.error =
+          "it started a process that may not be traced (CLONE_UNTRACED), so that its system calls "
+          "are not known";
+    }
+  }
   if (record.error) {
     record.error = text::printable(*record.error);
     record.stderr_tail = last_lines(finished.err);

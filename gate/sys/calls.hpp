@@ -43,6 +43,14 @@ struct OpenedFiles {
   std::size_t size = 0;                 // of all paths
 };
 
+// The call that a thread makes, and what its result is wanted for.
+struct CurrentCall {
+  enum class Kind : std::uint8_t { other, open, read, start };
+  pid_t thread = 0;
+  std::uint64_t number = 0;
+  Kind kind = Kind::other;
+};
+
 // Counts in shared memory: one process writes them, another reads.
 struct CallCounts {
   // Without futexes, counted separately, looks at links, and opens that find no file.
@@ -51,10 +59,10 @@ struct CallCounts {
   FilesRead files;
   // Each kind's most, of one process. Memory shrinks by calls alone: right before each is a peak.
   Resident peak;
-  // Number of the call that opens a file, by the end of the thread's number; 0: none opens one.
-  std::array<std::uint16_t, 4096> opening{};
+  std::array<CurrentCall, 4096> current{};    // by the end of the thread's number
   std::int64_t threads = 1, max_threads = 1;  // alive now, and at once
   std::int64_t min_cpus = 0;  // fewest that a thread was allowed at its end; 0: none has ended
+  bool has_hidden_process = false;    // one was started that cannot be traced
   bool has_executed_program = false;  // the engine's own program runs
   OpenedFiles opened;
 };
@@ -66,6 +74,7 @@ struct Calls {
   Resident peak;
   std::int64_t max_threads = 1;
   std::int64_t min_cpus = 0;
+  bool has_hidden_process = false;  // one was started out of sight: its calls are not in here
 
   friend bool operator==(const Calls&, const Calls&) = default;
 };

@@ -9,19 +9,16 @@
 #include <cstddef>
 #include <utility>
 
-#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,11 +133,20 @@ constexpr std::uint32_t k_open_calls[] = {
 #endif
     SYS_openat, SYS_openat2};
 
-// Keeps a call of number 0 apart from none.
-constexpr std::uint16_t k_opening_offset = 1;
-
 bool is_open_call(std::uint64_t number) {
   return std::ranges::any_of(k_open_calls, [&](std::uint32_t call) { return call == number; });
+}
+
+// Returns true for a call that starts a process or a thread, in a program of 32 bits, too.
+bool is_start_call(std::uint64_t number, [[maybe_unused]] std::uint32_t architecture) {
+#ifdef __x86_64__
+  constexpr std::uint64_t k_fork_32 = 2, k_clone_32 = 120, k_vfork_32 = 190;
+  if (architecture == AUDIT_ARCH_I386 &&
+      (number == k_fork_32 || number == k_clone_32 || number == k_vfork_32))
+    return true;
+  if (number == SYS_fork || number == SYS_vfork) return true;
+#endif
+  return number == SYS_clone || number == SYS_clone3;
 }
 
 bool is_read_call(std::uint64_t number) {
@@ -167,9 +173,9 @@ bool changes_memory(std::uint64_t number) {
          number == SYS_madvise || number == SYS_brk || number == SYS_execve;
 }
 
-// The place of the thread's current call that opens a file.
-std::uint16_t& opening_call(pid_t thread, CallCounts& counts) {
-  return counts.opening.at(static_cast<std::size_t>(thread) % counts.opening.size());
+// Where the thread's current call is noted.
+CurrentCall& current_call(pid_t thread, CallCounts& counts) {
+  return counts.current.at(static_cast<std::size_t>(thread) % counts.current.size());
 }
 
 // Records the file that a link below /proc/PID leads to, if it lies in the watched folder.
@@ -205,33 +211,6 @@ void record_opened(pid_t thread, OpenedFiles& opened) {
   record_file(thread, {name.data(), end}, opened);
 }
 
-// Replaces the first argument of the call that the thread is about to make.
-void set_first_argument(pid_t thread, std::uint64_t value) {
-  user_regs_struct registers{};
-  iovec all{&registers, sizeof registers};
-  if (ptrace(PTRACE_GETREGSET, thread, NT_PRSTATUS, &all) != 0) return;
-#ifdef __x86_64__
-  registers.rdi = value;
-#else
-  registers.regs[0] = value;
-#endif
-  ptrace(PTRACE_SETREGSET, thread, NT_PRSTATUS, &all);
-}
-
-// Takes from a call the flag by which a new process would be out of its tracer's sight.
-void keep_child_in_sight(pid_t thread, std::uint64_t number, const std::uint64_t (&args)[6]) {
-  constexpr std::uint64_t k_untraced = CLONE_UNTRACED;
-  if (number == SYS_clone && (args[0] & k_untraced) != 0)
-    set_first_argument(thread, args[0] & ~k_untraced);
-  if (number != SYS_clone3) return;
-  // Its first argument is the address of a struct that begins with the flags.
-  auto* const at = reinterpret_cast<void*>(args[0]);
-  errno = 0;
-  const auto flags = static_cast<std::uint64_t>(ptrace(PTRACE_PEEKDATA, thread, at, nullptr));
-  if (errno == 0 && (flags & k_untraced) != 0)
-    ptrace(PTRACE_POKEDATA, thread, at, flags & ~k_untraced);
-}
-
 // Counts the call that the thread is about to make. Returns true if its result is needed too.
 bool count_call_entry(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
@@ -239,7 +218,6 @@ bool count_call_entry(pid_t thread, CallCounts& counts) {
   if (info.op != PTRACE_SYSCALL_INFO_SECCOMP) return false;
   const auto number = info.seccomp.nr;
   const auto& args = info.seccomp.args;
-  keep_child_in_sight(thread, number, args);
   if (number == SYS_futex) {
     if (is_wait(args[1])) {
       ++counts.futex_waits;
@@ -254,27 +232,51 @@ bool count_call_entry(pid_t thread, CallCounts& counts) {
   if (number == SYS_mmap && (args[3] & MAP_ANONYMOUS) == 0) {
     counts.files.mapped_bytes += static_cast<std::int64_t>(args[1]);
   }
-  opening_call(thread, counts) =
-      is_open_call(number) ? static_cast<std::uint16_t>(number + k_opening_offset) : 0;
-  return is_open_call(number) || is_read_call(number);
+  using Kind = CurrentCall::Kind;
+  CurrentCall& call = current_call(thread, counts);
+  call = {thread, number, Kind::other};
+  if (is_start_call(number, info.arch)) {
+    call.kind = Kind::start;
+  } else if (is_open_call(number)) {
+    call.kind = Kind::open;
+  } else if (is_read_call(number)) {
+    call.kind = Kind::read;
+  }
+  return call.kind != Kind::other;
+}
+
+// Notes that the tracer was told of what the thread starts.
+void note_start(pid_t thread, CallCounts& counts) {
+  CurrentCall& call = current_call(thread, counts);
+  if (call.thread == thread) call.kind = CurrentCall::Kind::other;
+  ++counts.threads;
+  counts.max_threads = std::max(counts.max_threads, counts.threads);
 }
 
 // Counts the result of a call: a file that was opened, or bytes that were read. An open that finds
 // no file is taken back: programs that look for a file in each folder above theirs (Node for
-// package.json) make as many of these as their checkout lies deep.
+// package.json) make as many of these as their checkout lies deep. A process that was started
+// without a word to the tracer (CLONE_UNTRACED) is out of its sight.
 void count_return(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return;
-  if (info.op != PTRACE_SYSCALL_INFO_EXIT) return;
-  const std::uint16_t opening = opening_call(thread, counts);
-  if (opening != 0 && (info.exit.rval == -ENOENT || info.exit.rval == -ENOTDIR)) {
-    --counts.by_number.at(opening - k_opening_offset);
-  }
-  if (info.exit.is_error != 0) return;
-  if (opening != 0) {
-    ++counts.files.opened;
-  } else {
-    counts.files.read_bytes += info.exit.rval;
+  const CurrentCall& call = current_call(thread, counts);
+  if (info.op != PTRACE_SYSCALL_INFO_EXIT || call.thread != thread) return;
+  const bool has_failed = info.exit.is_error != 0;
+  switch (call.kind) {
+    case CurrentCall::Kind::start:
+      if (!has_failed && info.exit.rval > 0) counts.has_hidden_process = true;
+      return;
+    case CurrentCall::Kind::open:
+      if (info.exit.rval == -ENOENT || info.exit.rval == -ENOTDIR)
+        --counts.by_number.at(call.number);
+      if (!has_failed) ++counts.files.opened;
+      return;
+    case CurrentCall::Kind::read:
+      if (!has_failed) counts.files.read_bytes += info.exit.rval;
+      return;
+    case CurrentCall::Kind::other:
+      return;
   }
 }
 
@@ -295,6 +297,7 @@ Calls calls_of(const CallCounts& counts) {
   calls.peak = counts.peak;
   calls.max_threads = counts.max_threads;
   calls.min_cpus = counts.min_cpus;
+  calls.has_hidden_process = counts.has_hidden_process;
   return calls;
 }
 
@@ -362,8 +365,7 @@ void handle_trace_stop(pid_t thread, int status, CallCounts& counts) {
     case PTRACE_EVENT_CLONE:
     case PTRACE_EVENT_FORK:
     case PTRACE_EVENT_VFORK:
-      ++counts.threads;
-      counts.max_threads = std::max(counts.max_threads, counts.threads);
+      note_start(thread, counts);
       break;
     default:
       if (signal == k_call_returned && is_watching) {
