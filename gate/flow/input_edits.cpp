@@ -10,6 +10,7 @@
 #include "gate/flow/waivers.hpp"
 #include "gate/source/attributes.hpp"
 #include "gate/source/lfs.hpp"
+#include "gate/sys/code_file.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -23,16 +24,7 @@ using Kind = Git::TreeEntry::Kind;
 constexpr std::string_view k_data_suffixes[] = {
     "bin",   "cfg", "conf", "csv",     "dat",         "gbnf", "gguf", "ini", "json", "npy",  "npz",
     "jsonl", "md",  "onnx", "parquet", "safetensors", "toml", "tsv",  "txt", "wav",  "yaml", "yml"};
-// Files of these names make a program, whether they are executable or not.
-constexpr std::string_view k_code_suffixes[] = {
-    "a",     "bash",   "bat", "c",      "cc",   "cjs",   "cl",   "class", "cmake",  "cmd",
-    "comp",  "cpp",    "cs",  "csproj", "cts",  "cu",    "cuh",  "cxx",   "dart",   "dll",
-    "dylib", "erl",    "ex",  "exe",    "exs",  "fish",  "frag", "fs",    "fsproj", "glsl",
-    "go",    "gradle", "h",   "hh",     "hip",  "hlsl",  "hpp",  "hs",    "hxx",    "jar",
-    "java",  "jl",     "js",  "jsx",    "kt",   "kts",   "lua",  "m",     "metal",  "mjs",
-    "mk",    "ml",     "mm",  "mts",    "nim",  "ninja", "php",  "pl",    "pm",     "ps1",
-    "py",    "pyc",    "pyi", "pyx",    "r",    "rb",    "rs",   "s",     "scala",  "sh",
-    "so",    "swift",  "ts",  "tsx",    "vert", "wasm",  "wgsl", "zig",   "zon",    "zsh"};
+// Files of these names belong to a program as well.
 constexpr std::string_view k_build_files[] = {
     "BUILD",          "CMakeLists.txt", "CMakePresets.json", "Cargo.lock",
     "Cargo.toml",     "Dockerfile",     "LICENSE",           "Makefile",
@@ -113,7 +105,7 @@ class BaseFiles {
   // Returns true for a file that may be a program's, by its name or its mode.
   [[nodiscard]] bool is_code(const std::string& path) const {
     const std::string suffix = suffix_of(path), name = sys::file_name_of(path);
-    if (holds(k_code_suffixes, suffix) || holds(k_build_files, name)) return true;
+    if (sys::is_code_suffix(suffix) || holds(k_build_files, name)) return true;
     const Git::TreeEntry* entry = look_up(entries_, path);
     return entry != nullptr && entry->is_executable && !holds(k_data_suffixes, suffix);
   }
@@ -328,7 +320,7 @@ class InputReader {
     }
     if (is_known || !word.may_be_built || is_interpreter(word.text)) return program;
     const std::string suffix = suffix_of(word.text);
-    const bool is_named_so = word.is_program || suffix.empty() || holds(k_code_suffixes, suffix);
+    const bool is_named_so = word.is_program || suffix.empty() || sys::is_code_suffix(suffix);
     return is_named_so ? paths : program;
   }
 
