@@ -174,7 +174,10 @@ bool set_dispatch_per_layer(const ExplainState& state, Finding& finding) {
 // `is_certain`: work that is missing did not move to the CPU.
 std::string total_headline(const Finding& finding, bool more, bool is_certain) {
   if (!finding.per_layer) {
-    if (more) return "More, smaller dispatches do the work: a fusion is lost, or work was added.";
+    if (more) {
+      return fmt::format("{} more dispatches; no kernel names were counted, so no cause is known.",
+                         finding.delta ? finding.delta->str() : "There are");
+    }
     return is_certain ? "Fewer dispatches do the work: it is fused."
                       : "Fewer dispatches: the work is fused, or done elsewhere.";
   }

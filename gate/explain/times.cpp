@@ -328,6 +328,8 @@ void find_times(ExplainState& state) {
         "the same work takes another time: other code in the kernels, another compiler or driver, "
         "memory, or the machine.";
     finding.look_at = "times by op: weir profile CELL on both sides.";
+  } else {
+    finding.look_at = "what changed in the source: nothing was counted here, so no cause is known.";
   }
   state.add(std::move(finding), /*units=*/1);
 }

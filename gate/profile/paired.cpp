@@ -41,12 +41,15 @@ void note_failure(const RunRecord& record, BySide& failures, PairedRuns& runs) {
   }
   const bool is_warm_up = *record.pair == 0;
   add_once(runs.warnings,
-           fmt::format("{} counts as infinitely slow: {} {}",
+           fmt::format("{} of {} counts as infinitely slow: {}",
                        is_warm_up ? "a warm-up" : fmt::format("pair {}", *record.pair),
                        program_name(record.side), text::first_line(*error)));
 }
 
+// Sets the error of failed processes, in place of the warnings that give the same reason.
 void set_error(PairedRuns& runs, std::string_view how, const RunRecord& record) {
+  const std::string reason = fmt::format(": {}", text::first_line(find_error(record).value_or("")));
+  std::erase_if(runs.warnings, [&](const std::string& line) { return line.ends_with(reason); });
   runs.error = fmt::format("timed: {}: {}", how, find_error(record).value_or(""));
   runs.stderr_tail = record.stderr_tail;
 }

@@ -159,6 +159,16 @@ std::string shared_reason(const Cells& cells) {
   return same ? first : profile::without_run_numbers(first);
 }
 
+namespace {
+
+// Returns true if a finding says no more than the rows of its metrics: a time changed, and nothing
+// was counted beside it.
+bool repeats_rows(const verdict::Finding& finding) {
+  return finding.kind == "time_changed" && finding.cause.empty();
+}
+
+}  // namespace
+
 Block::Block(Cells members, const std::vector<profile::CellKey>& all)
     : cells(std::move(members)), rows_(shared_rows(cells)) {
   if (!first_verdict().reason.empty()) reason = shared_reason(cells);
@@ -168,8 +178,9 @@ Block::Block(Cells members, const std::vector<profile::CellKey>& all)
   ops = shared_changes(cells, &CellDocument::ops);
   SharedTexts headlines;
   for (const CellDocument* cell : cells) {
-    if (cell->cell_verdict->findings.empty()) continue;
-    headlines.add(one_line(cell->cell_verdict->findings.front().headline, 400), *cell);
+    const auto& findings = cell->cell_verdict->findings;
+    if (findings.empty() || repeats_rows(findings.front())) continue;
+    headlines.add(one_line(findings.front().headline, 400), *cell);
   }
   why = std::move(headlines).take();
   const auto keys =

@@ -250,11 +250,11 @@ Result<BaseTree> base_from_ref(const BaseWanted& wanted, const std::string& conf
   tree.notes.insert(tree.notes.begin(), base.notes.begin(), base.notes.end());
   static_cast<Tree&>(base) = std::move(tree);
   if (base.from_cache) {
-    base.notes.emplace_back("taken from the cache");
+    base.notes.emplace_back("the base's build is taken from the cache");
   } else if (base.built) {
-    base.notes.push_back(fmt::format("built in {:.0f} s", base.build_seconds));
+    base.notes.push_back(fmt::format("the base was built in {:.0f} s", base.build_seconds));
   } else {
-    base.notes.emplace_back("checked out, nothing built");
+    base.notes.emplace_back("the base was checked out, nothing was built");
   }
   return base;
 }

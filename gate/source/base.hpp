@@ -36,7 +36,7 @@ struct BaseWanted {
 };
 
 // Its root is the top of the worktree, or DIR. Keep `held` while programs of it run. Notes also say
-// "built in 41 s", "taken from the cache", …
+// "the base was built in 41 s", "the base's build is taken from the cache", …
 struct BaseTree : Tree {
   enum class Kind { worktree, folder };
   Kind kind = Kind::worktree;

@@ -76,7 +76,7 @@ for (const [name, env] of [['GitHub and GitLab', {CI: 'true'}], ['Jenkins', {JEN
 test('a base is kept for the next gate outside of CI, and in CI where --trust-cache says so', () => {
   const main = world.git(world.work, 'rev-parse', 'HEAD');
   commit(3);
-  const reused = (done) => done.verdict.notes.includes('taken from the cache');
+  const reused = (done) => done.verdict.notes.includes("the base's build is taken from the cache");
   job({}), assert.ok(reused(job({})));
   assert.ok(!reused(job({CI: 'true'})));
   assert.ok(reused(job({CI: 'true'}, ['--trust-cache'])));

@@ -243,6 +243,13 @@ TEST(Claims, ATimeAloneIsClaimedByTheFindingThatTellsIt) {
               UnorderedElementsAre("decode_tokens_per_second"));
 }
 
+TEST(Claims, NameNoCauseOfMoreDispatchesWithoutNames) {
+  JudgedCell cell("vulkan");
+  cell.count("dispatches_per_token", 10, 70);
+  EXPECT_THAT(of_kind(explained(cell.verdict), "fusion_lost").headline,
+              testing::HasSubstr("60 more dispatches; no kernel names were counted"));
+}
+
 TEST(Claims, WithoutAGateNothingIsClaimed) {
   JudgedCell cell("vulkan");
   cell.count("syncs_per_token", 1, 3);

@@ -71,7 +71,7 @@ TEST_F(BuiltBases, AreBuiltOnceAndTakenFromTheCacheAfterThat) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->root, base->root);
   EXPECT_TRUE(again->from_cache);
-  EXPECT_EQ(again->notes.back(), "taken from the cache");
+  EXPECT_EQ(again->notes.back(), "the base's build is taken from the cache");
   EXPECT_EQ(log_, "") << "nothing that takes long";
   EXPECT_EQ(builds(), 1U);
 

@@ -149,7 +149,7 @@ TEST(Calibrate, ACellOfWhichNothingIsKnownIsAnErrorAndNotLeftOut) {
   EXPECT_EQ(error(), "it was not run");
   runs.warm = true;
   EXPECT_EQ(error(), "its warm-ups reported no time");
-  runs.warnings = {"a warm-up counts as infinitely slow: the candidate exited with code 1"};
+  runs.warnings = {"a warm-up of the candidate counts as infinitely slow: exited with code 1"};
   EXPECT_EQ(error(), runs.warnings.front());
   runs.error = "timed: both programs time out";
   EXPECT_EQ(error(), *runs.error);
