@@ -113,6 +113,9 @@ constexpr std::size_t k_max_result_bytes = std::size_t{256} << 20;
 // The formats that recognise it, surest first.
 [[nodiscard]] std::vector<const Format*> find_formats(const Printed& printed);
 
+// Returns an expression that would find the metric in what was printed; "" if weir sees none.
+[[nodiscard]] std::string suggest_pattern(const std::string& metric, std::string_view printed);
+
 // Returns the message by which an engine says that its backend has no kernel for the model. An
 // engine that stops then does the right thing, and its message becomes the cell's error. The last
 // such message in a failed program's standard error counts (of its last 64 KiB), without a prefix

@@ -153,6 +153,20 @@ void pick_one(std::optional<ValueRule::Pick> pick, std::vector<T>& values) {
   values = {pick == Pick::max ? values.back() : values[values.size() / 2]};
 }
 
+// Adds a share of a whole, which is counted elsewhere: the last value, 0 to 1.
+Result<void> add_share(profile::EngineReport& report, const ValueRule& rule,
+                       const unit::Metric& metric, const std::string& text) {
+  constexpr double k_parts = 1e6;
+  WEIR_TRY(const double value, parse_number(rule, text));
+  if (value < 0 || value > 1) {
+    return fail(Code::data, "{}: {} is not a ratio: it must be between 0 and 1 ({})", rule.metric,
+                value, describe_rule(rule));
+  }
+  const auto share = Rational::make(std::llround(value * k_parts), std::llround(k_parts));
+  if (share) report.shares[metric.name] = *share;
+  return {};
+}
+
 // Adds a count to the report. Returns false if it is unknown how many tokens its values cover; the
 // reason is in the report's `uncounted`.
 Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
@@ -257,7 +271,8 @@ std::string pattern_by_name(const std::string& metric, std::string_view printed)
   return "";
 }
 
-// Returns an expression that would find the metric in what was printed; "" if weir sees none.
+}  // namespace
+
 std::string suggest_pattern(const std::string& metric, std::string_view printed) {
   for (const config::PrintedMetric& printed_metric : config::find_printed_metrics(printed)) {
     const auto pattern = config::Pattern::compile(printed_metric.regex);
@@ -268,6 +283,8 @@ std::string suggest_pattern(const std::string& metric, std::string_view printed)
   }
   return pattern_by_name(metric, printed);
 }
+
+namespace {
 
 // Returns the last lines that an engine printed, and what would find the missing metrics in them.
 std::string describe_printed(const Output& output, const std::vector<std::string>& missing_names) {
@@ -316,6 +333,8 @@ Result<profile::EngineReport> read_generic(const Output& output) {
       missing.push_back(describe_missing(rule));
       missing_names.push_back(rule.metric);
       if (is_needed(metric->kind, output.pass)) missing_and_needed.push_back(missing.back());
+    } else if (counts && metric->unit == unit::Unit::ratio) {
+      WEIR_CHECK(add_share(report, rule, *metric, texts.back()));
     } else if (counts) {
       WEIR_TRY(const bool added, add_count(report, rule, *metric, texts, output.parameters));
       if (!added && is_needed(metric->kind, output.pass)) {

@@ -78,6 +78,9 @@ constexpr std::array k_name_ends{
     NameEnd{"_us", "us", "lower"},
     NameEnd{"_bytes", "B", "lower"},
     NameEnd{"_mib", "MiB", "lower"},
+    NameEnd{"_ratio", "ratio", "higher"},
+    NameEnd{"_rate", "ratio", "higher"},
+    NameEnd{"_share", "ratio", "higher"},
 };
 
 }  // namespace
@@ -112,7 +115,8 @@ Result<PrintedMetric> parse_printed_metric(const std::string& assignment) {
   if (end == nullptr) {
     return fail(Code::usage,
                 "{}: weir does not know this metric{}\n"
-                "  end its name in what it is: {}",
+                "  end its name in what it is: {}\n"
+                "  (of a ratio, more is better), or write unit: and better: in weir.yaml",
                 place, text::did_you_mean(metric.name, unit::metric_names()),
                 text::join(collect<std::string>(
                     k_name_ends, [](const NameEnd& row) { return std::string(row.end); })));

@@ -133,13 +133,19 @@ class ConfigWriter {
         if (!joined) ++i;
         const std::string value = joined ? word.substr(equals + 1) : args[i];
         const std::string placeholder = option->placeholder();
-        if (placeholder.empty()) continue;  // the preset's own value goes before it
+        if (placeholder.empty()) {  // the preset's own value goes before it
+          if (!typed_.is_preset_guessed) continue;
+          add_literal(word);
+          if (!joined) add_literal(value);
+          continue;
+        }
         used_flags.insert(flag);
         values_[placeholder] = value;
         if (placeholder == "model") model_ = value;
         add({word.substr(0, equals), option->value, joined});
       }
     }
+    if (typed_.is_preset_guessed) return;
     // Without a typed model, the program chooses its own.
     for (const Option& option : options) {
       if (!used_flags.contains(option.flag) && option.placeholder() != "model") add(option);
@@ -208,6 +214,9 @@ class ConfigWriter {
     Node engine = map_node({});
     if (typed_.preset != nullptr) {
       put(engine, "preset", text_node(typed_.preset->name));
+      const bool has_own_output =
+          typed_.is_preset_guessed && typed_.output != typed_.preset->output;
+      if (has_own_output) put(engine, "output", text_node(typed_.output));
     } else {
       put(engine, "output", text_node(typed_.output.empty() ? "generic" : typed_.output));
       // Without metrics, probes count alone.

@@ -14,7 +14,8 @@ struct TypedCommand {
   std::string program;                 // as typed
   Arguments args;                      // the same
   const Preset* preset = nullptr;      // knows the meaning of the arguments; null: nobody does
-  std::string output;                  // without a preset: the adapter; "": `metrics` alone
+  bool is_preset_guessed = false;      // by what it printed: nothing is added to its arguments
+  std::string output;                  // of what it printed: the adapter; "": `metrics` alone
   std::vector<PrintedMetric> metrics;  // read from its output; empty: what the adapter reads
   std::vector<std::string> probes;
   std::string device = "cpu";
@@ -33,9 +34,9 @@ struct TypedConfig {
 };
 
 // Placeholders replace the arguments that the preset knows: the model, the prompt, lengths,
-// repetitions. Other options of its command (-o json) are added, or replace the typed ones. Without
-// a preset, or if it has no length, counts are totals of a run. Fails with Code::usage if a number
-// is expected and none was typed.
+// repetitions. Other options of its command (-o json) are added, or replace the typed ones, unless
+// the preset is a guess. Without a preset, or if it has no length, counts are totals of a run.
+// Fails with Code::usage if a number is expected and none was typed.
 [[nodiscard]] Result<TypedConfig> config_of(const TypedCommand& typed);
 
 // Returns the devices of the preset whose arguments are among `args` ("-ngl 0").

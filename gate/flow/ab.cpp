@@ -5,6 +5,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/matrix.hpp"
+#include "gate/config/pattern.hpp"
 #include "gate/config/printed_metrics.hpp"
 #include "gate/config/typed_command.hpp"
 #include "gate/flow/configure.hpp"
@@ -52,6 +53,15 @@ std::optional<std::string> reported_device(const adapters::Format& format,
   return holds(unit::device_names(), name) ? std::optional(name) : std::nullopt;
 }
 
+// Returns true if a format is that of a program without a preset. A line of a format may occur by
+// chance: if there are rates of tokens in the text, the format has to read some time, too.
+bool fits_unknown_program(const adapters::Format& format, const adapters::Document& printed,
+                          const std::string& text) {
+  if (format.name == "weir-observed" || config::find_printed_metrics(text).empty()) return true;
+  const auto observed = adapters::read_as(format.name, printed);
+  return observed && (!observed->timings.empty() || !observed->cases.empty());
+}
+
 // The findings of one run of a program without a preset.
 struct Trial {
   std::string output{};        // the adapter that reads its output; "": none
@@ -83,7 +93,10 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
   trial.printed = finished.out + "\n" + finished.err;
   const adapters::Printed printed({finished.out, finished.err});
   const auto formats = adapters::find_formats(printed);
-  if (!formats.empty()) trial.output = formats.front()->adapter.name;
+  const bool is_known =
+      !formats.empty() &&
+      fits_unknown_program(*formats.front(), {finished.out, finished.err}, trial.printed);
+  if (is_known) trial.output = formats.front()->adapter.name;
   for (const profile::ProbeCounts& probe_counts :
        counted.value_or(std::vector<profile::ProbeCounts>())) {
     const bool is_counted = std::ranges::any_of(probe_counts.counts,
@@ -102,7 +115,7 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
       }
     }
   }
-  if (!formats.empty()) {
+  if (is_known) {
     trial.reported = reported_device(*formats.front(), {finished.out, finished.err}).value_or("");
   }
   if (!trial.reported.empty()) trial.device = trial.reported;
@@ -118,6 +131,23 @@ std::string describe_printed(const std::string& printed) {
   for (const std::string& line : last)
     lines += "  | " + text::printable(line).substr(0, k_max_columns) + "\n";
   return lines;
+}
+
+// Fails with Code::usage if a metric named on the command line is not in what the program printed.
+Result<void> check_is_printed(const std::vector<config::PrintedMetric>& metrics,
+                              const std::string& program, const std::string& printed) {
+  for (const config::PrintedMetric& metric : metrics) {
+    WEIR_TRY(const config::Pattern pattern, config::Pattern::compile(metric.regex));
+    const bool is_found = std::ranges::any_of(text::lines(printed), [&](std::string_view line) {
+      return pattern.first_group(line).has_value();
+    });
+    if (is_found) continue;
+    const std::string better = adapters::suggest_pattern(metric.name, printed);
+    return fail(Code::usage, "--metric {}: '{}' matches nothing that {} printed\n{}{}", metric.name,
+                text::printable(metric.regex), program, describe_printed(printed),
+                better.empty() ? "" : fmt::format("  '{}' would match", text::printable(better)));
+  }
+  return {};
 }
 
 // Returns the environment that the preset sets for a device. Variables set by the user keep their
@@ -243,6 +273,7 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
   if (typed.preset == nullptr) {
     WEIR_TRY(const Trial trial,
              try_once(job, command_line(base, typed), typed.probes, *probing, interrupts.stop()));
+    WEIR_CHECK(check_is_printed(typed.metrics, base, trial.printed));
     typed.output = typed.metrics.empty() ? trial.output : "";
     if (typed.output.empty() && typed.metrics.empty()) {
       typed.metrics = config::find_printed_metrics(trial.printed);
@@ -257,6 +288,13 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
       return !preset.output.empty() && trial.output.starts_with(preset.output) &&
              trial.output != "weir-observed" && options.metrics.empty();
     });
+    typed.is_preset_guessed = typed.preset != nullptr;
+    if (typed.is_preset_guessed) {
+      job.log(
+          fmt::format("its output looks like {0}'s: preset {0}, with the arguments as typed\n"
+                      "  not so? read its own numbers: --metric NAME=REGEX",
+                      typed.preset->name));
+    }
     if (typed.output.empty() && typed.metrics.empty() && trial.counting_probes.empty()) {
       return fail(Code::usage,
                   "{}: no tokens/s in what it prints, and no probe saw it do anything\n{}"

@@ -152,10 +152,26 @@ std::vector<config::StarterModel> find_models(const sys::Files& files,
   return models;
 }
 
+// Returns true if a file is weir's example for an unknown engine, as it was written here.
+bool is_untouched_example(const sys::Files& files, const std::string& file) {
+  const auto text = files.read(file, std::uint64_t{1} << 20);
+  config::StarterInput input;
+  input.models = find_models(files, {});
+  for (const bool has_vulkan : {false, true}) {
+    for (const bool has_probes : {false, true}) {
+      input.has_vulkan = has_vulkan;
+      input.has_probes = has_probes;
+      if (text && *text == config::starter_config(input)) return true;
+    }
+  }
+  return false;
+}
+
 // Fails if the configuration's file is there and --force does not allow to write over it.
 Result<void> check_is_free(const Job& job, const InitOptions& options) {
   const std::string& file = job.selection.config;
-  if (options.force || !job.files().exists(file)) return {};
+  const bool is_free = !job.files().exists(file) || is_untouched_example(job.files(), file);
+  if (options.force || is_free) return {};
   return fail(Code::usage, "{} is there already\n  --force writes over it, -c names another", file);
 }
 
@@ -262,8 +278,13 @@ Result<void> write_command(const Job& job, const InitOptions& options) {
   WEIR_TRY(const config::TypedConfig config, config_for_command(job, command, {}));
   WEIR_CHECK(job.files().write_atomic(file, config.yaml));
   ignore_runs(job);
-  job.answer_printable(fmt::format("wrote {}\nnext: commit it; then weir gate --against HEAD~1{}\n",
-                                   file, config.is_read ? "" : " --counts-only"));
+  const std::string options_text = fmt::format("{}{}", file == "weir.yaml" ? "" : " -c " + file,
+                                               config.is_read ? "" : " --counts-only");
+  const bool has_git = Repository::containing(job.world, job.folder()).has_value();
+  const char* next = has_git ? "commit it; then weir gate --against HEAD~1{}"
+                             : "weir baseline accept{0}, then weir gate{0} after a change";
+  job.answer_printable(
+      fmt::format("wrote {}\nnext: {}\n", file, fmt::format(fmt::runtime(next), options_text)));
   return {};
 }
 

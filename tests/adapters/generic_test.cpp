@@ -55,6 +55,14 @@ config::GenericOutput metal_rules() {
   return rules;
 }
 
+TEST(Generic, ReadsAShareThatWeirKnows) {
+  config::GenericOutput rules;
+  rules.values = {by_regex("cached_prompt_share", R"(cached (\S+))")};
+  const auto report = read(rules, "cached 0.81\n");
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->shares.at("cached_prompt_share").str(), "81/100");
+}
+
 TEST(Generic, ReadsAProfilersSummaryAndATimingLineOutOfBothStreams) {
   const auto report = read(metal_rules(), k_out, k_err);
   ASSERT_TRUE(report) << report.error().message;
@@ -277,6 +285,8 @@ TEST(Generic, RefusesWhatIsNoMeasurement) {
       {"decode_tokens_per_second", R"((\S+) tok/s)", "-3 tok/s", "-3 is not above 0"},
       {"syncs_per_token", R"((\S+) syncs)", "1.5 syncs", "1.5 is not a count"},
       {"syncs_per_token", R"((\S+) syncs)", "-1 syncs", "-1 is not a count"},
+      {"cached_prompt_share", R"((\S+) cached)", "81 cached", "81 is not a ratio"},
+      {"cached_prompt_share", R"((\S+) cached)", "-1 cached", "-1 is not a ratio"},
       {"syncs_per_token", R"((\S+) syncs)", "1e300 syncs", "is not a count"},
       {"syncs_per_token", R"(()syncs)", "syncs", "\"\" is not a number"},
   };

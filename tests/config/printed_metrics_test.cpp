@@ -59,6 +59,8 @@ TEST(PrintedMetrics, OfACommandLineSayTheirUnitByTheirName) {
       {"images_per_second=([0-9.]+) im=s", "images_per_second ([0-9.]+) im=s count higher time"},
       {"start_ms=([0-9]+)", "start_ms ([0-9]+) ms lower "},
       {"cache_mib=([0-9]+)", "cache_mib ([0-9]+) MiB lower "},
+      {"hit_rate=([0-9.]+)", "hit_rate ([0-9.]+) ratio higher "},
+      {"cached_prompt_share=([0-9.]+)", "cached_prompt_share ([0-9.]+)   "},
   };
   for (const auto& c : cases) {
     const auto metric = parse_printed_metric(c.assignment);
@@ -79,6 +81,7 @@ TEST(PrintedMetrics, OfACommandLineThatSayTooLittleAreRefused) {
       {"start_ms=[0-9]+", "group"},
       {"decode_tokens_per_secnd=([0-9]+)", "did you mean \"decode_tokens_per_second\"?"},
       {"speed=([0-9]+)", "end its name in what it is: _tokens_per_second, "},
+      {"speed=([0-9]+)", "_ratio, _rate, _share\n  (of a ratio, more is better)"},
   };
   for (const auto& c : cases) {
     const auto metric = parse_printed_metric(c.assignment);

@@ -109,6 +109,17 @@ TEST(TypedCommand, PutsPlaceholdersWhereThePresetKnowsWhatStands) {
   }
 }
 
+TEST(TypedCommand, IsLeftAsTypedWhereItsOutputAloneNamedThePreset) {
+  TypedCommand command = make_command("agave", {"tiny.gguf", "-n", "8", "--kv", "q8"});
+  command.is_preset_guessed = true;
+  command.output = "agave";
+  const auto config = config_of(command);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(words(config->command), "new/program {model} -n {tokens} --kv q8");
+  EXPECT_TRUE(parse_typed(config->yaml)) << config->yaml;
+  EXPECT_THAT(config->yaml, testing::Not(HasSubstr("output:")));
+}
+
 TEST(TypedCommand, KeepsNumbersThatWereTypedAndTheEnvironment) {
   TypedCommand command =
       make_command("llama-bench", {"-m", "m.gguf", "-n", "8", "-r", "2", "-t", "3"});
