@@ -67,6 +67,7 @@ MeasuredRun without_gate_rules(MeasuredRun pairs) {
 // the verdict by stored runs. Fails with Code::interrupted alone: after any other failure the
 // stored verdict stands, with the reason.
 Result<SuspectedPairs> measure_suspected(const Job& job, const ConfirmOptions& confirm,
+                                         const std::optional<std::string>& budget,
                                          const MeasuredRun& stored_run,
                                          const verdict::GateVerdict& verdict) {
   const std::vector<profile::CellKey> suspected = verdict::suspected(verdict.cells);
@@ -105,6 +106,7 @@ Result<SuspectedPairs> measure_suspected(const Job& job, const ConfirmOptions& c
       suspected.size() == 1 ? "1 cell is" : fmt::format("{} cells are", suspected.size()), *ref));
   MeasureOptions wanted;
   wanted.plan.counts = false;
+  wanted.budget = budget;
   wanted.against = BaseRequest{.spec = *ref, .command = {}, .own = false, .other_commit = true};
   config::Redactor redactor;
   // Interrupted pairs of the same cells are resumed.
@@ -209,7 +211,8 @@ Result<verdict::GateVerdict> judge(const Job& job, const GateOptions& options,
   ConfirmOptions confirm = options.confirm;
   confirm.off = confirm.off || !options.results.empty();  // nothing can be started again
   confirm.read_only = options.from.has_value();
-  WEIR_TRY(const SuspectedPairs pairs, measure_suspected(job, confirm, measured, verdict));
+  WEIR_TRY(const SuspectedPairs pairs,
+           measure_suspected(job, confirm, options.wanted.budget, measured, verdict));
   if (!pairs.why_not.empty()) verdict.notes.push_back("slower times: " + pairs.why_not);
   if (!pairs.measured) return verdict;
   return judge_stored(measured, stored, policy, job.files(), &*pairs.measured);
@@ -244,6 +247,31 @@ std::map<std::string, std::string> changed_options(const Job& job, const GateOpt
   if (!waived.merged.empty()) changed["--merged-pr"] = text::join(waived.merged, " ");
   if (!waived.in_base.empty()) changed["--base-pr"] = text::join(waived.in_base, " ");
   return changed;
+}
+
+// Says of cells with nothing to count which numbers of theirs have no limit: they are why nothing
+// is judged.
+Result<void> name_unlimited_metrics(MeasuredRun& measured) {
+  const config::Settings& settings = *measured.configuration.settings;
+  WEIR_TRY(const config::Matrix matrix, config::expand(settings));
+  const verdict::LimitTable limits(settings.limits);
+  for (profile::Profile& profile : measured.profiles) {
+    const config::Cell* cell = find_first(
+        matrix.cells, [&](const config::Cell& candidate) { return candidate.key == profile.cell; });
+    const bool is_silent = profile.counts_skip_reason && profile.timed_runs == 0;
+    if (!is_silent || cell == nullptr || cell->engine == nullptr) continue;
+    for (const config::ValueRule& rule : cell->engine->generic.values) {
+      const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
+      const bool is_unlimited = metric && metric->kind != unit::Kind::count &&
+                                !verdict::resolve_limit(cell->key, *metric, limits).is_set();
+      if (!is_unlimited) continue;
+      profile.counts_skip_reason = fmt::format(
+          "{0} has no limit, so nothing is judged: add limits: [{{metrics: {0}, {1}: 5%}}]",
+          metric->name, metric->better == unit::Better::higher ? "max_drop" : "max_increase");
+      break;
+    }
+  }
+  return {};
 }
 
 // Returns true if a cell's profile lacks times that its engine prints: any of those that its
@@ -313,6 +341,7 @@ Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
   WEIR_TRY(job.waived, load_waivers(options.waived, job));
   WEIR_TRY(MeasuredRun measured, obtain_run(job, options));
   if (job.waived) measured.waived = *job.waived;
+  if (!measured.counts_only) WEIR_CHECK(name_unlimited_metrics(measured));
   const StoredBaselines stored = choose_baselines(job, options, measured);
   verdict::Policy policy = gate_policy(measured, options.require_baseline);
   policy.require_times = measured.claimed && !job.selection.counts_only;

@@ -244,6 +244,10 @@ void redact_profiles(MeasuredRun& measured) {
 
 Result<MeasuredRun> measure_loaded(LoadedConfig loaded, const Job& job,
                                    const MeasureOptions& wanted) {
+  if (wanted.budget) {
+    WEIR_SET(loaded.configuration.settings->gate.budget_seconds,
+             unit::parse_duration_seconds(*wanted.budget));
+  }
   const sys::Interrupts interrupts(wanted.limit_seconds);
   auto measured = measure_until(std::move(loaded), job, wanted, interrupts.stop());
   if (!measured && interrupts.over()) {

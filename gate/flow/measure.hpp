@@ -22,8 +22,9 @@ struct MeasureOptions {
   run::PlanOptions plan;
   std::optional<std::string> resume;  // "" is the newest run
   std::optional<BaseRequest> against = std::nullopt;
-  std::size_t min_pairs = 0;           // pairs that each cell gets, decided or not
-  std::vector<std::string> results{};  // result files, read in place of running their cells
+  std::optional<std::string> budget{};  // time for all pairs, in place of gate.budget
+  std::size_t min_pairs = 0;            // pairs that each cell gets, decided or not
+  std::vector<std::string> results{};   // result files, read in place of running their cells
   std::optional<std::string> shard = std::nullopt;  // "3/16"
   std::string plan_file = {};                       // written by weir plan
   std::optional<run::ShardFacts> shard_facts = {};  // describes the loaded cells

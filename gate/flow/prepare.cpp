@@ -160,10 +160,11 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
     return fail(
         Code::config,
         "{}: {}nothing can be counted: {}\n  name a probe that sees it (probes; weir doctor "
-        "has them), or what turns the engine's own profile on (profile_args)",
+        "has them), or what turns the engine's own profile on (profile_args){}",
         job.selection.config,
         job.selection.counts_only ? "with --counts-only every cell would be skipped, for " : "",
-        skipped.value_or("there is no cell"));
+        skipped.value_or("there is no cell"),
+        job.selection.counts_only ? ", or leave out --counts-only: times need no probe" : "");
   }
   if (const auto& rules = ready.loaded.configuration.rules) {
     ready.plan.identity["rules"] =

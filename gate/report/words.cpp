@@ -26,7 +26,7 @@ constexpr OutcomeLook k_looks[] = {
     {"waived", "1;32", "\u2705", "notice", "", " {are} waived", 0},
     {"pass", "32", "\u2705", "notice", "", "", 0},
     // A circle: what was not measured is not green.
-    {"skip", "2", "\u26aa", "notice", "skipped", " cannot be measured on this machine", 5},
+    {"skip", "2", "\u26aa", "notice", "skipped", " {are} not judged", 5},
     {"info", "2", "\u26aa", "notice", "", "", 0},
 };
 static_assert(std::size(k_looks) == static_cast<std::size_t>(Outcome::info) + 1);

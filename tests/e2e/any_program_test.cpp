@@ -43,6 +43,7 @@ TEST_F(AnyProgram, ThatPrintsANumberIsGatedAsThePageSays) {
     EXPECT_EQ(ended.exit_code, is_red ? 1 : 0) << line << "\n" << ended.out << ended.err;
     if (is_red) {
       EXPECT_THAT(ended.out, testing::HasSubstr("decode tok/s  41.2 → 30.9   −2"));
+      EXPECT_THAT(ended.out, testing::Not(testing::HasSubstr("why: "))) << "the row says it";
     }
     ++commands;
   }
@@ -67,13 +68,73 @@ TEST_F(AnyProgram, IsWrittenDownByInitWithTheMetricThatIsNamed) {
   EXPECT_THAT(slurp(scratch_ / "weir.yaml"), testing::HasSubstr("decode_tokens_per_second"));
 }
 
+TEST_F(AnyProgram, TakesThePlaceOfTheExampleThatNobodyEdited) {
+  write_script("engine", "41.2");
+  ASSERT_LE(weir_here({"init"}).exit_code, 1);
+  ASSERT_THAT(slurp(scratch_ / "weir.yaml"), testing::HasSubstr("my-engine"));
+  EXPECT_EQ(weir_here({"init", "--", "./engine", "-n", "32"}).exit_code, 0);
+  EXPECT_THAT(slurp(scratch_ / "weir.yaml"), testing::Not(testing::HasSubstr("my-engine")));
+  spill(scratch_ / "weir.yaml", "version: 1  # mine, with my-engine\n");
+  EXPECT_EQ(weir_here({"init", "--", "./engine", "-n", "32"}).exit_code, 2);
+}
+
+TEST_F(AnyProgram, IsAskedForAPatternThatMatchesWhatItPrints) {
+  write_script("engine", "41.2");
+  const Ended init =
+      weir_here({"init", "--metric", "load_seconds=load: ([0-9.]+)", "--", "./engine"});
+  EXPECT_EQ(init.exit_code, 2);
+  EXPECT_THAT(init.err, testing::HasSubstr("matches nothing that ./engine printed"));
+  EXPECT_THAT(init.err, testing::HasSubstr("'loaded in ([0-9.]+)' would match"));
+  EXPECT_FALSE(fs::exists(scratch_ / "weir.yaml"));
+}
+
+TEST_F(AnyProgram, IsToldWhichOfItsNumbersHasNoLimit) {
+  spill_program(scratch_ / "engine", "#!/bin/sh\necho hits 0.81\n");
+  spill(scratch_ / "weir.yaml",
+        "version: 1\nengines: {mine: {command: [./engine, \"{model}\", \"{prompt}\"],\n"
+        "  output: generic, metrics: {cache_hit_rate: {regex: 'hits ([0-9.]+)', unit: ratio, "
+        "better: higher}}}}\n"
+        "models: {none: /dev/null}\nbackends: {cpu: {}}\nprompts: {run: {text: once}}\n");
+  commit("one");
+  spill_program(scratch_ / "engine", "#!/bin/sh\necho hits 0.50\n");
+  commit("two");
+  const Ended gate = weir_here({"gate", "--budget", "2s", "--against", "HEAD~1"});
+  EXPECT_THAT(text::join(text::split(gate.out, '\n'), " "),
+              testing::HasSubstr("cache_hit_rate has no limit, so nothing is judged"))
+      << gate.err;
+  EXPECT_THAT(gate.out, testing::HasSubstr("max_drop: 5%"));
+}
+
+// Its second line is also one of Agave's.
+TEST_F(AnyProgram, IsNotTakenForAnEngineThatPrintsASimilarLine) {
+  spill_program(scratch_ / "engine",
+                "#!/bin/sh\necho 'generated 32 tokens: 41.2 tokens/s'\n"
+                "echo 'Metal: 640 dispatches'\n");
+  const Ended init = weir_here({"init", "--", "./engine", "-n", "32"});
+  EXPECT_EQ(init.exit_code, 0) << init.err;
+  const std::string config = slurp(scratch_ / "weir.yaml");
+  EXPECT_THAT(config, testing::Not(testing::HasSubstr("preset:")));
+  EXPECT_THAT(config, testing::HasSubstr("decode_tokens_per_second"));
+}
+
+TEST_F(AnyProgram, KeepsItsArgumentsWhereItsOutputNamesAPreset) {
+  spill_program(scratch_ / "engine",
+                "#!/bin/sh\necho 'tok/s \xC2\xB7'\necho 'Metal stats: 9 dispatches'\n");
+  const Ended init = weir_here({"init", "--", "./engine", "-n", "32"});
+  EXPECT_EQ(init.exit_code, 0) << init.err;
+  EXPECT_THAT(init.err, testing::HasSubstr("its output looks like agave's: preset agave"));
+  const std::string config = slurp(scratch_ / "weir.yaml");
+  EXPECT_THAT(config, testing::HasSubstr("preset: agave"));
+  EXPECT_THAT(config, testing::Not(testing::HasSubstr("--json")));
+}
+
 // The page names these ends, and the message of a name without one.
 TEST_F(AnyProgram, MayHaveAMetricOfEachEndThatSaysItsUnit) {
   spill_program(scratch_ / "engine", "#!/bin/sh\necho value 41.5\n");
   std::vector<std::string> init = {"init"};
-  for (const char* name :
-       {"gen_tokens_per_second", "chat_requests_per_second", "steps_per_second", "load_seconds",
-        "start_ms", "step_us", "cache_bytes", "cache_mib", "decode_tokens_per_second"})
+  for (const char* name : {"gen_tokens_per_second", "chat_requests_per_second", "steps_per_second",
+                           "load_seconds", "start_ms", "step_us", "cache_bytes", "cache_mib",
+                           "hit_ratio", "hit_rate", "hit_share", "decode_tokens_per_second"})
     init.insert(init.end(), {"--metric", std::string(name) + "=value ([0-9.]+)"});
   init.insert(init.end(), {"--", "./engine"});
   const Ended made = weir_here(init);

@@ -34,6 +34,9 @@ void add_gate(const Verb& verb) {
                 "COMMAND… at the end of the line");
   verb.optional("--from", options->from, "[RUN]",
                 "Judge RUN again without measuring (default: the newest)");
+  verb.option("--budget", options->wanted.budget, "DURATION",
+              "Time for all pairs of --against and --confirm (default: gate.budget)")
+      ->excludes("--from");
   CLI::Option* results =
       verb.list_option("--results", options->results, "PATH",
                        "Judge the result of AIPerf, guidellm, vllm bench serve, SGLang or another "
