@@ -262,11 +262,22 @@ bool names_verdict(const std::string& file, const sys::Files& files) {
   return text && text->find("\"weir.verdict/") != std::string::npos;
 }
 
+// Returns the newest run, of the hook, too.
+Result<std::string> newest_run_or_hook(const Job& job) {
+  auto newest = newest_run(job);
+  const auto of_hook = newest_run(job.below("hook"));
+  if (!of_hook) return newest;
+  if (!newest) return newest.error().code == Code::usage ? of_hook : newest;
+  WEIR_TRY(const double began_at, run::read_started_at(job.files(), *newest));
+  WEIR_TRY(const double hook_began_at, run::read_started_at(job.files(), *of_hook));
+  return hook_began_at > began_at ? of_hook : newest;
+}
+
 // Explains one verdict, run or profile; by default the newest run.
 Result<Answer> explain_one(const Job& job, const ExplainOptions& options) {
   const sys::Files& files = job.files();
   std::string path = options.what.empty() ? "" : options.what.front();
-  if (path.empty()) WEIR_SET(path, newest_run(job));
+  if (path.empty()) WEIR_SET(path, newest_run_or_hook(job));
   const bool folder = files.kind(path) == sys::Kind::folder;
   const bool judged = folder
                           ? files.kind(sys::join_path(path, run::k_verdict_name)) == sys::Kind::file

@@ -341,15 +341,28 @@ class PushJudge {
       } else {
         ++passed;
       }
-      if (bad) job_.answer(verdict_text(job_, redacted(group_verdict->verdict, redactor_)));
+      if (bad) WEIR_CHECK(report_failure(group_verdict->verdict));
     }
     spent_ += clock_.steady() - started_;
     failed_ = failed_ || broken > 0;
-    say(fmt::format("{} beside {}: {} of {} cells judged by counts, {}", sides.words,
-                    sides.commits->base.words, passed + broken, sides.groups.size(),
-                    broken == 0 ? "none broke a limit" : fmt::format("{} FAILED", broken)));
+    std::string summary = "nothing was judged";
+    if (passed + broken > 0) {
+      summary = fmt::format("{} of {} cells judged by counts, {}; times: not judged",
+                            passed + broken, sides.groups.size(),
+                            broken == 0 ? "none broke a limit" : fmt::format("{} FAILED", broken));
+    }
+    say(fmt::format("{} beside {}: {}", sides.words, sides.commits->base.words, summary));
     for (const std::string& line : not_judged) warn("  not judged: " + line);
     if (broken > 0) say("  " + std::string(k_all_the_same));
+    return {};
+  }
+
+  // Stores a verdict beside its run and prints it, with the command that explains it.
+  Result<void> report_failure(verdict::GateVerdict judged) {
+    verdict::GateVerdict shown = redacted(std::move(judged), redactor_);
+    WEIR_CHECK(store_verdict(job_, shown, verdict::to_text(shown)));
+    shown.options["--out"] = runs_folder();  // so that the command names the run
+    job_.answer(verdict_text(job_, shown, {"explain"}));
     return {};
   }
 

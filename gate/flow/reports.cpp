@@ -82,6 +82,12 @@ std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
       shown, {.color = job.colored(), .width = job.width(), .verbose = false, .verbs = verbs});
 }
 
+Result<void> store_verdict(const Job& job, const verdict::GateVerdict& verdict,
+                           const std::string& json) {
+  if (!verdict.run || job.files().kind(*verdict.run) != sys::Kind::folder) return {};
+  return job.files().write_atomic(sys::join_path(*verdict.run, run::k_verdict_name), json);
+}
+
 // Hides private names in a verdict, then writes it to the run, the terminal, --json, the report
 // files and GitHub.
 Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
@@ -98,9 +104,7 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
   // Without a configuration file the other commands would not find this run again.
   const report::Verbs hints = job.selection.config_text ? report::Verbs{"explain"} : report_hints();
   std::string json = verdict::to_text(verdict);
-  if (verdict.run && job.files().kind(*verdict.run) == sys::Kind::folder) {
-    WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, run::k_verdict_name), json));
-  }
+  WEIR_CHECK(store_verdict(job, verdict, json));
   job.answer(
       verdict_text(job, job.selection.config_text ? shorten_for_ab(verdict) : verdict, hints));
   WEIR_CHECK(write_json(job, json));

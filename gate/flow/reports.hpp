@@ -33,6 +33,9 @@ struct ReportFiles {
 [[nodiscard]] Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
                                              verdict::GateVerdict judged,
                                              const config::Redactor& redactor);
+// Writes a verdict, whose private names are hidden, to its run's verdict.json, if it is of a run.
+[[nodiscard]] Result<void> store_verdict(const Job& job, const verdict::GateVerdict& verdict,
+                                         const std::string& json);
 // Returns the terminal's text of a verdict, which may suggest the commands `verbs`.
 [[nodiscard]] std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
                                        const report::Verbs& verbs = {});

@@ -59,8 +59,21 @@ TEST_F(Hook, BuildsWhatIsNotBuiltAndKeepsTheFirstPushOfARegressionBack) {
               HasSubstr("What is not built is built within the push, for up to 60s."));
   const Ended pushed = push("origin " + sha(6) + ":main");
   EXPECT_NE(pushed.exit_code, 0) << pushed.out;
-  EXPECT_THAT(pushed.out, HasSubstr("1 FAILED"));
+  EXPECT_THAT(pushed.out, HasSubstr("1 FAILED; times: not judged"));
   EXPECT_EQ(remote("main"), sha(1));
+  const std::string why = "weir explain ";
+  const std::size_t begin = pushed.out.find(why + "weir-out/hook/");
+  ASSERT_NE(begin, std::string::npos) << pushed.out;
+  const std::string run =
+      pushed.out.substr(begin + why.size(), pushed.out.find('\n', begin) - begin - why.size());
+  for (const std::string& named : {run, std::string()}) {
+    std::vector<std::string> words{"-C", "repo", WEIR_BINARY_DIR "/weir", "explain"};
+    if (!named.empty()) words.push_back(named);
+    const Ended explained = Weir(scratch_, words, env(), "/usr/bin/env").wait();
+    EXPECT_EQ(explained.exit_code, 0) << explained.err;
+    EXPECT_THAT(explained.out, HasSubstr("dispatch")) << run;
+    EXPECT_THAT(explained.err, Not(HasSubstr("not judged")));
+  }
 }
 
 // A base of such an engine is its checkout.
