@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -63,11 +64,31 @@ void Job::log(std::string_view line) const {
   if (!output.quiet) world.terminal.write(2, text::neutralize_ci_commands(line) + "\n");
 }
 
+// Breaks the lines of an error for a terminal. Elsewhere each stays one line, for tools to search.
+static std::string wrap_error(const sys::World& world, const std::string& lead,
+                              const std::string& message) {
+  constexpr std::size_t k_indent = 2;
+  const int columns = world.terminal.columns(2).value_or(0);
+  if (columns <= 0) return lead + message;
+  const std::size_t width = static_cast<std::size_t>(std::clamp(columns, 40, 120));
+  std::vector<std::string> lines;
+  for (const std::string& line : text::lines(message)) {
+    const std::size_t spaces = std::min(line.find_first_not_of(' '), line.size());
+    const std::string first = lines.empty() ? lead : std::string(spaces, ' ');
+    const auto wrapped =
+        report::wrap(line.substr(spaces), width, first, std::max(spaces, k_indent));
+    lines.insert(lines.end(), wrapped.begin(), wrapped.end());
+  }
+  return text::join(lines, "\n");
+}
+
 void print_error(sys::World& world, const Error& error) {
+  constexpr std::string_view k_lead = "weir: ";
   const bool color = has_control(world, 2) && !world.environment("NO_COLOR");
-  world.terminal.write(
-      2, fmt::format("{}weir:{} {}\n", color ? "\x1B[1;31m" : "", color ? "\x1B[0m" : "",
-                     text::neutralize_ci_commands(text::printable(error.message))));
+  std::string message = wrap_error(world, std::string(k_lead),
+                                   text::neutralize_ci_commands(text::printable(error.message)));
+  if (color) message.replace(0, k_lead.size(), "\x1B[1;31mweir:\x1B[0m ");
+  world.terminal.write(2, message + "\n");
 }
 
 std::string json_document(const Json& json, int indent) { return dump_json(json, indent) + "\n"; }

@@ -22,9 +22,10 @@ class FakeTerminal final : public sys::Terminal {
       err += std::string(text);
     }
   }
-  [[nodiscard]] std::optional<int> columns(int) const override { return std::nullopt; }
+  [[nodiscard]] std::optional<int> columns(int) const override { return width; }
   [[nodiscard]] std::string read_input(std::size_t) override { return input; }
   std::string out, err, input;
+  std::optional<int> width;  // of a terminal; nothing: a pipe
 };
 
 // Nobody answers.

@@ -33,5 +33,17 @@ TEST(Job, ReusesTheCacheNeitherInCiNorInAJobOfAScheduler) {
   }
 }
 
+TEST(Job, BreaksErrorsForATerminalAlone) {
+  tests::FakeWorld world("version: 1\n");
+  const Error error{Code::usage, "nowhere/engine: no such program in any folder\n  name another"};
+  print_error(world.world, error);
+  EXPECT_EQ(world.terminal.err, "weir: " + error.message + "\n");
+  world.terminal.err.clear();
+  world.terminal.width = 40;
+  print_error(world.world, error);
+  EXPECT_EQ(world.terminal.err,
+            "weir: nowhere/engine: no such program in\n  any folder\n  name another\n");
+}
+
 }  // namespace job_test
 }  // namespace weir::flow
