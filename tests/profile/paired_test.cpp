@@ -215,6 +215,8 @@ TEST(PairedRuns, KeepTheLastWordsOfTheProcessWhoseErrorItIs) {
   ASSERT_TRUE(runs.error);
   EXPECT_THAT(*runs.error, HasSubstr("the candidate failed in 2 of its processes: crashed"));
   EXPECT_EQ(runs.stderr_tail, "the candidate's second");
+  EXPECT_THAT(runs.warnings, testing::Each(testing::Not(HasSubstr(": crashed"))))
+      << "the error gives that reason";
 }
 
 struct Case {
