@@ -428,11 +428,13 @@ bool read_complaint(std::string_view line, Observed& observed) {
 
 int recognises(const Printed& printed) {
   const auto is_ours = [](std::string_view line) {
-    Observed unused;
+    Observed counted;
     Scan scan(line);
     const bool is_heading = !read_device(scan, "counters").empty() && scan.done();
-    return is_heading || parse_token(line) || parse_token_time(line) ||
-           read_counters_line(line, unused);
+    if (is_heading || parse_token(line) || parse_token_time(line)) return true;
+    // Any engine may print "Metal: 640 dispatches".
+    return read_counters_line(line, counted) &&
+           (counted.counts.size() > 1 || line.find("stats:") != line.npos);
   };
   const bool is_likely =
       printed.begins("Token ") || printed.holds(" dispatches") || printed.holds(" counters:");

@@ -53,15 +53,6 @@ std::optional<std::string> reported_device(const adapters::Format& format,
   return holds(unit::device_names(), name) ? std::optional(name) : std::nullopt;
 }
 
-// Returns true if a format is that of a program without a preset. A line of a format may occur by
-// chance: if there are rates of tokens in the text, the format has to read some time, too.
-bool fits_unknown_program(const adapters::Format& format, const adapters::Document& printed,
-                          const std::string& text) {
-  if (format.name == "weir-observed" || config::find_printed_metrics(text).empty()) return true;
-  const auto observed = adapters::read_as(format.name, printed);
-  return observed && (!observed->timings.empty() || !observed->cases.empty());
-}
-
 // The findings of one run of a program without a preset.
 struct Trial {
   std::string output{};        // the adapter that reads its output; "": none
@@ -93,10 +84,7 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
   trial.printed = finished.out + "\n" + finished.err;
   const adapters::Printed printed({finished.out, finished.err});
   const auto formats = adapters::find_formats(printed);
-  const bool is_known =
-      !formats.empty() &&
-      fits_unknown_program(*formats.front(), {finished.out, finished.err}, trial.printed);
-  if (is_known) trial.output = formats.front()->adapter.name;
+  if (!formats.empty()) trial.output = formats.front()->adapter.name;
   for (const profile::ProbeCounts& probe_counts :
        counted.value_or(std::vector<profile::ProbeCounts>())) {
     const bool is_counted = std::ranges::any_of(probe_counts.counts,
@@ -115,7 +103,7 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
       }
     }
   }
-  if (is_known) {
+  if (!formats.empty()) {
     trial.reported = reported_device(*formats.front(), {finished.out, finished.err}).value_or("");
   }
   if (!trial.reported.empty()) trial.device = trial.reported;

@@ -113,8 +113,9 @@ TEST_P(OwnCounters, OfABaseThatFailsAreAnError) {
 TEST_P(OwnCounters, AreComparedByAbOnTheDeviceThatTheEngineNames) {
   if (std::string(GetParam()) == "generic") return;
   slow("none");
-  const std::vector<std::string> words{"ab", "./engine", "--env",    "SLOW=third", "--json",
-                                       "-",  "--",       GetParam(), "12"};
+  const std::vector<std::string> words{"ab",    "./engine",   "--preset", GetParam(),
+                                       "--env", "SLOW=third", "--json",   "-",
+                                       "--",    GetParam(),   "12"};
   const Ended ended = weir(scratch_, words);
   EXPECT_EQ(ended.exit_code, 1) << ended.out << ended.err;
   const Json verdict = json_of(ended);
