@@ -48,7 +48,7 @@ namespace weir::explain {
   K(calls_changed, either, "System calls changed", "")                                         \
   K(threads_changed, either, "The engine has another number of threads", "")                   \
   K(served_changed, either, "A server says otherwise of its caches or drafts", "")             \
-  K(time_changed, either, "The same work takes another time", "")                              \
+  K(time_changed, either, "The time of the same work changed", "")                             \
   K(count_changed, neither, "Counts changed, and nothing known explains it", "")               \
   K(user_rule, either, "", "") /* weir.yaml says what it means */
 

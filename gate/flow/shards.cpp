@@ -8,6 +8,7 @@
 #include "gate/flow/base.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/newest_run.hpp"
+#include "gate/flow/rules.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/shards_text.hpp"
 #include "gate/run/plan.hpp"
@@ -323,14 +324,15 @@ Result<std::map<std::string, ProcessTimes>> measured_times(const Job& job,
   return times_by_cell;
 }
 
-// Fails if a cell needs a runner that --rules-from gives to no backend. A label chooses the machine
-// that runs a pull request's code, so a pull request must not add one.
-Result<void> check_runners(const Job& job, const LoadedConfig& loaded,
-                           const std::optional<std::string>& rules_from) {
+// Fails if a cell needs a runner that the rules give to no backend. A label chooses the machine
+// that runs a pull request's code, so a pull request must not add one. `rules`: of --rules-from;
+// null without.
+Result<void> check_runners(const Job& job, const LoadedConfig& loaded, const Rules* rules,
+                           const std::string& ref) {
   const auto labelled = std::ranges::find_if(
       loaded.cells, [](const config::Cell& cell) { return !cell.runner.empty(); });
   if (labelled == loaded.cells.end()) return {};
-  if (!rules_from) {
+  if (rules == nullptr) {
     const bool is_request = job.variable("GITHUB_EVENT_NAME").starts_with("pull_request") ||
                             !job.variable("CI_MERGE_REQUEST_IID").empty();
     if (!is_request) return {};
@@ -340,7 +342,6 @@ Result<void> check_runners(const Job& job, const LoadedConfig& loaded,
                 job.selection.config, loaded.configuration.redactor.cell(labelled->key).str(),
                 text::join(labelled->runner, "+"));
   }
-  WEIR_TRY(const auto rules, read_rules({rules_from, std::nullopt}, job));
   std::set<std::vector<std::string>> base_runners;
   base_runners.insert(std::vector<std::string>());  // a cell may need no label
   if (rules->settings) {
@@ -352,7 +353,7 @@ Result<void> check_runners(const Job& job, const LoadedConfig& loaded,
                 "{}: {} needs the runner {}, which {} gives to no backend: merge that label "
                 "first, in a change of its own",
                 job.selection.config, loaded.configuration.redactor.cell(cell.key).str(),
-                text::join(cell.runner, "+"), text::printable(*rules_from));
+                text::join(cell.runner, "+"), text::printable(ref));
   }
   return {};
 }
@@ -396,8 +397,11 @@ report::ShardsText plan_text(const Job& job, const ShardPlan& plan, const ShardP
 
 // Divides the matrix into shards, writes the plan, and prints it as --format asks.
 Result<Answer> plan(const Job& job, const ShardPlanOptions& options) {
-  WEIR_TRY(const LoadedConfig loaded, load_config(job));
-  WEIR_CHECK(check_runners(job, loaded, options.rules_from));
+  WEIR_TRY(LoadedConfig loaded, load_config(job));
+  std::shared_ptr<const Rules> rules;
+  if (options.rules_from) WEIR_SET(rules, read_rules({options.rules_from, std::nullopt}, job));
+  if (rules && rules->settings) hide_private_names(*rules->settings, loaded.configuration);
+  WEIR_CHECK(check_runners(job, loaded, rules.get(), options.rules_from.value_or("")));
   WEIR_TRY(const auto times, measured_times(job, options));
   WEIR_TRY(const ShardPlan shard_plan,
            plan_shards(loaded, options.shards, !job.selection.counts_only, times));

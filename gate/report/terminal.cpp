@@ -341,8 +341,11 @@ class Terminal {
     if (document_.cause_first && !style_.verbose) {
       const Hint* why = find_first(commands, [](const Hint& hint) { return hint.what == "why"; });
       fact("numbers",
-           fmt::format("of each cell: {}--html FILE, --json FILE",
-                       why != nullptr ? text::join(why->words, " ") + " --cell CELL, " : ""));
+           why == nullptr || !gate_.run
+               ? "of each cell: --html FILE, --json FILE"
+               : fmt::format("of each cell: {} --cell CELL, weir gate --from {} --html FILE",
+                             text::join(why->words, " "),
+                             text::shell_word(one_line(*gate_.run, 300))));
     }
     for (const Hint& hint : commands) {
       if (hint.what == "allow") {

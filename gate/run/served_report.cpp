@@ -203,7 +203,9 @@ std::optional<std::string> served_failures(std::span<const ServedRequest> reques
   const bool is_missing = first_failure.status == 404;
   const bool is_page = is_missing && text::trim(first_failure.detail).starts_with('<');
   if (!first_failure.detail.empty() && !is_page) details.push_back(first_failure.detail);
-  if (is_missing) details.emplace_back("is `api:` right?");
+  const bool names_model = first_failure.detail.find("model") != std::string::npos;
+  if (is_missing)
+    details.emplace_back(names_model ? "is `model_name:` right?" : "is `api:` right?");
   if (!details.empty()) message += fmt::format(" ({})", text::join(details, ": "));
   return message;
 }

@@ -314,7 +314,10 @@ bool ServerStart::answers(sys::Http& http, std::string& last) const {
     last = answer.error().message;
     return false;
   }
-  last = fmt::format("HTTP {}", answer->status);
+  constexpr std::int64_t k_not_found = 404;
+  last =
+      fmt::format("HTTP {}{}", answer->status,
+                  answer->status == k_not_found ? ": it answers, but not there; set `ready:`" : "");
   return answer->status / 100 == 2;
 }
 

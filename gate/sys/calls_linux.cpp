@@ -173,7 +173,7 @@ bool changes_memory(std::uint64_t number) {
          number == SYS_madvise || number == SYS_brk || number == SYS_execve;
 }
 
-// Where the thread's current call is noted.
+// Returns the place where the thread's current call is noted.
 CurrentCall& current_call(pid_t thread, CallCounts& counts) {
   return counts.current.at(static_cast<std::size_t>(thread) % counts.current.size());
 }

@@ -19,15 +19,15 @@ bool is_program(const Files& files, const std::string& path) {
 
 bool is_code_suffix(std::string_view suffix) {
   constexpr std::string_view k_suffixes[] = {
-      "a",     "bash",     "bat",    "c",      "cc",  "cjs", "cl",    "class", "cmake", "cmd",
-      "comp",  "cpp",      "cs",     "csproj", "cts", "cu",  "cubin", "cuh",   "cxx",   "dart",
-      "dll",   "dylib",    "erl",    "ex",     "exe", "exs", "fish",  "frag",  "fs",    "fsproj",
-      "glsl",  "go",       "gradle", "h",      "hh",  "hip", "hlsl",  "hpp",   "hs",    "hsaco",
-      "hxx",   "jar",      "java",   "jl",     "js",  "jsx", "kt",    "kts",   "lua",   "m",
-      "metal", "metallib", "mjs",    "mk",     "ml",  "mm",  "mts",   "nim",   "ninja", "php",
-      "pl",    "pm",       "ps1",    "ptx",    "py",  "pyc", "pyi",   "pyx",   "pyz",   "r",
-      "rb",    "rs",       "s",      "scala",  "sh",  "so",  "spv",   "swift", "ts",    "tsx",
-      "vert",  "wasm",     "wgsl",   "zig",    "zon", "zsh"};
+      "a",     "bash",  "bat",    "bc",    "ll",       "mlir",   "c",      "cc",  "cjs", "cl",
+      "class", "cmake", "cmd",    "comp",  "cpp",      "cs",     "csproj", "cts", "cu",  "cubin",
+      "cuh",   "cxx",   "dart",   "dll",   "dylib",    "erl",    "ex",     "exe", "exs", "fish",
+      "frag",  "fs",    "fsproj", "glsl",  "go",       "gradle", "h",      "hh",  "hip", "hlsl",
+      "hpp",   "hs",    "hsaco",  "hxx",   "jar",      "java",   "jl",     "js",  "jsx", "kt",
+      "kts",   "lua",   "m",      "metal", "metallib", "mjs",    "mk",     "ml",  "mm",  "mts",
+      "nim",   "ninja", "php",    "pl",    "pm",       "ps1",    "ptx",    "py",  "pyc", "pyi",
+      "pyx",   "pyz",   "r",      "rb",    "rs",       "s",      "scala",  "sh",  "so",  "spv",
+      "swift", "ts",    "tsx",    "vert",  "wasm",     "wgsl",   "zig",    "zon", "zsh"};
   return holds(k_suffixes, suffix);
 }
 

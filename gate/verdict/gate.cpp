@@ -349,7 +349,10 @@ void mark_brought(GateVerdict& gate) {
   gate.nothing_judged_reason =
       gate.verdict == Outcome::fail
           ? "this pull request brings weir along, and breaks a limit that it brings"
-          : "this pull request brings weir along; merge it, and the next one is judged";
+      : gate.against
+          ? "this pull request brings weir along; merge it, and the next one is judged"
+          : "this pull request brings weir along; merge it, and the next one is judged by stored "
+            "baselines, or with --against";
   gate.verdict = worst(gate.verdict, Outcome::new_);
 }
 

@@ -141,7 +141,8 @@ TEST_F(Rules, AreThePullRequestsOwnIfItBringsWeirAlongWhichIsNoError) {
     EXPECT_THAT(proposal_texts(verdict), testing::IsEmpty());
     EXPECT_EQ(verdict["verdict"], "new");
     EXPECT_EQ(verdict["unjudged"],
-              "this pull request brings weir along; merge it, and the next one is judged");
+              "this pull request brings weir along; merge it, and the next one is judged by stored "
+              "baselines, or with --against");
   }
   write_config("limits: [{metrics: dispatches_per_token, max: 60}]\n");
   const Json broken = gate({"--rules-from", "HEAD"}, 1);

@@ -167,5 +167,19 @@ TEST_F(Shards, KeepPrivateNamesAtHomeInErrors) {
   EXPECT_THAT(last_.err, Not(HasSubstr("fake/m/")));
 }
 
+// A pull request that drops the mark does not show the name.
+TEST_F(Shards, KeepNamesPrivateThatTheBaseHides) {
+  const std::string config = slurp(scratch_ / "weir.yaml");
+  std::string hidden = config;
+  hidden.replace(hidden.find("{m: model.bin}"), 14, "{m: {path: model.bin, private: true}}");
+  spill(scratch_ / "weir.yaml", hidden);
+  git({"commit", "-qam", "hides its model"});
+  spill(scratch_ / "weir.yaml", config);
+  EXPECT_EQ(weir_here({"plan", "--guess", "--shards", "2", "--rules-from", "HEAD"}).exit_code, 0)
+      << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("fake/model-"));
+  EXPECT_THAT(last_.out, Not(HasSubstr("fake/m/")));
+}
+
 }  // namespace shards_test
 }  // namespace weir::e2e

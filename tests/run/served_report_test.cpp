@@ -32,6 +32,9 @@ TEST(HeldLengths, HaveTheAverageThatIsAskedForAndNoOrder) {
 TEST(ServedFailures, AskForTheApiWhereThereIsNoSuchPath) {
   const std::pair<const char*, const char*> cases[] = {
       {"<!DOCTYPE html>\n<html>", "1 of 1 requests failed: 1 status (HTTP 404: is `api:` right?)"},
+      {"The model `nope` does not exist",
+       "1 of 1 requests failed: 1 status (HTTP 404: The model `nope` does not exist: is "
+       "`model_name:` right?)"},
       {"Not Found", "1 of 1 requests failed: 1 status (HTTP 404: Not Found: is `api:` right?)"}};
   for (const auto& [detail, message] : cases) {
     std::vector<ServedRequest> requests(1);

@@ -54,7 +54,7 @@ TEST_F(BuiltBases, AreBuiltOnceAndTakenFromTheCacheAfterThat) {
   ASSERT_TRUE(base) << base.error().message;
   EXPECT_FALSE(base->from_cache);
   EXPECT_TRUE(base->built);
-  EXPECT_TRUE(base->notes.back().starts_with("built in ")) << base->notes.back();
+  EXPECT_TRUE(base->notes.back().starts_with("the base was built in ")) << base->notes.back();
   expect_holds(log_, "building the base " + head_.substr(0, 7) + ": ./make.sh all");
   const auto program = program_in_base(files_, *base, in("out/x"));
   ASSERT_TRUE(program) << program.error().message;
