@@ -248,12 +248,10 @@ void make_new_if_other_device(const Comparison& comparison, bool exact, Ruling& 
       exact, fmt::format("{}: {}", ruling.reason, comparison.baseline_choice.reason));
 }
 
-// Folds a cell's judgements and errors into its verdict: the worst counts. False if nothing was
-// judged.
-bool fold_judgements(CellVerdict& cell) {
+Outcome fold(std::span<const Judgement> judgements) {
   Outcome counts = Outcome::info, times = Outcome::info, times_not_new = Outcome::info;
   bool counts_judged = false;
-  for (const Judgement& judgement : cell.judgements) {
+  for (const Judgement& judgement : judgements) {
     if (judgement.metric.kind == unit::Kind::count) {
       counts = worst(counts, judgement.verdict);
       counts_judged = counts_judged || counts_as_judged(judgement);
@@ -266,7 +264,11 @@ bool fold_judgements(CellVerdict& cell) {
   }
   // Beside counts or times that were judged, a time that is new is listed and changes nothing.
   if ((counts_judged || is_judged(times_not_new)) && times == Outcome::new_) times = times_not_new;
-  Outcome folded = worst(counts, times);
+  return worst(counts, times);
+}
+
+bool fold_judgements(CellVerdict& cell) {
+  Outcome folded = fold(cell.judgements);
   if (!cell.reason.empty()) folded = worst(folded, Outcome::error);
   if (folded == Outcome::info) return false;
   cell.verdict = folded;

@@ -2,10 +2,12 @@
 // too. Every key is always there; an absent value is null.
 #include "gate/base/json.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/verdict/judging.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::verdict {
@@ -243,6 +245,8 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.always("not_compared", cell.not_compared);
   io("judgements", cell.judgements, "judgements");
   if (io.is_reading()) std::ranges::stable_partition(cell.judgements, &Judgement::is_metric);
+  io.check(worst(cell.verdict, fold(cell.judgements)) == cell.verdict,
+           "has a verdict that is better than its judgements");
   io.optional("elsewhere", cell.ran_elsewhere);
   io.optional("not_allowed", cell.not_allowed);
   io.always("functions", cell.functions, "=");
@@ -319,6 +323,8 @@ void fields(Fields& io, GateVerdict& gate) {
   io("exit_code", code);
   if (io.is_reading()) gate.exit_code = static_cast<ExitCode>(code);
   io.check(holds(k_exit_codes, gate.exit_code), "has an exit code that weir does not use");
+  io.check(gate.exit_code != ExitCode::pass || gate.verdict > Outcome::error,
+           "has an exit code that is better than its verdict");
   io.always("weir_version", gate.weir_version);
   io.always("config", gate.config);
   io.always("some_cells", gate.is_selection);
@@ -334,6 +340,11 @@ void fields(Fields& io, GateVerdict& gate) {
   if (io.is_reading() && gate.proposals.size() > k_max_proposals)
     gate.proposals.resize(k_max_proposals);
   io("cells", gate.cells, "cells");
+  io.check(std::ranges::all_of(gate.cells,
+                               [&](const CellVerdict& cell) {
+                                 return worst(gate.verdict, cell.verdict) == gate.verdict;
+                               }),
+           "has a verdict that is better than that of one of its cells");
   io.optional("causes", gate.causes, "causes");
   io.optional("unexplained", gate.unexplained, "unexplained");
   io.always("totals", gate.totals);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cmath>
+#include <span>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -130,8 +131,10 @@ void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metr
 // Fills CellVerdict::functions. The metrics of the cell must be judged already.
 void list_changed_functions(const Comparison& comparison, CellVerdict& cell);
 
-// Folds a cell's judgements and errors into its verdict. Returns false, and changes nothing, if
-// nothing was judged.
+// Returns the worst outcome of a cell's judgements; `info` if nothing was judged.
+[[nodiscard]] Outcome fold(std::span<const Judgement> judgements);
+// Makes the worst of a cell's judgements and errors its verdict. Returns false, and changes
+// nothing, if nothing was judged.
 bool fold_judgements(CellVerdict& cell);
 
 // True if some part of the cell was compared, with a base or a plain limit.

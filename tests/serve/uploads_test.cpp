@@ -109,6 +109,7 @@ TEST_F(Uploads, OfWhatOthersAreToThinkNeedAnAdministrator) {
 TEST_F(Uploads, KeepAVerdict) {
   verdict::GateVerdict gate;
   gate.verdict = verdict::Outcome::fail;
+  gate.exit_code = verdict::ExitCode::fail;
   gate.commit = "1a2b3c4d";
   const std::string key = token("*", "upload");
   const auto service = start();
@@ -142,6 +143,18 @@ std::string gate_text(const std::vector<std::pair<std::string, verdict::Outcome>
 }
 
 const auto k_pass = verdict::Outcome::pass, k_fail = verdict::Outcome::fail;
+
+TEST_F(Uploads, ThatCallAFailureAPassAreRefused) {
+  const std::string key = token("*", "upload");
+  const auto service = start(true);
+  Json json = value_of(parse_json(gate_text({{"a/m/b/p", k_pass}, {"a/m/b/q", k_fail}})));
+  json["verdict"] = "pass";
+  json["exit_code"] = 0;
+  const Reply reply = ask(*service, make_upload(key, dump_json(json)));
+  EXPECT_EQ(reply.status, 422);
+  EXPECT_THAT(reply.body, testing::HasSubstr("better than that of one of its cells"));
+  EXPECT_TRUE(value_of(store()->history().verdicts({})).empty());
+}
 
 TEST_F(Uploads, WithTheGoodCellsAloneTurnNoGateGreen) {
   const std::string key = token("*", "upload");
@@ -706,6 +719,7 @@ class Gate final : public Judge, public Announcer {
     if (arrival.project == "broken") return fail(Code::config, "no baseline");
     verdict::GateVerdict gate;
     gate.verdict = profiles.size() == 1 ? verdict::Outcome::fail : verdict::Outcome::pass;
+    gate.exit_code = profiles.size() == 1 ? verdict::ExitCode::fail : verdict::ExitCode::pass;
     return gate;
   }
   void announce(const Arrival& arrival, verdict::GateVerdict verdict) override {

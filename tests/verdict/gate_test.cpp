@@ -395,6 +395,30 @@ TEST(VerdictJson, IsCompleteAndReadsAsTheDesignShowsIt) {
   EXPECT_TRUE(dispatches["low"].is_null());
 }
 
+// A hand-made document may say "pass" above cells that failed: no reader takes it.
+TEST(VerdictJson, IsRefusedWhereItSaysBetterThanItsParts) {
+  Profile after = reference();
+  add_count(after, "dispatches_per_token", 77);
+  const Json failed = write_fields(judge_gate({judge(after, {stored(reference())})}, {}));
+  ASSERT_TRUE(read_fields<GateVerdict>(failed, "verdict"));
+  struct Case {
+    const char* place;
+    Json value;
+    const char* message;
+  };
+  for (const auto& [place, value, message] :
+       {Case{"/verdict", "pass", "has a verdict that is better than that of one of its cells"},
+        Case{"/verdict", "inconclusive", "is better than that of one of its cells"},
+        Case{"/cells/0/verdict", "improved", "has a verdict that is better than its judgements"},
+        Case{"/exit_code", 0, "has an exit code that is better than its verdict"}}) {
+    Json altered = failed;
+    altered[Json::json_pointer(place)] = value;
+    const auto read = read_fields<GateVerdict>(altered, "verdict");
+    ASSERT_FALSE(read) << place << value;
+    EXPECT_THAT(read.error().message, HasSubstr(message));
+  }
+}
+
 TEST(VerdictJson, SurvivesMutation) {
   const std::string good = dump_json(write_fields(full_gate()));
   std::mt19937 random(3);
