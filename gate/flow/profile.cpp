@@ -15,7 +15,7 @@
 #include "gate/probes/events.h"
 #include "gate/probes/read/timeline.hpp"
 #include "gate/probes/twin/blob.h"
-#include "gate/probes/twin/cuda/blob.h"
+#include "gate/probes/twin/runtime/blob.h"
 #include "gate/report/observed_page.hpp"
 #include "gate/report/observed_tables.hpp"
 #include "gate/report/observed_text.hpp"
@@ -386,7 +386,7 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
 }  // namespace
 
 bool names_twin(const std::vector<std::string>& words, const Variables& variables) {
-  for (const std::string name : {WEIR_TWIN_VARIABLE, WEIR_CUDA_TWIN_VARIABLE}) {
+  for (const std::string name : {WEIR_TWIN_VARIABLE, WEIR_RUNTIME_TWIN_VARIABLE}) {
     const auto sets_variable = [&](const std::string& word) {
       return word.find(name + "=") != std::string::npos;
     };

@@ -4,7 +4,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/blob.h"
-#include "gate/probes/twin/cuda/blob.h"
+#include "gate/probes/twin/runtime/blob.h"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -93,8 +93,8 @@ std::vector<std::string> passed_variables(const PreparedCell& cell) {
 config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) {
   if (twin.cuda) {
     return {{"LD_LIBRARY_PATH", twin.driver},
-            {WEIR_CUDA_TWIN_VARIABLE, twin.blob},
-            {WEIR_CUDA_KERNELS_VARIABLE, twin.kernels},
+            {WEIR_RUNTIME_TWIN_VARIABLE, twin.blob},
+            {WEIR_RUNTIME_KERNELS_VARIABLE, twin.kernels},
             {WEIR_TWIN_FILL_VARIABLE, fmt::format("{}", fill)}};
   }
   return {{"VK_DRIVER_FILES", twin.driver},

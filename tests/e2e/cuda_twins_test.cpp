@@ -169,8 +169,9 @@ TEST_F(CudaTwins, AreHeldAgainstADriverOfTheMachineByTheSameProbe) {
   };
   const auto card = [&](const char* more) {
     return fmt::format(
-        "  card: {{device: cuda, args: [-ngl, '99'], env: {{LD_LIBRARY_PATH: {}, WEIR_CUDA_TWIN: "
-        "{}, WEIR_CUDA_KERNELS: {}{}}}}}\n",
+        "  card: {{device: cuda, args: [-ngl, '99'], env: {{LD_LIBRARY_PATH: {}, "
+        "WEIR_RUNTIME_TWIN: "
+        "{}, WEIR_RUNTIME_KERNELS: {}{}}}}}\n",
         in_twins("cuda-", ""), in_twins("nvidia", ".cuda"), in_twins("", ".kernels"), more);
   };
   const auto notes = [&](const char* more) {
@@ -190,8 +191,8 @@ TEST_F(CudaTwins, AreHeldAgainstADriverOfTheMachineByTheSameProbe) {
                          "GGML_CUDA_DISABLE_GRAPHS=1", "--counts-only", "--json", "-", "--", "-m",
                          k_root + "/models/tiny-llama.gguf", "-p", "0", "-n", "16", "-ngl", "99"},
                         {{"LD_LIBRARY_PATH", in_twins("cuda-", "")},
-                         {"WEIR_CUDA_TWIN", in_twins("nvidia", ".cuda")},
-                         {"WEIR_CUDA_KERNELS", in_twins("", ".kernels")}});
+                         {"WEIR_RUNTIME_TWIN", in_twins("nvidia", ".cuda")},
+                         {"WEIR_RUNTIME_KERNELS", in_twins("", ".kernels")}});
   EXPECT_EQ(ab.exit_code, 1) << ab.err;
   const Json cell = cell_of(json_of(ab), "llama-bench/tiny-llama/cuda/decode");
   EXPECT_EQ(metric_of(cell, "graph_launches_per_token")["baseline"], 1);

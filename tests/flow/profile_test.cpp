@@ -18,11 +18,11 @@ TEST(ProfiledProgram, RunsOnATwinWhereItsEnvironmentNamesOne) {
   } cases[] = {
       {{"llama-bench", "-n", "2"}, {{"PATH", "/bin"}}, false},
       {{"llama-bench"}, {{"WEIR_TWIN", "/tmp/card.twin"}}, true},
-      {{"llama-bench"}, {{"WEIR_CUDA_TWIN", "/tmp/card.twin"}}, true},
+      {{"llama-bench"}, {{"WEIR_RUNTIME_TWIN", "/tmp/card.twin"}}, true},
       {{"llama-bench"}, {{"WEIR_TWIN", ""}}, false},
       {{"llama-bench"}, {{"WEIR_TWIN_FILL", "7"}}, false},
       {{"env", "WEIR_TWIN=card.twin", "llama-bench"}, {}, true},
-      {{"sh", "-c", "A=1 WEIR_CUDA_TWIN=card.twin ./llama-bench"}, {}, true},
+      {{"sh", "-c", "A=1 WEIR_RUNTIME_TWIN=card.twin ./llama-bench"}, {}, true},
       {{"env", "WEIR_TWIN_FILL=7", "llama-bench"}, {}, false},
   };
   for (const auto& test_case : cases) {

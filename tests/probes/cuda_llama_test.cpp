@@ -11,7 +11,7 @@
 #include "gate/probes/hash.h"
 #include "gate/probes/read/cuda_kernels.hpp"
 #include "gate/probes/read/cuda_twin.hpp"
-#include "gate/probes/twin/cuda/blob.h"
+#include "gate/probes/twin/runtime/blob.h"
 
 #include "tests/probes/support.hpp"
 
@@ -131,8 +131,8 @@ class CudaLlama : public testing::Test {
                         {{"WEIR_PROBE_DIR", counted.path()},
                          {"LD_PRELOAD", WEIR_BINARY_DIR "/lib/weir/probes/libweir_cuda.so"},
                          {"LD_LIBRARY_PATH", place.path()},
-                         {WEIR_CUDA_TWIN_VARIABLE, place.path() + "/twin"},
-                         {WEIR_CUDA_KERNELS_VARIABLE, place.path() + "/kernels"}});
+                         {WEIR_RUNTIME_TWIN_VARIABLE, place.path() + "/twin"},
+                         {WEIR_RUNTIME_KERNELS_VARIABLE, place.path() + "/kernels"}});
     EXPECT_EQ(ran.status, 0) << ran.err;
     return merge("cuda", probe_files(counted.path()));
   }

@@ -12,7 +12,7 @@
 #include "gate/probes/read/cuda_images.hpp"
 #include "gate/probes/read/cuda_kernels.hpp"
 #include "gate/probes/read/kernel_names.hpp"
-#include "gate/probes/twin/cuda/blob.h"
+#include "gate/probes/twin/runtime/blob.h"
 
 #include "tests/probes/old_systems.hpp"
 #include "tests/probes/support.hpp"
@@ -42,15 +42,15 @@ class CudaLibraries : public testing::Test {
  protected:
   // `kernels`: facts for its one function, "_Z5scalePf".
   Ran play(const std::string& scene, const std::string& capability = "8.9",
-           std::optional<weir_cuda_kernel> kernel = std::nullopt) {
+           std::optional<weir_runtime_kernel> kernel = std::nullopt) {
     const auto twin = compile_cuda_twin(described(capability), 2);
     EXPECT_TRUE(twin);
-    const weir_cuda_kernels head{WEIR_CUDA_KERNELS_MAGIC, kernel ? 1U : 0U,
-                                 sizeof(weir_cuda_kernel)};
+    const weir_runtime_kernels head{WEIR_RUNTIME_KERNELS_MAGIC, kernel ? 1U : 0U,
+                                    sizeof(weir_runtime_kernel)};
     std::string table(reinterpret_cast<const char*>(&head), sizeof head);
     if (kernel) {
       const std::string_view name = "_Z5scalePf";
-      kernel->name = weir_probe::hash_bytes(weir_probe::k_hash_seed, name.data(), name.size());
+      kernel->key = weir_probe::hash_bytes(weir_probe::k_hash_seed, name.data(), name.size());
       table.append(reinterpret_cast<const char*>(&*kernel), sizeof *kernel);
     }
     sys::RealFiles files;
@@ -60,8 +60,8 @@ class CudaLibraries : public testing::Test {
         {"WEIR_PROBE_DIR", counts_.path()},
         {"LD_PRELOAD", WEIR_CUDA_PROBE},
         k_leaks,
-        {WEIR_CUDA_TWIN_VARIABLE, place_.path() + "/twin"},
-        {WEIR_CUDA_KERNELS_VARIABLE, place_.path() + "/kernels"}};
+        {WEIR_RUNTIME_TWIN_VARIABLE, place_.path() + "/twin"},
+        {WEIR_RUNTIME_KERNELS_VARIABLE, place_.path() + "/kernels"}};
     env.insert(more_.begin(), more_.end());
     return run({WEIR_CUDA_TWIN_PROGRAM, library(), scene}, env);
   }
@@ -116,7 +116,7 @@ TEST_F(CudaLibraries, CountsLaunchesGraphsCopiesAndWaits) {
 }
 
 TEST_F(CudaLibraries, RefusesWhatADriverRefuses) {
-  weir_cuda_kernel facts{};
+  weir_runtime_kernel facts{};
   facts.registers = 40;  // 1280 a warp: 48 warps of 65536 registers, 6 blocks of 8 warps
   const Ran ran = play("errors", "8.9", facts);
   EXPECT_EQ(ran.status, 0) << ran.err;
@@ -191,7 +191,7 @@ TEST_F(CudaLibraries, AnswersWhatOlderProgramsAskOfAGraph) {
 }
 
 TEST_F(CudaLibraries, TakesAttributesOfALaunchForPartOfItsCode) {
-  weir_cuda_kernel facts{};
+  weir_runtime_kernel facts{};
   facts.code = 0x1234;
   facts.registers = 40;
   const Ran ran = play("attributes", "8.9", facts);
@@ -206,7 +206,7 @@ TEST_F(CudaLibraries, TakesAttributesOfALaunchForPartOfItsCode) {
 }
 
 TEST_F(CudaLibraries, TellsWhatCodeCostsAndTheFewestWarpsOfAllItsLaunches) {
-  weir_cuda_kernel facts{};
+  weir_runtime_kernel facts{};
   facts.code = 0x1234;
   facts.registers = 40;
   facts.local_bytes = 16;
@@ -233,10 +233,10 @@ TEST_F(CudaLibraries, TellsWhatCodeCostsAndTheFewestWarpsOfAllItsLaunches) {
 }
 
 TEST_F(CudaLibraries, TellsNoCostsOfCodeThatTheDriverIsToCompile) {
-  weir_cuda_kernel facts{};
+  weir_runtime_kernel facts{};
   facts.code = 0x1234;
   facts.registers = 40;
-  facts.flags = WEIR_CUDA_KERNEL_NOT_COMPILED;
+  facts.flags = WEIR_RUNTIME_KERNEL_NOT_COMPILED;
   const Ran ran = play("costs", "9.0", facts);
   ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
   const profile::ProbeCounts counts = counted();
@@ -283,7 +283,7 @@ TEST(CudaDescriptions, RecordedThroughTheDriverOfATwinAreThatTwin) {
     std::filesystem::create_symlink(WEIR_CUDA_TWIN_LIBRARY, folder.path() + "/libcuda.so.1");
     const Ran ran = run({WEIR_BINARY_DIR "/libexec/weir/weir-devices", "--describe"},
                         {{"LD_LIBRARY_PATH", folder.path()},
-                         {WEIR_CUDA_TWIN_VARIABLE, folder.path() + "/twin"},
+                         {WEIR_RUNTIME_TWIN_VARIABLE, folder.path() + "/twin"},
                          {"VK_DRIVER_FILES", "/none"},
                          {"VK_ICD_FILENAMES", "/none"}});
     ASSERT_EQ(ran.status, 0) << ran.err;
@@ -395,13 +395,13 @@ TEST(CudaKernels, AreReadFromTheMachineCodeOfTheGpu) {
   EXPECT_TRUE(holds_cuda_code(elf));
   for (const Case& c : {Case{8, 6, 30, 0}, Case{8, 9, 30, 0}, Case{12, 0, 50, 0},
                         // PTX alone fits: those of the nearest, said to be a guess
-                        Case{9, 0, 30, WEIR_CUDA_KERNEL_NOT_COMPILED},
-                        Case{8, 0, 30, WEIR_CUDA_KERNEL_NOT_COMPILED}}) {
+                        Case{9, 0, 30, WEIR_RUNTIME_KERNEL_NOT_COMPILED},
+                        Case{8, 0, 30, WEIR_RUNTIME_KERNEL_NOT_COMPILED}}) {
     const auto kernels = read_cuda_kernels({&image, 1}, c.major, c.minor);
     ASSERT_TRUE(kernels);
     ASSERT_EQ(kernels->kernels, 1U);
-    weir_cuda_kernel kernel;
-    std::memcpy(&kernel, kernels->table.data() + sizeof(weir_cuda_kernels), sizeof kernel);
+    weir_runtime_kernel kernel;
+    std::memcpy(&kernel, kernels->table.data() + sizeof(weir_runtime_kernels), sizeof kernel);
     EXPECT_EQ(kernel.registers, c.registers) << c.major;
     EXPECT_EQ(kernel.flags, c.flags) << c.major;
     // On 12.0 the hundred bytes belong to the system.

@@ -130,7 +130,7 @@ TEST(GgmlProbe, MakesIndicesValidThatTheHostReadsFromATwin) {
   const Probed real({WEIR_GGML_SCENES, "indices"});
   EXPECT_EQ(real.ran.out, garbage) << real.ran.err;
   EXPECT_THAT(real.counts.warnings, IsEmpty());
-  for (const char* variable : {"WEIR_TWIN", "WEIR_CUDA_TWIN"}) {
+  for (const char* variable : {"WEIR_TWIN", "WEIR_RUNTIME_TWIN"}) {
     const Probed twin({WEIR_GGML_SCENES, "indices"}, {{variable, "a description"}});
     EXPECT_EQ(twin.ran.out, valid) << variable << twin.ran.err;
     EXPECT_THAT(twin.counts.warnings, ElementsAre(HasSubstr("a device twin computes no values")));

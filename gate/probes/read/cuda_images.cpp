@@ -125,7 +125,7 @@ std::optional<std::string> unpack(const CudaImage& image) {
 
 // Section ".nv.info" has registers and stack by symbol; sections whose names end in the kernel's
 // name have the rest.
-std::map<std::string_view, weir_cuda_kernel> read_cubin(std::string_view elf, int arch) {
+std::map<std::string_view, weir_runtime_kernel> read_cubin(std::string_view elf, int arch) {
   // The most registers of a thread, and threads of a block, on any GPU.
   constexpr std::uint64_t k_max_registers = 255, k_max_threads_per_block = 1024;
   enum : std::uint64_t { k_max_threads = 0x05, k_frame = 0x11, k_registers = 0x2f };
@@ -137,11 +137,11 @@ std::map<std::string_view, weir_cuda_kernel> read_cubin(std::string_view elf, in
   };
   const std::string_view symbols = find_section(".symtab").bytes;
   const std::string_view names = find_section(".strtab").bytes;
-  std::map<std::string_view, weir_cuda_kernel> kernels;
+  std::map<std::string_view, weir_runtime_kernel> kernels;
   for (const auto& [name, section] : sections) {
     if (!name.starts_with(k_code)) continue;
     const std::string_view code = section.bytes;
-    weir_cuda_kernel& kernel = kernels[name.substr(k_code.size())];
+    weir_runtime_kernel& kernel = kernels[name.substr(k_code.size())];
     kernel.code = weir_probe::hash_bytes(weir_probe::k_hash_seed, code.data(), code.size());
     kernel.code_bytes = static_cast<std::uint32_t>(code.size());
   }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
-#include "gate/probes/twin/cuda/blob.h"
+#include "gate/probes/twin/runtime/blob.h"
 
 namespace weir::probes {
 
@@ -34,7 +34,7 @@ struct CudaImage {
 
 // Returns the kernels of a cubin, a 64-bit ELF file, by symbol; each without `name` and `flags`.
 // Names point into `elf`.
-[[nodiscard]] std::map<std::string_view, weir_cuda_kernel> read_cubin(std::string_view elf,
-                                                                      int arch);
+[[nodiscard]] std::map<std::string_view, weir_runtime_kernel> read_cubin(std::string_view elf,
+                                                                         int arch);
 
 }  // namespace weir::probes

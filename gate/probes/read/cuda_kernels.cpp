@@ -10,7 +10,7 @@
 #include "gate/probes/hash.h"
 #include "gate/probes/read/cuda_images.hpp"
 #include "gate/probes/read/sections.hpp"
-#include "gate/probes/twin/cuda/blob.h"
+#include "gate/probes/twin/runtime/blob.h"
 
 namespace weir::probes {
 namespace {
@@ -41,16 +41,16 @@ Choice choose_image(const std::vector<CudaImage>& images, int major, int minor) 
   return best;
 }
 
-using Kernels = std::map<std::uint64_t, weir_cuda_kernel>;
+using Kernels = std::map<std::uint64_t, weir_runtime_kernel>;
 
 // Adds a cubin's kernels under the hashes of their names. Of several the first stays.
-void add_kernels(const std::map<std::string_view, weir_cuda_kernel>& cubin, bool guessed,
+void add_kernels(const std::map<std::string_view, weir_runtime_kernel>& cubin, bool guessed,
                  Kernels& out) {
   for (const auto& [name, costs] : cubin) {
-    weir_cuda_kernel kernel = costs;
-    kernel.name = weir_probe::hash_bytes(weir_probe::k_hash_seed, name.data(), name.size());
-    kernel.flags = guessed ? WEIR_CUDA_KERNEL_NOT_COMPILED : 0;
-    out.try_emplace(kernel.name, kernel);
+    weir_runtime_kernel kernel = costs;
+    kernel.key = weir_probe::kernel_key(name.data(), name.size(), 0);
+    kernel.flags = guessed ? WEIR_RUNTIME_KERNEL_NOT_COMPILED : 0;
+    out.try_emplace(kernel.key, kernel);
   }
 }
 
@@ -103,11 +103,12 @@ Result<CudaKernels> read_cuda_kernels(std::span<const std::string_view> elves, i
     WEIR_CHECK(read_code(code_section(elf), major, minor, kernels, out));
   }
   out.kernels = kernels.size();
-  const weir_cuda_kernels head{WEIR_CUDA_KERNELS_MAGIC, static_cast<std::uint32_t>(kernels.size()),
-                               sizeof(weir_cuda_kernel)};
+  const weir_runtime_kernels head{WEIR_RUNTIME_KERNELS_MAGIC,
+                                  static_cast<std::uint32_t>(kernels.size()),
+                                  sizeof(weir_runtime_kernel)};
   out.table.append(reinterpret_cast<const char*>(&head), sizeof head);
   for (const auto& [name, kernel] : kernels) {
-    out.guessed += kernel.flags & WEIR_CUDA_KERNEL_NOT_COMPILED;
+    out.guessed += kernel.flags & WEIR_RUNTIME_KERNEL_NOT_COMPILED;
     out.table.append(reinterpret_cast<const char*>(&kernel), sizeof kernel);
   }
   return out;

@@ -1,6 +1,6 @@
 // Reads the resources that a program's kernels need from their machine code: registers, shared
 // memory, threads. The stand-in libraries of a CUDA twin map the table as it is
-// (gate/probes/twin/cuda/blob.h).
+// (gate/probes/twin/runtime/blob.h).
 //
 // nvcc puts the code for all GPUs into the section .nv_fatbin, one container a source file: machine
 // code (ELF), and PTX, which drivers compile. The format is not documented; this one was derived
@@ -20,7 +20,7 @@ namespace weir::probes {
 inline constexpr int k_cuda_reader = 6;
 
 struct CudaKernels {
-  std::string table;        // weir_cuda_kernels
+  std::string table;        // weir_runtime_kernels
   std::size_t kernels = 0;  // in it
   // Kernels for which the GPU has only PTX: their numbers come from another GPU's machine code.
   std::size_t guessed = 0;

@@ -8,7 +8,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/twin_values.hpp"
-#include "gate/probes/twin/cuda/blob.h"
+#include "gate/probes/twin/runtime/blob.h"
 
 namespace weir::probes {
 namespace {
@@ -100,7 +100,7 @@ class Compiler {
 
   // Compiles a twin with `devices` GPUs.
   Result<void> compile(std::int64_t devices) {
-    blob_.magic = WEIR_CUDA_TWIN_MAGIC;
+    blob_.magic = WEIR_RUNTIME_TWIN_MAGIC;
     blob_.bytes = sizeof blob_;
     blob_.devices = static_cast<std::uint32_t>(devices);
     out_.name = text::printable(read_.string("name")).substr(0, sizeof blob_.name - 1);
@@ -181,7 +181,7 @@ class Compiler {
   const Json& cuda_;
   JsonReader read_;
   CudaTwin& out_;
-  weir_cuda_twin blob_{};
+  weir_runtime_twin blob_{};
 };
 
 }  // namespace

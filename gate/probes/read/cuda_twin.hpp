@@ -1,5 +1,5 @@
 // Compiles the CUDA part of a GPU's description to the bytes that the stand-in libraries of a CUDA
-// twin map (gate/probes/twin/cuda/blob.h). Pure.
+// twin map (gate/probes/twin/runtime/blob.h). Pure.
 //
 // The part stands in the description's "weir" (docs/reference/devices.md): {"cuda": {"name",
 // "compute_capability", "multiprocessors", "memory_bytes", …, "attributes": {"L2_CACHE_SIZE": n}}}.
@@ -17,7 +17,7 @@
 namespace weir::probes {
 
 struct CudaTwin {
-  std::string blob;  // weir_cuda_twin
+  std::string blob;  // weir_runtime_twin
   std::string name;  // the device's name
   int major = 0, minor = 0;
 };

@@ -2,21 +2,21 @@
 #include <stdlib.h>
 
 #include "gate/probes/inject/cuda/cuda.h"
-#include "gate/probes/inject/cuda/table.h"
+#include "gate/probes/inject/streams/kernel_facts.h"
 
 namespace weir_probe {
 namespace cuda {
 namespace {
 
-Table g_facts;  // function -> weir_cuda_kernel
+Table g_facts;  // function -> weir_runtime_kernel
 
 }  // namespace
 
 void name_function(const void* function, const char* name) {
   streams::name_function(function, name);
   g_facts.remove(key_of(function));
-  if (const weir_cuda_kernel* facts = kernel_facts(name)) {
-    g_facts.insert(key_of(function), const_cast<weir_cuda_kernel*>(facts));
+  if (const weir_runtime_kernel* facts = kernel_facts(name)) {
+    g_facts.insert(key_of(function), const_cast<weir_runtime_kernel*>(facts));
   }
 }
 void copy_function_name(const void* function, const void* original) {
@@ -42,7 +42,7 @@ const char* kernel_name(const Launch& launch, void*) {
 
 // A plain launch has the hash of the machine code alone.
 uint64_t code_hash(const Launch& launch) {
-  const auto* facts = g_facts.get<weir_cuda_kernel>(key_of(launch.function));
+  const auto* facts = g_facts.get<weir_runtime_kernel>(key_of(launch.function));
   if (facts == nullptr) return 0;
   if (launch.attributes == 0) return facts->code;
   return hash_bytes(facts->code, &launch.attributes, sizeof launch.attributes);
@@ -51,10 +51,10 @@ uint64_t code_hash(const Launch& launch) {
 // Asks the runtime for a kernel's resources and its occupancy at this launch. A twin's runtime
 // answers from the machine code (gate/probes/twin/cuda); without that, costs are only guessed.
 void measure_costs(const Launch& launch, weir_probe_code* out) {
-  const auto* facts = g_facts.get<weir_cuda_kernel>(key_of(launch.function));
+  const auto* facts = g_facts.get<weir_runtime_kernel>(key_of(launch.function));
   out->flags = WEIR_CODE_EXAMINED;
-  const bool compiled = facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_NOT_COMPILED) == 0;
-  if (!compiled && getenv(WEIR_CUDA_TWIN_VARIABLE) != nullptr) {
+  const bool compiled = facts != nullptr && (facts->flags & WEIR_RUNTIME_KERNEL_NOT_COMPILED) == 0;
+  if (!compiled && getenv(WEIR_RUNTIME_TWIN_VARIABLE) != nullptr) {
     out->flags |= WEIR_CODE_NOT_COMPILED;
     return;
   }

@@ -11,7 +11,7 @@
 #include "gate/probes/inject/ggml/state.h"
 #include "gate/probes/table.h"
 #include "gate/probes/twin/blob.h"
-#include "gate/probes/twin/cuda/blob.h"
+#include "gate/probes/twin/runtime/blob.h"
 
 namespace weir_probe {
 namespace {
@@ -66,7 +66,7 @@ void write_indices(const TensorRead& read) {
 
 // Not cached: it may be called before any constructor of this library ran.
 bool is_on_twin() {
-  return getenv(WEIR_TWIN_VARIABLE) != nullptr || getenv(WEIR_CUDA_TWIN_VARIABLE) != nullptr;
+  return getenv(WEIR_TWIN_VARIABLE) != nullptr || getenv(WEIR_RUNTIME_TWIN_VARIABLE) != nullptr;
 }
 
 // Replaces the read bytes now. An asynchronous read is remembered as well, as its bytes may arrive

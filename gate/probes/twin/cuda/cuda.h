@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "gate/probes/inject/cuda/interface.h"
-#include "gate/probes/twin/cuda/blob.h"
+#include "gate/probes/twin/runtime/blob.h"
 
 // Defines a function of the runtime (cudart) or of cuBLAS once, with symbol versions of both
 // majors: programs of CUDA 12 need name@libcudart.so.12. (Assembly, as clang has no attribute for
@@ -26,7 +26,7 @@ using namespace cuda;
 
 // --- device.cpp
 // The description; null where there is none, after a message.
-const weir_cuda_twin* twin();
+const weir_runtime_twin* twin();
 int attribute(int number);  // 0 without a twin
 int device();               // the calling thread's
 int fail(int error);        // sets the thread's last error and returns it
@@ -35,7 +35,7 @@ inline int success_if(bool good, int error) { return good ? k_ok : fail(error); 
 
 // --- kernels.cpp
 struct Function {
-  const weir_cuda_kernel* facts;  // null: unknown
+  const weir_runtime_kernel* facts;  // null: unknown
   int arch;            // architecture of the image that the GPU loads, 10 * major + minor; 0: none
   bool machine_code;   // else PTX
   int dynamic_shared;  // atomic; bytes that cudaFuncSetAttribute allows; 0: never set

@@ -3,31 +3,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gate/probes/inject/cuda/table.h"
+#include "gate/probes/inject/streams/kernel_facts.h"
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/cuda/cuda.h"
 
 namespace weir_probe::cuda_twin {
 namespace {
 
-const weir_cuda_twin* g_twin;
+const weir_runtime_twin* g_twin;
 Once g_once;
 __thread int t_device;
 __thread int t_error;
 
 // Maps the description that the environment names, if it is valid.
 void load() {
-  const char* path = getenv(WEIR_CUDA_TWIN_VARIABLE);
+  const char* path = getenv(WEIR_RUNTIME_TWIN_VARIABLE);
   size_t bytes = 0;
   const auto* blob =
-      path == nullptr ? nullptr : static_cast<const weir_cuda_twin*>(map_file(path, &bytes));
-  if (blob != nullptr && bytes >= sizeof *blob && blob->magic == WEIR_CUDA_TWIN_MAGIC &&
-      blob->bytes == sizeof *blob && blob->devices > 0 && blob->devices <= WEIR_CUDA_MOST_DEVICES &&
-      memchr(blob->name, 0, sizeof blob->name)) {
+      path == nullptr ? nullptr : static_cast<const weir_runtime_twin*>(map_file(path, &bytes));
+  if (blob != nullptr && bytes >= sizeof *blob && blob->magic == WEIR_RUNTIME_TWIN_MAGIC &&
+      blob->bytes == sizeof *blob && blob->devices > 0 &&
+      blob->devices <= WEIR_RUNTIME_MOST_DEVICES && memchr(blob->name, 0, sizeof blob->name)) {
     g_twin = blob;
     return;
   }
-  report_not_counting("cuda twin", "no description of a GPU in " WEIR_CUDA_TWIN_VARIABLE ":",
+  report_not_counting("cuda twin", "no description of a GPU in " WEIR_RUNTIME_TWIN_VARIABLE ":",
                       path == nullptr ? "" : path, 0);
 }
 
@@ -66,7 +66,7 @@ class PropertiesWriter {
 // Fills a cudaDeviceProp of CUDA 12 or 13 with the properties of GPU `index`.
 void fill_properties(void* to, bool is_cuda_12, int index) {
   constexpr size_t k_trailing_ints_12 = 63, k_trailing_ints_13 = 56;
-  const weir_cuda_twin& gpu = *twin();
+  const weir_runtime_twin& gpu = *twin();
   PropertiesWriter out(to, is_cuda_12);
   out.bytes(gpu.name, sizeof gpu.name);
   uint8_t uuid[16] = {'w', 'e', 'i', 'r'};
@@ -184,13 +184,13 @@ const ErrorText& find_error(int error) {
 
 }  // namespace
 
-const weir_cuda_twin* twin() {
+const weir_runtime_twin* twin() {
   g_once.run(load);
   return g_twin;
 }
 
 int attribute(int number) {
-  if (twin() == nullptr || number < 0 || number >= WEIR_CUDA_ATTRIBUTES) return 0;
+  if (twin() == nullptr || number < 0 || number >= WEIR_RUNTIME_ATTRIBUTES) return 0;
   return twin()->attributes[number];
 }
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gate/probes/inject/cuda/table.h"
+#include "gate/probes/inject/streams/kernel_facts.h"
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/cuda/cuda.h"
 
@@ -77,14 +77,14 @@ int min(int a, int b) { return a < b ? a : b; }
 
 // Returns true if the facts come from the code that this GPU runs. Limits in another GPU's code do
 // not apply: llama.cpp compiles its attention for different blocks on each generation.
-bool is_exact(const weir_cuda_kernel* facts) {
-  return facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_NOT_COMPILED) == 0;
+bool is_exact(const weir_runtime_kernel* facts) {
+  return facts != nullptr && (facts->flags & WEIR_RUNTIME_KERNEL_NOT_COMPILED) == 0;
 }
 
 // The most threads that a block of the function may have.
 int max_block_threads(const Function& function) {
   const int device_limit = attribute(k_max_threads_per_block);
-  const weir_cuda_kernel* facts = function.facts;
+  const weir_runtime_kernel* facts = function.facts;
   if (!is_exact(facts) || facts->max_threads == 0) return device_limit;
   return min(device_limit, static_cast<int>(facts->max_threads));
 }
@@ -114,7 +114,7 @@ int check_launch(const Function& function, Size3 grid, Size3 block, size_t share
       grid.y > max_blocks[1] || grid.z > max_blocks[2]) {
     return k_invalid_configuration;
   }
-  const weir_cuda_kernel* facts = function.facts;
+  const weir_runtime_kernel* facts = function.facts;
   const int allowed = __atomic_load_n(&function.dynamic_shared, __ATOMIC_RELAXED);
   const size_t static_shared = facts == nullptr ? 0 : facts->shared_bytes;
   const auto default_limit = static_cast<size_t>(attribute(k_shared_per_block));
@@ -155,7 +155,7 @@ int resident_blocks(const Function& function, int threads, size_t dynamic_shared
   const int major = attribute(k_major);
   const int parts = major == 6 && attribute(k_minor) == 0 ? 2 : 4;
   const int64_t shared_unit = major < 8 ? 256 : 128;
-  const weir_cuda_kernel* facts = function.facts;
+  const weir_runtime_kernel* facts = function.facts;
   const int registers = facts == nullptr ? k_guess : static_cast<int>(facts->registers);
   const int warps = round_up(threads, k_warp) / k_warp;
   const int64_t static_shared = facts == nullptr ? 0 : facts->shared_bytes;
@@ -205,7 +205,7 @@ WEIR_RUNTIME_OF(void, __cudaRegisterFunction,
   const auto* module = reinterpret_cast<const Module*>(handle);
   auto* function = static_cast<Function*>(calloc(1, sizeof(Function)));
   if (module == nullptr || function == nullptr) return;
-  const weir_cuda_kernel* facts = module->arch == 0 ? nullptr : kernel_facts(name);
+  const weir_runtime_kernel* facts = module->arch == 0 ? nullptr : kernel_facts(name);
   *function = {facts, module->arch, module->machine_code, 0};
   g_functions.insert(reinterpret_cast<uint64_t>(host), function);
   g_functions.insert(reinterpret_cast<uint64_t>(function), function);
@@ -257,7 +257,7 @@ WEIR_RUNTIME(cudaFuncGetAttributes, (FunctionAttributes * out, const void* kerne
   if (function == nullptr) return fail(k_invalid_function);
   if (function->arch == 0) return fail(report_no_image());
   memset(out, 0, sizeof *out);
-  const weir_cuda_kernel* facts = function->facts;
+  const weir_runtime_kernel* facts = function->facts;
   constexpr int k_guess = 64;
   out->shared_bytes = facts == nullptr ? 0 : facts->shared_bytes;
   out->local_bytes = facts == nullptr ? 0 : facts->local_bytes;
