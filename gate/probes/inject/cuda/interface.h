@@ -7,31 +7,11 @@
 #include <stdint.h>
 
 #include "gate/probes/hash.h"
-#include "gate/probes/inject/streams/streams.h"
+#include "gate/probes/inject/streams/interface.h"
 
 namespace weir_probe::cuda {
 
-enum Error : int {
-  k_ok = 0,
-  k_invalid_value = 1,
-  k_out_of_memory = 2,
-  k_invalid_configuration = 9,
-  k_invalid_function = 98,
-  k_no_device = 100,
-  k_invalid_device = 101,
-  k_no_image = 209,
-  k_invalid_handle = 400,
-  k_symbol_not_found = 500,
-  k_not_ready = 600,
-  k_out_of_resources = 701,
-  k_peer_enabled = 704,
-  k_host_registered = 712,
-  k_host_not_registered = 713,
-  k_not_supported = 801,
-  k_capture_unsupported = 900,
-  k_capture_broken = 901,
-  k_update_failed = 910,
-};
+using namespace streams;
 
 // CUdevice_attribute; cudaDeviceAttr has the same numbers.
 enum Attribute : int {
@@ -55,14 +35,6 @@ enum Attribute : int {
   k_blocks_per_processor = 106,
   k_reserved_shared = 111,
 };
-
-using streams::Size3;
-
-// Returns true for a stream that the program created, false for a default stream.
-inline bool is_handle(const void* stream) { return key_of(stream) > streams::k_thread_stream; }
-
-enum CaptureStatus : int { k_not_captured = 0, k_captured = 1, k_capture_is_broken = 2 };
-constexpr int k_by_address = 4;  // cudaMemcpyDefault, beside streams::Direction
 
 struct LaunchAttribute {
   int id;
@@ -110,12 +82,6 @@ struct FunctionAttributes {  // cudaFuncAttributes
   int max_threads, registers, ptx_version, binary_version, cache_mode, max_dynamic_shared,
       preferred_carveout;
   int clusters[7], reserved[16];
-};
-
-constexpr int k_on_device = 1;  // CUmemLocationType
-struct AllocationProperties {   // the beginning of CUmemAllocationProp
-  int type, handle_types;
-  int location_type, location;
 };
 
 }  // namespace weir_probe::cuda

@@ -1,35 +1,10 @@
-// The twin's GPU: its description, queries of the runtime and the driver, and errors.
-#include <stdio.h>
-#include <stdlib.h>
+// What CUDA's runtime and driver alone answer of the GPU: its properties, and the driver's queries.
 #include <string.h>
 
-#include "gate/probes/inject/streams/kernel_facts.h"
-#include "gate/probes/inject/writer/system.h"
-#include "gate/probes/twin/cuda/cuda.h"
+#include "gate/probes/twin/runtime/runtime.h"
 
-namespace weir_probe::cuda_twin {
+namespace weir_probe::runtime_twin {
 namespace {
-
-const weir_runtime_twin* g_twin;
-Once g_once;
-__thread int t_device;
-__thread int t_error;
-
-// Maps the description that the environment names, if it is valid.
-void load() {
-  const char* path = getenv(WEIR_RUNTIME_TWIN_VARIABLE);
-  size_t bytes = 0;
-  const auto* blob =
-      path == nullptr ? nullptr : static_cast<const weir_runtime_twin*>(map_file(path, &bytes));
-  if (blob != nullptr && bytes >= sizeof *blob && blob->magic == WEIR_RUNTIME_TWIN_MAGIC &&
-      blob->bytes == sizeof *blob && blob->devices > 0 &&
-      blob->devices <= WEIR_RUNTIME_MOST_DEVICES && memchr(blob->name, 0, sizeof blob->name)) {
-    g_twin = blob;
-    return;
-  }
-  report_not_counting("cuda twin", "no description of a GPU in " WEIR_RUNTIME_TWIN_VARIABLE ":",
-                      path == nullptr ? "" : path, 0);
-}
 
 // Writes a cudaDeviceProp, field by field in their order: ints and 8-byte sizes. CUDA 13 removed
 // eight fields of CUDA 12 (`is_cuda_12`) and appended seven.
@@ -135,114 +110,12 @@ void fill_properties(void* to, bool is_cuda_12, int index) {
 
 int get_properties(void* to, int index, bool is_cuda_12) {
   if (to == nullptr) return fail(k_invalid_value);
-  if (twin() == nullptr) return fail(k_no_device);
-  if (index < 0 || index >= static_cast<int>(twin()->devices)) return fail(k_invalid_device);
+  if (const int error = check_device(index)) return error;
   fill_properties(to, is_cuda_12, index);
   return k_ok;
 }
 
-struct ErrorText {
-  int error;
-  const char *name, *text;
-};
-constexpr ErrorText k_errors[] = {
-    {k_ok, "cudaSuccess", "no error"},
-    {k_invalid_value, "cudaErrorInvalidValue", "invalid argument"},
-    {k_out_of_memory, "cudaErrorMemoryAllocation", "out of memory"},
-    {k_invalid_configuration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
-    {k_invalid_function, "cudaErrorInvalidDeviceFunction", "invalid device function"},
-    {k_no_device, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {k_invalid_device, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {k_no_image, "cudaErrorNoKernelImageForDevice",
-     "no kernel image is available for execution on the device"},
-    {k_invalid_handle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {k_symbol_not_found, "cudaErrorSymbolNotFound", "named symbol not found"},
-    {600, "cudaErrorNotReady", "device not ready"},
-    {k_out_of_resources, "cudaErrorLaunchOutOfResources",
-     "too many resources requested for launch"},
-    {k_peer_enabled, "cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled"},
-    {k_host_registered, "cudaErrorHostMemoryAlreadyRegistered",
-     "part or all of the requested memory range is already mapped"},
-    {k_host_not_registered, "cudaErrorHostMemoryNotRegistered",
-     "pointer does not correspond to a registered memory region"},
-    {k_not_supported, "cudaErrorNotSupported", "operation not supported"},
-    {k_capture_unsupported, "cudaErrorStreamCaptureUnsupported",
-     "operation not permitted when stream is capturing"},
-    {k_capture_broken, "cudaErrorStreamCaptureInvalidated",
-     "operation failed due to a previous error during capture"},
-    {k_update_failed, "cudaErrorGraphExecUpdateFailure",
-     "the graph update was not performed because it included changes which violated constraints "
-     "specific to instantiated graph update"},
-};
-const ErrorText& find_error(int error) {
-  static constexpr ErrorText k_unknown{0, "unrecognized error code", "unrecognized error code"};
-  for (const ErrorText& entry : k_errors) {
-    if (entry.error == error) return entry;
-  }
-  return k_unknown;
-}
-
 }  // namespace
-
-const weir_runtime_twin* twin() {
-  g_once.run(load);
-  return g_twin;
-}
-
-int attribute(int number) {
-  if (twin() == nullptr || number < 0 || number >= WEIR_RUNTIME_ATTRIBUTES) return 0;
-  return twin()->attributes[number];
-}
-
-int device() { return t_device; }
-int fail(int error) {
-  t_error = error;
-  return error;
-}
-
-WEIR_RUNTIME(cudaGetDeviceCount, (int* count)) {
-  *count = twin() == nullptr ? 0 : static_cast<int>(twin()->devices);
-  return success_if(*count > 0, k_no_device);
-}
-WEIR_RUNTIME(cudaGetDevice, (int* out)) {
-  if (twin() == nullptr) return fail(k_no_device);
-  *out = t_device;
-  return k_ok;
-}
-WEIR_RUNTIME(cudaSetDevice, (int index)) {
-  if (twin() == nullptr) return fail(k_no_device);
-  if (index < 0 || index >= static_cast<int>(twin()->devices)) return fail(k_invalid_device);
-  t_device = index;
-  return k_ok;
-}
-WEIR_RUNTIME(cudaSetDeviceFlags, (unsigned)) { return k_ok; }
-WEIR_RUNTIME(cudaDeviceReset, ()) { return k_ok; }
-WEIR_RUNTIME(cudaDeviceGetAttribute, (int* out, int number, int index)) {
-  if (twin() == nullptr) return fail(k_no_device);
-  if (index < 0 || index >= static_cast<int>(twin()->devices)) return fail(k_invalid_device);
-  *out = attribute(number) + (number == k_pci_bus ? index : 0);
-  return k_ok;
-}
-WEIR_RUNTIME(cudaDeviceGetPCIBusId, (char* out, int size, int index)) {
-  if (twin() == nullptr) return fail(k_no_device);
-  snprintf(out, static_cast<size_t>(size), "%04x:%02x:%02x.0", attribute(k_pci_domain),
-           attribute(k_pci_bus) + index, attribute(k_pci_device));
-  return k_ok;
-}
-WEIR_RUNTIME(cudaDeviceEnablePeerAccess, (int, unsigned)) {
-  return success_if(twin() != nullptr && twin()->peers != 0, k_not_supported);
-}
-WEIR_RUNTIME(cudaDeviceDisablePeerAccess, (int)) { return k_ok; }
-WEIR_RUNTIME(cudaDriverGetVersion, (int* version)) {
-  *version = twin() == nullptr ? 0 : twin()->driver_version;
-  return k_ok;
-}
-WEIR_RUNTIME(cudaGetLastError, ()) {
-  const int error = t_error;
-  t_error = k_ok;
-  return error;
-}
-WEIR_RUNTIME(cudaPeekAtLastError, ()) { return t_error; }
 
 // Functions that differ between the two majors.
 #define WEIR_OF_MAJOR(symbol, name, ...) \
@@ -262,10 +135,11 @@ WEIR_OF_MAJOR("cudaRuntimeGetVersion@libcudart.so.12", runtime_12, (int* version
   *version = 12080;
   return k_ok;
 }
-WEIR_RUNTIME_OF(const char*, cudaGetErrorString, (int error)) { return find_error(error).text; }
-WEIR_RUNTIME_OF(const char*, cudaGetErrorName, (int error)) { return find_error(error).name; }
 
 // --- The driver's own interface, as far as engines use it besides the runtime.
+extern "C" int weir_twin_cudaDeviceCanAccessPeer(int* can_access, int from, int peer);
+extern "C" int weir_twin_cudaMemGetInfo(size_t* free_bytes, size_t* total);
+
 WEIR_EXPORTED int cuInit(unsigned) { return twin() == nullptr ? int{k_no_device} : int{k_ok}; }
 WEIR_EXPORTED int cuDriverGetVersion(int* version) {
   *version = twin() == nullptr ? 0 : twin()->driver_version;
@@ -292,18 +166,14 @@ WEIR_EXPORTED int cuDeviceGetAttribute(int* out, int number, int) {
   return twin() == nullptr ? int{k_no_device} : int{k_ok};
 }
 WEIR_EXPORTED int cuGetErrorString(int error, const char** out) {
-  *out = find_error(error).text;
+  *out = error_text(error);
   return k_ok;
 }
 WEIR_EXPORTED int cuGetErrorName(int error, const char** out) {
-  *out = find_error(error).name;
+  *out = error_name(error);
   return k_ok;
 }
 
-WEIR_RUNTIME(cudaDeviceCanAccessPeer, (int* can_access, int from, int peer)) {
-  *can_access = twin() != nullptr && twin()->peers != 0 && from != peer ? 1 : 0;
-  return k_ok;
-}
 WEIR_EXPORTED int cuDeviceTotalMem_v2(size_t* out, int) {
   *out = twin() == nullptr ? 0 : twin()->total_bytes;
   return twin() == nullptr ? int{k_no_device} : int{k_ok};
@@ -313,15 +183,37 @@ WEIR_EXPORTED int cuDeviceCanAccessPeer(int* can_access, int from, int peer) {
 }
 // A context takes no memory of its own: the description's `used_bytes` includes one.
 WEIR_EXPORTED int cuDevicePrimaryCtxRetain(void** out, int index) {
-  t_device = index;
-  *out = &t_device;
+  static int context;
+  set_device(index);
+  *out = &context;
   return twin() == nullptr ? int{k_no_device} : int{k_ok};
 }
 WEIR_EXPORTED int cuDevicePrimaryCtxRelease_v2(int) { return k_ok; }
 WEIR_EXPORTED int cuCtxSetCurrent(void*) { return k_ok; }
 WEIR_EXPORTED int cuCtxGetDevice(int* out) {
-  *out = t_device;
+  *out = device();
   return twin() == nullptr ? int{k_no_device} : int{k_ok};
 }
+WEIR_EXPORTED int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
+  return weir_twin_cudaMemGetInfo(free_bytes, total);
+}
+// Supports the memory's type alone: device memory, or an error.
+WEIR_EXPORTED int cuPointerGetAttribute(void* out, int, uint64_t at) {
+  constexpr unsigned k_device_memory = 2;
+  if (!is_device_address(reinterpret_cast<const void*>(at))) return k_invalid_value;
+  *static_cast<unsigned*>(out) = k_device_memory;
+  return k_ok;
+}
 
-}  // namespace weir_probe::cuda_twin
+struct UpdateResult {
+  int result;
+  void *node, *from;
+};
+WEIR_RUNTIME(GraphExecUpdate, (void* exec, void* graph, UpdateResult* result)) {
+  constexpr int k_topology_changed = 2;
+  const bool updates = can_update(exec, graph);
+  *result = {updates ? 0 : k_topology_changed, nullptr, nullptr};
+  return success_if(updates, k_update_failed);
+}
+
+}  // namespace weir_probe::runtime_twin

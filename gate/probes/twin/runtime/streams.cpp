@@ -2,9 +2,9 @@
 // nodes of a graph, and launching the graph does nothing.
 #include <stdlib.h>
 
-#include "gate/probes/twin/cuda/cuda.h"
+#include "gate/probes/twin/runtime/runtime.h"
 
-namespace weir_probe::cuda_twin {
+namespace weir_probe::runtime_twin {
 namespace {
 
 struct StreamObject {
@@ -14,7 +14,7 @@ struct EventObject {
   uint64_t capture;  // number of its stream's capture when it was recorded; 0: none
 };
 struct Node {
-  streams::NodeType type;
+  NodeType type;
   const void* function;  // the program's kernel; null for a library's
 };
 struct Graph {
@@ -125,7 +125,7 @@ int begin_capture(void* stream, Graph* graph) {
 }  // namespace
 
 // Returns true if work on the stream runs now; else adds it as a node to the stream's capture.
-bool runs_now(void* stream, streams::NodeType type, int* error, const void* function) {
+bool runs_now(void* stream, NodeType type, int* error, const void* function) {
   if (!any_capture()) return true;
   const Locked locked(&g_lock);
   Capture* capture = is_capturing(stream);
@@ -145,22 +145,31 @@ int check_wait(void* stream) {
   return break_capture(is_capturing(stream));
 }
 
-WEIR_RUNTIME(cudaStreamCreate, (void** out)) { return create<StreamObject>(out); }
-WEIR_RUNTIME(cudaStreamCreateWithFlags, (void** out, unsigned)) {
+// Succeeds if the graphs have the same shape: as many nodes, each of the same type.
+bool can_update(const void* exec, const void* graph) {
+  const auto* to = static_cast<const Graph*>(exec);
+  const auto* from = static_cast<const Graph*>(graph);
+  bool has_same_shape = to->count == from->count;
+  for (size_t i = 0; has_same_shape && i < to->count; ++i) {
+    has_same_shape = to->nodes[i].type == from->nodes[i].type;
+  }
+  return has_same_shape;
+}
+
+WEIR_RUNTIME(StreamCreate, (void** out)) { return create<StreamObject>(out); }
+WEIR_RUNTIME(StreamCreateWithFlags, (void** out, unsigned)) { return create<StreamObject>(out); }
+WEIR_RUNTIME(StreamCreateWithPriority, (void** out, unsigned, int)) {
   return create<StreamObject>(out);
 }
-WEIR_RUNTIME(cudaStreamCreateWithPriority, (void** out, unsigned, int)) {
-  return create<StreamObject>(out);
-}
-WEIR_RUNTIME(cudaStreamDestroy, (void* stream)) {
+WEIR_RUNTIME(StreamDestroy, (void* stream)) {
   if (!is_handle(stream)) return fail(k_invalid_handle);
   free(stream);
   return k_ok;
 }
-WEIR_RUNTIME(cudaStreamSynchronize, (void* stream)) { return check_wait(stream); }
-WEIR_RUNTIME(cudaStreamQuery, (void* stream)) { return check_wait(stream); }
+WEIR_RUNTIME(StreamSynchronize, (void* stream)) { return check_wait(stream); }
+WEIR_RUNTIME(StreamQuery, (void* stream)) { return check_wait(stream); }
 // Invalidates all captures of the device, and fails if there are any.
-WEIR_RUNTIME(cudaDeviceSynchronize, ()) {
+WEIR_RUNTIME(DeviceSynchronize, ()) {
   if (twin() == nullptr) return fail(k_no_device);
   if (!any_capture()) return k_ok;
   const Locked locked(&g_lock);
@@ -172,7 +181,7 @@ WEIR_RUNTIME(cudaDeviceSynchronize, ()) {
   }
   return success_if(!any, k_capture_unsupported);
 }
-WEIR_RUNTIME(cudaStreamWaitEvent, (void* stream, void* event, unsigned)) {
+WEIR_RUNTIME(StreamWaitEvent, (void* stream, void* event, unsigned)) {
   if (!any_capture()) return k_ok;
   const Locked locked(&g_lock);
   const Capture* capture = find_capture(static_cast<const EventObject*>(event)->capture);
@@ -182,35 +191,35 @@ WEIR_RUNTIME(cudaStreamWaitEvent, (void* stream, void* event, unsigned)) {
   return success_if(!capture->broken, k_capture_broken);
 }
 
-WEIR_RUNTIME(cudaEventCreate, (void** out)) { return create<EventObject>(out); }
-WEIR_RUNTIME(cudaEventCreateWithFlags, (void** out, unsigned)) { return create<EventObject>(out); }
-WEIR_RUNTIME(cudaEventDestroy, (void* event)) {
+WEIR_RUNTIME(EventCreate, (void** out)) { return create<EventObject>(out); }
+WEIR_RUNTIME(EventCreateWithFlags, (void** out, unsigned)) { return create<EventObject>(out); }
+WEIR_RUNTIME(EventDestroy, (void* event)) {
   free(event);
   return k_ok;
 }
-WEIR_RUNTIME(cudaEventRecord, (void* event, void* stream)) { return record_event(event, stream); }
-WEIR_RUNTIME(cudaEventRecordWithFlags, (void* event, void* stream, unsigned)) {
+WEIR_RUNTIME(EventRecord, (void* event, void* stream)) { return record_event(event, stream); }
+WEIR_RUNTIME(EventRecordWithFlags, (void* event, void* stream, unsigned)) {
   return record_event(event, stream);
 }
-WEIR_RUNTIME(cudaEventSynchronize, (void* event)) { return check_event_wait(event); }
-WEIR_RUNTIME(cudaEventQuery, (void* event)) { return check_event_wait(event); }
-WEIR_RUNTIME(cudaEventElapsedTime, (float* milliseconds, void*, void*)) {
+WEIR_RUNTIME(EventSynchronize, (void* event)) { return check_event_wait(event); }
+WEIR_RUNTIME(EventQuery, (void* event)) { return check_event_wait(event); }
+WEIR_RUNTIME(EventElapsedTime, (float* milliseconds, void*, void*)) {
   *milliseconds = 0.001F;  // a twin has no times
   return k_ok;
 }
 
-WEIR_RUNTIME(cudaStreamBeginCapture, (void* stream, int)) {
+WEIR_RUNTIME(StreamBeginCapture, (void* stream, int)) {
   auto* graph = static_cast<Graph*>(calloc(1, sizeof(Graph)));
   const int error = begin_capture(stream, graph);
   if (error != k_ok) free(graph);
   return error;
 }
-WEIR_RUNTIME(cudaStreamBeginCaptureToGraph,
+WEIR_RUNTIME(StreamBeginCaptureToGraph,
              (void* stream, void* graph, const void*, const void*, size_t, int)) {
   return begin_capture(stream, static_cast<Graph*>(graph));
 }
 // Ends the capture that this stream started, and returns its graph unless it was invalidated.
-WEIR_RUNTIME(cudaStreamEndCapture, (void* stream, void** out)) {
+WEIR_RUNTIME(StreamEndCapture, (void* stream, void** out)) {
   const Locked locked(&g_lock);
   Capture* capture = is_capturing(stream);
   *out = nullptr;
@@ -228,14 +237,14 @@ WEIR_RUNTIME(cudaStreamEndCapture, (void* stream, void** out)) {
   free(capture);
   return success_if(!broken, k_capture_broken);
 }
-WEIR_RUNTIME(cudaStreamIsCapturing, (void* stream, int* status)) {
+WEIR_RUNTIME(StreamIsCapturing, (void* stream, int* status)) {
   const Locked locked(&g_lock);
   const Capture* capture = is_capturing(stream);
   *status = capture_status(capture);
   return k_ok;
 }
-WEIR_EXPORTED int cuStreamGetCaptureInfo_v2(void* stream, int* status, uint64_t* number, void**,
-                                            const void**, size_t*) {
+WEIR_DRIVER(StreamGetCaptureInfo_v2,
+            (void* stream, int* status, uint64_t* number, void**, const void**, size_t*)) {
   const Locked locked(&g_lock);
   const Capture* capture = is_capturing(stream);
   *status = capture_status(capture);
@@ -243,29 +252,13 @@ WEIR_EXPORTED int cuStreamGetCaptureInfo_v2(void* stream, int* status, uint64_t*
   return k_ok;
 }
 
-WEIR_RUNTIME(cudaGraphInstantiate, (void** exec, void* graph, unsigned long long)) {
+WEIR_RUNTIME(GraphInstantiate, (void** exec, void* graph, unsigned long long)) {
   Graph* copy = copy_graph(*static_cast<Graph*>(graph));
   *exec = copy;
   return success_if(copy != nullptr, k_out_of_memory);
 }
-struct UpdateResult {
-  int result;
-  void *node, *from;
-};
-// Succeeds if the graphs have the same shape: as many nodes, each of the same type.
-WEIR_RUNTIME(cudaGraphExecUpdate, (void* exec, void* graph, UpdateResult* result)) {
-  const auto* to = static_cast<const Graph*>(exec);
-  const auto* from = static_cast<const Graph*>(graph);
-  bool has_same_shape = to->count == from->count;
-  for (size_t i = 0; has_same_shape && i < to->count; ++i) {
-    has_same_shape = to->nodes[i].type == from->nodes[i].type;
-  }
-  constexpr int k_topology_changed = 2;
-  *result = {has_same_shape ? 0 : k_topology_changed, nullptr, nullptr};
-  return success_if(has_same_shape, k_update_failed);
-}
 // Within a capture, the nodes are copied to the captured graph. Else nothing happens.
-WEIR_RUNTIME(cudaGraphLaunch, (void* exec, void* stream)) {
+WEIR_RUNTIME(GraphLaunch, (void* exec, void* stream)) {
   const auto* graph = static_cast<const Graph*>(exec);
   int error = k_ok;
   for (size_t i = 0; i < graph->count; ++i) {
@@ -274,15 +267,15 @@ WEIR_RUNTIME(cudaGraphLaunch, (void* exec, void* stream)) {
   }
   return error == k_ok ? error : fail(error);
 }
-WEIR_RUNTIME(cudaGraphDestroy, (void* graph)) {
+WEIR_RUNTIME(GraphDestroy, (void* graph)) {
   free_graph(static_cast<Graph*>(graph));
   return k_ok;
 }
-WEIR_RUNTIME(cudaGraphExecDestroy, (void* exec)) {
+WEIR_RUNTIME(GraphExecDestroy, (void* exec)) {
   free_graph(static_cast<Graph*>(exec));
   return k_ok;
 }
-WEIR_RUNTIME(cudaGraphGetNodes, (void* handle, void** nodes, size_t* count)) {
+WEIR_RUNTIME(GraphGetNodes, (void* handle, void** nodes, size_t* count)) {
   auto* graph = static_cast<Graph*>(handle);
   for (size_t i = 0; nodes != nullptr && i < graph->count && i < *count; ++i) {
     nodes[i] = &graph->nodes[i];
@@ -290,30 +283,26 @@ WEIR_RUNTIME(cudaGraphGetNodes, (void* handle, void** nodes, size_t* count)) {
   *count = graph->count;
   return k_ok;
 }
-WEIR_RUNTIME(cudaGraphNodeGetType, (const void* node, int* type)) {
+WEIR_RUNTIME(GraphNodeGetType, (const void* node, int* type)) {
   *type = static_cast<const Node*>(node)->type;
   return k_ok;
 }
-// cudaKernelNodeParams of driver_types.h.
-struct KernelOfNode {
-  const void* function;
-  streams::Size3 grid, block;
-  unsigned shared;
-  void **parameters, **more;
-};
 // Like a real driver, it fails for a node of a library: the kernel is not the program's. A program
 // may write to the list of parameters and through its pointers; nothing reads either.
-WEIR_RUNTIME(cudaGraphKernelNodeGetParams, (const void* node, KernelOfNode* out)) {
+WEIR_RUNTIME(GraphKernelNodeGetParams, (const void* node, KernelNodeParams* out)) {
   alignas(64) static char unread[32768];  // the most bytes of parameters that CUDA allows
   static void* parameters[256];
   const auto* kernel = static_cast<const Node*>(node);
-  if (kernel->type != streams::k_kernel_node) return fail(k_invalid_value);
+  if (kernel->type != k_kernel_node) return fail(k_invalid_value);
   if (kernel->function == nullptr) return fail(k_invalid_function);
   const Locked locked(&g_lock);
   for (void*& parameter : parameters) parameter = unread;
-  *out = {kernel->function, {1, 1, 1}, {1, 1, 1}, 0, parameters, nullptr};
+  *out = {};
+  out->function = kernel->function;
+  out->grid = out->block = {1, 1, 1};
+  out->parameters = parameters;
   return k_ok;
 }
-WEIR_RUNTIME(cudaGraphKernelNodeSetParams, (const void*, const KernelOfNode*)) { return k_ok; }
+WEIR_RUNTIME(GraphKernelNodeSetParams, (const void*, const KernelNodeParams*)) { return k_ok; }
 
-}  // namespace weir_probe::cuda_twin
+}  // namespace weir_probe::runtime_twin

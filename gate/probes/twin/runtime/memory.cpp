@@ -8,9 +8,9 @@
 #include "gate/probes/inject/streams/device_memory.h"
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/blob.h"
-#include "gate/probes/twin/cuda/cuda.h"
+#include "gate/probes/twin/runtime/runtime.h"
 
-namespace weir_probe::cuda_twin {
+namespace weir_probe::runtime_twin {
 namespace {
 
 // The device's addresses: a range that cannot be read, and the blocks taken from it.
@@ -36,10 +36,15 @@ void reserve() {
   const char* fill = getenv(WEIR_TWIN_FILL_VARIABLE);
   g_fill = fill == nullptr ? 0 : atoi(fill);
 }
+}  // namespace
+
 bool is_device_address(const void* at) {
+  g_once.run(reserve);
   const auto number = reinterpret_cast<uint64_t>(at);
   return number >= g_arena.begin && number < g_arena.end;
 }
+
+namespace {
 
 // The free memory of a device, in bytes.
 uint64_t free_bytes_on(int index) {
@@ -54,7 +59,8 @@ void report_shortage(uint64_t requested, int index) {
   reported = true;
   constexpr uint64_t k_mib = 1 << 20;
   print_line(STDERR_FILENO,
-             "weir: the CUDA twin is out of memory: %lu MiB asked for, %lu MiB left of %lu\n",
+             "weir: the " WEIR_API_TITLE
+             " twin is out of memory: %lu MiB asked for, %lu MiB left of %lu\n",
              requested / k_mib, free_bytes_on(index) / k_mib, twin()->total_bytes / k_mib);
 }
 
@@ -102,7 +108,6 @@ int allocate_host(void** out, size_t bytes) {
 // Copies bytes to the host: from the host, or fill bytes for device memory. Copies to the device do
 // nothing.
 void copy_bytes(void* to, const void* from, size_t bytes) {
-  g_once.run(reserve);
   if (is_device_address(to)) return;
   if (is_device_address(from)) {
     memset(to, g_fill, bytes);
@@ -124,7 +129,7 @@ int copy(void* to, const void* from, const Rows& rows, void* stream, bool waits)
     if (wait_error != k_ok) return wait_error;
   }
   int error = k_ok;
-  if (runs_now(stream, streams::k_copy_node, &error)) {
+  if (runs_now(stream, k_copy_node, &error)) {
     for (size_t row = 0; row < rows.height; ++row) {
       copy_bytes(static_cast<char*>(to) + row * rows.to_pitch,
                  static_cast<const char*>(from) + row * rows.from_pitch, rows.width);
@@ -136,8 +141,7 @@ int copy(void* to, const void* from, const Rows& rows, void* stream, bool waits)
 int set(void* to, int value, size_t bytes, void* stream) {
   if (twin() == nullptr) return fail(k_no_device);
   int error = k_ok;
-  if (runs_now(stream, streams::k_fill_node, &error)) {
-    g_once.run(reserve);
+  if (runs_now(stream, k_fill_node, &error)) {
     if (!is_device_address(to)) memset(to, value, bytes);
   }
   return error == k_ok ? error : fail(error);
@@ -145,40 +149,36 @@ int set(void* to, int value, size_t bytes, void* stream) {
 
 }  // namespace
 
-WEIR_RUNTIME(cudaMalloc, (void** out, size_t bytes)) { return allocate_device(out, bytes); }
-WEIR_RUNTIME(cudaMallocAsync, (void** out, size_t bytes, void*)) {
-  return allocate_device(out, bytes);
-}
-WEIR_RUNTIME(cudaFree, (void* at)) {
+WEIR_RUNTIME(Malloc, (void** out, size_t bytes)) { return allocate_device(out, bytes); }
+WEIR_RUNTIME(MallocAsync, (void** out, size_t bytes, void*)) { return allocate_device(out, bytes); }
+WEIR_RUNTIME(Free, (void* at)) {
   if (at != nullptr && g_managed.remove(reinterpret_cast<uint64_t>(at)) != nullptr) {
     free(at);
     return k_ok;
   }
   return success_if(at == nullptr || free_block(reinterpret_cast<uint64_t>(at)), k_invalid_value);
 }
-WEIR_RUNTIME(cudaFreeAsync, (void* at, void*)) {
+WEIR_RUNTIME(FreeAsync, (void* at, void*)) {
   return success_if(at == nullptr || free_block(reinterpret_cast<uint64_t>(at)), k_invalid_value);
 }
-WEIR_RUNTIME(cudaMallocManaged, (void** out, size_t bytes, unsigned)) {
+WEIR_RUNTIME(MallocManaged, (void** out, size_t bytes, unsigned)) {
   if (const int error = allocate_host(out, bytes)) return error;
   g_managed.insert(reinterpret_cast<uint64_t>(*out), *out);
   return k_ok;
 }
-WEIR_RUNTIME(cudaMallocHost, (void** out, size_t bytes)) { return allocate_host(out, bytes); }
-WEIR_RUNTIME(cudaHostAlloc, (void** out, size_t bytes, unsigned)) {
-  return allocate_host(out, bytes);
-}
-WEIR_RUNTIME(cudaFreeHost, (void* at)) {
+WEIR_RUNTIME(MallocHost, (void** out, size_t bytes)) { return allocate_host(out, bytes); }
+WEIR_RUNTIME(HostAlloc, (void** out, size_t bytes, unsigned)) { return allocate_host(out, bytes); }
+WEIR_RUNTIME(FreeHost, (void* at)) {
   free(at);
   return k_ok;
 }
-WEIR_RUNTIME(cudaHostRegister, (void*, size_t, unsigned)) { return k_ok; }
-WEIR_RUNTIME(cudaHostUnregister, (void*)) { return k_ok; }
-WEIR_RUNTIME(cudaHostGetDevicePointer, (void** out, void* at, unsigned)) {
+WEIR_RUNTIME(HostRegister, (void*, size_t, unsigned)) { return k_ok; }
+WEIR_RUNTIME(HostUnregister, (void*)) { return k_ok; }
+WEIR_RUNTIME(HostGetDevicePointer, (void** out, void* at, unsigned)) {
   *out = at;
   return k_ok;
 }
-WEIR_RUNTIME(cudaMemGetInfo, (size_t * free_bytes, size_t* total)) {
+WEIR_RUNTIME(MemGetInfo, (size_t * free_bytes, size_t* total)) {
   if (twin() == nullptr) return fail(k_no_device);
   const Locked locked(&g_lock);
   // Either may be null: llama.cpp b8352 passes one alone.
@@ -186,91 +186,77 @@ WEIR_RUNTIME(cudaMemGetInfo, (size_t * free_bytes, size_t* total)) {
   if (total != nullptr) *total = twin()->total_bytes;
   return k_ok;
 }
-WEIR_EXPORTED int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
-  return weir_twin_cudaMemGetInfo(free_bytes, total);
-}
 
-WEIR_RUNTIME(cudaMemcpy, (void* to, const void* from, size_t bytes, int)) {
+WEIR_RUNTIME(Memcpy, (void* to, const void* from, size_t bytes, int)) {
   return copy(to, from, {0, 0, bytes, 1}, nullptr, /*waits=*/true);
 }
-WEIR_RUNTIME(cudaMemcpyAsync, (void* to, const void* from, size_t bytes, int, void* stream)) {
+WEIR_RUNTIME(MemcpyAsync, (void* to, const void* from, size_t bytes, int, void* stream)) {
   return copy(to, from, {0, 0, bytes, 1}, stream, /*waits=*/false);
 }
-WEIR_RUNTIME(cudaMemcpyPeerAsync,
-             (void* to, int, const void* from, int, size_t bytes, void* stream)) {
+WEIR_RUNTIME(MemcpyPeerAsync, (void* to, int, const void* from, int, size_t bytes, void* stream)) {
   return copy(to, from, {0, 0, bytes, 1}, stream, /*waits=*/false);
 }
-WEIR_RUNTIME(cudaMemcpy2D, (void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                            size_t width, size_t height, int)) {
+WEIR_RUNTIME(Memcpy2D, (void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                        size_t width, size_t height, int)) {
   return copy(to, from, {to_pitch, from_pitch, width, height}, nullptr, /*waits=*/true);
 }
-WEIR_RUNTIME(cudaMemcpy2DAsync, (void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                                 size_t width, size_t height, int, void* stream)) {
+WEIR_RUNTIME(Memcpy2DAsync, (void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                             size_t width, size_t height, int, void* stream)) {
   return copy(to, from, {to_pitch, from_pitch, width, height}, stream, /*waits=*/false);
 }
 // Supports copies that engines use: one plane, between memory and not arrays.
-WEIR_RUNTIME(cudaMemcpy3DPeerAsync, (const streams::PeerCopy* request, void* stream)) {
+WEIR_RUNTIME(Memcpy3DPeerAsync, (const PeerCopy* request, void* stream)) {
   if (request->from.array != nullptr || request->to.array != nullptr || request->depth != 1) {
     return fail(k_invalid_value);
   }
-  const auto start = [](const streams::PeerCopy::End& end) {
+  const auto start = [](const PeerCopy::End& end) {
     return end.at + (end.position[2] * end.height + end.position[1]) * end.pitch + end.position[0];
   };
   return copy(start(request->to), start(request->from),
               {request->to.pitch, request->from.pitch, request->width, request->height}, stream,
               /*waits=*/false);
 }
-WEIR_RUNTIME(cudaMemset, (void* to, int value, size_t bytes)) {
-  return set(to, value, bytes, nullptr);
-}
-WEIR_RUNTIME(cudaMemsetAsync, (void* to, int value, size_t bytes, void* stream)) {
+WEIR_RUNTIME(Memset, (void* to, int value, size_t bytes)) { return set(to, value, bytes, nullptr); }
+WEIR_RUNTIME(MemsetAsync, (void* to, int value, size_t bytes, void* stream)) {
   return set(to, value, bytes, stream);
 }
 
 // --- Virtual memory: addresses and memory are allocated separately. A handle is a block of memory.
-WEIR_EXPORTED int cuMemGetAllocationGranularity(size_t* out, const void*, int) {
+WEIR_DRIVER(MemGetAllocationGranularity, (size_t * out, const void*, int)) {
   *out = k_reservation_granularity;
   return k_ok;
 }
-WEIR_EXPORTED int cuMemAddressReserve(uint64_t* out, size_t bytes, size_t, uint64_t,
-                                      unsigned long long) {
+WEIR_DRIVER(MemAddressReserve,
+            (uint64_t * out, size_t bytes, size_t, uint64_t, unsigned long long)) {
   if (twin() == nullptr) return k_no_device;
   *out = allocate_addresses(bytes, 0, device());
   return *out == 0 ? int{k_out_of_memory} : int{k_ok};
 }
-WEIR_EXPORTED int cuMemAddressFree(uint64_t at, size_t) {
+WEIR_DRIVER(MemAddressFree, (uint64_t at, size_t)) {
   return free_block(at) ? int{k_ok} : int{k_invalid_value};
 }
-WEIR_EXPORTED int cuMemCreate(uint64_t* out, size_t bytes, const AllocationProperties* properties,
-                              unsigned long long) {
+WEIR_DRIVER(MemCreate, (uint64_t * out, size_t bytes, const AllocationProperties* properties,
+                        unsigned long long)) {
   if (twin() == nullptr) return k_no_device;
   const int index = properties->location;
   if (index < 0 || index >= static_cast<int>(twin()->devices)) return k_invalid_device;
   *out = allocate_addresses(bytes, round_up_to(bytes, k_reservation_granularity), index);
   return *out == 0 ? int{k_out_of_memory} : int{k_ok};
 }
-WEIR_EXPORTED int cuMemRelease(uint64_t handle) {
+WEIR_DRIVER(MemRelease, (uint64_t handle)) {
   const Locked locked(&g_lock);
   g_arena.memory.release(handle);
   return k_ok;
 }
-WEIR_EXPORTED int cuMemMap(uint64_t at, size_t, size_t, uint64_t handle, unsigned long long) {
+WEIR_DRIVER(MemMap, (uint64_t at, size_t, size_t, uint64_t handle, unsigned long long)) {
   const Locked locked(&g_lock);
   return g_arena.memory.map(handle, at) ? int{k_ok} : int{k_invalid_value};
 }
-WEIR_EXPORTED int cuMemUnmap(uint64_t at, size_t bytes) {
+WEIR_DRIVER(MemUnmap, (uint64_t at, size_t bytes)) {
   const Locked locked(&g_lock);
   g_arena.memory.unmap(at, bytes);
   return k_ok;
 }
-WEIR_EXPORTED int cuMemSetAccess(uint64_t, size_t, const void*, size_t) { return k_ok; }
-// Supports the memory's type alone: device memory, or an error.
-WEIR_EXPORTED int cuPointerGetAttribute(void* out, int, uint64_t at) {
-  g_once.run(reserve);
-  constexpr unsigned k_device_memory = 2;
-  if (!is_device_address(reinterpret_cast<const void*>(at))) return k_invalid_value;
-  *static_cast<unsigned*>(out) = k_device_memory;
-  return k_ok;
-}
+WEIR_DRIVER(MemSetAccess, (uint64_t, size_t, const void*, size_t)) { return k_ok; }
 
-}  // namespace weir_probe::cuda_twin
+}  // namespace weir_probe::runtime_twin

@@ -1,0 +1,46 @@
+// Numbers and types on which CUDA's public interface (driver_types.h, cuda.h; majors 12 and 13) and
+// HIP's (hip_runtime_api.h) agree. Neither's headers are needed.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gate/probes/inject/streams/streams.h"
+
+namespace weir_probe::streams {
+
+enum Error : int {
+  k_ok = 0,
+  k_invalid_value = 1,
+  k_out_of_memory = 2,
+  k_invalid_configuration = 9,
+  k_invalid_function = 98,
+  k_no_device = 100,
+  k_invalid_device = 101,
+  k_no_image = 209,
+  k_invalid_handle = 400,
+  k_symbol_not_found = 500,
+  k_not_ready = 600,
+  k_out_of_resources = 701,
+  k_peer_enabled = 704,
+  k_host_registered = 712,
+  k_host_not_registered = 713,
+  k_not_supported = 801,
+  k_capture_unsupported = 900,
+  k_capture_broken = 901,
+  k_update_failed = 910,
+};
+
+// Returns true for a stream that the program created, false for a default stream.
+inline bool is_handle(const void* stream) { return key_of(stream) > k_thread_stream; }
+
+enum CaptureStatus : int { k_not_captured = 0, k_captured = 1, k_capture_is_broken = 2 };
+constexpr int k_by_address = 4;  // cudaMemcpyDefault, beside Direction
+
+constexpr int k_on_device = 1;  // CUmemLocationType
+struct AllocationProperties {   // the beginning of CUmemAllocationProp
+  int type, handle_types;
+  int location_type, location;
+};
+
+}  // namespace weir_probe::streams
