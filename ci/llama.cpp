@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Gets a real llama.cpp: pinned, with its shipped libraries, in seconds.
 #
-#   ci/llama.cpp [--cuda 12|13] [TOOL…]
+#   ci/llama.cpp [--cuda 12|13 | --hip] [TOOL…]
 #                            llama-bench (default), llama-completion, llama-simple, llama-server,
 #                            llama-parallel, test-backend-ops, test-export-graph-ops, ggml-blas.so, and llama-greedy,
 #                            which is this repository's own (tests/engine/llama_greedy.cpp)
@@ -12,6 +12,8 @@
 # side by side, since ggml looks for its backends in the program's own folder; it can be moved.
 # With --cuda the libraries are those of a CUDA build, in engines/llama.cpp-cuda13 or -cuda12; none
 # of NVIDIA's come with them, so only a machine with CUDA or a CUDA twin of weir's runs them.
+# With --hip they are those of a HIP build for gfx90a, gfx942 and gfx1100, which the wheel cyllama-rocm on PyPI carries,
+# in engines/llama.cpp-hip; none of AMD's come with them, so only a machine with ROCm or a HIP twin runs them.
 # ggml-blas.so is ggml's BLAS backend. ggml does not find it by that name, so counts stay as they are:
 # GGML_BACKEND_PATH=engines/llama.cpp/ggml-blas.so loads it.
 # Run again, it does nothing. Downloads are kept in .cache/llama.cpp and checked against the
@@ -19,12 +21,14 @@
 set -euo pipefail
 
 version=3.22.1 # of the npm packages; llama.cpp calls this release v0.5.0
+wheel_version=0.5.1 # of cyllama-rocm, made of the same release
 release=v0.5.0
 declare -A sums=(
   [node-llama-cpp]=a0d9dd80eacd2ab1cfe71aee57ac8a806487fd70b3d2a38fbec637752d9e5c5f
   [linux-x64-vulkan]=e10577190fc4bd1649d3b655588e5c7a85fc6b6dbf7136fee596cbe9e25521e7
   [linux-x64-cuda]=d6cd3ff39a43b024816952e0bc6452d6711608d26256ff6eb0fe8cf7ff55bb2c
   [linux-x64-cuda-ext]=1c4817215f51d0ebea37ea684a409a418e62cfb19fcbb5b6e0300e50c6ee9bee
+  [cyllama-rocm]=6d35cd30af609939cc4f022ebaff425a218c257aa536c1dd83b5d964647eb7b7
   [linux-arm64]=39c76b998e35ed2f236c01472fc79eda0fc558b1c8b535023c2d7ded8c327cc4
 )
 
@@ -50,6 +54,13 @@ if [[ ${1:-} == --cuda ]]; then
   folder=llama.cpp-cuda$cuda platform=linux-x64-cuda flavour=cuda.
 fi
 
+hip=no
+if [[ ${1:-} == --hip ]]; then
+  [[ $platform == linux-x64-vulkan ]] || die "HIP builds are published for x86-64 alone"
+  shift
+  folder=llama.cpp-hip hip=yes
+fi
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=$root/.cache/llama.cpp
 source=$cache/source-$version
@@ -59,7 +70,7 @@ cxx=${CXX:-g++}
 
 # A stamp holds what the file beside it was made from: this recipe.
 greedy=$root/tests/engine/llama_greedy.cpp
-recipe="$version $platform $cuda $(cat "${BASH_SOURCE[0]}" "$greedy" | cksum)"
+recipe="$version $platform $cuda$hip $(cat "${BASH_SOURCE[0]}" "$greedy" | cksum)"
 is_done() { [[ -e $engine/$1 && -r $engine/.$1.stamp && $(<"$engine/.$1.stamp") == "$recipe" ]]; }
 mark_done() { printf '%s\n' "$recipe" >"$engine/.$1.stamp"; }
 
@@ -110,6 +121,39 @@ check() {
   die "$2@$version: SHA-256 is ${got%% *}, pinned is ${sums[$2]}; the download was removed"
 }
 
+# The checked wheel of a HIP build in $cache, by Python's pip.
+wheel=$cache/cyllama_rocm-$wheel_version.whl
+fetch_wheel() {
+  local scratch
+  if [[ ! -e $wheel ]]; then
+    say "getting cyllama-rocm $wheel_version from PyPI"
+    scratch=$(mktemp -d "$cache/tmp.XXXXXX")
+    python3 -m venv "$scratch/venv" && "$scratch/venv/bin/pip" --quiet --disable-pip-version-check download --no-deps \
+      --only-binary :all: --python-version 3.12 --platform manylinux_2_35_x86_64 -d "$scratch" \
+      "cyllama-rocm==$wheel_version" || die "pip download cyllama-rocm failed (see above): is PyPI reachable?"
+    mv "$scratch"/*.whl "$wheel.new"
+    rm -rf "$scratch"
+    check "$wheel.new" cyllama-rocm
+    mv "$wheel.new" "$wheel"
+  else
+    check "$wheel" cyllama-rocm
+  fi
+}
+# Links the wheel's libraries, whose names have hashes, under those that llama.cpp's tools and ggml ask for.
+unpack_wheel() {
+  local name library
+  fetch_wheel
+  python3 -m zipfile -e "$wheel" "$engine/wheel"
+  mv "$engine"/wheel/cyllama_rocm.libs/* "$engine"
+  rm -rf "$engine/wheel"
+  for name in libllama.vulkan.$release:libllama libggml.vulkan.$release:libggml libggml-base:libggml-base libggml-cpu:libggml-cpu \
+    libggml-hip:libggml-hip; do
+    for library in "$engine/${name#*:}"-[0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f].so*; do
+      ln -sfn "${library##*/}" "$engine/${name%:*}.so"
+    done
+  done
+}
+
 if [[ ! -d $source ]]; then
   fetch node-llama-cpp node-llama-cpp
   say "unpacking llama.cpp's source"
@@ -132,6 +176,11 @@ if ! is_done libggml-base.so; then
     fetch @node-llama-cpp/linux-x64-cuda-ext linux-x64-cuda-ext
     tar -xzf "$cache/linux-x64-cuda-ext-$version.tgz" -C "$engine" --strip-components=4 \
       --no-same-owner package/bins/linux-x64-cuda/fallback/libggml-cuda.so
+  fi
+  if [[ $hip == yes ]]; then
+    # Of these the tools need only what the wheel lacks.
+    find "$engine" -name 'lib*.so' ! -name libllama-common.so -delete
+    unpack_wheel
   fi
   mark_done libggml-base.so
 fi
