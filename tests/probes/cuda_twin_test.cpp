@@ -63,7 +63,7 @@ class CudaLibraries : public testing::Test {
         {WEIR_RUNTIME_TWIN_VARIABLE, place_.path() + "/twin"},
         {WEIR_RUNTIME_KERNELS_VARIABLE, place_.path() + "/kernels"}};
     env.insert(more_.begin(), more_.end());
-    return run({WEIR_CUDA_TWIN_PROGRAM, library(), scene}, env);
+    return run({WEIR_RUNTIME_TWIN_PROGRAM, "cuda", library(), scene}, env);
   }
   // Under the name by which engines load it.
   std::string library() {
@@ -255,7 +255,7 @@ TEST_F(CudaLibraries, CountsAForkedProcessApartAndOneThatWasKilled) {
 }
 
 TEST_F(CudaLibraries, HasNoDeviceWithoutADescription) {
-  const Ran ran = run({WEIR_CUDA_TWIN_PROGRAM, library(), "launch"}, {k_leaks});
+  const Ran ran = run({WEIR_RUNTIME_TWIN_PROGRAM, "cuda", library(), "launch"}, {k_leaks});
   EXPECT_THAT(ran.out, HasSubstr("devices 100: 0\nlaunch 100\n"));
   EXPECT_THAT(ran.err, HasSubstr("no description of a GPU"));
 }

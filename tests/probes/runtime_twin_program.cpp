@@ -1,5 +1,8 @@
-// The program that the libraries of a CUDA twin are tested with, and the probe in front of them: an
-// engine of a few calls. Scenes have names; the answers to their calls go to standard output.
+// The program that the libraries of CUDA and HIP twins are tested with, and the probes in front of
+// them: an engine of a few calls. Scenes have names; the answers to their calls go to standard
+// output. Calls have CUDA's names here: under HIP cudaMalloc is hipMalloc.
+//
+//   runtime_twin_program cuda|hip LIBRARY SCENE
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -16,11 +19,28 @@
 
 namespace {
 
+bool g_hip = false;
+
+// The name of a call of CUDA's in the API of this run.
+std::string name_of(std::string name) {
+  if (!g_hip) return name;
+  for (const auto& [cuda, hip] : {std::pair{"__cuda", "__hip"}, std::pair{"cublas", "hipblas"},
+                                  std::pair{"cuda", "hip"}, std::pair{"cu", "hip"}}) {
+    if (name.rfind(cuda, 0) != 0) continue;
+    name = hip + name.substr(std::strlen(cuda));
+    const bool is_blas = name.rfind("hipblas", 0) == 0;
+    const std::size_t version = name.find("_v2");
+    return is_blas ? name.substr(0, version) : name;
+  }
+  return name;
+}
+
 template <class R = int, class... A>
-R call(const char* name, A... arguments) {
-  void* function = dlsym(RTLD_DEFAULT, name);  // as the loader binds an engine's calls
+R call(const char* cuda_name, A... arguments) {
+  const std::string name = name_of(cuda_name);
+  void* function = dlsym(RTLD_DEFAULT, name.c_str());  // as the loader binds an engine's calls
   if (function == nullptr) {
-    std::printf("no %s\n", name);
+    std::printf("no %s\n", name.c_str());
     std::exit(2);
   }
   return reinterpret_cast<R (*)(A...)>(function)(arguments...);
@@ -48,6 +68,23 @@ struct __attribute__((packed, aligned(8))) Fat {
   Entry code{.kind = 2, .arch = 89};
   Entry ptx{.kind = 1, .arch = 90};
 };
+// A bundle as clang makes it, with code for gfx90a and gfx1100, both empty. It lies in the
+// program's own memory: where it lies there is part of what a kernel is known by.
+char g_bundle[4096];
+void write_bundle() {
+  std::string bytes = "__CLANG_OFFLOAD_BUNDLE__";
+  const auto number = [&](std::uint64_t value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  number(2);
+  for (const std::string target : {"gfx90a:xnack-", "gfx1100"}) {
+    const std::string name = "hipv4-amdgcn-amd-amdhsa--" + target;
+    for (const std::uint64_t value : {std::uint64_t{4096}, std::uint64_t{0}, name.size()})
+      number(value);
+    bytes += name;
+  }
+  std::memcpy(g_bundle, bytes.data(), bytes.size());
+}
 struct Wrapper {
   std::uint32_t magic = 0x466243b1, version = 1;
   const void* data;
@@ -58,8 +95,10 @@ char g_scale, g_add;  // their addresses stand for functions of the host
 
 void* load() {
   static const Fat k_fat;
-  static const Wrapper k_wrapper{.data = &k_fat};
-  void** module = call<void**>("__cudaRegisterFatBinary", &k_wrapper);
+  static const Wrapper k_cuda{.data = &k_fat};
+  static const Wrapper k_hip{.magic = 0x48495046, .data = g_bundle};
+  write_bundle();
+  void** module = call<void**>("__cudaRegisterFatBinary", g_hip ? &k_hip : &k_cuda);
   void* const none = nullptr;
   for (const auto& [host, name] : {std::pair{&g_scale, "_Z5scalePf"},
                                    std::pair{&g_add, "_ZN19_INTERNAL_0123abcd_3addIiEEvPT_"}}) {
@@ -67,7 +106,7 @@ void* load() {
                const_cast<char*>(name), name, -1, none, none, none, none,
                static_cast<int*>(nullptr));
   }
-  call<int>("__cudaRegisterFatBinaryEnd", module);
+  if (!g_hip) call<int>("__cudaRegisterFatBinaryEnd", module);
   return module;
 }
 
@@ -92,6 +131,17 @@ void* ready(void* graph) {
   void* exec = nullptr;
   call("cudaGraphInstantiate", &exec, graph, 0ULL);
   return exec;
+}
+
+int update(void* exec, void* graph) {
+  struct {
+    int result;
+    void *node, *from;
+  } cuda_result{};
+  void* node = nullptr;
+  int hip_result = 0;
+  return g_hip ? call("cudaGraphExecUpdate", exec, graph, &node, &hip_result)
+               : call("cudaGraphExecUpdate", exec, graph, &cuda_result);
 }
 
 void counts() {
@@ -136,13 +186,8 @@ void errors() {
   std::printf("wait for the device within one %d", call("cudaDeviceSynchronize"));
   std::printf(", its end %d\n", call("cudaStreamEndCapture", stream, &graph));
   void* exec = ready(captured(stream, 3));
-  struct {
-    int result;
-    void *node, *from;
-  } update{};
-  std::printf("update by the same shape %d",
-              call("cudaGraphExecUpdate", exec, captured(stream, 3), &update));
-  std::printf(", by another %d\n", call("cudaGraphExecUpdate", exec, captured(stream, 4), &update));
+  std::printf("update by the same shape %d", update(exec, captured(stream, 3)));
+  std::printf(", by another %d\n", update(exec, captured(stream, 4)));
   std::size_t free_bytes = 0, total = 0;
   call("cudaMemGetInfo", &free_bytes, &total);
   call("cudaMemGetInfo", &free_bytes, static_cast<std::size_t*>(nullptr));
@@ -360,6 +405,13 @@ void forked() {
   std::printf("child %d\n", status);
 }
 
+// Where the bundle lies in the loaded program.
+void container() {
+  Dl_info program{};
+  dladdr(g_bundle, &program);
+  std::printf("container %td\n", g_bundle - static_cast<const char*>(program.dli_fbase));
+}
+
 void killed() {
   void* stream = new_stream();
   for (int i = 0; i < 7; ++i) launch(&g_scale, stream);
@@ -369,7 +421,8 @@ void killed() {
 }  // namespace
 
 int main(int, char** words) {
-  if (dlopen(words[1], RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+  g_hip = words[1] == std::string("hip");
+  if (dlopen(words[2], RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     std::printf("%s\n", dlerror());
     return 2;
   }
@@ -377,7 +430,8 @@ int main(int, char** words) {
   std::printf("devices %d", call("cudaGetDeviceCount", &devices));
   std::printf(": %d\n", devices);
   void* module = load();
-  const std::string scene = words[2];
+  const std::string scene = words[3];
+  if (scene == "container") container();
   if (scene == "counts") counts();
   if (scene == "errors") errors();
   if (scene == "threads") threads();
