@@ -10,6 +10,7 @@
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/runtime/blob.h"
 
+#include "tests/probes/old_systems.hpp"
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
@@ -146,6 +147,11 @@ TEST_F(HipLibraries, ServeManyThreadsAndOlderEngines) {
   EXPECT_EQ(play("threads").status, 0);
   EXPECT_EQ(play("reuse").status, 0);
   EXPECT_EQ(play("variants").status, 0);
+}
+
+TEST_F(HipLibraries, AreBuiltForOldSystems) {
+  expect_loads_on_old_systems(WEIR_BINARY_DIR "/lib/weir/probes/libweir_twin_hip.so",
+                              k_libc_and_libdl);
 }
 
 }  // namespace hip_twin_test

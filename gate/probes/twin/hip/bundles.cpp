@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gate/probes/inject/writer/old_symbols.h"
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/runtime/runtime.h"
 
