@@ -1,4 +1,4 @@
-// What CUDA's runtime and driver alone answer of the GPU: its properties, and the driver's queries.
+// CUDA's own queries of the GPU: its properties, and those of the driver.
 #include <string.h>
 
 #include "gate/probes/twin/runtime/runtime.h"

@@ -148,7 +148,7 @@ int check_launch(const Function& function, Size3 grid, Size3 block, size_t share
   return threads > static_cast<uint64_t>(max_block_threads(function)) ? k_launch_failed : int{k_ok};
 }
 
-// What clr's hip_platform.cpp answers: four SIMDs of a processor, a wave's registers in whole
+// Computes it as clr (hip_platform.cpp) does: four SIMDs of a processor, a wave's registers in whole
 // units, and shared memory without rounding.
 int resident_blocks(const Function& function, int block_threads, size_t dynamic_shared) {
   constexpr uint64_t k_simds = 4, k_scalar_registers = 800, k_scalar_unit = 16;

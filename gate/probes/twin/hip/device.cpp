@@ -1,4 +1,4 @@
-// What HIP's runtime alone answers of the GPU: its properties, and other names of common functions.
+// HIP's own queries of the GPU, and its other names of common functions.
 #include <stdio.h>
 #include <string.h>
 
