@@ -309,5 +309,27 @@ TEST(AmdCode, OfACompilerHasTheSpillsThatWereAskedFor) {
   }
 }
 
+TEST(AmdCode, OfTritonIsReadFromItsHsaco) {
+  struct Case {
+    const char* target;
+    std::uint32_t registers, scalar_registers, threads;
+  };
+  // What Triton 3.9.0 writes into its assembly for tests/probes/triton/compile.py.
+  for (const Case& c : {Case{"gfx942", 20, 21, 256}, Case{"gfx1100", 57, 22, 128}}) {
+    const std::string name =
+        fmt::format(WEIR_SOURCE_DIR "/tests/probes/triton/softmax-{}.hsaco", c.target);
+    const auto kernels = read_amd_object(sys::RealFiles().read(name, 1 << 20).value_or(""));
+    ASSERT_TRUE(kernels) << kernels.error().message;
+    ASSERT_EQ(kernels->size(), 1U);
+    const GpuKernel& kernel = kernels->front();
+    EXPECT_EQ(kernel.symbol, "softmax");
+    EXPECT_EQ(kernel.target, c.target);
+    EXPECT_EQ(kernel.figures.registers, c.registers);
+    EXPECT_EQ(kernel.figures.scalar_registers, c.scalar_registers);
+    EXPECT_EQ(kernel.figures.group_threads, c.threads);
+    EXPECT_EQ(kernel.figures.spilled_vgprs, 0U);
+  }
+}
+
 }  // namespace amd_code_test
 }  // namespace weir::probes
