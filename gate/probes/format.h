@@ -154,13 +154,14 @@ struct weir_probe_code_costs {
   uint32_t code_bytes;   /* of machine code; 0: unknown */
   uint32_t occupancy;    /* groups of 32 threads that one multiprocessor holds at once, the least of
                             all launches; 0: unknown */
-  uint32_t group_threads; /* of a group in that launch */
-  uint32_t architecture;  /* that the machine code is for: 10 * major + minor */
-  uint32_t reserved;
+  uint32_t group_threads;     /* of a group in that launch */
+  uint32_t architecture;      /* that the machine code is for: 10 * major + minor; 0: unknown */
+  uint32_t spilled_registers; /* that did not fit, with WEIR_CODE_SPILLS_KNOWN */
 };
 
 #define WEIR_CODE_EXAMINED 0x1u     /* `costs` has what could be learned */
 #define WEIR_CODE_NOT_COMPILED 0x2u /* the device's own code is still to be compiled: no costs */
+#define WEIR_CODE_SPILLS_KNOWN 0x4u /* `costs` has what the code spills */
 
 /* Code that a kernel ran: what the program handed over under that name. Entry 0 takes what no
  * longer fits. */

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include <dlfcn.h>
+
 #include "tests/probes/hip_stand_in.hpp"
 
 namespace {
@@ -16,6 +18,22 @@ void require(bool good, const char* what) {
   std::_Exit(3);
 }
 void ok(int result, const char* what) { require(result == 0, what); }
+
+// Two bundles of machine code as compiled code registers them, with kernels of one name, and a
+// wrapper of something else.
+const char k_bundles[2][32] = {};
+struct Wrapper {
+  unsigned magic = 0x48495046, version = 1;
+  const void* bundle;
+  void* unused = nullptr;
+} const k_wrappers[] = {
+    {.bundle = k_bundles[0]}, {.bundle = k_bundles[1]}, {.magic = 7, .bundle = k_bundles[0]}};
+const char g_scales[3] = {};  // their addresses stand for functions of the host
+
+void name_function(void** handle, const void* host, const char* name) {
+  __hipRegisterFunction(handle, host, const_cast<char*>(name), name, -1U, nullptr, nullptr, nullptr,
+                        nullptr, nullptr);
+}
 
 const void* const k_one = reinterpret_cast<const void*>(&kernel_one);
 const void* const k_two = reinterpret_cast<const void*>(&kernel_two);
@@ -64,25 +82,93 @@ int all() {
   return 0;
 }
 
-// A graph of 2 launches, a copy, a fill and, as a child, 1 launch more; launched 10 times.
-int graphs() {
-  char host[8] = {}, device[8] = {};
-  void* const s = stream();
-  void *child = nullptr, *graph = nullptr, *node = nullptr, *exec = nullptr;
-  ok(hipStreamBeginCapture(s, 0), "capture");
-  launch(k_two, s);
-  ok(hipStreamEndCapture(s, &child), "capture");
-  ok(hipStreamBeginCapture(s, 0), "capture");
-  launch(k_one, s);
-  launch(k_one, s);
-  ok(hipMemcpyAsync(device, host, 8, 1, s), "copy");
-  ok(hipMemsetAsync(device, 0, 8, s), "fill");
-  ok(hipStreamEndCapture(s, &graph), "capture");
-  ok(hipGraphAddChildGraphNode(&node, graph, nullptr, 0, child), "child");
+void* captured(void* stream, void (*calls)(void* stream)) {
+  void *graph = nullptr, *exec = nullptr;
+  ok(hipStreamBeginCapture(stream, 0), "capture");
+  calls(stream);
+  ok(hipStreamEndCapture(stream, &graph), "capture");
   ok(hipGraphInstantiate(&exec, graph, nullptr, nullptr, 0), "instantiate");
+  ok(hipGraphDestroy(graph), "destroy");
+  return exec;
+}
+
+// A graph of 2 launches, a copy, a fill and the 1 launch of another graph; launched 10 times. Waits
+// for events within a capture count nothing.
+int graphs() {
+  void* const s = stream();
+  static void* s_inner = captured(s, [](void* on) { launch(k_two, on); });
+  void* const exec = captured(s, [](void* on) {
+    static char s_host[8], s_device[8];
+    void* event = nullptr;
+    launch(k_one, on);
+    launch(k_one, on);
+    ok(hipMemcpyAsync(s_device, s_host, 8, 1, on), "copy");
+    ok(hipMemsetAsync(s_device, 0, 8, on), "fill");
+    ok(hipEventCreate(&event), "event");
+    ok(hipEventRecord(event, on), "record");
+    ok(hipStreamWaitEvent(on, event, 0), "barrier");
+    ok(hipGraphLaunch(s_inner, on), "launch");
+  });
   for (int i = 0; i < 10; ++i) ok(hipGraphLaunch(exec, s), "launch");
   ok(hipStreamSynchronize(s), "stream");
   ok(hipGraphExecDestroy(exec), "destroy");
+  return 0;
+}
+
+// A graph that was made by other calls.
+int unseen() {
+  void *exec = nullptr, *made = stream();
+  ok(hipGraphInstantiate(&exec, made, nullptr, nullptr, 0), "instantiate");
+  ok(hipGraphLaunch(exec, stream()), "launch");
+  return 0;
+}
+
+// Each function of the libraries once, and once in a graph that is launched twice.
+int libraries() {
+  const auto all = [](void* stream) {
+    int hipblas = 0, rocblas = 0;
+    ok(hipblasSetStream(&hipblas, stream), "stream");
+    ok(rocblas_set_stream(&rocblas, stream), "stream");
+#define SCENE_CALLS(name) \
+  ok(name(std::string(#name).starts_with("hip") ? &hipblas : &rocblas), #name);
+    STAND_IN_PRODUCTS(SCENE_CALLS)
+    ok(hipblasLtMatmul(&hipblas, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, stream), "hipBLASLt");
+    ok(hipblasDestroy(&hipblas), "destroy");
+  };
+  void* const s = stream();
+  all(s);
+  void* const exec = captured(s, all);
+  for (int i = 0; i < 2; ++i) ok(hipGraphLaunch(exec, s), "launch");
+  return 0;
+}
+
+// Kernels of one name, of either bundle and of none that is known; blocks of two sizes each. Prints
+// where the bundles lie in the file.
+int costs() {
+  Dl_info file{};
+  require(dladdr(k_bundles, &file) != 0, "file");
+  for (const auto& bundle : k_bundles) {
+    std::printf("%zu\n", static_cast<std::size_t>(bundle - static_cast<char*>(file.dli_fbase)));
+  }
+  for (unsigned i = 0; i < 3; ++i) {
+    name_function(__hipRegisterFatBinary(&k_wrappers[i]), &g_scales[i], "_Z5scalePf");
+    for (const unsigned threads : {100U + i, 256U + i}) {
+      ok(hipLaunchKernel(&g_scales[i], {4, 1, 1}, {threads, 1, 1}, nullptr, 0, nullptr), "launch");
+    }
+  }
+  return 0;
+}
+
+// Copies that leave it to the addresses where they go.
+int directions() {
+  void *first = nullptr, *second = nullptr;
+  char host[2][64] = {};
+  ok(hipMalloc(&first, 64), "memory");
+  ok(hipMalloc(&second, 64), "memory");
+  ok(hipMemcpy(first, host[0], 1, 4), "copy");
+  ok(hipMemcpy(host[0], first, 2, 4), "copy");
+  ok(hipMemcpy(second, first, 4, 4), "copy");
+  ok(hipMemcpy(host[1], host[0], 8, 4), "copy");
   return 0;
 }
 
@@ -101,7 +187,8 @@ int threads() {
   return 0;
 }
 
-// At once: 1000 + 2000, then 2000 + 500, at last 2000 + 500 + 4096.
+// At once: 1000 + 2000, then 2000 + 500, at last 2000 + 500 + 4096. Memory of the host is not the
+// device's.
 int memory() {
   void *first = nullptr, *second = nullptr, *third = nullptr, *handle = nullptr, *none = nullptr;
   char place[4096];
@@ -110,7 +197,10 @@ int memory() {
   ok(hipFree(first), "free");
   ok(hipMallocAsync(&third, 500, nullptr), "memory");  // allocates within: one call
   require(hipMalloc(&none, size_t{1} << 50) == 2, "refused");
-  ok(hipMemCreate(&handle, 4096, nullptr, 0), "memory");
+  const int on_host[4] = {1, 0, 2, 0}, on_device[4] = {1, 0, 1, 0};
+  ok(hipMemCreate(&handle, 8192, on_host, 0), "memory");
+  ok(hipMemCreate(&handle, 8192, nullptr, 0), "memory");
+  ok(hipMemCreate(&handle, 4096, on_device, 0), "memory");
   ok(hipMemMap(place, 4096, 0, handle, 0), "map");
   ok(hipMemRelease(handle), "release");  // it is still seen
   launch(k_one, nullptr);
@@ -127,8 +217,15 @@ int killed() {
 
 extern "C" int scene_main(const char* name) {
   const std::string scene = name;
+  void** const handle = __hipRegisterFatBinary(&k_wrappers[0]);
+  name_function(handle, k_one, "kernel_one");
+  name_function(handle, k_two, "kernel_two");
   if (scene == "all") return all();
   if (scene == "graphs") return graphs();
+  if (scene == "unseen") return unseen();
+  if (scene == "libraries") return libraries();
+  if (scene == "costs") return costs();
+  if (scene == "directions") return directions();
   if (scene == "threads") return threads();
   if (scene == "memory") return memory();
   if (scene == "killed") return killed();

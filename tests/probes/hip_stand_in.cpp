@@ -4,26 +4,23 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <vector>
+#include <mutex>
+#include <set>
 
 namespace {
 
-struct Node {
-  int type;  // hipGraphNodeType
-  KernelNodeParams params;
-  void* child;
-};
-struct Graph {
-  std::vector<Node*> nodes;
-};
-std::map<void*, Graph*> g_capturing;  // stream -> what it is captured into
+std::map<void*, unsigned long long> g_captured;  // stream -> the number of its capture
+unsigned long long g_captures;
+std::map<void*, void*> g_streams;  // of handles of libraries
+std::set<void*> g_memory;          // of the device
+std::mutex g_mutex;                // of g_memory
 int g_polls;
 
-bool capture(void* stream, const Node& node) {
-  const auto match = g_capturing.find(stream);
-  if (match == g_capturing.end()) return false;
-  match->second->nodes.push_back(new Node(node));
-  return true;
+// As a library's call does that computes: two kernels.
+int multiply(void* stream) {
+  const void* const of_the_library = reinterpret_cast<const void*>(&multiply);
+  hipLaunchKernel(of_the_library, {1, 1, 1}, {64, 1, 1}, nullptr, 0, stream);
+  return hipLaunchKernel(of_the_library, {1, 1, 1}, {64, 1, 1}, nullptr, 0, stream);
 }
 
 }  // namespace
@@ -35,19 +32,37 @@ int hipDeviceGetName(char* name, int size, int) {
   std::strncpy(name, "Stand-in GPU", static_cast<size_t>(size));
   return 0;
 }
-int hipDeviceComputeCapability(int* major, int* minor, int) {
-  *major = 11;
-  return *minor = 0;
+int hipDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == 16 ? 1 : attribute;  // it is integrated
+  return 0;
 }
 int hipRuntimeGetVersion(int* version) {
   *version = 60443484;
   return 0;
 }
-const char* hipKernelNameRefByPtr(const void* function, void*) {
-  if (function == reinterpret_cast<const void*>(&kernel_one)) return "kernel_one";
-  if (function == reinterpret_cast<const void*>(&kernel_two)) return "kernel_two";
-  return nullptr;
+int hipGetLastError() { return 0; }
+int hipPointerGetAttribute(void* value, int, void* at) {
+  const std::lock_guard hold(g_mutex);
+  *static_cast<int*>(value) = g_memory.contains(at) ? 2 : 0;
+  return 0;
 }
+int hipFuncGetAttributes(void* attributes, const void*) {
+  const struct {
+    int binary_version = 0, cache_mode = 0;
+    size_t const_bytes = 0, local_bytes = 180;
+    int max_dynamic_shared = 0, max_threads = 1024, registers = 128, carveout = 0, ptx = 0;
+    size_t shared_bytes = 512;
+  } answer;
+  std::memcpy(attributes, &answer, sizeof answer);
+  return 0;
+}
+int hipOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads, size_t) {
+  *blocks = 1024 / threads;
+  return 0;
+}
+void** __hipRegisterFatBinary(const void* wrapper) { return new void*(const_cast<void*>(wrapper)); }
+void __hipRegisterFunction(void**, const void*, char*, const char*, unsigned, void*, void*, void*,
+                           void*, int*) {}
 void kernel_one() {}
 void kernel_two() {}
 
@@ -69,16 +84,8 @@ int hipStreamWaitEvent(void*, void*, unsigned) { return 0; }
 int hipEventQuery(void*) { return ++g_polls % 3 == 0 ? 0 : k_not_ready; }
 int hipStreamQuery(void* event) { return hipEventQuery(event); }
 
-int hipLaunchKernel(const void* function, Dim3 grid, Dim3 block, void**, size_t shared,
-                    void* stream) {
-  if (function == nullptr) return k_invalid;
-  KernelNodeParams params{};
-  params.function = const_cast<void*>(function);
-  params.grid = grid;
-  params.block = block;
-  params.shared = static_cast<unsigned>(shared);
-  capture(stream, {0, params, nullptr});
-  return 0;
+int hipLaunchKernel(const void* function, Dim3, Dim3, void**, size_t, void*) {
+  return function == nullptr ? k_invalid : 0;
 }
 int hipModuleGetFunction(void** function, void*, const char*) {
   *function = std::malloc(1);
@@ -90,10 +97,15 @@ int hipModuleLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigne
 }
 int hipMalloc(void** out, size_t bytes) {
   *out = bytes > size_t{1} << 40 ? nullptr : std::malloc(bytes);
-  return *out == nullptr ? 2 : 0;  // hipErrorOutOfMemory
+  if (*out == nullptr) return 2;  // hipErrorOutOfMemory
+  const std::lock_guard hold(g_mutex);
+  g_memory.insert(*out);
+  return 0;
 }
 int hipMallocAsync(void** out, size_t bytes, void*) { return hipMalloc(out, bytes); }
 int hipFree(void* at) {
+  const std::lock_guard hold(g_mutex);
+  g_memory.erase(at);
   std::free(at);
   return 0;
 }
@@ -104,7 +116,7 @@ int hipMemMap(void*, size_t, size_t, void*, unsigned long long) { return 0; }
 int hipMemUnmap(void*, size_t) { return 0; }
 int hipMemRelease(void*) { return 0; }
 int hipMemcpyAsync(void* to, const void* from, size_t bytes, int, void* stream) {
-  if (!capture(stream, {1, {}, nullptr})) std::memcpy(to, from, bytes);
+  if (!g_captured.contains(stream)) std::memcpy(to, from, bytes);
   return 0;
 }
 // As in the real one, one exported function may use another.
@@ -113,45 +125,26 @@ int hipMemcpy(void* to, const void* from, size_t bytes, int direction) {
   return hipStreamSynchronize(nullptr);
 }
 int hipMemsetAsync(void* to, int value, size_t bytes, void* stream) {
-  if (!capture(stream, {2, {}, nullptr})) std::memset(to, value, bytes);
+  if (!g_captured.contains(stream)) std::memset(to, value, bytes);
   return 0;
 }
 
-int hipStreamIsCapturing(void* stream, int* status) {
-  *status = g_capturing.count(stream) != 0 ? 1 : 0;
+int hipStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void**,
+                               const void**, size_t*) {
+  const auto match = g_captured.find(stream);
+  *status = match != g_captured.end() ? 1 : 0;
+  *id = match != g_captured.end() ? match->second : 0;
   return 0;
 }
 int hipStreamBeginCapture(void* stream, int) {
-  g_capturing[stream] = new Graph;
+  g_captured[stream] = ++g_captures;
   return 0;
 }
 int hipStreamEndCapture(void* stream, void** graph) {
-  *graph = g_capturing.at(stream);
-  g_capturing.erase(stream);
-  return 0;
+  g_captured.erase(stream);
+  return hipStreamCreate(graph);
 }
-int hipGraphAddChildGraphNode(void** node, void* graph, void* const*, size_t, void* child) {
-  *node = static_cast<Graph*>(graph)->nodes.emplace_back(new Node{4, {}, child});
-  return 0;
-}
-int hipGraphGetNodes(void* graph, void** nodes, size_t* count) {
-  const auto& all = static_cast<Graph*>(graph)->nodes;
-  if (nodes != nullptr) std::memcpy(nodes, all.data(), all.size() * sizeof(void*));
-  *count = all.size();
-  return 0;
-}
-int hipGraphNodeGetType(void* node, int* type) {
-  *type = static_cast<Node*>(node)->type;
-  return 0;
-}
-int hipGraphKernelNodeGetParams(void* node, KernelNodeParams* params) {
-  *params = static_cast<Node*>(node)->params;
-  return 0;
-}
-int hipGraphChildGraphNodeGetGraph(void* node, void** graph) {
-  *graph = static_cast<Node*>(node)->child;
-  return 0;
-}
+int hipGraphDestroy(void* graph) { return hipStreamDestroy(graph); }
 int hipGraphInstantiate(void** exec, void*, void**, char*, size_t) {
   *exec = new int;
   return 0;
@@ -160,6 +153,23 @@ int hipGraphLaunch(void*, void*) { return 0; }
 int hipGraphExecDestroy(void* exec) {
   delete static_cast<int*>(exec);
   return 0;
+}
+
+int hipblasSetStream(void* handle, void* stream) {
+  g_streams[handle] = stream;
+  return 0;
+}
+int hipblasDestroy(void* handle) {
+  g_streams.erase(handle);
+  return 0;
+}
+int rocblas_set_stream(void* handle, void* stream) { return hipblasSetStream(handle, stream); }
+#define STAND_IN_DEFINES(name) \
+  int name(void* handle) { return multiply(g_streams[handle]); }
+STAND_IN_PRODUCTS(STAND_IN_DEFINES)
+int hipblasLtMatmul(void*, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t,
+                    size_t, size_t, size_t, size_t, size_t, void* stream) {
+  return multiply(stream);
 }
 
 }  // extern "C"

@@ -6,14 +6,6 @@
 struct Dim3 {
   unsigned x, y, z;
 };
-struct KernelNodeParams {  // hipKernelNodeParams
-  Dim3 block;
-  void** extra;
-  void* function;
-  Dim3 grid;
-  void** parameters;
-  unsigned shared;
-};
 constexpr int k_invalid = 1, k_not_ready = 600;
 
 extern "C" {
@@ -21,9 +13,16 @@ void kernel_one();
 void kernel_two();
 int hipGetDevice(int* device);
 int hipDeviceGetName(char* name, int size, int device);
-int hipDeviceComputeCapability(int* major, int* minor, int device);
+int hipDeviceGetAttribute(int* value, int attribute, int device);
 int hipRuntimeGetVersion(int* version);
-const char* hipKernelNameRefByPtr(const void* function, void* stream);
+int hipGetLastError();
+int hipPointerGetAttribute(void* value, int attribute, void* at);
+int hipFuncGetAttributes(void* attributes, const void* function);
+int hipOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
+                                                 size_t shared);
+void** __hipRegisterFatBinary(const void* wrapper);
+void __hipRegisterFunction(void** handle, const void* host, char* device, const char* name,
+                           unsigned limit, void* a, void* b, void* c, void* d, int* e);
 int hipStreamCreate(void** stream);
 int hipStreamDestroy(void* stream);
 int hipEventCreate(void** event);
@@ -49,16 +48,39 @@ int hipMemRelease(void* handle);
 int hipMemcpyAsync(void* to, const void* from, size_t bytes, int direction, void* stream);
 int hipMemcpy(void* to, const void* from, size_t bytes, int direction);
 int hipMemsetAsync(void* to, int value, size_t bytes, void* stream);
-int hipStreamIsCapturing(void* stream, int* status);
+int hipStreamGetCaptureInfo_v2(void* stream, int* status, unsigned long long* id, void** graph,
+                               const void** nodes, size_t* count);
 int hipStreamBeginCapture(void* stream, int mode);
 int hipStreamEndCapture(void* stream, void** graph);
-int hipGraphAddChildGraphNode(void** node, void* graph, void* const* after, size_t count,
-                              void* child);
-int hipGraphGetNodes(void* graph, void** nodes, size_t* count);
-int hipGraphNodeGetType(void* node, int* type);
-int hipGraphKernelNodeGetParams(void* node, KernelNodeParams* params);
-int hipGraphChildGraphNodeGetGraph(void* node, void** graph);
+int hipGraphDestroy(void* graph);
 int hipGraphInstantiate(void** exec, void* graph, void** node, char* log, size_t size);
 int hipGraphLaunch(void* exec, void* stream);
 int hipGraphExecDestroy(void* exec);
+
+int hipblasSetStream(void* handle, void* stream);
+int hipblasDestroy(void* handle);
+int rocblas_set_stream(void* handle, void* stream);
+int hipblasLtMatmul(void* handle, size_t, size_t, size_t, size_t, size_t, size_t, size_t, size_t,
+                    size_t, size_t, size_t, size_t, size_t, size_t, void* stream);
 }
+
+// Functions of hipBLAS and rocBLAS that compute, whose first argument alone the stand-in reads.
+#define STAND_IN_PRODUCTS(X)         \
+  X(hipblasGemmEx)                   \
+  X(hipblasGemmEx_v2)                \
+  X(hipblasGemmBatchedEx)            \
+  X(hipblasGemmBatchedEx_v2)         \
+  X(hipblasGemmStridedBatchedEx)     \
+  X(hipblasGemmStridedBatchedEx_v2)  \
+  X(hipblasSgemm)                    \
+  X(hipblasHgemm)                    \
+  X(hipblasSgemmBatched)             \
+  X(hipblasSgemmStridedBatched)      \
+  X(hipblasStrsmBatched)             \
+  X(rocblas_gemm_ex)                 \
+  X(rocblas_gemm_batched_ex)         \
+  X(rocblas_gemm_strided_batched_ex) \
+  X(rocblas_sgemm)                   \
+  X(rocblas_hgemm)
+#define STAND_IN_DECLARES(name) extern "C" int name(void* handle);
+STAND_IN_PRODUCTS(STAND_IN_DECLARES)

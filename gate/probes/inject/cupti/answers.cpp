@@ -1,51 +1,34 @@
-// Asks the driver for kernels and graphs; implements the functions that streams.h requires.
+// Asks the driver for kernels and graphs; defines what streams.h requires.
+#include <stdlib.h>
+
 #include "gate/probes/inject/cupti/cupti.h"
 #include "gate/probes/inject/streams/front.h"
 
 namespace weir_probe {
 namespace cupti {
 
-WEIR_FUNCTION_TABLE(Driver, driver, WEIR_DRIVER_FUNCTIONS)
+using namespace streams;
 
-}  // namespace cupti
+namespace {
 
-namespace streams {
+#define WEIR_LOOK_UP(name) table.name = reinterpret_cast<decltype(table.name)>(find_below(#name));
+WEIR_FUNCTION_TABLE(Driver, driver, WEIR_DRIVER_FUNCTIONS(WEIR_LOOK_UP))
 
-using namespace cupti;
+bool g_capturing;  // atomic: some stream has been captured
 
-const char k_probe_name[] = "cupti";
+constexpr size_t k_max_nodes = size_t{1} << 20;
+constexpr int k_max_depth = 8;  // graphs within graphs
 
-// CUPTI gives the name with the call; in a graph read_launch() gets it.
-const char* kernel_name(const Launch& launch, void*) { return launch.name; }
-
-uint64_t code_hash(const Launch&) { return 0; }
-void measure_costs(const Launch&, weir_probe_code*) {}
-
-bool is_captured(void* stream) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return succeeds(driver().cuStreamIsCapturing, static_cast<CUstream>(stream), &status) &&
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
-bool list_nodes(void* graph, void** nodes, size_t* count) {
-  return succeeds(driver().cuGraphGetNodes, static_cast<CUgraph>(graph),
-                  reinterpret_cast<CUgraphNode*>(nodes), count);
-}
-
-int node_type(void* node) {
+int node_type(CUgraphNode node) {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-  const bool succeeded =
-      succeeds(driver().cuGraphNodeGetType, static_cast<CUgraphNode>(node), &type);
-  return succeeded ? static_cast<int>(type) : -1;
+  return succeeds(driver().cuGraphNodeGetType, node, &type) ? static_cast<int>(type) : -1;
 }
 
 // Reads function, name and sizes of a graph's kernel node.
-bool read_launch(void* node, Launch* out) {
+bool read_launch(CUgraphNode node, Launch* out) {
   CUDA_KERNEL_NODE_PARAMS params{};
   const Driver& functions = driver();
-  if (!succeeds(functions.cuGraphKernelNodeGetParams_v2, static_cast<CUgraphNode>(node), &params)) {
-    return false;
-  }
+  if (!succeeds(functions.cuGraphKernelNodeGetParams_v2, node, &params)) return false;
   // A kernel that is loaded at its first use has no function yet.
   if (params.func != nullptr) {
     out->function = params.func;
@@ -60,11 +43,76 @@ bool read_launch(void* node, Launch* out) {
   return true;
 }
 
-void* child_graph(void* node) {
-  CUgraph child = nullptr;
-  succeeds(driver().cuGraphChildGraphNodeGetGraph, static_cast<CUgraphNode>(node), &child);
-  return child;
+bool add_nodes(Graph* to, CUgraph graph, int depth);
+
+// Adds the work of one node, child graphs included. False if it cannot be read.
+bool add_node(Graph* to, CUgraphNode node, int depth) {
+  const int type = node_type(node);
+  if (type == k_copy_node || type == k_fill_node) ++to->copies;
+  if (type == k_child_node) {
+    CUgraph child = nullptr;
+    return succeeds(driver().cuGraphChildGraphNodeGetGraph, node, &child) &&
+           add_nodes(to, child, depth + 1);
+  }
+  if (type != k_kernel_node) return type >= 0;
+  Launch launch{};
+  if (!read_launch(node, &launch)) return false;
+  append(to, launch);
+  return true;
 }
+
+// Adds the work of all nodes of `graph`, which may be nested `depth` deep. False if it cannot be
+// read.
+bool add_nodes(Graph* to, CUgraph graph, int depth) {
+  const auto list = driver().cuGraphGetNodes;
+  CUgraphNode* const none = nullptr;
+  size_t count = 0;
+  if (depth > k_max_depth || !succeeds(list, graph, none, &count) || count > k_max_nodes) {
+    return false;
+  }
+  if (count == 0) return true;
+  auto* nodes = static_cast<CUgraphNode*>(calloc(count, sizeof(CUgraphNode)));
+  if (nodes == nullptr) return false;
+  bool complete = succeeds(list, graph, nodes, &count);
+  for (size_t i = 0; complete && i < count; ++i) complete = add_node(to, nodes[i], depth);
+  free(nodes);
+  return complete;
+}
+
+}  // namespace
+
+void note_capture() { __atomic_store_n(&g_capturing, true, __ATOMIC_RELEASE); }
+
+void add_graph(CUgraphExec exec, CUgraph graph) {
+  Graph* record = renew_graph(exec);
+  if (record != nullptr && !add_nodes(record, graph, 0)) record->is_incomplete = true;
+}
+
+}  // namespace cupti
+
+namespace streams {
+
+using namespace cupti;
+
+const char k_probe_name[] = "cupti";
+const char* const k_counter_names[k_counters] = {nullptr, "markers"};
+
+// CUPTI gives the name with the call; in a graph read_launch() gets it.
+const char* kernel_name(const Launch& launch) { return launch.name; }
+
+uint64_t code_hash(const Launch&) { return 0; }
+void measure_costs(const Launch&, weir_probe_code*) {}
+
+bool is_captured(void* stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return __atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE) &&
+         succeeds(driver().cuStreamIsCapturing, static_cast<CUstream>(stream), &status) &&
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+// Add nothing: what a graph holds is asked of the driver.
+bool capture_launch(void* stream, const Launch&) { return is_captured(stream); }
+bool capture_copy(void* stream) { return is_captured(stream); }
+bool capture_graph_launch(void* stream, void*) { return is_captured(stream); }
 
 }  // namespace streams
 }  // namespace weir_probe

@@ -22,6 +22,10 @@ struct Driver {
   WEIR_DRIVER_FUNCTIONS(WEIR_DECLARE)
 #undef WEIR_DECLARE
 };
-const Driver& driver();
+
+// Notes that a stream is captured. From then on each stream is asked if it is.
+void note_capture();
+// Reads the nodes of `graph` into the record of `exec`.
+void add_graph(CUgraphExec exec, CUgraph graph);
 
 }  // namespace weir_probe::cupti

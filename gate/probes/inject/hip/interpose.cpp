@@ -1,45 +1,53 @@
-// Intercepts the HIP runtime's functions and counts their calls.
-//
-// A call on a stream that is being captured builds a graph: it counts when that is launched.
+// Intercepts the HIP runtime's functions and those of its libraries, and counts their calls.
+#include <dlfcn.h>
+
 #include "gate/probes/inject/hip/hip.h"
+#include "gate/probes/inject/streams/front.h"
+#include "gate/probes/inject/writer/old_symbols.h"
 
 using namespace weir_probe;
 using namespace weir_probe::hip;
 using namespace weir_probe::streams;
 
+namespace weir_probe::streams {
+
+const char k_probe_name[] = "hip";
+const char* const k_counter_names[k_counters] = {
+    nullptr,
+    "markers",
+    "graph_launches",
+    "graph_instantiations",
+    "hipblas_calls",
+    nullptr,
+    "device_memory_bytes",
+    "device_memory_peak_bytes",
+    "device_memory_steady_bytes",
+    "allocations",
+    "out_of_memory",
+};
+
+}  // namespace weir_probe::streams
+
 namespace {
+
+Table g_containers;  // handle of a bundle -> its address in the loaded file
+
+// Notes which bundle a handle stands for, as kernels of one name may be in several.
+void note_bundle(void** handle, const BundleWrapper& wrapper) {
+  Dl_info file{};
+  const bool is_known = wrapper.magic == k_bundle_magic && dladdr(wrapper.bundle, &file) != 0;
+  const uint64_t container = is_known ? key_of(wrapper.bundle) - key_of(file.dli_fbase) : 0;
+  g_containers.insert(key_of(handle), reinterpret_cast<void*>(container));
+}
+
 namespace api {
 
-using streams::count_barrier, streams::count_fill, streams::note_event_record;
 using CooperativeShared = unsigned;
 
-void count_launch(void* stream, const void* function, const weir_probe_launch& sizes) {
-  streams::count_launch(stream, {function, nullptr, sizes});
-}
-void count_launch(void* stream, const void* function, Dim3 grid, Dim3 block, size_t shared) {
-  count_launch(stream, function, launch_sizes(grid, block, shared));
-}
 void count_launch(void* stream, const void* function, const LaunchConfig& config) {
-  count_launch(stream, function, config.grid, config.block, config.shared);
+  streams::count_launch(stream, function, config.grid, config.block, config.shared);
 }
-void note_capture(void*) { streams::note_capture(); }
-void add_executable(void* exec, void* graph) { add_graph(exec, graph); }
-void note_instantiation(void* exec, void* graph) { add_executable(exec, graph); }
-void count_executable_launch(void* stream, void* exec) { count_graph_launch(stream, exec); }
-void forget_executable(void* exec) { forget_graph(exec); }
-// Polls answer with something other than success when it is not done.
-bool is_answered(int) { return true; }
-void count_copy(void* stream, const void*, const void*, int direction, uint64_t bytes, bool waits) {
-  streams::count_copy(stream, direction, bytes, waits);
-}
-// Sizes are those requested.
-void count_created_memory(int result, const uint64_t* at, size_t bytes, const void*) {
-  if (result == k_done) add_memory(*at, bytes, current_device());
-}
-void count_allocation(int result, void* const* at, size_t bytes) {
-  if (result != k_done) return;
-  add_memory(key_of(*at), bytes, current_device());
-}
+uint64_t find_container(void** handle) { return key_of(g_containers.find(key_of(handle))); }
 
 }  // namespace api
 }  // namespace
@@ -52,49 +60,62 @@ void count_allocation(int result, void* const* at, size_t bytes) {
 #define WEIR_PTSZ WEIR_ALONE
 #define WEIR_PTDS WEIR_ALONE
 #define WEIR_DRIVER WEIR_ALONE
+#define WEIR_REGISTER_FUNCTION __hipRegisterFunction
 #include "gate/probes/inject/streams/runtime_calls.h"
 
 // --- calls of HIP's alone
 WEIR_ANSWERED(WEIR_ALONE, ExtMallocWithFlags, (void** at, size_t bytes, unsigned flags),
-              (at, bytes, flags), api::count_allocation(result, at, bytes))
+              (at, bytes, flags), count_allocation(result, at, bytes))
 WEIR_ANSWERED(WEIR_ALONE, MallocManaged, (void** at, size_t bytes, unsigned flags),
-              (at, bytes, flags), api::count_allocation(result, at, bytes))
+              (at, bytes, flags), count_allocation(result, at, bytes))
 WEIR_ANSWERED(WEIR_ALONE, MallocFromPoolAsync, (void** at, size_t bytes, void* pool, void* stream),
-              (at, bytes, pool, stream), api::count_allocation(result, at, bytes))
+              (at, bytes, pool, stream), count_allocation(result, at, bytes))
+WEIR_PRODUCT_ON(hipblasLtMatmul, reinterpret_cast<void*>(w15))
 WEIR_COUNTED(WEIR_ALONE, ExtLaunchKernel,
-             (const void* f, Dim3 grid, Dim3 block, void** args, size_t shared, void* stream,
+             (const void* f, Size3 grid, Size3 block, void** args, size_t shared, void* stream,
               void* start, void* stop, int flags),
              (f, grid, block, args, shared, stream, start, stop, flags),
-             api::count_launch(stream, f, launch_sizes(grid, block, shared)))
+             count_launch(stream, f, grid, block, shared))
 WEIR_COUNTED(WEIR_ALONE, ModuleLaunchKernel,
              (void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
               unsigned shared, void* stream, void** args, void** extra),
              (f, gx, gy, gz, bx, by, bz, shared, stream, args, extra),
-             api::count_launch(stream, f, launch_sizes({gx, gy, gz}, {bx, by, bz}, shared)))
+             count_launch(stream, f, {gx, gy, gz}, {bx, by, bz}, shared))
 WEIR_COUNTED(WEIR_ALONE, ModuleLaunchCooperativeKernel,
              (void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
               unsigned shared, void* stream, void** args),
              (f, gx, gy, gz, bx, by, bz, shared, stream, args),
-             api::count_launch(stream, f, launch_sizes({gx, gy, gz}, {bx, by, bz}, shared)))
+             count_launch(stream, f, {gx, gy, gz}, {bx, by, bz}, shared))
 // This call gives the grid in threads, not in blocks.
 WEIR_COUNTED(WEIR_ALONE, ExtModuleLaunchKernel,
              (void* f, uint32_t wx, uint32_t wy, uint32_t wz, uint32_t bx, uint32_t by, uint32_t bz,
               size_t shared, void* stream, void** args, void** extra, void* start, void* stop,
               uint32_t flags),
              (f, wx, wy, wz, bx, by, bz, shared, stream, args, extra, start, stop, flags),
-             api::count_launch(stream, f,
-                               launch_sizes({bx == 0 ? 0 : wx / bx, by == 0 ? 0 : wy / by,
-                                             bz == 0 ? 0 : wz / bz},
-                                            {bx, by, bz}, shared)))
+             count_launch(stream, f,
+                          {bx == 0 ? 0 : wx / bx, by == 0 ? 0 : wy / by, bz == 0 ? 0 : wz / bz},
+                          {bx, by, bz}, shared))
 
-// A module's functions have no host function to be named by.
+// --- functions by name. Those of a module have no host function.
+WEIR_EXPORTED void** __hipRegisterFatBinary(const BundleWrapper* wrapper) {
+  static void* slot;
+  const auto next =
+      reinterpret_cast<decltype(&__hipRegisterFatBinary)>(next_function(&slot, __func__));
+  if (next == nullptr) return nullptr;
+  void** handle = next(wrapper);
+  note_bundle(handle, *wrapper);
+  return handle;
+}
 WEIR_COUNTED(WEIR_ALONE, ModuleGetFunction, (void** f, void* module, const char* name),
              (f, module, name), name_function(*f, name))
+WEIR_COUNTED(WEIR_ALONE, GetFuncBySymbol, (void** f, const void* host), (f, host),
+             copy_function_name(*f, host))
 
+// --- copies and fills
 WEIR_COUNTED(WEIR_ALONE, MemcpyWithStream,
              (void* to, const void* from, size_t bytes, int direction, void* stream),
              (to, from, bytes, direction, stream),
-             count_copy(stream, direction, bytes, /*waits=*/true))
+             count_copy(stream, find_direction(direction, to, from), bytes, /*waits=*/true))
 WEIR_COUNTED(WEIR_ALONE, MemcpyHtoD, (void* to, void* from, size_t bytes), (to, from, bytes),
              count_copy(nullptr, k_to_device, bytes, /*waits=*/true))
 WEIR_COUNTED(WEIR_ALONE, MemcpyDtoH, (void* to, void* from, size_t bytes), (to, from, bytes),

@@ -17,23 +17,21 @@ void* find_below(const char* name);
 // Does the same and caches the result in `slot`.
 void* next_function(void** slot, const char* name);
 
-// Defines `getter`, which returns a `type`: a struct with the functions in LIST of the library
-// below. They are looked up at the first call; null where the library has none.
-#define WEIR_LOOK_UP(name, ...) \
-  table.name = reinterpret_cast<decltype(table.name)>(weir_probe::streams::find_below(#name));
-#define WEIR_FUNCTION_TABLE(type, getter, LIST) \
-  const type& getter() {                        \
-    static type table;                          \
-    static Once once;                           \
-    once.run([] { LIST(WEIR_LOOK_UP) });        \
-    return table;                               \
+// Defines `getter`, which returns a `type`: a struct with functions of the library below, filled in
+// as `table` by `...` at the first call; null where the library has none.
+#define WEIR_FUNCTION_TABLE(type, getter, ...) \
+  const type& getter() {                       \
+    static type table;                         \
+    static Once once;                          \
+    once.run([] { __VA_ARGS__ });              \
+    return table;                              \
   }
 
 // initial-exec: read in two instructions, and no part of the C library that could allocate.
 extern __thread const char* t_outermost __attribute__((tls_model("initial-exec")));
 
-// --- Defined by the probe: beginnings of the names of the libraries that it intercepts; ends with
-// null.
+// --- Defined by the probe: beginnings of the names of the libraries that it intercepts, without
+// ".so" ("libcudart-3b2f9a1c.so.13" in a wheel); ends with null.
 extern const char* const k_libraries[];
 
 }  // namespace weir_probe::streams

@@ -1,14 +1,12 @@
 // Counts device memory, by the calls that allocate and free it.
 #include "gate/probes/inject/streams/device_memory.h"
-#include "gate/probes/inject/streams/streams.h"
+#include "gate/probes/inject/streams/interface.h"
 
 namespace weir_probe::streams {
 namespace {
 
 DeviceMemory g_memory;
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-uint64_t *g_peak, *g_allocations;
-Once g_counters_once;
 
 // Locks g_memory to the end of the block, then publishes the memory in use to g.memory_used.
 class LockedMemory {
@@ -24,27 +22,28 @@ class LockedMemory {
   LockedMemory& operator=(const LockedMemory&) = delete;
 };
 
-}  // namespace
-
-void add_memory_counters() {
-  g_counters_once.run([] {
-    ensure_file();
-    const Locked locked(&g.lock);
-    g_peak = add_counter(&g.file, "device_memory_peak_bytes");
-    g_allocations = add_counter(&g.file, "allocations");
-    g.memory_steady = add_counter(&g.file, "device_memory_steady_bytes");
-  });
-}
-
-uint64_t add_memory(uint64_t at, uint64_t bytes, int device) {
-  if (at == 0 || device < 0 || device >= k_max_memory_devices) return 0;
-  add_memory_counters();
-  add(g_allocations, 1);
+void add_memory(int result, uint64_t at, uint64_t bytes, int device) {
+  if (result == k_out_of_memory) count(k_memory_refused);
+  if (result != k_done || at == 0 || device < 0 || device >= k_max_memory_devices) return;
+  count(k_allocations);
   const LockedMemory locked_memory;
   const uint64_t before = g_memory.peak();
   g_memory.insert_block(at, bytes, device);
-  add(g_peak, g_memory.peak() - before);
-  return g_memory.peak() - before;
+  count(k_device_memory_peak_bytes, g_memory.peak() - before);
+  count(k_device_memory_bytes, g_memory.peak() - before);
+}
+
+}  // namespace
+
+void count_allocation(int result, void* const* at, uint64_t bytes) {
+  add_memory(result, result == k_done ? key_of(*at) : 0, round_up_to(bytes, k_api.allocation_bytes),
+             current_device());
+}
+void count_created_memory(int result, const uint64_t* handle, uint64_t bytes,
+                          const AllocationProperties* properties) {
+  if (properties == nullptr || properties->location_type != k_on_device) return;
+  add_memory(result, result == k_done ? *handle : 0, round_up_to(bytes, k_api.reservation_bytes),
+             properties->location);
 }
 void free_memory(const void* at) {
   const LockedMemory locked_memory;

@@ -1,9 +1,7 @@
 // Records devices, streams, graphs and kernels of APIs with streams, and counts calls.
 #include "gate/probes/inject/streams/streams.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 namespace weir_probe::streams {
 
@@ -17,7 +15,9 @@ constexpr Capacity k_capacity{k_max_devices, 128, 4096, 16, 0, 0, 16, 4096, 4096
 void ensure_initialized() {
   weir_probe::ensure_initialized(&g, [] {
     open_file(&g.file, k_probe_name, k_capacity);
-    g.markers = add_counter(&g.file, "markers");
+    for (int i = 0; i < k_counters; ++i) {
+      if (k_counter_names[i] != nullptr) g.counters[i] = add_counter(&g.file, k_counter_names[i]);
+    }
   });
 }
 
@@ -61,10 +61,10 @@ uint64_t kernel_key(const void* function, int device) {
 }
 
 // Returns the entry of the launched kernel on the stream's device, adding it if it is new.
-weir_probe_kernel* find_or_add_kernel(const Launch& launch, void* stream, const Stream& on) {
+weir_probe_kernel* find_or_add_kernel(const Launch& launch, const Stream& on) {
   const uint64_t key = kernel_key(launch.function, on.device);
   if (auto* kernel = g.kernels.get<weir_probe_kernel>(key)) return kernel;
-  const char* name = kernel_name(launch, stream);
+  const char* name = kernel_name(launch);
   const auto device = static_cast<uint32_t>(on.device_entry - g.file.devices);
   const Locked locked(&g.lock);
   auto* kernel = &g.file.kernels[find_or_add_named_kernel(&g.file, device, name)];
@@ -88,12 +88,13 @@ void update_costs(const Launch& launch, weir_probe_code* entry) {
 }
 
 // Counts one dispatch of a kernel on a stream, with its sizes and its code if that is known.
-void count_dispatch(void* handle, Stream* stream, const Launch& launch) {
-  weir_probe_kernel* kernel = find_or_add_kernel(launch, handle, *stream);
+void count_dispatch(Stream* stream, const Launch& launch) {
+  weir_probe_kernel* kernel = find_or_add_kernel(launch, *stream);
   weir_probe_launch sizes = launch.sizes;
   sizes.kernel = static_cast<uint32_t>(kernel - g.file.kernels);
   add(&kernel->dispatches, 1);
   add(&stream->entry->counters[WEIR_COUNT_DISPATCHES], 1);
+  count(launch.counter);
   const bool is_first = g.launches.count(&g.file, &g.lock, sizes);
   const uint64_t code = code_hash(launch);
   if (code == 0) return;
@@ -108,9 +109,9 @@ void count_submission(Stream* stream) {
   add(&stream->entry->counters[WEIR_COUNT_SUBMITS], 1);
   add(&stream->entry->counters[WEIR_COUNT_SUBMISSIONS], 1);
   __atomic_store_n(&stream->pending, 1, __ATOMIC_RELEASE);
-  if (g.memory_steady == nullptr) return;
-  __atomic_store_n(g.memory_steady, __atomic_load_n(&g.memory_used, __ATOMIC_RELAXED),
-                   __ATOMIC_RELAXED);
+  uint64_t* steady = g.counters[k_device_memory_steady_bytes];
+  if (steady == nullptr) return;
+  __atomic_store_n(steady, __atomic_load_n(&g.memory_used, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
 
 void count_queue_wait(Stream* stream) {
@@ -118,17 +119,10 @@ void count_queue_wait(Stream* stream) {
   count_sync(stream);
 }
 
-// Returns the stream's record; null, so that nothing is counted, while it is being captured or when
-// memory is out.
-Stream* find_tracked_stream(void* handle) {
-  const bool check = __atomic_load_n(&g.capturing, __ATOMIC_ACQUIRE);
-  return check && is_captured(handle) ? nullptr : find_stream(handle);
-}
-
 // Counts a copy or fill with its ends and bytes, and a wait if the call `waits`.
 void count_transfer(void* handle, uint32_t kind, const char* from, const char* to, uint64_t bytes,
                     bool waits) {
-  Stream* stream = find_tracked_stream(handle);
+  Stream* stream = capture_copy(handle) ? nullptr : find_stream(handle);
   if (stream == nullptr) return;
   add(&stream->entry->counters[WEIR_COUNT_COPIES], 1);
   count_submission(stream);
@@ -142,76 +136,7 @@ void count_transfer(void* handle, uint32_t kind, const char* from, const char* t
   if (waits) count_wait(stream);
 }
 
-// --- the work of a graph, read once when it is instantiated
-
-constexpr size_t k_max_nodes = size_t{1} << 20;
-constexpr int k_max_depth = 8;  // graphs within graphs
-
-// Appends a launch to the graph's list; false when memory is out.
-bool append(Graph* to, const Launch& launch) {
-  if (!make_room(&to->launches, &to->room, to->launch_count + 1, 1, UINT32_MAX)) return false;
-  to->launches[to->launch_count++] = launch;
-  return true;
-}
-
-bool add_nodes(Graph* to, void* graph, int depth);
-
-// Adds the work of one node, child graphs included. False if it cannot be read.
-bool add_node(Graph* to, void* node, int depth) {
-  const int type = node_type(node);
-  if (type == k_copy_node || type == k_fill_node) ++to->copies;
-  if (type == k_child_node) {
-    void* child = child_graph(node);
-    return child != nullptr && add_nodes(to, child, depth + 1);
-  }
-  if (type != k_kernel_node) return type >= 0;
-  Launch launch{};
-  return read_launch(node, &launch) && append(to, launch);
-}
-
-// Adds the work of all nodes of `graph`, which may be nested `depth` deep. False if it cannot be
-// read.
-bool add_nodes(Graph* to, void* graph, int depth) {
-  size_t count = 0;
-  if (depth > k_max_depth || !list_nodes(graph, nullptr, &count) || count > k_max_nodes)
-    return false;
-  if (count == 0) return true;
-  auto** nodes = static_cast<void**>(calloc(count, sizeof(void*)));
-  if (nodes == nullptr) return false;
-  bool complete = list_nodes(graph, nodes, &count);
-  for (size_t i = 0; complete && i < count; ++i) complete = add_node(to, nodes[i], depth);
-  free(nodes);
-  return complete;
-}
-
 }  // namespace
-
-void add_graph(void* exec, void* graph) {
-  forget_graph(exec);
-  auto* record = replace_record<Graph>(&g.graphs, key_of(exec));
-  if (record != nullptr && !add_nodes(record, graph, 0)) forget_graph(exec);
-}
-
-void forget_graph(void* exec) {
-  auto* record = static_cast<Graph*>(g.graphs.remove(key_of(exec)));
-  if (record == nullptr) return;
-  free(record->launches);
-  free(record);
-}
-
-uint64_t name_device(weir_probe_device* device, bool has_name) {
-  copy_text(device->api, sizeof device->api, k_api_name);
-  if (!has_name) copy_text(device->name, sizeof device->name, "unknown");
-  const uint64_t name = hash_text(device->name);
-  device->device = folded(name);
-  return name;
-}
-
-void classify_device(weir_probe_device* device) {
-  snprintf(device->device_class, sizeof device->device_class, "%s-%04x-%08x-0-%x-%016llx",
-           k_api_name, device->vendor, device->device, device->driver_version,
-           static_cast<unsigned long long>(device->feature_hash));
-}
 
 Stream* find_stream(void* handle) {
   const int device = key_of(handle) > k_thread_stream ? -1 : current_device_index();
@@ -232,11 +157,15 @@ void forget_stream(void* handle) {
   __atomic_store_n(&stream->device, 0, __ATOMIC_RELEASE);
 }
 
-void note_capture() { __atomic_store_n(&g.capturing, true, __ATOMIC_RELEASE); }
-
 void ensure_file() {
   const Locked locked(&g.lock);
   ensure_initialized();
+}
+
+void count(Counter what, uint64_t amount) {
+  if (k_counter_names[what] == nullptr) return;
+  if (!is_ready(g)) ensure_file();
+  add(g.counters[what], amount);
 }
 
 // Returns the sizes of a launch in threads, with as many dimensions as are larger than 1.
@@ -254,40 +183,60 @@ weir_probe_launch launch_sizes(Size3 grid, Size3 block, size_t shared) {
   return sizes;
 }
 
-void forget_function(const void* function) {
+void forget_kernels(const void* function) {
   for (int device = 1; device <= k_max_devices; ++device) {
     g.kernels.remove(kernel_key(function, device));
   }
 }
 
-void name_function(const void* function, const char* name) {
-  // The address may have been that of another function, in a library that was unloaded. Its name is
-  // not freed: another thread may be reading it.
-  forget_function(function);
-  if (char* copy = strdup(name)) g.names.insert(key_of(function), copy);
+Graph* renew_graph(void* exec) {
+  forget_graph(exec);
+  return get_or_create<Graph>(&g.graphs, key_of(exec));
+}
+
+void forget_graph(void* exec) { free_graph(static_cast<Graph*>(g.graphs.remove(key_of(exec)))); }
+
+void free_graph(Graph* graph) {
+  if (graph == nullptr) return;
+  free(graph->launches);
+  free(graph);
+}
+
+void append(Graph* to, const Launch& launch) {
+  to->is_incomplete = to->is_incomplete ||
+                      !make_room(&to->launches, &to->room, to->launch_count + 1, 16, UINT32_MAX);
+  if (!to->is_incomplete) to->launches[to->launch_count++] = launch;
 }
 
 void count_launch(void* handle, const Launch& launch) {
-  Stream* stream = find_tracked_stream(handle);
+  Stream* stream = capture_launch(handle, launch) ? nullptr : find_stream(handle);
   if (stream == nullptr) return;
-  count_dispatch(handle, stream, launch);
+  count_dispatch(stream, launch);
   count_submission(stream);
+}
+
+void count_launch(void* stream, const void* function, Size3 grid, Size3 block, size_t shared) {
+  count_launch(stream, {function, nullptr, launch_sizes(grid, block, shared)});
+}
+
+void count_library_call(const char* name, void* stream, Counter counter) {
+  count_launch(stream, {name, name, launch_sizes({1, 1, 1}, {1, 1, 1}, 0), 0, counter});
 }
 
 // Counts the launch of an executable graph with the work that was recorded for it. For an unknown
 // graph it sets a flag in the file.
 void count_graph_launch(void* handle, void* exec) {
-  Stream* stream = find_tracked_stream(handle);
+  Stream* stream = capture_graph_launch(handle, exec) ? nullptr : find_stream(handle);
   if (stream == nullptr) return;
-  auto* graph = g.graphs.get<Graph>(key_of(exec));
-  if (graph == nullptr) {
-    // Instantiated out of the probe's sight, or too large.
+  const auto* graph = g.graphs.get<Graph>(key_of(exec));
+  if (graph == nullptr || graph->is_incomplete) {
+    // Made out of the probe's sight, or too large.
     set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
   } else {
-    for (size_t i = 0; i < graph->launch_count; ++i)
-      count_dispatch(handle, stream, graph->launches[i]);
+    for (size_t i = 0; i < graph->launch_count; ++i) count_dispatch(stream, graph->launches[i]);
     add(&stream->entry->counters[WEIR_COUNT_COPIES], graph->copies);
   }
+  count(k_graph_launches);
   add(&stream->entry->counters[WEIR_COUNT_COMMAND_BUFFERS], 1);
   count_submission(stream);
 }
@@ -314,14 +263,14 @@ void count_fill(void* stream, uint64_t bytes) {
 }
 
 void note_event_record(void* event, void* handle) {
-  Stream* stream = find_tracked_stream(handle);
+  Stream* stream = is_captured(handle) ? nullptr : find_stream(handle);
   if (stream == nullptr) return;
-  add(g.markers, 1);
+  count(k_markers);
   g.events.insert(key_of(event), stream);
 }
 
 void count_barrier(void* handle) {
-  Stream* stream = find_tracked_stream(handle);
+  Stream* stream = is_captured(handle) ? nullptr : find_stream(handle);
   if (stream != nullptr) add(&stream->entry->counters[WEIR_COUNT_BARRIERS], 1);
 }
 
