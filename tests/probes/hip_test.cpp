@@ -167,13 +167,12 @@ TEST(HipProbe, TellsKernelsOfOneNameApartByTheirBundleAndWhatTheyCost) {
             (std::map<std::string, std::int64_t>{{"scale@0000000000001000", 2},
                                                  {"scale@0000000000001001", 2}}));
   // 10 groups of 100 threads are 40 groups of 32, 4 of 256 are 32.
-  std::map<std::string, std::int64_t> costs{{"registers", 128},
-                                            {"scratch_bytes", 180},
-                                            {"code_bytes", 4096},
-                                            {"shared_memory_bytes", 512},
-                                            {"occupancy", 32}};
+  std::map<std::string, std::int64_t> costs{{"registers", 128},   {"scratch_bytes", 180},
+                                            {"code_bytes", 4096}, {"shared_memory_bytes", 512},
+                                            {"occupancy", 32},    {"spilled_registers", 0}};
   EXPECT_EQ(played.counts.code_facts.at("0000000000001000").costs, costs);
   costs["occupancy"] = 3 * 9;  // 3 groups of 257 threads
+  costs["spilled_registers"] = 51;
   EXPECT_EQ(played.counts.code_facts.at("0000000000001001").costs, costs);
   EXPECT_THAT(played.counts.code_facts.at("0000000000001000").options, IsEmpty());
 }

@@ -194,16 +194,15 @@ void add_costs(const ProbeCode& code, profile::ProbeCounts* out) {
   if (costs.architecture != 0) {
     facts.options["architecture"] = fmt::format("sm_{}", costs.architecture);
   }
-  const std::pair<const char*, std::uint32_t> values[] = {
-      {"registers", costs.registers},
-      {"scratch_bytes", costs.local_bytes},
-      {"shared_memory_bytes", costs.shared_bytes},
-      {"code_bytes", costs.code_bytes},
-      {"occupancy", costs.occupancy}};
-  for (const auto& [name, value] : values) {
-    const bool is_unknown = value == 0 && (name == std::string_view("code_bytes") ||
-                                           name == std::string_view("occupancy"));
-    if (is_unknown) continue;
+  const std::tuple<const char*, std::uint32_t, bool> values[] = {
+      {"registers", costs.registers, true},
+      {"scratch_bytes", costs.local_bytes, true},
+      {"shared_memory_bytes", costs.shared_bytes, true},
+      {"code_bytes", costs.code_bytes, costs.code_bytes != 0},
+      {"occupancy", costs.occupancy, costs.occupancy != 0},
+      {"spilled_registers", costs.spilled_registers, (code.flags & WEIR_CODE_SPILLS_KNOWN) != 0}};
+  for (const auto& [name, value, is_known] : values) {
+    if (!is_known) continue;
     const auto [cost, inserted] = facts.costs.try_emplace(name, value);
     // Occupancy depends on the launch, so the same code may have several: keep the least.
     if (!inserted) cost->second = std::min<std::int64_t>(cost->second, value);
