@@ -22,11 +22,15 @@ struct Tensor {
   Tensor* view_src;
   size_t view_offs;
   void* data;
+#ifdef STAND_IN_LONG_NAMES
+  char name[160];
+#else
   char name[64];
+#endif
   void* extra;
   char padding[8];
 };
-static_assert(sizeof(Tensor) == 336);
+static_assert(sizeof(Tensor) == 256 + sizeof(Tensor::name) + 16);
 
 struct Device {
   int type;
@@ -297,9 +301,9 @@ const char* ggml_get_name(const Tensor* tensor) { return tensor->name; }
 void* ggml_get_data(const Tensor* tensor) { return tensor->data; }
 size_t ggml_tensor_overhead() {
 #ifdef STAND_IN_OTHER_LAYOUT
-  return 32 + 352;
+  return 32 + 320;
 #else
-  return 32 + 336;
+  return 32 + sizeof(Tensor);
 #endif
 }
 #endif

@@ -245,6 +245,15 @@ TEST(GgmlProbe, LeavesOutShapesWhereTensorsLookOtherwise) {
   for (const OpCount& op : played.counts.ops) EXPECT_EQ(op.type + op.shape, "") << op.op;
 }
 
+// Wheels of cyllama-rocm are built with GGML_MAX_NAME=160.
+TEST(GgmlProbe, SeesShapesWhereTensorsHaveLongerNames) {
+  const Probed played({WEIR_GGML_HOST, "tokens", library("_long_names")});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  EXPECT_THAT(played.counts.warnings, testing::IsEmpty());
+  for (const auto& [name, count] : k_tokens)
+    EXPECT_EQ(played.counts.counts.at(name), count) << name;
+}
+
 TEST(GgmlProbe, GivesNoNumberForOpsThatItCannotSee) {
   const Probed played({WEIR_GGML_HOST, "tokens", library("_old")});
   ASSERT_EQ(played.ran.status, 0) << played.ran.err;

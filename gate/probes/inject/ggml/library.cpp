@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t k_tensor_checks = 256;
 constexpr size_t k_header_of_object = 32;  // ggml_tensor_overhead() counts it in
-constexpr size_t k_tensor_size = 336;
+constexpr size_t k_min_tensor_size = 336;  // GGML_MAX_NAME of 64; in some wheels 160
 constexpr size_t k_data_at = 248;
 constexpr size_t k_name_at = 256;
 constexpr int k_max_types = 256;
@@ -143,7 +143,7 @@ bool can_check(const Functions& ggml) {
 // Returns true if `tensor` has the layout that tensors have had since November 2024. Compares
 // fields at fixed offsets with ggml's own answers. Reads no further than a tensor's size.
 bool layout_fits(const Functions& ggml, const Tensor* tensor) {
-  if (!can_check(ggml) || ggml.tensor_overhead() != k_header_of_object + k_tensor_size)
+  if (!can_check(ggml) || ggml.tensor_overhead() < k_header_of_object + k_min_tensor_size)
     return false;
   const auto* at = reinterpret_cast<const char*>(tensor);
   if (ggml.get_name(tensor) != at + k_name_at) return false;
