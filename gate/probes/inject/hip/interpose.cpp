@@ -33,10 +33,11 @@ namespace {
 Table g_containers;  // handle of a bundle -> its address in the loaded file
 
 // Notes which bundle a handle stands for, as kernels of one name may be in several.
-void note_bundle(void** handle, const BundleWrapper& wrapper) {
+void note_bundle(void** handle, const BundleWrapper* wrapper) {
   Dl_info file{};
-  const bool is_known = wrapper.magic == k_bundle_magic && dladdr(wrapper.bundle, &file) != 0;
-  const uint64_t container = is_known ? key_of(wrapper.bundle) - key_of(file.dli_fbase) : 0;
+  const bool is_known =
+      wrapper != nullptr && wrapper->magic == k_bundle_magic && dladdr(wrapper->bundle, &file) != 0;
+  const uint64_t container = is_known ? key_of(wrapper->bundle) - key_of(file.dli_fbase) : 0;
   g_containers.insert(key_of(handle), reinterpret_cast<void*>(container));
 }
 
@@ -103,7 +104,7 @@ WEIR_EXPORTED void** __hipRegisterFatBinary(const BundleWrapper* wrapper) {
       reinterpret_cast<decltype(&__hipRegisterFatBinary)>(next_function(&slot, __func__));
   if (next == nullptr) return nullptr;
   void** handle = next(wrapper);
-  note_bundle(handle, *wrapper);
+  note_bundle(handle, wrapper);
   return handle;
 }
 WEIR_COUNTED(WEIR_ALONE, ModuleGetFunction, (void** f, void* module, const char* name),
