@@ -124,6 +124,10 @@ TEST(Fit, SaysWhyAProbeCannotSeeAndWhatToDo) {
          facts.names = {"opencl"};
        }},
       {"hip", State::may_see, "runs what it is given", "", run_by_env},
+      {"hip", State::sees, "libamdhip64-1ce46982.so.6", "",
+       [](ProgramFacts& facts) {
+         facts.libraries.push_back({"libamdhip64-1ce46982.so.6", "/x", "engine", {}});
+       }},
       {"instrument", State::may_see, "seen if that has marks", "", run_by_env},
       {"instrument", State::may_see, "seen if that has marks", "", run_by_script},
       {"vulkan", State::may_see, "a script for /bin/sh", "Name the program", run_by_script},
