@@ -384,11 +384,11 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   fields.read({"kernel_names", "Shader files that name kernels without names; ** is any folders.",
                "shaders/**/*.spv"},
               engine.kernel_names, k_text);
-  fields.read({"cuda_code",
-               "CUDA twin: the library with CUDA code, where the program opens it by itself, as "
-               "node does.",
+  fields.read({"gpu_code",
+               "CUDA or HIP twin: the library with GPU code, where the program opens it by itself, "
+               "as node does.",
                "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"},
-              engine.cuda_code, k_text);
+              engine.gpu_code, k_text);
   parse_environment(fields, engine.extra, problems);
   const Node* container =
       fields.find({"container", "Run the engine in a container, or on a node of Slurm.",

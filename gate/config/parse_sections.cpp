@@ -256,16 +256,23 @@ std::vector<MatrixEntry> parse_entries(const Node& node, std::string_view what, 
   return entries;
 }
 
-// Complains about a twin of another API than Vulkan and CUDA, and about an unknown one.
+// Returns the devices of which there may be several twins.
+std::vector<std::string> countable_devices() {
+  return unit::devices_with(unit::DeviceApi::Twin::runtime);
+}
+
+// Complains about a twin of an API that has none, and about an unknown one.
 void check_twin(const Node& twin, const BackendSettings& backend, const Entry& entry,
                 Parsing& parsing) {
   Problems& problems = parsing.problems;
   if (!parsing.supported.twins) {
     return void(problems.add(twin.position, "device twins: this weir was built without them"));
   }
-  if (!backend.device.empty() && backend.device != "vulkan" && backend.device != "cuda") {
-    problems.add(twin.position, "{}: a twin is a device of vulkan or cuda, not \"{}\"",
-                 describe_entry("backend", entry), backend.device);
+  std::vector<std::string> devices = unit::devices_with(unit::DeviceApi::Twin::driver);
+  for (const std::string& device : countable_devices()) devices.push_back(device);
+  if (!backend.device.empty() && !holds(devices, backend.device)) {
+    problems.add(twin.position, "{}: a twin is a device of {}, not \"{}\"",
+                 describe_entry("backend", entry), text::join(devices, " or "), backend.device);
   }
   const std::vector<std::string>& twins = *parsing.supported.twins;
   if (!backend.twin || holds(twins, *backend.twin)) return;
@@ -295,11 +302,12 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
        "amd-rx-7900-xtx"},
       backend.twin, k_text);
   if (twin != nullptr) check_twin(*twin, backend, entry, parsing);
-  const Node* count = fields.read({"count", "How many of a CUDA twin there are.", "2"},
-                                  backend.devices, WholeNumber{1, 16});
-  if (count != nullptr && (!backend.twin || backend.device != "cuda")) {
-    parsing.problems.add(count->position, "{}: \"count\" is how many of a CUDA twin there are",
-                         describe_entry("backend", entry));
+  const Node* count =
+      fields.read({"count", "How many of the twin there are; of device: vulkan one.", "2"},
+                  backend.devices, WholeNumber{1, 16});
+  if (count != nullptr && (!backend.twin || !holds(countable_devices(), backend.device))) {
+    parsing.problems.add(count->position, "{}: \"count\" is how many of a twin of {} there are",
+                         describe_entry("backend", entry), text::join(countable_devices(), " or "));
   }
   const Node* compile = fields.read(
       {"compile",

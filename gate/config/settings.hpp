@@ -117,8 +117,8 @@ struct EngineSettings {
   Arguments counted_run_args;
   Environment counted_run_env;
   std::string kernel_names;  // pattern of shader files that name kernels without names; "": none
-  std::string cuda_code;  // the library with CUDA code that the program opens by itself; "": none
-  Extra extra;            // env, threads, seed on the engine
+  std::string gpu_code;      // the library with GPU code that the program opens by itself; "": none
+  Extra extra;               // env, threads, seed on the engine
   std::vector<CpuOp> cpu_ops_allowed;
   double timeout_seconds = 300;
   std::int64_t output_limit = std::int64_t{16} << 20;

@@ -29,9 +29,8 @@ Result<Answer> list_devices(const Job& job, const DeviceOptions& /*options*/) {
   WEIR_TRY(const auto descriptions, probes::list_twins(job.files(), description_folders(job)));
   std::vector<report::DeviceLine> lines;
   for (const probes::TwinEntry& description : descriptions) {
-    lines.push_back({description.name, description.title, description.source, description.error});
-    if (description.vulkan) lines.back().apis.emplace_back("vulkan");
-    if (description.cuda) lines.back().apis.emplace_back("cuda");
+    lines.push_back({description.name, description.title, description.source, description.error,
+                     description.apis});
   }
   return Answer{report::device_list_text(lines, job.width()), report::device_list_json(lines)};
 }
@@ -134,10 +133,11 @@ Result<Answer> compile_device(const Job& job, const DeviceOptions& options) {
   WEIR_TRY(probes::Twin twin,
            probes::load_twin(job.files(), description_folders(job), options.name));
   if (!twin.has_vulkan()) {
-    return fail(Code::usage,
-                "{} is described for CUDA alone, and weir compile is for Vulkan's driver; a run "
-                "with device: cuda prepares the rest by itself",
-                twin.name);
+    return fail(
+        Code::usage,
+        "{} is not described for Vulkan, whose driver weir device compile is for; a run with "
+        "device: {} prepares the rest by itself",
+        twin.name, text::join(twin.apis(), " or "));
   }
   const std::string blob = probes::compile_twin(twin);
   print_warnings(job, twin);
@@ -167,7 +167,7 @@ Result<void> replace_backends(config::Settings& settings, const std::vector<std:
   }
   std::vector<config::BackendSettings> backends;
   for (const probes::TwinEntry& twin : descriptions) {
-    if (!twin.vulkan || !text::matches_any(globs, twin.name)) continue;
+    if (!holds(twin.apis, "vulkan") || !text::matches_any(globs, twin.name)) continue;
     config::BackendSettings& backend = backends.emplace_back(*base);
     backend.name = backend.twin.emplace(twin.name);
     backend.compile = config::k_no_compiler;  // the matrix shows counts alone

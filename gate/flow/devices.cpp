@@ -6,8 +6,8 @@
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/flow/program.hpp"
-#include "gate/probes/read/cuda_twin.hpp"
 #include "gate/probes/read/read.hpp"
+#include "gate/probes/read/runtime_twin.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/run/container.hpp"
 #include "gate/run/environment.hpp"
@@ -157,7 +157,7 @@ namespace {
 
 // Returns a file beside the probes. Code::unavailable if it is absent; `what` begins the message.
 Result<std::string> find_installed(const sys::World& world, const char* name,
-                                   const char* message_start) {
+                                   const std::string& message_start) {
   WEIR_TRY(const probes::Places places, probe_places(world));
   std::string path = sys::join_path(places.probes, name);
   if (world.files.kind(path) == sys::Kind::file) return path;
@@ -178,14 +178,17 @@ Result<std::string> write_by_hash(const std::string& folder, const std::string& 
   return path;
 }
 
-// Makes a folder of links to the one library of CUDA twins, under each name that it stands for.
-Result<std::string> cuda_libraries(const std::string& twins_folder, sys::World& world) {
+// Makes a folder of links to the one library of an API's twins, under each name that it stands for.
+Result<std::string> link_libraries(const probes::RuntimeApi& api, const std::string& twins_folder,
+                                   sys::World& world) {
   sys::Files& files = world.files;
-  WEIR_TRY(const std::string library,
-           find_installed(world, probes::k_cuda_twin_library, "the libraries of CUDA twins are"));
-  std::string folder = sys::join_path(twins_folder, "cuda-" + short_hash(library));
+  WEIR_TRY(
+      const std::string library,
+      find_installed(world, api.library, fmt::format("the libraries of {} twins are", api.title)));
+  std::string folder =
+      sys::join_path(twins_folder, fmt::format("{}-{}", api.name, short_hash(library)));
   WEIR_CHECK(files.make_dirs(folder));
-  for (const char* name : probes::k_cuda_libraries) {
+  for (const char* name : api.names) {
     const std::string link = sys::join_path(folder, name);
     if (!files.exists(link)) WEIR_CHECK(files.link(library, link));
   }
@@ -199,15 +202,16 @@ Result<run::DeviceTwin> make_twin(const config::Cell& cell, const std::vector<st
   WEIR_TRY(probes::Twin twin, probes::load_twin(files, folders, *cell.twin));
   run::DeviceTwin device_twin;
   device_twin.title = twin.title;
-  device_twin.cuda = cell.device == "cuda";
-  std::string blob;
-  if (device_twin.cuda) {
-    WEIR_TRY(device_twin.driver, cuda_libraries(twins_folder, world));
-    WEIR_TRY(probes::CudaTwin compiled, probes::compile_cuda_twin(twin, cell.twin_devices));
-    device_twin.major = compiled.major;
-    device_twin.minor = compiled.minor;
+  std::string blob, ending = "blob";
+  if (const probes::RuntimeApi* api = probes::find_runtime_api(cell.device)) {
+    WEIR_TRY(device_twin.driver, link_libraries(*api, twins_folder, world));
+    WEIR_TRY(probes::RuntimeTwin compiled,
+             probes::compile_runtime_twin(twin, api->name, cell.twin_devices));
+    device_twin.runtime = api;
+    device_twin.target = compiled;
     device_twin.device = compiled.name;
     blob = std::move(compiled.blob);
+    ending = api->name;
   } else if (twin.has_vulkan()) {
     WEIR_TRY(device_twin.driver, driver_manifest(world));
     blob = probes::compile_twin(twin);
@@ -216,11 +220,11 @@ Result<run::DeviceTwin> make_twin(const config::Cell& cell, const std::vector<st
     device_twin.device =
         name != nullptr && name->is_string() ? name->get<std::string>() : twin.title;
   } else {
-    return fail(Code::config, "twin {}: it is described for CUDA alone: device: cuda", *cell.twin);
+    return fail(Code::config, "twin {}: it is not described for Vulkan: device: {}", *cell.twin,
+                text::join(twin.apis(), " or "));
   }
   device_twin.hash = hash_hex(blob);
-  WEIR_TRY(device_twin.blob,
-           write_by_hash(twins_folder, twin.name, device_twin.cuda ? "cuda" : "blob", blob, files));
+  WEIR_TRY(device_twin.blob, write_by_hash(twins_folder, twin.name, ending, blob, files));
   return device_twin;
 }
 
@@ -250,28 +254,30 @@ Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config
   return twins;
 }
 
-// Writes the table of a program's CUDA kernels for a twin, unless it exists, and returns its path.
-Result<std::string> write_cuda_kernels(const std::string& program, const std::string& library,
-                                       const run::DeviceTwin& twin, const std::string& out,
-                                       sys::World& world,
-                                       std::map<std::string, probes::CudaCode>& code_by_file) {
+// Writes the table of a program's kernels for a twin, unless it exists, and returns its path.
+Result<std::string> write_runtime_kernels(const std::string& program, const std::string& library,
+                                          const run::DeviceTwin& twin, const std::string& out,
+                                          sys::World& world, CodeByFile& code_by_file) {
+  const probes::RuntimeApi& api = *twin.runtime;
   const std::string twins_folder = sys::absolute(sys::join_path(out, "twins"));
   const std::string& binary = library.empty() ? program : library;
-  if (!code_by_file.contains(binary))
-    WEIR_SET(code_by_file[binary],
-             probes::find_cuda_code(binary, twin.driver, world.files, environment_reader(world)));
-  const probes::CudaCode& code = code_by_file[binary];
+  const std::pair key(std::string(api.name), binary);
+  if (!code_by_file.contains(key)) {
+    WEIR_SET(code_by_file[key], probes::find_runtime_code(api, binary, twin.driver, world.files,
+                                                          environment_reader(world)));
+  }
+  const probes::RuntimeCode& code = code_by_file[key];
   if (code.files.empty() && library.empty()) {
     return fail(Code::unavailable,
-                "{} has no CUDA code: name the library that has it (engine: cuda_code: FILE)",
-                sys::file_name_of(program));
+                "{} has no {} code: name the library that has it (engine: gpu_code: FILE)",
+                sys::file_name_of(program), api.title);
   }
-  const std::string path =
-      sys::join_path(twins_folder, fmt::format("{}-{}{}.kernels{}", short_hash(code.stamp),
-                                               twin.major, twin.minor, probes::k_cuda_reader));
+  const std::string path = sys::join_path(
+      twins_folder,
+      fmt::format("{}-{}.kernels{}", short_hash(code.stamp), twin.target.file_name(), api.reader));
   if (world.files.kind(path) == sys::Kind::file) return path;
-  WEIR_TRY(const probes::CudaKernels kernels,
-           probes::read_cuda_kernels(code, twin.major, twin.minor, world.files));
+  WEIR_TRY(const probes::RuntimeKernels kernels,
+           probes::read_runtime_kernels(api, code, twin.target, world.files));
   WEIR_CHECK(world.files.write_atomic(path, kernels.table));
   return path;
 }

@@ -5,12 +5,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gate/config/matrix.hpp"
 #include "gate/flow/job.hpp"
-#include "gate/probes/read/cuda_code.hpp"
 #include "gate/probes/read/locate.hpp"
+#include "gate/probes/read/runtime_code.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/run/prepare.hpp"
 #include "gate/run/runner.hpp"
@@ -51,14 +52,17 @@ namespace weir::flow {
 [[nodiscard]] std::vector<std::string> twin_names(const sys::World& world,
                                                   const std::string& config_folder);
 
-// Returns the file in `out`/twins that describes the kernels of `program` to a CUDA twin, or those
-// of `library` (unless ""), which the program opens itself. Written once for each build.
-// `code_by_file` caches the code found in each file, as CUDA libraries are large. Code::unavailable
-// if the program has no CUDA code.
-[[nodiscard]] Result<std::string> write_cuda_kernels(
-    const std::string& program, const std::string& library, const run::DeviceTwin& twin,
-    const std::string& out, sys::World& world,
-    std::map<std::string, probes::CudaCode>& code_by_file);
+// The code found in each file, by the API and the file: libraries with code are large.
+using CodeByFile = std::map<std::pair<std::string, std::string>, probes::RuntimeCode>;
+
+// Returns the file in `out`/twins that describes the kernels of `program` to a twin of a runtime,
+// or those of `library` (unless ""), which the program opens itself. Written once for each build.
+// Code::unavailable if the program has no code for the twin's API.
+[[nodiscard]] Result<std::string> write_runtime_kernels(const std::string& program,
+                                                        const std::string& library,
+                                                        const run::DeviceTwin& twin,
+                                                        const std::string& out, sys::World& world,
+                                                        CodeByFile& code_by_file);
 
 // Returns the twins that `cells` ask for, by run::twin_key. Compiles their descriptions into
 // `out`/twins, where drivers read them. Code::data for a bad description.

@@ -209,13 +209,20 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
     const auto folders = probes::twin_folders(files, sys::folder_of(file));
     WEIR_TRY(const auto twin, probes::load_twin(files, folders, options.twin));
     input.twin_name = twin.name;
-    input.imitated_device = twin.has_vulkan() ? "vulkan" : "cuda";
-    for (const config::StarterEngine& engine : input.engines) {
+    const auto runs_on = [](const config::StarterEngine& engine, const std::string& device) {
       const config::Preset& preset = *find_named(config::presets(), engine.preset);
-      if (find_named(preset.devices, input.imitated_device) == nullptr) {
-        return fail(Code::usage, "--twin {}: a device for {}, on which {} does not run", twin.name,
-                    input.imitated_device, engine.name);
-      }
+      return find_named(preset.devices, device) != nullptr;
+    };
+    const std::vector<std::string> apis = twin.apis();
+    const auto usable = std::ranges::find_if(apis, [&](const std::string& api) {
+      return std::ranges::all_of(input.engines,
+                                 [&](const auto& engine) { return runs_on(engine, api); });
+    });
+    input.imitated_device = usable == apis.end() ? apis.front() : *usable;
+    for (const config::StarterEngine& engine : input.engines) {
+      if (runs_on(engine, input.imitated_device)) continue;
+      return fail(Code::usage, "--twin {}: a device for {}, on which {} does not run", twin.name,
+                  text::join(apis, " or "), engine.name);
     }
   }
   const sys::Interrupts interrupts;

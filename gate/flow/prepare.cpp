@@ -123,11 +123,11 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
   surroundings.starts = wanted.starts;
   WEIR_TRY(surroundings.twins, make_twins(ready.loaded.cells, surroundings.config_folder,
                                           job.selection.runs_folder, job.world));
-  std::map<std::string, probes::CudaCode> cuda_code;
-  surroundings.cuda_kernels = [&](const std::string& program, const std::string& library,
-                                  const run::DeviceTwin& twin) {
-    return write_cuda_kernels(program, library, twin, job.selection.runs_folder, job.world,
-                              cuda_code);
+  CodeByFile code_by_file;
+  surroundings.runtime_kernels = [&](const std::string& program, const std::string& library,
+                                     const run::DeviceTwin& twin) {
+    return write_runtime_kernels(program, library, twin, job.selection.runs_folder, job.world,
+                                 code_by_file);
   };
   surroundings.output_places = wanted.output_places;
   surroundings.output_places.push_back(job.selection.runs_folder);

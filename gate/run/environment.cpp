@@ -91,7 +91,7 @@ std::vector<std::string> passed_variables(const PreparedCell& cell) {
 
 // Returns the variables that make the engine use a device twin.
 config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) {
-  if (twin.cuda) {
+  if (twin.runtime != nullptr) {
     return {{"LD_LIBRARY_PATH", twin.driver},
             {WEIR_RUNTIME_TWIN_VARIABLE, twin.blob},
             {WEIR_RUNTIME_KERNELS_VARIABLE, twin.kernels},

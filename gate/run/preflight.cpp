@@ -24,8 +24,8 @@ bool may_be_ggml(const config::Cell& cell) {
 
 // Returns the device class of a simulated GPU. Vulkan is the default and not part of the name.
 std::string twin_device_class(const config::Cell& cell) {
-  if (cell.device != "cuda") return "twin-" + *cell.twin;
-  return fmt::format("twin-cuda-{}{}", *cell.twin,
+  if (probes::find_runtime_api(cell.device) == nullptr) return "twin-" + *cell.twin;
+  return fmt::format("twin-{}-{}{}", cell.device, *cell.twin,
                      cell.twin_devices == 1 ? "" : fmt::format("-x{}", cell.twin_devices));
 }
 
@@ -315,22 +315,23 @@ class Preflight {
     facts.device_present = twin->device;
     facts.provenance.device_class = twin_device_class(cell);
     facts.provenance.device_name = twin->title + " (twin)";
-    if (twin->cuda) add_cuda_kernels(prepared);
+    if (twin->runtime != nullptr) add_runtime_kernels(prepared);
     facts.provenance.fingerprint_parts[k_device_description] = short_hash(twin->hash);
     facts.provenance.fingerprint = combine_fingerprint(facts.provenance.fingerprint_parts);
   }
 
-  // Adds the kernels of the engine's program to its simulated CUDA device.
-  void add_cuda_kernels(PreparedCell& prepared) {
+  // Adds the kernels of the engine's program to its simulated device.
+  void add_runtime_kernels(PreparedCell& prepared) {
     if (find_container(prepared) != nullptr) {
-      prepared.unavailable = "CUDA twins are not carried into containers";
+      prepared.unavailable =
+          fmt::format("{} twins are not carried into containers", prepared.twin->runtime->title);
       return;
     }
-    const std::string library = resolve_engine_file(prepared.cell.engine->cuda_code).value_or("");
+    const std::string library = resolve_engine_file(prepared.cell.engine->gpu_code).value_or("");
     if (!library.empty() && files_.kind(library) != sys::Kind::file) {
-      return add_engine_problem(prepared.cell, fmt::format("cuda_code: {}: no such file", library));
+      return add_engine_problem(prepared.cell, fmt::format("gpu_code: {}: no such file", library));
     }
-    auto kernels = surroundings_.cuda_kernels(prepared.program, library, *prepared.twin);
+    auto kernels = surroundings_.runtime_kernels(prepared.program, library, *prepared.twin);
     if (kernels) {
       prepared.twin->kernels = std::move(*kernels);
     } else {

@@ -41,10 +41,10 @@ struct Surroundings {
   std::map<std::string, std::vector<std::string>> probe_devices;
   std::map<std::string, DeviceTwin> twins{};  // by twin_key: those that the cells ask for
   // The file with what the kernels of a program, or of the library that it opens by itself ("": it
-  // is not named), need of a CUDA twin; an error says why the program cannot run on one.
+  // is not named), need of a runtime's twin; an error says why the program cannot run on one.
   std::function<Result<std::string>(const std::string& program, const std::string& library,
                                     const DeviceTwin&)>
-      cuda_kernels{};
+      runtime_kernels{};
   // Why this machine's counters of instructions cannot be had, and the cure below it; absent: they
   // can.
   std::optional<std::string> no_perf{};

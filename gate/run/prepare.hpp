@@ -12,6 +12,7 @@
 #include "gate/base/result.hpp"
 #include "gate/config/matrix.hpp"
 #include "gate/probes/read/kernel_names.hpp"
+#include "gate/probes/read/runtime_api.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/process.hpp"
@@ -27,12 +28,12 @@ struct DeviceTwin {
   std::string title;      // for people
   std::string hash;       // hash of the description: counts depend on all of it
   std::string blob;       // absolute; the description as the driver reads it
-  std::string driver;     // absolute; the driver's manifest; of CUDA the folder of its libraries
+  std::string driver;     // absolute; the driver's manifest; of a runtime the libraries' folder
   std::string compile{};  // compiler that the description names: "radv-navi31"
-  // For CUDA: its compute capability, and the program's kernels (absolute; "" before the program is
-  // known).
-  bool cuda = false;
-  int major = 0, minor = 0;
+  // The API whose runtime libraries stand in; null: Vulkan's driver does. With it the code that the
+  // GPU runs, and the program's kernels (absolute; "" before the program is known).
+  const probes::RuntimeApi* runtime = nullptr;
+  probes::CodeTarget target{};
   std::string kernels{};
 };
 

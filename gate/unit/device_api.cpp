@@ -8,11 +8,13 @@ namespace weir::unit {
 namespace {
 
 using Load = DeviceApi::Load;
+using Twin = DeviceApi::Twin;
 
 constexpr DeviceApi k_apis[] = {
     {.name = "vulkan",
      .title = "Vulkan",
      .load = Load::vulkan_layer,
+     .twin = Twin::driver,
      .library = "VK_LAYER_WEIR_probe.json",
      .needs = {"libvulkan.so"},
      .how = "as a layer of the Vulkan loader",
@@ -32,6 +34,7 @@ constexpr DeviceApi k_apis[] = {
      .ggml_backends = {"OpenCL", "GPUOpenCL"}},
     {.name = "cuda",
      .title = "CUDA",
+     .twin = Twin::runtime,
      .library = "libweir_cuda.so",
      .needs = {"libcudart.so", "libcublas.so"},
      .how = "preloaded in front of CUDA",
@@ -71,6 +74,14 @@ std::string_view find_api_of_ggml_backend(std::string_view backend) {
     if (std::ranges::any_of(api.ggml_backends, is_beginning)) return api.name;
   }
   return "";
+}
+
+std::vector<std::string> devices_with(DeviceApi::Twin kind) {
+  std::vector<std::string> names;
+  for (const DeviceApi& api : k_apis) {
+    if (api.twin == kind) names.emplace_back(api.name);
+  }
+  return names;
 }
 
 const std::vector<std::string>& device_names() {

@@ -13,12 +13,16 @@ namespace weir::unit {
 struct DeviceApi {
   // How an engine is made to load the probe.
   enum class Load { vulkan_layer, opencl_layer, preload };
+  // Kinds of twins, which answer for a device that is not here: a driver of weir's own, or
+  // libraries in place of the API's runtime.
+  enum class Twin { none, driver, runtime };
 
   // A device in weir.yaml, the probe that sees it and the beginning of its device classes. Each
   // such probe counts dispatches, barriers, syncs, copies and submits: 0 is then a fact.
   const char* name;
   const char* title;  // for people
   Load load = Load::preload;
+  Twin twin = Twin::none;
   std::string_view library;                 // the probe's file, or its layer's manifest
   std::array<std::string_view, 3> needs{};  // beginnings of libraries by which a program uses it
   std::string_view how{};                   // the probe comes to see it
@@ -38,6 +42,8 @@ inline constexpr std::string_view k_cpu = "cpu";
 [[nodiscard]] std::span<const DeviceApi> device_apis();
 // Null for "cpu" and other names.
 [[nodiscard]] const DeviceApi* find_device_api(std::string_view name);
+// The names of APIs for whose devices there are twins of this kind.
+[[nodiscard]] std::vector<std::string> devices_with(DeviceApi::Twin kind);
 // The API that a backend of ggml computes on, by the backend's name; "" if that is not known.
 [[nodiscard]] std::string_view find_api_of_ggml_backend(std::string_view backend);
 // Every name that `device` may have, sorted: "cpu" and the APIs.

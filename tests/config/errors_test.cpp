@@ -289,7 +289,7 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
       {k_engine, "m.gguf", "{device: opencl, compile: radv-navi31}", "4:43",
        "\"compile\" is for kernels of vulkan, not of \"opencl\""},
       {k_engine, "m.gguf", "{device: vulkan, twin: intel-arc-a770, count: 2}", "4:63",
-       "\"count\" is how many of a CUDA twin there are"},
+       "\"count\" is how many of a twin of cuda there are"},
       {k_engine, "m.gguf", "{}, fast: {}", "4:21", "needs \"device\""},
   };
   for (const Part& c : cases) {

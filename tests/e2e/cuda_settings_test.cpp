@@ -100,7 +100,7 @@ TEST_F(CudaSettings, FailOnTheGpusThatARegressionConcernsAndNameIt) {
     yaml += fmt::format(
         "  {}:\n    command: [./engine, -m, '{{model}}', -p, '{{prompt_tokens}}', -n, "
         "'{{tokens}}', -r, '{{repeats}}', -o, json]\n    output: llama-bench\n    probes: [cuda, "
-        "ggml]\n    cuda_code: {}/engines/llama.cpp-cuda{}/libggml-cuda.so\n"
+        "ggml]\n    gpu_code: {}/engines/llama.cpp-cuda{}/libggml-cuda.so\n"
         "    cpu_ops_allowed: {{GET_ROWS: 'one look-up is cheaper than a dispatch'}}\n",
         engine, k_root, major);
   }

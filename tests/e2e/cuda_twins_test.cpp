@@ -286,7 +286,7 @@ TEST_F(NodeOnCudaTwins, NodeLlamaCppCountsAsLlamaBenchDoes) {
   const Json verdict =
       gated("llama.mjs", k_root + "/models/tiny-llama.gguf",
             "    probes: [cuda, ggml]\n    cpu_ops_allowed: {GET_ROWS: 'one look-up'}\n"
-            "    cuda_code: node_modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/"
+            "    gpu_code: node_modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/"
             "libggml-cuda.so\n");
   const std::map<std::string, int> expected = {
       {"dispatches_per_token", 57}, {"graph_launches_per_token", 1}, {"copies_per_token", 7},
@@ -313,7 +313,7 @@ TEST_F(NodeOnCudaTwins, WhisperNodeIsCountedByTokensOfWindows) {
   const Json verdict =
       gated("whisper.mjs", "whisper.bin",
             "    probes: [cuda]\n"
-            "    cuda_code: node_modules/@fugood/node-whisper-linux-x64-cuda/index.node\n");
+            "    gpu_code: node_modules/@fugood/node-whisper-linux-x64-cuda/index.node\n");
   const std::map<std::string, double> expected = {{"dispatches_per_token", 751.0 / 8},
                                                   {"cublas_calls_per_token", 53.0 / 8},
                                                   {"copies_per_token", 62.0 / 8},

@@ -197,7 +197,7 @@ class LlamaServerOnTwin : public testing::TestWithParam<Gpu> {
                       "models: {{m: {}/models/tiny-llama.gguf}}\nbackends: {{g: {}}}\n"
                       "prompts: {{p: {{prompt_tokens: 50, tokens: 16, concurrency: [1, 4]}}}}\n"
                       "limits: [{{metrics: kernel_code, exact: true}}]\n",
-                      cuda ? ", cuda_code: " + folder() + "/libggml-cuda.so" : "", k_root,
+                      cuda ? ", gpu_code: " + folder() + "/libggml-cuda.so" : "", k_root,
                       GetParam().backend));
   }
 

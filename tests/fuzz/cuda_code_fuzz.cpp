@@ -1,6 +1,6 @@
 // CUDA code in a program's file: bytes -> what its kernels need.
 #include "gate/probes/read/cuda_images.hpp"
-#include "gate/probes/read/cuda_kernels.hpp"
+#include "gate/probes/read/runtime_kernels.hpp"
 #include "gate/probes/read/kernel_names.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -9,8 +9,8 @@
 #include <zstd.h>
 
 #include "gate/probes/hash.h"
-#include "gate/probes/read/cuda_kernels.hpp"
-#include "gate/probes/read/cuda_twin.hpp"
+#include "gate/probes/read/runtime_kernels.hpp"
+#include "gate/probes/read/runtime_twin.hpp"
 #include "gate/probes/twin/runtime/blob.h"
 
 #include "tests/probes/support.hpp"
@@ -110,7 +110,8 @@ class CudaLlama : public testing::Test {
       return {};
     }
     const auto twin = read_twin(slurp(WEIR_SOURCE_DIR "/configs/devices/" + gpu + ".json"));
-    const auto compiled = twin ? compile_cuda_twin(*twin, 1) : tl::unexpected(twin.error());
+    const auto compiled =
+        twin ? compile_runtime_twin(*twin, "cuda", 1) : tl::unexpected(twin.error());
     if (!compiled) {
       ADD_FAILURE() << compiled.error().message;
       return {};
@@ -120,7 +121,7 @@ class CudaLlama : public testing::Test {
     const auto kernels = read_cuda_kernels({&elf, 1}, compiled->major, compiled->minor);
     const Folder place, counted;
     std::ofstream(place.path() + "/twin") << compiled->blob;
-    std::ofstream(place.path() + "/kernels") << kernels.value_or(CudaKernels()).table;
+    std::ofstream(place.path() + "/kernels") << kernels.value_or(RuntimeKernels()).table;
     for (const char* name :
          {"libcudart.so.13", "libcublas.so.13", "libcuda.so.1", "libnccl.so.2"}) {
       std::filesystem::create_symlink(WEIR_BINARY_DIR "/lib/weir/probes/libweir_twin_cuda.so",

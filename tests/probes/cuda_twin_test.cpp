@@ -1,7 +1,5 @@
 // The libraries of a CUDA twin and the probe in front of them: what a program is answered, and
 // counts known by hand.
-#include "gate/probes/read/cuda_twin.hpp"
-
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -10,8 +8,10 @@
 #include "gate/base/text.hpp"
 #include "gate/probes/hash.h"
 #include "gate/probes/read/cuda_images.hpp"
-#include "gate/probes/read/cuda_kernels.hpp"
 #include "gate/probes/read/kernel_names.hpp"
+#include "gate/probes/read/program_file.hpp"
+#include "gate/probes/read/runtime_kernels.hpp"
+#include "gate/probes/read/runtime_twin.hpp"
 #include "gate/probes/twin/runtime/blob.h"
 
 #include "tests/probes/old_systems.hpp"
@@ -43,7 +43,7 @@ class CudaLibraries : public testing::Test {
   // `kernels`: facts for its one function, "_Z5scalePf".
   Ran play(const std::string& scene, const std::string& capability = "8.9",
            std::optional<weir_runtime_kernel> kernel = std::nullopt) {
-    const auto twin = compile_cuda_twin(described(capability), 2);
+    const auto twin = compile_runtime_twin(described(capability), "cuda", 2);
     EXPECT_TRUE(twin);
     const weir_runtime_kernels head{WEIR_RUNTIME_KERNELS_MAGIC, kernel ? 1U : 0U,
                                     sizeof(weir_runtime_kernel)};
@@ -277,7 +277,7 @@ TEST(CudaDescriptions, RecordedThroughTheDriverOfATwinAreThatTwin) {
     if (!twin || !twin->cuda.is_object()) continue;
     ++tried;
     const Folder folder;
-    const auto compiled = compile_cuda_twin(*twin, 2);
+    const auto compiled = compile_runtime_twin(*twin, "cuda", 2);
     ASSERT_TRUE(compiled) << name;
     ASSERT_TRUE(sys::RealFiles().write_atomic(folder.path() + "/twin", compiled->blob));
     std::filesystem::create_symlink(WEIR_CUDA_TWIN_LIBRARY, folder.path() + "/libcuda.so.1");
@@ -291,7 +291,7 @@ TEST(CudaDescriptions, RecordedThroughTheDriverOfATwinAreThatTwin) {
     ASSERT_EQ(described["descriptions"].size(), 2U) << ran.out;
     const auto again = read_twin(dump_json(described["descriptions"][0]));
     ASSERT_TRUE(again) << name;
-    const auto remade = compile_cuda_twin(*again, 2);
+    const auto remade = compile_runtime_twin(*again, "cuda", 2);
     ASSERT_TRUE(remade) << name << ": " << remade.error().message;
     EXPECT_TRUE(remade->blob == compiled->blob) << name << ": " << again->cuda.dump();
   }
@@ -302,7 +302,7 @@ TEST(CudaDescriptions, AreRefusedWithWhatIsWrongInThem) {
   const auto problem = [](const std::string& cuda) {
     const auto twin = read_twin(R"({"weir": {"schema": "weir.device/1", "cuda": )" + cuda + "}}");
     EXPECT_TRUE(twin) << cuda;
-    const auto compiled = compile_cuda_twin(twin.value_or(Twin()), 1);
+    const auto compiled = compile_runtime_twin(twin.value_or(Twin()), "cuda", 1);
     return compiled ? "made" : compiled.error().message;
   };
   EXPECT_THAT(problem(R"({"name": "x"})"), HasSubstr("memory_bytes"));
@@ -312,7 +312,7 @@ TEST(CudaDescriptions, AreRefusedWithWhatIsWrongInThem) {
   EXPECT_THAT(problem(R"({"name": "x", "memory_bytes": 1, "multiprocessors": 1,
                           "compute_capability": "8.9", "attributes": {"L3": 1}})"),
               HasSubstr("\"L3\""));
-  EXPECT_FALSE(compile_cuda_twin(Twin(), 1));
+  EXPECT_FALSE(compile_runtime_twin(Twin(), "cuda", 1));
 }
 
 TEST(CudaSymbols, BecomeTheNamesThatPeopleKnow) {
@@ -392,7 +392,9 @@ TEST(CudaKernels, AreReadFromTheMachineCodeOfTheGpu) {
   };
   const std::string elf = library();
   const std::string_view image = elf;
-  EXPECT_TRUE(holds_cuda_code(elf));
+  const PartialFile file{elf.size(), bytes_of(elf)};
+  EXPECT_EQ(has_section(file, k_cuda_code_section), true);
+  EXPECT_EQ(has_section(file, ".hip_fatbin"), false);
   for (const Case& c : {Case{8, 6, 30, 0}, Case{8, 9, 30, 0}, Case{12, 0, 50, 0},
                         // PTX alone fits: those of the nearest, said to be a guess
                         Case{9, 0, 30, WEIR_RUNTIME_KERNEL_NOT_COMPILED},

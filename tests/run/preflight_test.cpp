@@ -156,24 +156,24 @@ TEST(Preflight, SaysWhatLetsGgmlTakeAVulkanDeviceThatIsACpu) {
   EXPECT_EQ(cure(), "") << "an engine without ggml";
 }
 
-TEST(Preflight, HandsOnTheLibraryWithCudaCodeThatAScriptOpens) {
+TEST(Preflight, HandsOnTheLibraryWithGpuCodeThatAScriptOpens) {
   std::string yaml = k_scene_yaml;
-  yaml.insert(yaml.find("    timeout"), "    cuda_code: modules/addon.node\n");
+  yaml.insert(yaml.find("    timeout"), "    gpu_code: modules/addon.node\n");
   const auto scene = make_scene(yaml);
   std::vector<std::string> paths;
-  scene->around.cuda_kernels = [&](const std::string& program, const std::string& library,
-                                   const DeviceTwin&) -> Result<std::string> {
+  scene->around.runtime_kernels = [&](const std::string& program, const std::string& library,
+                                      const DeviceTwin&) -> Result<std::string> {
     paths = {program, library};
     return "/out/twins/x.kernels";
   };
   config::Cell& cell = scene->cells.back();
   cell.device = "cuda";
   cell.twin = "nvidia-h100";
-  scene->around.twins[twin_key(cell)].cuda = true;
+  scene->around.twins[twin_key(cell)].runtime = probes::find_runtime_api("cuda");
   const auto none = preflight(scene->cells, scene->around, scene->files);
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error().message,
-              testing::HasSubstr("cuda_code: /project/modules/addon.node: no such file"));
+              testing::HasSubstr("gpu_code: /project/modules/addon.node: no such file"));
   scene->files.put("/project/modules/addon.node", "code");
   const auto prepared = preflight(scene->cells, scene->around, scene->files);
   ASSERT_TRUE(prepared) << prepared.error().message;

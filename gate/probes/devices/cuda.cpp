@@ -1,4 +1,4 @@
-// Writes the "cuda" section of a GPU's description (gate/probes/read/cuda_twin.hpp) from its
+// Writes the "cuda" section of a GPU's description (gate/probes/read/runtime_api.hpp) from its
 // driver. The driver is opened at run time: a machine without one has no such GPU.
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 #include "gate/base/text.hpp"
 #include "gate/probes/devices/devices.hpp"
 #include "gate/probes/inject/cuda/interface.h"
-#include "gate/probes/read/cuda_twin.hpp"
+#include "gate/probes/read/runtime_api.hpp"
 
 namespace weir::probes {
 namespace {
@@ -53,7 +53,7 @@ Json describe_device(const Driver& driver, int device, int devices) {
   driver.call("cuDriverGetVersion", &version);
   if (devices > 1) driver.call("cuDeviceCanAccessPeer", &peers, device, device == 0 ? 1 : 0);
   Json attributes = Json::object();
-  for (const CudaAttribute& attribute : cuda_attributes()) {
+  for (const RuntimeAttribute& attribute : k_cuda_runtime.attributes) {
     // The place on the PCI bus belongs to the machine, not to the GPU.
     if (std::string_view(attribute.name).starts_with("PCI_")) continue;
     const int value = driver.attribute(attribute.number, device);

@@ -1,6 +1,4 @@
 // Reads the machine code of CUDA kernels from a program's files, for a table of their costs.
-#include "gate/probes/read/cuda_kernels.hpp"
-
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -9,13 +7,12 @@
 #include "gate/base/find.hpp"
 #include "gate/probes/hash.h"
 #include "gate/probes/read/cuda_images.hpp"
+#include "gate/probes/read/runtime_kernels.hpp"
 #include "gate/probes/read/sections.hpp"
 #include "gate/probes/twin/runtime/blob.h"
 
 namespace weir::probes {
 namespace {
-
-constexpr std::string_view k_code_section = ".nv_fatbin";
 
 // An image with machine code, and true if its numbers are only a guess for the GPU.
 struct Choice {
@@ -41,11 +38,9 @@ Choice choose_image(const std::vector<CudaImage>& images, int major, int minor) 
   return best;
 }
 
-using Kernels = std::map<std::uint64_t, weir_runtime_kernel>;
-
 // Adds a cubin's kernels under the hashes of their names. Of several the first stays.
 void add_kernels(const std::map<std::string_view, weir_runtime_kernel>& cubin, bool guessed,
-                 Kernels& out) {
+                 KernelEntries& out) {
   for (const auto& [name, costs] : cubin) {
     weir_runtime_kernel kernel = costs;
     kernel.key = weir_probe::kernel_key(name.data(), name.size(), 0);
@@ -56,8 +51,8 @@ void add_kernels(const std::map<std::string_view, weir_runtime_kernel>& cubin, b
 
 // Reads all containers of a file's section of code. Images that cannot be unpacked count in
 // `out.unread`.
-Result<void> read_code(std::string_view section, int major, int minor, Kernels& kernels,
-                       CudaKernels& out) {
+Result<void> read_code(std::string_view section, int major, int minor, KernelEntries& kernels,
+                       RuntimeKernels& out) {
   constexpr std::size_t k_header = k_cuda_container_header, k_padding = 8;
   Cursor at{section};
   while (at.rest.size() >= k_header) {
@@ -86,32 +81,36 @@ Result<void> read_code(std::string_view section, int major, int minor, Kernels& 
 }
 
 std::string_view code_section(std::string_view elf) {
-  return look_up(read_sections(elf), k_code_section, Section{}).bytes;
+  return look_up(read_sections(elf), k_cuda_code_section, Section{}).bytes;
 }
 
 }  // namespace
 
-bool holds_cuda_code(std::string_view elf) { return !code_section(elf).empty(); }
-
 // Reads the kernels of all files into one table, sorted by name, for a GPU of this compute
 // capability.
-Result<CudaKernels> read_cuda_kernels(std::span<const std::string_view> elves, int major,
-                                      int minor) {
-  CudaKernels out;
-  Kernels kernels;
+Result<RuntimeKernels> read_cuda_kernels(std::span<const std::string_view> elves, int major,
+                                         int minor) {
+  RuntimeKernels out;
+  KernelEntries kernels;
   for (const std::string_view elf : elves) {
     WEIR_CHECK(read_code(code_section(elf), major, minor, kernels, out));
   }
   out.kernels = kernels.size();
-  const weir_runtime_kernels head{WEIR_RUNTIME_KERNELS_MAGIC,
-                                  static_cast<std::uint32_t>(kernels.size()),
-                                  sizeof(weir_runtime_kernel)};
-  out.table.append(reinterpret_cast<const char*>(&head), sizeof head);
   for (const auto& [name, kernel] : kernels) {
     out.guessed += kernel.flags & WEIR_RUNTIME_KERNEL_NOT_COMPILED;
-    out.table.append(reinterpret_cast<const char*>(&kernel), sizeof kernel);
   }
+  out.table = kernel_table(kernels);
   return out;
+}
+
+Result<RuntimeKernels> read_cuda_kernels(std::span<const PartialFile> files,
+                                         const CodeTarget& target) {
+  std::vector<std::string> texts;
+  for (const PartialFile& file : files) {
+    WEIR_TRY(texts.emplace_back(), file.read_at(0, file.bytes));
+  }
+  const std::vector<std::string_view> elves(texts.begin(), texts.end());
+  return read_cuda_kernels(elves, target.major, target.minor);
 }
 
 }  // namespace weir::probes

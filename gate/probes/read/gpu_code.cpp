@@ -1,7 +1,9 @@
 // Finds GPU code in files, and reads it piece by piece: memory holds one piece at a time.
 #include "gate/probes/read/gpu_code.hpp"
 
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include "gate/probes/read/amd_code.hpp"
 #include "gate/probes/read/cuda_images.hpp"
@@ -24,6 +26,45 @@ struct Range {
   [[nodiscard]] std::uint64_t size() const { return end - begin; }
 };
 
+constexpr std::uint64_t k_elf_header = 64;
+
+struct FileSection {
+  std::string name;
+  Range range;
+};
+
+// Lists the sections with bytes of an ELF file of 64 bits. None where the table of sections is
+// broken.
+Result<std::vector<FileSection>> list_sections(const PartialFile& file) {
+  constexpr std::uint64_t k_section = 64, k_without_bytes = 8, k_max_names = 1 << 20;
+  WEIR_TRY(const std::string head, file.read_at(0, k_elf_header));
+  std::vector<FileSection> sections;
+  if (!head.starts_with(k_elf_64_bits)) return sections;
+  Cursor at{head};
+  at.bytes(40);
+  const std::uint64_t table_at = at.number(8);
+  at.bytes(12);
+  const std::uint64_t count = at.number(2), names_index = at.number(2);
+  WEIR_TRY(const std::string table, file.read_at(table_at, count * k_section));
+  const auto range = [&](std::uint64_t index) {
+    Cursor section{std::string_view(table).substr(std::min(index * k_section, table.size()))};
+    section.bytes(24);
+    const std::uint64_t begin = std::min(section.number(8), file.bytes);
+    return Range{begin, begin + std::min(section.number(8), file.bytes - begin)};
+  };
+  const Range names_range = range(names_index);
+  WEIR_TRY(const std::string names,
+           file.read_at(names_range.begin, std::min(names_range.size(), k_max_names)));
+  for (std::uint64_t index = 0; index < table.size() / k_section; ++index) {
+    Cursor section{std::string_view(table).substr(index * k_section)};
+    const std::uint64_t name_at = section.number(4), type = section.number(4);
+    if (name_at >= names.size() || type == k_without_bytes) continue;
+    const std::string_view name = Cursor{std::string_view(names).substr(name_at)}.text();
+    sections.push_back({std::string(name), range(index)});
+  }
+  return sections;
+}
+
 // Reads one file's code into a build.
 class Reader {
  public:
@@ -38,7 +79,7 @@ class Reader {
       WEIR_TRY(const std::string elf, file_.read_at(0, file_.bytes));
       WEIR_CHECK(read_object(elf));
     } else if (head.starts_with(k_elf_64_bits)) {
-      WEIR_CHECK(read_host_file(head));
+      WEIR_CHECK(read_host_file());
     } else if (head.starts_with(k_bundle_magic) || head.starts_with(k_packed_bundle_magic)) {
       WEIR_CHECK(read_bundles(whole));
     } else if (Cursor{head}.number(4) == k_cuda_container_magic) {
@@ -50,8 +91,6 @@ class Reader {
   }
 
  private:
-  static constexpr std::uint64_t k_elf_header = 64;
-
   static bool is_cubin(std::string_view head) {
     return head.starts_with(k_elf_64_bits) && head.size() == k_elf_header &&
            Cursor{head.substr(18)}.number(2) == k_cuda_machine;
@@ -98,32 +137,12 @@ class Reader {
   }
 
   // Reads the sections with GPU code of a program or library.
-  Result<void> read_host_file(std::string_view head) {
-    constexpr std::uint64_t k_section = 64;
-    Cursor at{head};
-    at.bytes(40);
-    const std::uint64_t table_at = at.number(8);
-    at.bytes(12);
-    const std::uint64_t count = at.number(2), names_index = at.number(2);
-    WEIR_TRY(const std::string table, file_.read_at(table_at, count * k_section));
-    const auto range = [&](std::uint64_t index) {
-      Cursor section{std::string_view(table).substr(std::min(index * k_section, table.size()))};
-      section.bytes(24);
-      const std::uint64_t begin = std::min(section.number(8), file_.bytes);
-      return Range{begin, begin + std::min(section.number(8), file_.bytes - begin)};
-    };
-    const Range names_range = range(names_index);
-    WEIR_TRY(const std::string names,
-             file_.read_at(names_range.begin, std::min(names_range.size(), k_max_names)));
-    for (std::uint64_t index = 0; index < table.size() / k_section; ++index) {
-      Cursor section{std::string_view(table).substr(index * k_section)};
-      const std::uint64_t name_at = section.number(4), type = section.number(4);
-      constexpr std::uint64_t k_without_bytes = 8;
-      if (name_at >= names.size() || type == k_without_bytes) continue;
-      const std::string_view name = Cursor{std::string_view(names).substr(name_at)}.text();
-      if (name == ".hip_fatbin") WEIR_CHECK(read_bundles(range(index)));
-      const bool is_cuda = name == ".nv_fatbin" || name == "__nv_relfatbin";
-      if (is_cuda) WEIR_CHECK(read_containers(range(index)));
+  Result<void> read_host_file() {
+    WEIR_TRY(const std::vector<FileSection> sections, list_sections(file_));
+    for (const FileSection& section : sections) {
+      if (section.name == ".hip_fatbin") WEIR_CHECK(read_bundles(section.range));
+      const bool is_cuda = section.name == ".nv_fatbin" || section.name == "__nv_relfatbin";
+      if (is_cuda) WEIR_CHECK(read_containers(section.range));
     }
     return {};
   }
@@ -224,7 +243,6 @@ class Reader {
     }
   }
 
-  static constexpr std::uint64_t k_max_names = 1 << 20;
   static constexpr std::uint64_t k_max_unpacked = std::uint64_t{8} << 30;
 
   const PartialFile& file_;
@@ -234,6 +252,13 @@ class Reader {
 };
 
 }  // namespace
+
+Result<bool> has_section(const PartialFile& file, std::string_view name) {
+  WEIR_TRY(const std::vector<FileSection> sections, list_sections(file));
+  return std::ranges::any_of(sections, [&](const FileSection& section) {
+    return section.name == name && section.range.size() > 0;
+  });
+}
 
 Result<void> read_gpu_code(const PartialFile& file, std::span<const std::string> targets,
                            GpuBuild& build) {

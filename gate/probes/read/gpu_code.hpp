@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "gate/base/result.hpp"
 #include "gate/profile/gpu_build.hpp"
@@ -18,6 +19,9 @@ struct PartialFile {
   // Returns `size` bytes from `offset`; fewer where the file ends before.
   std::function<Result<std::string>(std::uint64_t offset, std::uint64_t size)> read_at;
 };
+
+// Returns true for an ELF file with bytes in a section of this name. Fails where it cannot be read.
+[[nodiscard]] Result<bool> has_section(const PartialFile& file, std::string_view name);
 
 // Adds the kernels of a file for the wanted targets (globs; none: all) to `build`. A file without
 // GPU code adds nothing. Fails with Code::data where GPU code contradicts itself.

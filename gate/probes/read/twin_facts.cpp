@@ -7,6 +7,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/probes/read/runtime_api.hpp"
 #include "gate/probes/read/twin_values.hpp"
 
 namespace weir::probes {
@@ -283,11 +284,13 @@ void write_vulkan(const Twin& twin, Json& out, Json& weir) {
 std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin) {
   std::vector<std::pair<std::string, std::string>> facts;
   if (twin.has_vulkan()) facts = Facts(twin).collect();
-  for (const auto& [key, value] : twin.cuda.items()) {
-    if (key != "attributes")
-      facts.emplace_back("CUDA " + key, value.is_string()
-                                            ? text::printable(value.get<std::string>())
-                                            : value.dump());
+  for (const RuntimeApi* api : runtime_apis()) {
+    for (const auto& [key, value] : (twin.*api->section).items()) {
+      if (key == "attributes") continue;
+      facts.emplace_back(
+          fmt::format("{} {}", api->title, key),
+          value.is_string() ? text::printable(value.get<std::string>()) : value.dump());
+    }
   }
   return facts;
 }
@@ -301,7 +304,9 @@ Json document_of(const Twin& twin) {
                {"source", twin.source}};
   if (!twin.assumed.empty()) weir["assumed"] = twin.assumed;
   if (twin.has_vulkan()) write_vulkan(twin, out, weir);
-  if (twin.cuda.is_object()) weir["cuda"] = twin.cuda;
+  for (const RuntimeApi* api : runtime_apis()) {
+    if (const Json& section = twin.*api->section; section.is_object()) weir[api->name] = section;
+  }
   out["weir"] = std::move(weir);
   return out;
 }

@@ -87,8 +87,7 @@ Result<std::vector<TwinEntry>> list_twins(const sys::Files& files,
     if (const auto twin = load_file(files, path)) {
       row.title = twin->title;
       row.source = twin->source;
-      row.vulkan = twin->has_vulkan();
-      row.cuda = twin->cuda.is_object();
+      row.apis = twin->apis();
     } else {
       row.error = twin.error().message;
     }

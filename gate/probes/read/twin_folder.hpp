@@ -23,9 +23,9 @@ namespace weir::probes {
 struct TwinEntry {
   std::string name;  // for `twin:`
   std::string path;
-  bool vulkan = false, cuda = false;  // APIs that the description covers
-  std::string title, source;          // "" if the file could not be read
-  std::string error;                  // the reason why not; else ""
+  std::vector<std::string> apis;  // that the description covers: "vulkan", "cuda"
+  std::string title, source;      // "" if the file could not be read
+  std::string error;              // the reason why not; else ""
 };
 
 // The names that `twin:` accepts, sorted. Reads no description.

@@ -5,6 +5,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/probes/read/runtime_api.hpp"
 #include "gate/probes/read/twin_values.hpp"
 
 namespace weir::probes {
@@ -179,7 +180,8 @@ class Reader {
  public:
   explicit Reader(Twin& twin) : twin_(twin), warnings_(twin.warnings) {}
 
-  // Fails with Code::data where the document describes neither a Vulkan device nor a CUDA one.
+  // Fails with Code::data where the document describes neither a Vulkan device nor one of a
+  // runtime.
   Result<void> read(const Json& document) {
     if (!document.is_object()) return fail(Code::data, "no description: not an object");
     const Json& weir = member_or_null(document, "weir");
@@ -192,12 +194,13 @@ class Reader {
     } else {
       read_profile(document);
     }
-    if (const Json& cuda = member_or_null(weir, "cuda"); cuda.is_object()) {
-      twin_.cuda = cuda;
-      if (!twin_.has_vulkan()) {
-        read_weir(weir);
-        return {};
-      }
+    for (const RuntimeApi* api : runtime_apis()) {
+      const Json& section = member_or_null(weir, api->name);
+      if (section.is_object()) twin_.*api->section = section;
+    }
+    if (!twin_.has_vulkan() && !twin_.apis().empty()) {
+      read_weir(weir);
+      return {};
     }
     if (!twin_.structs.contains("VkPhysicalDeviceProperties")) {
       return fail(Code::data,
@@ -462,6 +465,15 @@ bool is_twin_name(std::string_view name) {
   return !name.empty() && name.size() <= 63 && letter(name[0]) &&
          std::ranges::all_of(name,
                              [&](char c) { return letter(c) || c == '-' || c == '.' || c == '_'; });
+}
+
+std::vector<std::string> Twin::apis() const {
+  std::vector<std::string> names;
+  if (has_vulkan()) names.emplace_back("vulkan");
+  for (const RuntimeApi* api : runtime_apis()) {
+    if ((this->*api->section).is_object()) names.emplace_back(api->name);
+  }
+  return names;
 }
 
 const Json* Twin::value(const std::string& struct_name, const std::string& field) const {

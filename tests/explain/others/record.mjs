@@ -520,9 +520,9 @@ const others = {
   "llama.cpp-vulkan": {config: {...bench, probes: ["vulkan", "ggml"], counted_env: {GGML_VK_DEBUG_MARKERS: "1"}, command: bench.command.with(0, "{root}/engines/llama.cpp/llama-bench")},
     model: "gguf", native: true},
   "node-llama-cpp-cuda": {config: {...script, command: ["node", "node-llama-cpp.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
-    cuda_code: "node_modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/libggml-cuda.so"}, model: "gguf", device: "cuda", args: ["gpu=cuda"]},
+    gpu_code: "node_modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/libggml-cuda.so"}, model: "gguf", device: "cuda", args: ["gpu=cuda"]},
   "whisper.node-cuda": {config: {...script, command: ["node", "whisper.node.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
-    cuda_code: "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"}, model: "whisper", device: "cuda", args: ["lib_variant=cuda"]},
+    gpu_code: "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"}, model: "whisper", device: "cuda", args: ["lib_variant=cuda"]},
   "ffmpeg": {config: {...script, probes: ["opencl"], command: ["sh", "-c", "ffmpeg -v error -init_hw_device opencl=gpu -filter_hw_device gpu -f lavfi -i testsrc=size=${SIZE:-64x64} " +
     "-vf format=yuv420p,hwupload,${FILTERS:-avgblur_opencl=2,unsharp_opencl},hwdownload,format=yuv420p -frames:v $0 -f null - && echo $0 tokens, 1 tokens/s", "{tokens}"]}, device: "opencl"},
   ...Object.fromEntries(["lm", "sim"].map(name => [name, {config: {...script, command: ["node", `${name}.mjs`, "{model}", "{tokens}", "{args}"]}}])),

@@ -1,0 +1,113 @@
+// Checks that a twin can run a program, and finds the files with its kernels.
+#include "gate/probes/read/runtime_code.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/probes/read/fit.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr std::size_t k_max_names_listed = 8;
+
+// Returns true for the driver's library and those of the API's toolkit.
+bool is_library_of(const RuntimeApi& api, std::string_view name) {
+  return std::ranges::any_of(api.stems,
+                             [&](std::string_view stem) { return name.starts_with(stem); });
+}
+
+// Opens a file whose parts are read as they are needed.
+Result<PartialFile> open_file(const std::string& path, const sys::Files& files) {
+  WEIR_TRY(const std::uint64_t bytes, files.size(path));
+  WEIR_TRY(sys::FileReader opened, sys::FileReader::open(path));
+  const auto reader = std::make_shared<const sys::FileReader>(std::move(opened));
+  return PartialFile{bytes, [reader](std::uint64_t offset, std::uint64_t size) {
+                       return reader->read_at(offset, size);
+                     }};
+}
+
+// Reads the imported and exported functions of a library that may be the API's.
+Result<ProgramFile> read_functions(const RuntimeApi& api, const std::string& path,
+                                   const sys::Files& files) {
+  WEIR_TRY(const PartialFile file, open_file(path, files));
+  return read_program_file(file.read_at, api.prefixes);
+}
+
+// Fails if a twin lacks a library or function of the API that `library` needs. `twin_library`: the
+// twin's own.
+Result<void> check_twin_has_all(const RuntimeApi& api, const LoadedLibrary& library,
+                                const ProgramFile& twin_library, const sys::Files& files) {
+  std::vector<std::string> missing;
+  for (const std::string& name : library.file.needed) {
+    if (is_library_of(api, name) && !holds(api.names, name)) missing.push_back(name);
+  }
+  if (!missing.empty()) {
+    return fail(Code::unavailable, "{} needs {}, which {} twins do not have (they stand in for {})",
+                library.name, text::join(missing), api.title,
+                text::join(std::vector<std::string>(api.names.begin(), api.names.end())));
+  }
+  WEIR_TRY(const ProgramFile functions, read_functions(api, library.path, files));
+  for (const std::string& name : functions.imported) {
+    if (api.is_function(name) && !twin_library.exports(name)) missing.push_back(name);
+  }
+  if (missing.empty()) return {};
+  const std::size_t more = missing.size() - std::min(missing.size(), k_max_names_listed);
+  missing.resize(missing.size() - more);
+  return fail(Code::unavailable, "{} calls {}{}, which {} twins do not have yet", library.name,
+              text::join(missing), more == 0 ? "" : fmt::format(" and {} more", more), api.title);
+}
+
+}  // namespace
+
+// Finds the files with code among a program, its libraries and plug-ins. Fails where a twin cannot
+// replace the API's libraries that one needs.
+Result<RuntimeCode> find_runtime_code(const RuntimeApi& api, const std::string& program,
+                                      const std::string& libraries, const sys::Files& files,
+                                      const Lookup& environment) {
+  RuntimeCode code;
+  auto facts = read_program_facts(program, files, environment);
+  // We cannot read what a script opens: that is seen when it runs.
+  if (!facts || facts->file.kind != FileKind::elf) return code;
+  WEIR_TRY(const ProgramFile twin_library,
+           read_functions(api, sys::join_path(libraries, api.names.front()), files));
+  std::vector<LoadedLibrary> candidates = std::move(facts->plug_ins);
+  candidates.insert(candidates.end(), facts->libraries.begin(), facts->libraries.end());
+  candidates.push_back({sys::file_name_of(facts->path), facts->path, "", facts->file});
+  for (const LoadedLibrary& library : candidates) {
+    if (is_library_of(api, library.name)) continue;  // the twin's own library replaces it
+    const bool uses_api = std::ranges::any_of(
+        library.file.needed, [&](const std::string& name) { return is_library_of(api, name); });
+    if (uses_api) WEIR_CHECK(check_twin_has_all(api, library, twin_library, files));
+    const bool has_dynamic_runtime =
+        std::ranges::any_of(library.file.needed,
+                            [&](const std::string& name) { return name.starts_with(api.runtime); });
+    if (!has_dynamic_runtime) {
+      WEIR_TRY(const PartialFile file, open_file(library.path, files));
+      WEIR_TRY(const bool has_code, has_section(file, api.code_section));
+      if (!has_code) continue;
+      return fail(Code::unavailable,
+                  "{} has {}'s runtime inside, which a {} twin cannot stand in for; link it "
+                  "dynamically ({})",
+                  library.name, api.title, api.title, api.link_advice);
+    }
+    WEIR_TRY(const std::string stamp, files.stamp(library.path));
+    code.files.push_back(library.path);
+    code.stamp += library.path + "\n" + stamp + "\n";
+  }
+  return code;
+}
+
+Result<RuntimeKernels> read_runtime_kernels(const RuntimeApi& api, const RuntimeCode& code,
+                                            const CodeTarget& target, const sys::Files& files) {
+  std::vector<PartialFile> parts;
+  for (const std::string& path : code.files) {
+    WEIR_TRY(parts.emplace_back(), open_file(path, files));
+  }
+  return api.read_kernels(parts, target);
+}
+
+}  // namespace weir::probes
