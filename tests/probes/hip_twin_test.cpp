@@ -22,20 +22,21 @@ using testing::HasSubstr;
 // hipDeviceAttribute_t of hip_runtime_api.h.
 constexpr int k_major = 23, k_max_threads = 56, k_shared = 74, k_shared_optin = 75, k_wave = 87;
 
-weir_runtime_twin described(const std::string& target, int major, int wave) {
-  weir_runtime_twin twin{};
+weir_hip_twin described(const std::string& target, int major, int wave) {
+  weir_hip_twin gpu{};
+  weir_runtime_twin& twin = gpu.common;
   twin.magic = WEIR_RUNTIME_TWIN_MAGIC;
   twin.bytes = sizeof twin;
   twin.devices = 2;
   twin.total_bytes = std::uint64_t{4} << 30;
   twin.used_bytes = std::uint64_t{256} << 20;
   std::strcpy(twin.name, "Radeon");
-  std::strcpy(twin.target, target.c_str());
+  std::strcpy(gpu.target, target.c_str());
   twin.attributes[k_major] = major;
   twin.attributes[k_max_threads] = 1024;
   twin.attributes[k_shared] = twin.attributes[k_shared_optin] = 64 << 10;
   twin.attributes[k_wave] = wave;
-  return twin;
+  return gpu;
 }
 
 template <class Struct>
@@ -46,7 +47,7 @@ std::string bytes_of(const Struct& value) {
 class HipLibraries : public testing::Test {
  protected:
   // `kernel`: facts for its function "_Z5scalePf".
-  Ran play(const std::string& scene, const weir_runtime_twin& twin = described("gfx1100", 11, 32),
+  Ran play(const std::string& scene, const weir_hip_twin& twin = described("gfx1100", 11, 32),
            std::optional<weir_runtime_kernel> kernel = std::nullopt) {
     const weir_runtime_kernels head{WEIR_RUNTIME_KERNELS_MAGIC, kernel ? 1U : 0U,
                                     sizeof(weir_runtime_kernel)};

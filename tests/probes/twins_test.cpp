@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <vulkan/vulkan.h>
 
+#include "gate/base/find.hpp"
 #include "gate/probes/read/twin_facts.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/probes/read/twin_values.hpp"

@@ -41,6 +41,10 @@ class Compiler {
     WEIR_CHECK(read_attributes());
     if (auto problem = read_.problem()) return tl::unexpected(std::move(*problem));
     out_.blob.assign(reinterpret_cast<const char*>(&blob_), sizeof blob_);
+    if (!out_.target.empty()) {
+      out_.blob += out_.target;
+      out_.blob.resize(sizeof(weir_hip_twin));
+    }
     return {};
   }
 
@@ -64,8 +68,7 @@ class Compiler {
                  with_prefix(fmt::format("weir.{}.{}", api_.name, api_.generation_key))));
     out_.major = generation.major;
     out_.minor = generation.minor;
-    out_.target = generation.target.substr(0, sizeof blob_.target - 1);
-    std::memcpy(blob_.target, out_.target.data(), out_.target.size());
+    out_.target = generation.target.substr(0, sizeof weir_hip_twin::target - 1);
     for (const RuntimeAttribute& attribute : api_.attributes) {
       blob_.attributes[attribute.number] = attribute.value;
     }

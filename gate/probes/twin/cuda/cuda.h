@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gate/probes/inject/cuda/interface.h"
+#include "gate/probes/twin/runtime/blob.h"
 
 #define WEIR_API_TITLE "CUDA"
 #define WEIR_API_PREFIX "cuda"
@@ -38,6 +39,7 @@
 namespace weir_probe::runtime_twin {
 
 using namespace cuda;
+using Description = weir_runtime_twin;  // of the GPU, as mapped
 constexpr int k_product_failed = 13;
 
 struct KernelNodeParams {  // cudaKernelNodeParams of driver_types.h

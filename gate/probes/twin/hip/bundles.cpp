@@ -57,11 +57,10 @@ bool any_target(const char* bundle, Visit visit) {
   return false;
 }
 
-// True if code for `target` ("gfx90a:xnack-") runs on this GPU, whatever its features are.
-bool is_own_target(const char* target, size_t length) {
-  const size_t own = strlen(twin()->target);
-  return length >= own && memcmp(target, twin()->target, own) == 0 &&
-         (length == own || target[own] == ':');
+// Returns true if code for `name` ("gfx90a:xnack-") runs on this GPU, whatever its features are.
+bool is_own_target(const char* name, size_t length) {
+  const size_t own = strlen(target());
+  return length >= own && memcmp(name, target(), own) == 0 && (length == own || name[own] == ':');
 }
 
 char g_targets[256];  // of the first bundle without code for this GPU, for people
@@ -131,7 +130,7 @@ Module choose_image(const void* binary) {
 void print_no_image() {
   print_line(STDERR_FILENO,
              "weir: the HIP twin is %s: no kernel image is available, the engine has code for %s\n",
-             twin()->target, g_targets[0] == 0 ? "other GPUs" : g_targets);
+             target(), g_targets[0] == 0 ? "other GPUs" : g_targets);
 }
 
 // As clr's hip_module.cpp refuses launches.
@@ -148,15 +147,15 @@ int check_launch(const Function& function, Size3 grid, Size3 block, size_t share
   return threads > static_cast<uint64_t>(max_block_threads(function)) ? k_launch_failed : int{k_ok};
 }
 
-// Computes it as clr (hip_platform.cpp) does: four SIMDs of a processor, a wave's registers in whole
-// units, and shared memory without rounding.
+// Computes it as clr (hip_platform.cpp) does: four SIMDs of a processor, a wave's registers in
+// whole units, and shared memory without rounding.
 int resident_blocks(const Function& function, int block_threads, size_t dynamic_shared) {
   constexpr uint64_t k_simds = 4, k_scalar_registers = 800, k_scalar_unit = 16;
   const weir_runtime_kernel* facts = function.facts;
   const auto threads = static_cast<uint64_t>(block_threads);
   const auto wave = static_cast<uint64_t>(attribute(k_warp_size));
   if (block_threads <= 0 || block_threads > max_block_threads(function)) return 0;
-  const RegisterFile file = find_register_file(twin()->target);
+  const RegisterFile file = find_register_file(target());
   const uint64_t registers = facts == nullptr ? k_guessed_registers : facts->registers;
   uint64_t waves = attribute(k_major) <= 9 ? 8 : 16;
   if (registers > 0) waves = min(waves, file.registers / round_up(registers, file.unit));

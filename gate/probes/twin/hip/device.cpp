@@ -45,7 +45,7 @@ void fill_properties(Properties* out, int index) {
   *out = {};
   copy_text(out->name, sizeof out->name, gpu.name);
   snprintf(out->uuid, sizeof out->uuid, "weir%d", index);
-  copy_text(out->target, sizeof out->target, gpu.target);
+  copy_text(out->target, sizeof out->target, target());
   out->total_bytes = gpu.total_bytes;
   out->shared_per_block = attribute_size(k_shared_per_block);
   out->registers_per_block = attribute(k_registers_per_block);
@@ -85,6 +85,8 @@ void fill_properties(Properties* out, int index) {
 extern "C" int hipDriverGetVersion(int* version);
 extern "C" int hipHostAlloc(void** out, size_t bytes, unsigned flags);
 extern "C" int hipFreeHost(void* at);
+
+const char* target() { return reinterpret_cast<const Description*>(twin())->target; }
 
 WEIR_RUNTIME(Init, (unsigned)) { return success_if(twin() != nullptr, k_no_device); }
 WEIR_RUNTIME(GetDevicePropertiesR0600, (Properties * out, int index)) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gate/probes/inject/streams/interface.h"
+#include "gate/probes/twin/runtime/blob.h"
 
 #define WEIR_API_TITLE "HIP"
 #define WEIR_API_PREFIX "hip"
@@ -33,6 +34,8 @@
 namespace weir_probe::runtime_twin {
 
 using namespace streams;
+using Description = weir_hip_twin;  // of the GPU, as mapped
+const char* target();               // the GPU's: "gfx1100"
 constexpr int k_product_failed = 5, k_launch_failed = 719;
 
 // From hip_runtime_api.h of ROCm 6, as are the numbers below.

@@ -11,7 +11,7 @@
 #define WEIR_RUNTIME_TWIN_VARIABLE "WEIR_RUNTIME_TWIN"
 #define WEIR_RUNTIME_KERNELS_VARIABLE "WEIR_RUNTIME_KERNELS"
 
-#define WEIR_RUNTIME_TWIN_MAGIC 0x3154525452494557ULL     // "WEIRTRT1"
+#define WEIR_RUNTIME_TWIN_MAGIC 0x3154554352494557ULL     // "WEIRCUT1"
 #define WEIR_RUNTIME_KERNELS_MAGIC 0x314b525452494557ULL  // "WEIRTRK1"
 
 enum { WEIR_RUNTIME_ATTRIBUTES = 256, WEIR_RUNTIME_MOST_DEVICES = 16 };
@@ -25,8 +25,13 @@ struct weir_runtime_twin {
   uint64_t total_bytes;    // all memory
   uint64_t used_bytes;     // memory that the driver itself uses
   char name[256];
-  char target[64];                              // HIP's gcnArchName: "gfx1100"; "" for CUDA
   int32_t attributes[WEIR_RUNTIME_ATTRIBUTES];  // by the API's numbers
+};
+
+// HIP's. Stored baselines know a device by these bytes: CUDA's have no target.
+struct weir_hip_twin {
+  weir_runtime_twin common;
+  char target[64];  // gcnArchName: "gfx1100"
 };
 
 // Flags of a kernel.

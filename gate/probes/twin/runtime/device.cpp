@@ -20,7 +20,7 @@ void load() {
   size_t bytes = 0;
   const auto* blob =
       path == nullptr ? nullptr : static_cast<const weir_runtime_twin*>(map_file(path, &bytes));
-  if (blob != nullptr && bytes >= sizeof *blob && blob->magic == WEIR_RUNTIME_TWIN_MAGIC &&
+  if (blob != nullptr && bytes >= sizeof(Description) && blob->magic == WEIR_RUNTIME_TWIN_MAGIC &&
       blob->bytes == sizeof *blob && blob->devices > 0 &&
       blob->devices <= WEIR_RUNTIME_MOST_DEVICES && memchr(blob->name, 0, sizeof blob->name)) {
     g_twin = blob;
