@@ -17,8 +17,9 @@ bool is_device_memory(const void* at) {
 
 }  // namespace
 
-#define WEIR_LOOK_UP_ROLE(role, ...) \
-  table.role = reinterpret_cast<decltype(table.role)>(find_below(k_api.functions.role));
+#define WEIR_LOOK_UP_ROLE(role, ...)   \
+  if (k_api.functions.role != nullptr) \
+    table.role = reinterpret_cast<decltype(table.role)>(find_below(k_api.functions.role));
 WEIR_FUNCTION_TABLE(Runtime, runtime, WEIR_RUNTIME_FUNCTIONS(WEIR_LOOK_UP_ROLE))
 
 weir_probe_device describe_device(int device) {

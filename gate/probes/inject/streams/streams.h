@@ -195,18 +195,18 @@ extern const char* const k_counter_names[k_counters];  // null: not counted
 struct Api {
   const char* name;  // in device classes
   uint32_t vendor;
-  const char* driver;          // what has a version: "CUDA driver for"
-  int major_unit, minor_unit;  // of that version
-  int is_integrated;           // the number of this attribute
-  List<int> features;          // the numbers of those that tell devices apart
-  uint64_t allocation_bytes;   // the driver rounds up to a multiple of these
-  uint64_t reservation_bytes;  // the same of memory that has a handle
-  bool tells_spills;           // whether its machine code says what was spilled
-  struct {
-#define WEIR_FIELD(name, parameters) const char* name;
+  const char* driver;              // what has a version: "CUDA driver for"
+  int major_unit, minor_unit;      // of that version
+  int is_integrated = 0;           // the number of this attribute
+  List<int> features = {};         // the numbers of those that tell devices apart
+  uint64_t allocation_bytes = 1;   // the driver rounds up to a multiple of these
+  uint64_t reservation_bytes = 1;  // the same of memory that has a handle
+  bool tells_spills = false;       // whether its machine code says what was spilled
+  struct {                         // null: not asked
+#define WEIR_FIELD(name, parameters) const char* name = nullptr;
     WEIR_RUNTIME_FUNCTIONS(WEIR_FIELD)
 #undef WEIR_FIELD
-  } functions;
+  } functions = {};
 };
 extern const Api k_api;
 // Reads what the runtime says of a function's code. False: it does not know it.
