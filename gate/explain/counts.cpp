@@ -294,8 +294,8 @@ void find_batches(ExplainState& state) {
                                 state.per_unit_text(), both->before.str()));
 }
 
-// Finds that CUDA graphs (not ggml's) came into use or fell out of it: one launch of many kernels
-// for many launches.
+// Finds that graphs of CUDA or HIP (not ggml's) came into use or fell out of it: one launch of many
+// kernels for many launches.
 void find_graphs(ExplainState& state) {
   const auto launches = exact_counts(state.evidence, "graph_launches");
   if (!launches || !is_on_one_side(launches->before, launches->after)) return;
@@ -304,8 +304,8 @@ void find_graphs(ExplainState& state) {
   const bool lost = launches->after == k_zero;
   Finding finding =
       state.finding_about(lost ? kind::graphs_lost : kind::graphs_gained, "graph_launches");
-  finding.headline = lost ? "CUDA graphs are no longer used: each kernel is handed over alone."
-                          : "CUDA graphs are now used: many kernels are handed over at once.";
+  finding.headline = lost ? "GPU graphs are no longer used: each kernel is handed over alone."
+                          : "GPU graphs are now used: many kernels are handed over at once.";
   if (lost) {
     finding.cause =
         "a switch of the engine, work that cannot be captured, or a graph that never settles.";

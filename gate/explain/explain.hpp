@@ -20,8 +20,8 @@ namespace weir::explain {
 // over many cells. The last text is used if every finding only says that it seems so.
 #define WEIR_FINDING_KINDS(K)                                                                  \
   K(batches_changed, either, "The same work is done in other batches", "")                     \
-  K(graphs_lost, slower, "CUDA graphs are no longer used", "")                                 \
-  K(graphs_gained, faster, "CUDA graphs are now used", "")                                     \
+  K(graphs_lost, slower, "GPU graphs are no longer used", "")                                  \
+  K(graphs_gained, faster, "GPU graphs are now used", "")                                      \
   K(work_moved_to_cpu, slower, "Work moved to the CPU", "Work seems to have moved to the CPU") \
   K(work_moved_to_gpu, faster, "Work moved to the GPU", "Work seems to have moved to the GPU") \
   K(fusion_lost, slower, "Fusion lost", "Fusion seems lost")                                   \

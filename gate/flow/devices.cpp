@@ -254,19 +254,20 @@ Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config
   return twins;
 }
 
-// Writes the table of a program's kernels for a twin, unless it exists, and returns its path.
+// Writes the table of a program's kernels for a twin, unless it exists, and returns its path. One
+// without kernels is made each time, with a note.
 Result<std::string> write_runtime_kernels(const std::string& program, const std::string& library,
                                           const run::DeviceTwin& twin, const std::string& out,
-                                          sys::World& world, CodeByFile& code_by_file) {
+                                          sys::World& world, ProgramCode& programs) {
   const probes::RuntimeApi& api = *twin.runtime;
   const std::string twins_folder = sys::absolute(sys::join_path(out, "twins"));
   const std::string& binary = library.empty() ? program : library;
   const std::pair key(std::string(api.name), binary);
-  if (!code_by_file.contains(key)) {
-    WEIR_SET(code_by_file[key], probes::find_runtime_code(api, binary, twin.driver, world.files,
-                                                          environment_reader(world)));
+  if (!programs.by_file.contains(key)) {
+    WEIR_SET(programs.by_file[key], probes::find_runtime_code(api, binary, twin.driver, world.files,
+                                                              environment_reader(world)));
   }
-  const probes::RuntimeCode& code = code_by_file[key];
+  const probes::RuntimeCode& code = programs.by_file[key];
   if (code.files.empty() && library.empty()) {
     return fail(Code::unavailable,
                 "{} has no {} code: name the library that has it (engine: gpu_code: FILE)",
@@ -275,9 +276,14 @@ Result<std::string> write_runtime_kernels(const std::string& program, const std:
   const std::string path = sys::join_path(
       twins_folder,
       fmt::format("{}-{}.kernels{}", short_hash(code.stamp), twin.target.file_name(), api.reader));
-  if (world.files.kind(path) == sys::Kind::file) return path;
+  if (world.files.size(path).value_or(0) > probes::k_empty_kernel_table) return path;
   WEIR_TRY(const probes::RuntimeKernels kernels,
            probes::read_runtime_kernels(api, code, twin.target, world.files));
+  if (kernels.kernels == 0 && !kernels.targets.empty()) {
+    programs.notes.insert(fmt::format(
+        "{} has no code for {}: it has code for {}", sys::file_name_of(binary), twin.target.target,
+        text::join(std::vector<std::string>(kernels.targets.begin(), kernels.targets.end()))));
+  }
   WEIR_CHECK(world.files.write_atomic(path, kernels.table));
   return path;
 }

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -52,8 +53,11 @@ namespace weir::flow {
 [[nodiscard]] std::vector<std::string> twin_names(const sys::World& world,
                                                   const std::string& config_folder);
 
-// The code found in each file, by the API and the file: libraries with code are large.
-using CodeByFile = std::map<std::pair<std::string, std::string>, probes::RuntimeCode>;
+struct ProgramCode {
+  // By the API and the file: libraries with code are large.
+  std::map<std::pair<std::string, std::string>, probes::RuntimeCode> by_file{};
+  std::set<std::string> notes{};  // programs without code for a twin, and what they have code for
+};
 
 // Returns the file in `out`/twins that describes the kernels of `program` to a twin of a runtime,
 // or those of `library` (unless ""), which the program opens itself. Written once for each build.
@@ -62,7 +66,7 @@ using CodeByFile = std::map<std::pair<std::string, std::string>, probes::Runtime
                                                         const std::string& library,
                                                         const run::DeviceTwin& twin,
                                                         const std::string& out, sys::World& world,
-                                                        CodeByFile& code_by_file);
+                                                        ProgramCode& programs);
 
 // Returns the twins that `cells` ask for, by run::twin_key. Compiles their descriptions into
 // `out`/twins, where drivers read them. Code::data for a bad description.

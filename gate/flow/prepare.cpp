@@ -123,11 +123,11 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
   surroundings.starts = wanted.starts;
   WEIR_TRY(surroundings.twins, make_twins(ready.loaded.cells, surroundings.config_folder,
                                           job.selection.runs_folder, job.world));
-  CodeByFile code_by_file;
+  ProgramCode programs;
   surroundings.runtime_kernels = [&](const std::string& program, const std::string& library,
                                      const run::DeviceTwin& twin) {
     return write_runtime_kernels(program, library, twin, job.selection.runs_folder, job.world,
-                                 code_by_file);
+                                 programs);
   };
   surroundings.output_places = wanted.output_places;
   surroundings.output_places.push_back(job.selection.runs_folder);
@@ -136,6 +136,7 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
   WEIR_TRY(const std::vector<std::string> notes, check_compilers(cells, job, stop, ready.compiler));
   auto& all_notes = ready.loaded.configuration.notes;
   all_notes.insert(all_notes.end(), notes.begin(), notes.end());
+  all_notes.insert(all_notes.end(), programs.notes.begin(), programs.notes.end());
   run::PlanOptions plan = wanted.plan;
   const StoredBaselines stored = stored_baselines(job);
   for (const run::PreparedCell& cell : cells) {

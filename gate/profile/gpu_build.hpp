@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ struct GpuKernel {
   std::string symbol;
   std::uint64_t digest = 0;  // of the code, wherever it lies
   KernelFigures figures;
+  // The address of its bundle in the loaded file, by which a runtime tells kernels of one name
+  // apart; 0: it lies in none.
+  std::uint64_t container = 0;
 
   // Returns true for code that only says that there is none for this GPU.
   [[nodiscard]] bool is_stub() const;
@@ -50,8 +54,9 @@ struct GpuKernel {
 
 struct GpuBuild {
   std::vector<GpuKernel> kernels;
-  std::size_t files = 0;   // with GPU code
-  std::size_t unread = 0;  // pieces whose compression this weir cannot read
+  std::size_t files = 0;                    // with GPU code
+  std::size_t unread = 0;                   // pieces whose compression this weir cannot read
+  std::set<std::string> bundled_targets{};  // of all entries of AMD's bundles, wanted or not
 };
 
 // Returns true if there are no patterns, or one of them (a glob) matches the target

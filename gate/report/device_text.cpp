@@ -27,9 +27,8 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
     // The text before the colon ("from public data", "recorded") fits into 80 columns.
     std::string origin = source.substr(0, source.find(':'));
     if (origin.starts_with("from ")) origin.erase(0, 5);
-    const std::string api = device.apis.size() > 1 ? "both" : text::join(device.apis);
-    table.rows.push_back({one_line(device.name), api, one_line(device.title, 60),
-                          origin.empty() ? "not said" : origin});
+    table.rows.push_back({one_line(device.name), text::join(device.apis, " "),
+                          one_line(device.title, 60), origin.empty() ? "not said" : origin});
   }
   std::string out = table.rows.empty() ? std::string() : table.str(0, columns_of(width));
   return out + broken.finish();

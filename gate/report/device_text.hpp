@@ -11,7 +11,7 @@ namespace weir::report {
 struct DeviceLine {
   std::string name, title, source;
   std::string error;                // why it could not be read; then title and source are empty
-  std::vector<std::string> apis{};  // "vulkan", "cuda": what it is described for
+  std::vector<std::string> apis{};  // "vulkan", "cuda", "hip": what it is described for
 };
 
 // A table by name; what could not be read stands below it.

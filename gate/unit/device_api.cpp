@@ -45,6 +45,7 @@ constexpr DeviceApi k_apis[] = {
      .ggml_backends = {"CUDA"}},
     {.name = "hip",
      .title = "HIP",
+     .twin = Twin::runtime,
      .library = "libweir_hip.so",
      .needs = {"libamdhip64"},  // "libamdhip64-1ce46982.so.6" in a wheel
      .how = "preloaded in front of HIP",

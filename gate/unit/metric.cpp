@@ -76,7 +76,7 @@ constexpr std::array k_named_metrics{
     NamedMetric{k_failed_requests.data(), "failed requests", Kind::count, Unit::count,
                 Better::lower, "requests of a load that failed, where a limit allows some"},
     NamedMetric{k_fits.data(), "fits", Kind::count, Unit::count, Better::higher,
-                "1 where the model fits into the memory of a CUDA twin, else 0"},
+                "1 where the model fits into the memory of a twin, else 0"},
 };
 
 // Latencies of requests, in seconds: their middle ("BASE_seconds") and two percentiles

@@ -284,12 +284,12 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
       {k_engine, "m.gguf", "{device: gpu}", "4:26", "known here: cpu, cuda"},
       {k_engine, "m.gguf", "{device: vulkan, twin: intel-arc-a750}", "4:40",
        "unknown twin \"intel-arc-a750\" (did you mean \"intel-arc-a770\"?)"},
-      {k_engine, "m.gguf", "{device: hip, twin: intel-arc-a770}", "4:37",
-       "a twin is a device of vulkan or cuda, not \"hip\""},
+      {k_engine, "m.gguf", "{device: opencl, twin: intel-arc-a770}", "4:40",
+       "a twin is a device of vulkan or cuda or hip, not \"opencl\""},
       {k_engine, "m.gguf", "{device: opencl, compile: radv-navi31}", "4:43",
        "\"compile\" is for kernels of vulkan, not of \"opencl\""},
       {k_engine, "m.gguf", "{device: vulkan, twin: intel-arc-a770, count: 2}", "4:63",
-       "\"count\" is how many of a twin of cuda there are"},
+       "\"count\" is how many of a twin of cuda or hip there are"},
       {k_engine, "m.gguf", "{}, fast: {}", "4:21", "needs \"device\""},
   };
   for (const Part& c : cases) {

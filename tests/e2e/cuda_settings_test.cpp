@@ -125,7 +125,7 @@ TEST_F(CudaSettings, FailOnTheGpusThatARegressionConcernsAndNameIt) {
   } cases[] = {
       {{"NOTHING", "1"}, 0, "", ""},
       // CUDA 12's build makes no graphs on the P40.
-      {{"GGML_CUDA_DISABLE_GRAPHS", "1"}, 1, newer, "CUDA graphs are no longer used"},
+      {{"GGML_CUDA_DISABLE_GRAPHS", "1"}, 1, newer, "GPU graphs are no longer used"},
       {{"GGML_CUDA_DISABLE_FUSION", "1"},
        1,
        all,

@@ -94,7 +94,7 @@ TEST(CudaGraphs, AreNamedWhereTheyCameAndWhereTheyWent) {
   };
   EXPECT_EQ(best(test::explained(with(1, 1), with(0, 57)))->kind, "graphs_lost");
   EXPECT_EQ(best(test::explained(with(0, 57), with(1, 1)))->headline,
-            "CUDA graphs are now used: many kernels are handed over at once.");
+            "GPU graphs are now used: many kernels are handed over at once.");
   EXPECT_EQ(best(test::explained(with(1, 1), with(0, 0, 0)))->kind, "work_moved_to_cpu");
 }
 

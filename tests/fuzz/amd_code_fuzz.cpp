@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "gate/probes/read/gpu_code.hpp"
+#include "gate/probes/read/runtime_kernels.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
@@ -13,5 +14,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                        }};
   weir::profile::GpuBuild build;
   static_cast<void>(weir::probes::read_gpu_code(file, {}, build));
+  static_cast<void>(weir::probes::read_hip_kernels({&file, 1}, {.target = "gfx942"}));
   return 0;
 }

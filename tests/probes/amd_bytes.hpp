@@ -23,6 +23,34 @@ struct AmdKernelBytes {
   nlohmann::json facts = nlohmann::json::object();
 };
 
+struct SectionBytes {
+  std::string name;
+  std::uint64_t type, address;
+  std::string content;
+};
+
+// A shared library with these sections, for the machine of that number.
+inline std::string library_bytes(std::vector<SectionBytes> sections, std::uint64_t machine) {
+  std::string names(1, '\0'), bytes(64, '\0'), table(64, '\0');
+  sections.push_back({".shstrtab", 3, 0, ""});
+  for (const SectionBytes& section : sections) names += section.name + '\0';
+  sections.back().content = names;
+  std::size_t name = 1;
+  for (const SectionBytes& section : sections) {
+    table += little_endian(name, 4) + little_endian(section.type, 4) + std::string(8, '\0') +
+             little_endian(section.address, 8) + little_endian(bytes.size(), 8) +
+             little_endian(section.content.size(), 8) + std::string(24, '\0');
+    name += section.name.size() + 1;
+    bytes += section.content;
+  }
+  bytes.replace(0, 6, "\x7F\x45LF\x02\x01");
+  bytes.replace(16, 4, little_endian(3, 2) + little_endian(machine, 2));
+  bytes.replace(40, 8, little_endian(bytes.size(), 8));
+  bytes.replace(48, 4, little_endian(0x4c, 4));  // gfx942
+  bytes.replace(60, 4, little_endian(sections.size() + 1, 2) + little_endian(sections.size(), 2));
+  return bytes + table;
+}
+
 struct AmdObjectBytes {
   std::string target = "gfx942";
   std::vector<AmdKernelBytes> kernels{};
@@ -59,38 +87,13 @@ struct AmdObjectBytes {
     std::string note = little_endian(7, 4) + little_endian(map.size(), 4) +
                        little_endian(note_type, 4) + std::string("AMDGPU\0\0", 8) + map;
     note.resize((note.size() + 3) / 4 * 4);
-    return file({{".text", 1, k_text_address, text},
-                 {".rodata", 1, 0, descriptors},
-                 {".note", 7, 0, note},
-                 {".dynsym", 11, 0, symbols},
-                 {".dynstr", 3, 0, names}});
-  }
-
- private:
-  struct SectionBytes {
-    std::string name;
-    std::uint64_t type, address;
-    std::string content;
-  };
-  static std::string file(std::vector<SectionBytes> sections) {
-    std::string names(1, '\0'), bytes(64, '\0'), table(64, '\0');
-    sections.push_back({".shstrtab", 3, 0, ""});
-    for (const SectionBytes& section : sections) names += section.name + '\0';
-    sections.back().content = names;
-    std::size_t name = 1;
-    for (const SectionBytes& section : sections) {
-      table += little_endian(name, 4) + little_endian(section.type, 4) + std::string(8, '\0') +
-               little_endian(section.address, 8) + little_endian(bytes.size(), 8) +
-               little_endian(section.content.size(), 8) + std::string(24, '\0');
-      name += section.name.size() + 1;
-      bytes += section.content;
-    }
-    bytes.replace(0, 6, "\x7F\x45LF\x02\x01");
-    bytes.replace(16, 4, little_endian(3, 2) + little_endian(224, 2));
-    bytes.replace(40, 8, little_endian(bytes.size(), 8));
-    bytes.replace(48, 4, little_endian(0x4c, 4));  // gfx942
-    bytes.replace(60, 4, little_endian(sections.size() + 1, 2) + little_endian(sections.size(), 2));
-    return bytes + table;
+    constexpr std::uint64_t k_machine = 224;
+    return library_bytes({{".text", 1, k_text_address, text},
+                          {".rodata", 1, 0, descriptors},
+                          {".note", 7, 0, note},
+                          {".dynsym", 11, 0, symbols},
+                          {".dynstr", 3, 0, names}},
+                         k_machine);
   }
 };
 

@@ -16,7 +16,7 @@ std::vector<DeviceLine> lines() {
            "AMD Radeon RX 7900 XTX (RDNA 3, RADV)",
            "from public data: device line in an issue; PCI ids",
            "",
-           {"vulkan"}},
+           {"vulkan", "hip"}},
           {"broken", "", "", "configs/devices/broken.json: not valid JSON at byte 1 of 2"},
           {"mine", "llvmpipe", "recorded", "", {"vulkan", "cuda"}},
           {"plain", "A card\n::error::from a \x1b[31mhostile\x1b[0m file", "", ""}};

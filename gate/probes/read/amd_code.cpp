@@ -5,6 +5,7 @@
 #include <zstd.h>
 #endif
 
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -278,6 +279,17 @@ Result<std::vector<BundleEntry>> read_bundle_entries(std::string_view head,
     entries.push_back(std::move(entry));
   }
   return entries;
+}
+
+bool runs_on(std::string_view code, std::string_view gpu) {
+  const std::vector<std::string> wanted = text::split(code, ':'), present = text::split(gpu, ':');
+  if (wanted.front() != present.front()) return false;
+  return std::all_of(wanted.begin() + 1, wanted.end(), [&](const std::string& feature) {
+    const std::string_view name = std::string_view(feature).substr(0, feature.find_first_of("+-"));
+    return std::none_of(present.begin() + 1, present.end(), [&](const std::string& other) {
+      return other != feature && other.substr(0, other.find_first_of("+-")) == name;
+    });
+  });
 }
 
 std::uint64_t packed_bundle_bytes(std::string_view head) {

@@ -29,6 +29,11 @@ struct BundleEntry {
 [[nodiscard]] Result<std::vector<BundleEntry>> read_bundle_entries(std::string_view head,
                                                                    std::uint64_t available);
 
+// Returns true if code for `code` runs on a GPU whose runtime calls it `gpu`: "gfx90a" and
+// "gfx90a:xnack-" run on "gfx90a:sramecc+:xnack-", "gfx90a:xnack+" does not. A feature that one of
+// them leaves out fits both ways.
+[[nodiscard]] bool runs_on(std::string_view code, std::string_view gpu);
+
 // Returns the size of the compressed bundle that `head` begins, with its header; UINT64_MAX where
 // the header does not state it.
 [[nodiscard]] std::uint64_t packed_bundle_bytes(std::string_view head);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "gate/probes/read/amd_code.hpp"
@@ -31,6 +32,7 @@ constexpr std::uint64_t k_elf_header = 64;
 struct FileSection {
   std::string name;
   Range range;
+  std::uint64_t address = 0;  // in the loaded file
 };
 
 // Lists the sections with bytes of an ELF file of 64 bits. None where the table of sections is
@@ -58,9 +60,11 @@ Result<std::vector<FileSection>> list_sections(const PartialFile& file) {
   for (std::uint64_t index = 0; index < table.size() / k_section; ++index) {
     Cursor section{std::string_view(table).substr(index * k_section)};
     const std::uint64_t name_at = section.number(4), type = section.number(4);
+    section.bytes(8);
+    const std::uint64_t address = section.number(8);
     if (name_at >= names.size() || type == k_without_bytes) continue;
     const std::string_view name = Cursor{std::string_view(names).substr(name_at)}.text();
-    sections.push_back({std::string(name), range(index)});
+    sections.push_back({std::string(name), range(index), address});
   }
   return sections;
 }
@@ -99,6 +103,13 @@ class Reader {
     return profile::is_wanted_target(target, targets_);
   }
 
+  // Returns true for an entry of a bundle with code for a wanted GPU.
+  bool is_wanted(const BundleEntry& entry) {
+    if (entry.bytes == 0 || entry.target.empty()) return false;
+    build_.bundled_targets.insert(entry.target);
+    return wants(entry.target);
+  }
+
   // Reads a code object or a cubin.
   Result<void> read_object(std::string_view elf) {
     if (!is_amd_object(elf)) {
@@ -110,7 +121,9 @@ class Reader {
     }
     WEIR_TRY(std::vector<GpuKernel> kernels, read_amd_object(elf));
     for (GpuKernel& kernel : kernels) {
-      if (wants(kernel.target)) build_.kernels.push_back(std::move(kernel));
+      if (!wants(kernel.target)) continue;
+      kernel.container = container_;
+      build_.kernels.push_back(std::move(kernel));
     }
     return {};
   }
@@ -140,7 +153,10 @@ class Reader {
   Result<void> read_host_file() {
     WEIR_TRY(const std::vector<FileSection> sections, list_sections(file_));
     for (const FileSection& section : sections) {
-      if (section.name == ".hip_fatbin") WEIR_CHECK(read_bundles(section.range));
+      if (section.name == ".hip_fatbin") {
+        moved_by_ = section.address - section.range.begin;
+        WEIR_CHECK(read_bundles(section.range));
+      }
       const bool is_cuda = section.name == ".nv_fatbin" || section.name == "__nv_relfatbin";
       if (is_cuda) WEIR_CHECK(read_containers(section.range));
     }
@@ -165,6 +181,7 @@ class Reader {
       WEIR_SET(range.begin, skip_zeros(range));
       if (range.begin == range.end) return {};
       WEIR_TRY(const std::string head, file_.read_at(range.begin, std::min(range.size(), k_head)));
+      container_ = moved_by_ ? range.begin + *moved_by_ : 0;
       if (head.starts_with(k_bundle_magic)) {
         WEIR_TRY(const std::uint64_t bytes, read_bundle(head, range));
         range.begin += bytes;
@@ -183,7 +200,7 @@ class Reader {
     std::uint64_t end = k_bundle_magic.size();
     for (const BundleEntry& entry : entries) {
       end = std::max(end, entry.offset + entry.bytes);
-      if (entry.bytes == 0 || entry.target.empty() || !wants(entry.target)) continue;
+      if (!is_wanted(entry)) continue;
       WEIR_TRY(const std::string elf, file_.read_at(range.begin + entry.offset, entry.bytes));
       WEIR_CHECK(read_object(elf));
     }
@@ -206,7 +223,7 @@ class Reader {
     const std::string& plain = *bundle.bytes;
     WEIR_TRY(const auto entries, read_bundle_entries(plain, plain.size()));
     for (const BundleEntry& entry : entries) {
-      if (entry.bytes == 0 || entry.target.empty() || !wants(entry.target)) continue;
+      if (!is_wanted(entry)) continue;
       WEIR_CHECK(read_object(std::string_view(plain).substr(entry.offset, entry.bytes)));
     }
     return bundle.packed_bytes;
@@ -249,6 +266,9 @@ class Reader {
   std::span<const std::string> targets_;
   GpuBuild& build_;
   std::uint64_t unpacked_bytes_ = 0;
+  // The distance from a place in the file to its address when loaded; absent: it is not loaded.
+  std::optional<std::uint64_t> moved_by_;
+  std::uint64_t container_ = 0;  // address of the bundle that is being read
 };
 
 }  // namespace

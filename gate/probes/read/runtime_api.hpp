@@ -26,7 +26,7 @@ struct CodeTarget {
   [[nodiscard]] std::string file_name() const;
 };
 
-// What a description leaves out, as it depends on the GPU's generation alone.
+// Values that a description leaves out, as they depend on the GPU's generation alone.
 struct RuntimeGeneration : CodeTarget {
   std::vector<std::pair<const char*, std::uint64_t>> attributes;  // by name
 };
@@ -65,7 +65,7 @@ struct RuntimeApi {
   Result<RuntimeKernels> (*read_kernels)(std::span<const PartialFile> files,
                                          const CodeTarget& target);
 };
-extern const RuntimeApi k_cuda_runtime;
+extern const RuntimeApi k_cuda_runtime, k_hip_runtime;
 
 [[nodiscard]] std::span<const RuntimeApi* const> runtime_apis();
 // Null for a device that has no such twins.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,12 +23,15 @@ struct RuntimeKernels {
   std::size_t kernels = 0;  // in it
   // Kernels for which the GPU has only PTX: their numbers come from another GPU's machine code.
   std::size_t guessed = 0;
-  std::size_t unread = 0;  // images that could not be unpacked
+  std::size_t unread = 0;  // images or bundles that could not be unpacked
+  // HIP: those that the files have code for, of any GPU.
+  std::set<std::string> targets{};
 };
 
 // Entries by their keys, and the table of them.
 using KernelEntries = std::map<std::uint64_t, weir_runtime_kernel>;
 [[nodiscard]] std::string kernel_table(const KernelEntries& entries);
+inline constexpr std::size_t k_empty_kernel_table = sizeof(weir_runtime_kernels);  // its bytes
 
 // CUDA. nvcc puts the code for all GPUs into a section, one container a source file: machine code
 // (ELF), and PTX, which drivers compile. The format is not documented; this one was derived from
@@ -43,5 +47,16 @@ inline constexpr std::string_view k_cuda_code_section = ".nv_fatbin";
                                                        int major, int minor);
 [[nodiscard]] Result<RuntimeKernels> read_cuda_kernels(std::span<const PartialFile> files,
                                                        const CodeTarget& target);
+
+// HIP. The compiler puts bundles into a section, one a source file (amd_code.hpp).
+
+inline constexpr int k_hip_reader = 1;
+inline constexpr std::string_view k_hip_code_section = ".hip_fatbin";
+
+// The kernels of all files together for the target of a GPU; none if they have no code for it. If
+// a bundle has several of one name that fit, the first counts. Fails with Code::data where code
+// contradicts itself.
+[[nodiscard]] Result<RuntimeKernels> read_hip_kernels(std::span<const PartialFile> files,
+                                                      const CodeTarget& target);
 
 }  // namespace weir::probes

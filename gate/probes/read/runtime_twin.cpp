@@ -105,7 +105,7 @@ class Compiler {
 }  // namespace
 
 std::span<const RuntimeApi* const> runtime_apis() {
-  static constexpr std::array k_all{&k_cuda_runtime};
+  static constexpr std::array k_all{&k_cuda_runtime, &k_hip_runtime};
   return k_all;
 }
 

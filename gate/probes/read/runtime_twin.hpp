@@ -3,8 +3,8 @@
 //
 // A section stands in the description's "weir" under the API's name (docs/reference/devices.md):
 // {"cuda": {"name", "compute_capability", "multiprocessors", "memory_bytes", …, "attributes":
-// {"L2_CACHE_SIZE": n}}}. Attributes that depend on the GPU's generation alone come from tables. An
-// attribute of the description overrides them.
+// {"L2_CACHE_SIZE": n}}}; HIP's has "target" in place of the capability. Attributes that depend on
+// the GPU's generation alone come from tables. An attribute of the description overrides them.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct RuntimeTwin : CodeTarget {
 constexpr std::int64_t k_max_runtime_devices = 16;
 
 // Compiles a twin with `devices` such GPUs, between 1 and k_max_runtime_devices, for the API
-// ("cuda"). Fails with Code::data where the description has no such section, or an invalid one.
+// ("cuda", "hip"). Fails with Code::data where the description has no such section, or an invalid
+// one.
 [[nodiscard]] Result<RuntimeTwin> compile_runtime_twin(const Twin& twin, std::string_view api,
                                                        std::int64_t devices);
 

@@ -23,7 +23,7 @@ namespace weir::probes {
 struct TwinEntry {
   std::string name;  // for `twin:`
   std::string path;
-  std::vector<std::string> apis;  // that the description covers: "vulkan", "cuda"
+  std::vector<std::string> apis;  // that the description covers: "vulkan", "cuda", "hip"
   std::string title, source;      // "" if the file could not be read
   std::string error;              // the reason why not; else ""
 };

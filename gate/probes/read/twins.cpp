@@ -386,11 +386,11 @@ class Reader {
                                               "source",
                                               "assumed",
                                               "memory",
-                                              "cuda",
                                               "cooperative_matrices",
                                               "flexible_matrices",
                                               "compile"};
-      if (!holds(k_known, key)) warnings_.add("weir." + text::printable(key) + ": unknown");
+      if (!holds(k_known, key) && find_runtime_api(key) == nullptr)
+        warnings_.add("weir." + text::printable(key) + ": unknown");
     }
   }
 

@@ -35,13 +35,14 @@ struct Twin {
   std::map<std::string, Json> formats;              // VkFormat -> VkFormatProperties
   std::vector<Json> cooperative_matrices;           // VkCooperativeMatrixPropertiesKHR
   std::vector<Json> flexible_matrices;  // VkCooperativeMatrixFlexibleDimensionsPropertiesNV
-  Json cuda;  // sections of APIs (runtime_twin.hpp), or null; with one, Vulkan's may be empty
+  // Sections of APIs (runtime_twin.hpp), or null; with one, Vulkan's values may be left out.
+  Json cuda, hip;
   // Unknown names, values that do not fit, defaults that were used. At most 100, and a last line
   // if there were more.
   std::vector<std::string> warnings;
 
   [[nodiscard]] bool has_vulkan() const { return !structs.empty(); }
-  // The devices of weir.yaml that it describes: "vulkan", "cuda".
+  // The devices of weir.yaml that it describes: "vulkan", "cuda", "hip".
   [[nodiscard]] std::vector<std::string> apis() const;
   // A field of a struct; nullptr where it is not described. `field` may hold one '.', as in
   // "limits.maxPushConstantsSize".
