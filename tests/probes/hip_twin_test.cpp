@@ -108,7 +108,8 @@ TEST_F(HipLibraries, LoadTheCodeOfTheirTargetAlone) {
     int error;
   };
   for (const auto& [target, error] :
-       {Case{"gfx1100", 0}, Case{"gfx90a", 0}, Case{"gfx1101", 209}, Case{"gfx110", 209}}) {
+       {Case{"gfx1100", 0}, Case{"gfx90a", 0}, Case{"gfx90a:sramecc+:xnack-", 0},
+        Case{"gfx90a:sramecc+:xnack+", 209}, Case{"gfx1101", 209}, Case{"gfx110", 209}}) {
     const Ran ran = play("launch", described(target, 11, 32));
     EXPECT_THAT(ran.out, HasSubstr(fmt::format("launch {}\n", error))) << target;
     const std::string message = fmt::format(

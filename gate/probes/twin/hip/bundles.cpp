@@ -57,10 +57,27 @@ bool any_target(const char* bundle, Visit visit) {
   return false;
 }
 
-// Returns true if code for `name` ("gfx90a:xnack-") runs on this GPU, whatever its features are.
+// The part of a target that begins at `text` and ends before the next ':'.
+size_t part_length(const char* text, size_t length) {
+  const auto* colon = static_cast<const char*>(memchr(text, ':', length));
+  return colon == nullptr ? length : static_cast<size_t>(colon - text);
+}
+
+// Returns true if code for `name` runs on this GPU: the same processor, and no feature ("xnack-")
+// that the GPU has set in the other way (LLVM's "Target ID").
 bool is_own_target(const char* name, size_t length) {
-  const size_t own = strlen(target());
-  return length >= own && memcmp(name, target(), own) == 0 && (length == own || name[own] == ':');
+  const char* own = target();
+  const size_t own_length = strlen(own);
+  const size_t processor = part_length(name, length);
+  if (processor != part_length(own, own_length) || memcmp(name, own, processor) != 0) return false;
+  for (size_t at = processor; at < length;) {
+    const char* feature = name + at;  // from its ':' on
+    const size_t bytes = 1 + part_length(feature + 1, length - at - 1);
+    const bool is_set = memmem(own, own_length, feature, bytes) != nullptr;
+    if (!is_set && memmem(own, own_length, feature, bytes - 1) != nullptr) return false;
+    at += bytes;
+  }
+  return true;
 }
 
 char g_targets[256];  // of the first bundle without code for this GPU, for people
