@@ -79,7 +79,7 @@ class Against final : public Sequel {
       if (has_fresh) note_pairs(place);
     }
     const auto place = pairing_->next();
-    if (!place) return Next{};
+    if (!place) return Next{steps_for_bounds()};
     Next next;
     next.steps = next_round(rounds_[*place]);
     next.seconds_left = std::max(0.0, pairing_->seconds_left());
@@ -89,8 +89,9 @@ class Against final : public Sequel {
  private:
   struct CellRecords {
     std::vector<RunRecord> counted, paired;
-    bool fresh = false;  // has records that note_pairs() has not seen
-    bool out = false;    // runs no pairs, or no more of them
+    bool fresh = false;      // has records that note_pairs() has not seen
+    bool out = false;        // runs no pairs, or no more of them
+    bool has_bound = false;  // an absolute limit judges one of its times
   };
   // The cells that run their pairs together: one cell, or all depths of a list.
   struct Round {
@@ -313,6 +314,39 @@ class Against final : public Sequel {
     return pairing_cell;
   }
 
+  // Returns true if an absolute limit judges a time that the candidate's warm-up gave.
+  bool has_bound(std::size_t cell) const {
+    std::vector<RunRecord> warm_ups;
+    for (const RunRecord& record : records_[cell].paired) {
+      if (record.side != Side::candidate) continue;
+      // Warm-ups of pairs are not measured, other runs are.
+      warm_ups.push_back(record);
+      warm_ups.back().pair.reset();
+    }
+    const profile::Profile measured = profile::assemble(plan_.cells[cell].facts, warm_ups);
+    return std::ranges::any_of(measured.metrics, [&](const auto& entry) {
+      const unit::Metric& metric = entry.second.metric;
+      const auto limit = verdict::resolve_limit(measured.cell, metric, limits_);
+      return metric.kind != unit::Kind::count && limit.mode != verdict::Mode::off &&
+             (limit.max || limit.min);
+    });
+  }
+
+  // Returns a run of the candidate for each cell that an absolute limit judges and that got no
+  // pair. Such a limit needs no base.
+  std::vector<Step> steps_for_bounds() const {
+    std::vector<Step> steps;
+    for (std::size_t i = 0; i < records_.size(); ++i) {
+      const bool is_measured = std::ranges::any_of(records_[i].paired, [](const RunRecord& record) {
+        return record.side == Side::candidate && record.pair != 0;
+      });
+      if (!records_[i].has_bound || records_[i].out || is_measured) continue;
+      steps.push_back(timed_step(i, 0, Side::candidate));
+      steps.back().pair.reset();
+    }
+    return steps;
+  }
+
   // Forms rounds and rules once the warm-ups are done, and plans the budget.
   Result<void> begin_pairs() {
     rounds_ = make_rounds();
@@ -324,6 +358,7 @@ class Against final : public Sequel {
         const std::size_t i = round.cells[k];
         facts.push_back(plan_.cells[i].facts);
         records_[i].out = !is_timed(i) || runs[k].error;
+        records_[i].has_bound = !records_[i].out && has_bound(i);
       }
       if (round.line) facts.emplace_back().cell = round.line->fit;
       std::move(runs.begin(), runs.end(), std::back_inserter(all_runs));
@@ -342,7 +377,8 @@ class Against final : public Sequel {
     PairsPlan pairs_plan;
     pairs_plan.budget_seconds = options_.gate.budget_seconds;
     pairs_plan.seconds_for_all = pairing_->seconds_for_all();
-    bool has_rules = false, has_share = false;
+    bool has_rules = false;
+    bool has_share = std::ranges::any_of(records_, &CellRecords::has_bound);
     for (std::size_t i = 0; i < cells.size(); ++i) {
       if (cells[i].rules.empty()) continue;
       has_rules = true;

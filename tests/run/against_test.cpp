@@ -327,6 +327,28 @@ TEST(Against, TheBudgetEndsIt) {
   EXPECT_EQ(profile::paired_runs(duel.plan.cells[0].facts, *records).pairs, 9);
 }
 
+TEST(Against, AnAbsoluteLimitGetsARunOfTheCandidateWhereNoPairFitsTheBudget) {
+  const std::string bound = "limits: [{metrics: decode_tokens_per_second, min: 1}]\n";
+  struct Case {
+    std::string limits;
+    double budget_seconds;
+    std::int64_t runs, pairs;
+  };
+  const std::vector<Case> cases = {{"", 5, 0, 0}, {bound, 5, 1, 0}, {bound, 600, 8, 8}};
+  for (const auto& [limits, budget_seconds, runs, pairs] : cases) {
+    SCOPED_TRACE(fmt::format("{}{} s", limits, budget_seconds));
+    std::string yaml = k_yaml + limits;
+    if (!limits.empty()) yaml.replace(yaml.find("    probes: [vulkan]\n"), 21, "");
+    Duel duel(yaml);
+    duel.scene->settings->gate.budget_seconds = budget_seconds;
+    const auto records = duel.run();
+    ASSERT_TRUE(records) << records.error().message;
+    const profile::CellFacts& facts = duel.plan.cells[0].facts;
+    EXPECT_EQ(profile::assemble(facts, *records).timed_runs, runs);
+    EXPECT_EQ(profile::paired_runs(facts, *records).pairs, pairs);
+  }
+}
+
 TEST(Against, ThePlanTellsWhatLimitsTakeOnAMachineThatWasCalibrated) {
   Duel duel;
   duel.calibrated["bench/tiny/vulkan/decode"] = 33.5;
