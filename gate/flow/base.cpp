@@ -14,6 +14,7 @@
 #include "gate/run/environment.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/source/side_paths.hpp"
+#include "gate/source/virtual_environment.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/over_depth.hpp"
 
@@ -105,8 +106,31 @@ Result<source::SidePaths> side_paths(const std::vector<std::string>& own_roots,
                            {own_roots, job.folder(), root, link, other_root, is_tracked});
 }
 
+// Adds `path` to `except`; where it holds some of `watched`, all else in it.
+void except_rest(const sys::Files& files, const std::string& path,
+                 const std::vector<std::string>& watched, std::vector<std::string>& except) {
+  if (holds(watched, path)) return;
+  const auto is_inside = [&](const std::string& inner) { return sys::is_within(inner, path); };
+  if (std::ranges::none_of(watched, is_inside)) {
+    except.push_back(path);
+    return;
+  }
+  for (const std::string& name : files.list(path).value_or(std::vector<std::string>()))
+    except_rest(files, sys::join_path(path, name), watched, except);
+}
+
+// Returns the paths from the top that differ between the base's commit and the work tree; none if
+// the base is no commit of it.
+std::vector<std::string> edited_files(const source::BaseTree& tree, const Job& job) {
+  if (!tree.commit) return {};
+  const auto repository = Repository::containing(job.world, tree.candidate_root);
+  if (!repository) return {};
+  return (*repository)->git().changed_files(*tree.commit, "").value_or(std::vector<std::string>());
+}
+
 // Returns the work tree to watch while a base of `tree` runs, without what the base may open there:
-// its own checkout, runs, git's files, and inputs that both sides share.
+// its own checkout, runs, git's files, and inputs that both sides share. A shared environment's
+// copies of packages that the candidate edits are no inputs.
 sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::BaseTree& tree,
                                    const std::string& top, const source::SidePaths& side,
                                    const Job& job) {
@@ -114,7 +138,12 @@ sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::
   std::vector<std::string> except{tree.root, sys::absolute(job.selection.runs_folder), cell.model,
                                   cell.prompt_file, sys::join_path(top, ".git")};
   if (const auto cache = source::default_cache_folder()) except.push_back(*cache);
-  for (const std::string& inner : side.shared()) except.push_back(sys::join_path(top, inner));
+  const std::vector<std::string> edited =
+      side.shares_environment() ? edited_files(tree, job) : std::vector<std::string>();
+  for (const std::string& inner : side.shared()) {
+    const std::string path = sys::join_path(watched.folder, inner);
+    except_rest(job.files(), path, source::find_copies(job.files(), path, edited), except);
+  }
   if (cell.twin) {
     except.insert(except.end(), {cell.twin->blob, cell.twin->driver, cell.twin->kernels});
   }

@@ -224,6 +224,13 @@ std::optional<std::string> EngineCall::strayed(const sys::Finished& finished) co
   }
   if (files.empty()) return std::nullopt;
   constexpr std::size_t k_max_files = 5;
+  if (files.front().find("/site-packages/") != std::string::npos) {
+    return fmt::format(
+        "opened an installed copy of what the change edits, in the virtual environment that both "
+        "sides share: {}; so neither side runs its own files: let \"build:\" make the environment "
+        "in each checkout (build: [uv, sync])",
+        verdict::list_some(files, k_max_files));
+  }
   return fmt::format(
       "opened code of the work tree, where the candidate's is: {}; let \"build:\" make it in the "
       "base's checkout, or move it out of the work tree (PATH, an installed wrapper, or a package "

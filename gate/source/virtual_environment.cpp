@@ -1,11 +1,14 @@
-// Finds what leads from a virtual environment back into the checkout that it lies in.
+// Finds what leads from a virtual environment back into the checkout that it lies in, and copies of
+// the checkout's packages.
 #include "gate/source/virtual_environment.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "gate/base/encode.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/sys/code_file.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::source {
@@ -23,6 +26,30 @@ bool is_name_char(char c) { return text::is_alphanumeric(c) || c == '.' || c == 
 // Returns true if `text` goes on with `path`, or with what lies below it.
 bool begins_with_path(std::string_view text, std::string_view path) {
   return text.starts_with(path) && (text.size() == path.size() || !is_name_char(text[path.size()]));
+}
+
+std::vector<std::string> list(const sys::Files& files, const std::string& folder) {
+  return files.list(folder).value_or(std::vector<std::string>());
+}
+
+// Returns the folders of installed packages.
+std::vector<std::string> find_package_folders(const sys::Files& files,
+                                              const std::string& environment) {
+  std::vector<std::string> folders;
+  for (const char* libraries : {"lib", "lib64"}) {
+    const std::string folder = sys::join_path(environment, libraries);
+    for (const std::string& python : list(files, folder))
+      folders.push_back(sys::join_path(sys::join_path(folder, python), "site-packages"));
+  }
+  return folders;
+}
+
+// Returns the name of the package or module that a file of a checkout belongs to.
+std::string package_name(std::string_view path) {
+  for (const std::string_view sources : {"src/", "python/"}) {
+    if (path.starts_with(sources)) path.remove_prefix(sources.size());
+  }
+  return std::string(path.substr(0, path.find_first_of("/.")));
 }
 
 class WayBack {
@@ -45,14 +72,9 @@ class WayBack {
     const std::string settings = sys::join_path(environment_, "pyvenv.cfg");
     if (names_checkout(settings)) return settings;
     if (auto link = find_link(sys::join_path(environment_, "bin"))) return link;
-    for (const char* libraries : {"lib", "lib64"}) {
-      const std::string folder = sys::join_path(environment_, libraries);
-      for (const std::string& python : list(folder)) {
-        const std::string packages =
-            sys::join_path(sys::join_path(folder, python), "site-packages");
-        if (auto link = find_link(packages)) return link;
-        if (auto file = find_file(packages)) return file;
-      }
+    for (const std::string& packages : find_package_folders(files_, environment_)) {
+      if (auto link = find_link(packages)) return link;
+      if (auto file = find_file(packages)) return file;
     }
     return std::nullopt;
   }
@@ -63,17 +85,13 @@ class WayBack {
     names.push_back(url_path(path));
   }
 
-  [[nodiscard]] std::vector<std::string> list(const std::string& folder) const {
-    return files_.list(folder).value_or(std::vector<std::string>());
-  }
-
   [[nodiscard]] bool is_of_checkout(const std::string& path) const {
     const auto holds_path = [&](const std::string& top) { return sys::is_within(path, top); };
     return std::ranges::any_of(roots_, holds_path) && std::ranges::none_of(own_names_, holds_path);
   }
 
   [[nodiscard]] std::optional<std::string> find_link(const std::string& folder) const {
-    for (const std::string& name : list(folder)) {
+    for (const std::string& name : list(files_, folder)) {
       std::string path = sys::join_path(folder, name);
       if (is_of_checkout(sys::follow_links(path))) return path;
     }
@@ -82,7 +100,7 @@ class WayBack {
 
   // Returns the first file of the installed packages that names a folder of the checkout.
   [[nodiscard]] std::optional<std::string> find_file(const std::string& packages) const {
-    for (const std::string& name : list(packages)) {
+    for (const std::string& name : list(files_, packages)) {
       std::string path = sys::join_path(packages, name);
       if (name.ends_with(".dist-info")) path = sys::join_path(path, "direct_url.json");
       const bool is_path_file = name.ends_with(".pth");
@@ -136,6 +154,28 @@ std::optional<std::string> environment_around(const sys::Files& files, const std
 std::optional<std::string> find_way_back(const sys::Files& files, const std::string& environment,
                                          const std::vector<std::string>& roots) {
   return WayBack(files, environment, roots).find();
+}
+
+std::vector<std::string> find_copies(const sys::Files& files, const std::string& environment,
+                                     const std::vector<std::string>& changed) {
+  std::set<std::string> packages;
+  for (const std::string& path : changed) {
+    if (sys::is_module(path)) packages.insert(package_name(path));
+  }
+  std::vector<std::string> copies;
+  for (const std::string& folder : find_package_folders(files, environment)) {
+    for (const std::string& package : packages) {
+      const std::string path = sys::join_path(folder, package);
+      if (files.exists(sys::join_path(path, "__init__.py"))) copies.push_back(path);
+      if (!files.exists(path + ".py")) continue;
+      copies.push_back(path + ".py");
+      const std::string compiled = sys::join_path(folder, "__pycache__");
+      for (const std::string& name : list(files, compiled)) {
+        if (name.starts_with(package + ".")) copies.push_back(sys::join_path(compiled, name));
+      }
+    }
+  }
+  return copies;
 }
 
 }  // namespace weir::source

@@ -22,4 +22,11 @@ namespace weir::source {
                                                        const std::string& environment,
                                                        const std::vector<std::string>& roots);
 
+// Returns the files and folders of `environment` that are installed copies of packages or modules
+// of which `changed`, paths from the checkout's top, edits code. A folder without __init__.py is
+// none: several packages may share it.
+[[nodiscard]] std::vector<std::string> find_copies(const sys::Files& files,
+                                                   const std::string& environment,
+                                                   const std::vector<std::string>& changed);
+
 }  // namespace weir::source

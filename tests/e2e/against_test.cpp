@@ -351,6 +351,35 @@ TEST_F(AgainstBaseInEnvironment, RefusesOneWithTheCandidatesCode) {
   EXPECT_THAT(dump_json(json_of(tracked)["notes"]), Not(HasSubstr(".venv")));
 }
 
+TEST_F(AgainstBaseInEnvironment, RefusesAnInstalledCopyOfWhatTheChangeEdits) {
+  const fs::path packages = environment_ / "lib/python3.11/site-packages";
+  spill(packages / "engine/__init__.py", "the copy\n");
+  spill(packages / "other/__init__.py", "another package\n");
+  const auto gate_script = [&](const std::string& package, const std::string& edited) {
+    spill_program(scratch_ / "bench",
+                  fmt::format("#!/bin/sh\nread line < {}\nexec run ./engine \"$@\"\n",
+                              (packages / package / "__init__.py").string()));
+    spill(scratch_ / "src/engine/__init__.py", "as committed\n");
+    spill(scratch_ / "src/other.txt", "as committed\n");
+    git({"add", "src"});
+    write_config("2h");
+    replace_in_config("[./engine, ", "[./bench, ");
+    commit_engine("the base", "10000000");
+    spill(scratch_ / "src" / edited, "edited\n");
+    return weir_here({"gate", "--json", "-", "--against", "HEAD"},
+                     {{"VIRTUAL_ENV", environment_.string()},
+                      {"PATH", (environment_ / "bin").string() + ":" + std::getenv("PATH")}});
+  };
+  const Ended ended = gate_script("engine", "engine/__init__.py");
+  EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
+  EXPECT_THAT(ended.out,
+              HasSubstr("opened an installed copy of what the change edits, in the virtual "
+                        "environment that both sides share: "
+                        ".venv/lib/python3.11/site-packages/engine/__init__.py"));
+  EXPECT_EQ(gate_script("other", "engine/__init__.py").exit_code, 0) << "another package";
+  EXPECT_EQ(gate_script("engine", "other.txt").exit_code, 0) << "not edited";
+}
+
 TEST_F(AgainstBaseInEnvironment, RefusesToCompareAProgramWithItself) {
   spill_program(environment_ / "bin/own", slurp(scratch_ / "engine"));
   const Ended ended = gate_slower("./.venv/bin/own, ", false);

@@ -7,6 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include "gate/source/virtual_environment.hpp"
+
 #include "scene.hpp"
 #include "tests/support/memory_files.hpp"
 
@@ -226,6 +228,27 @@ TEST_F(SidePathsTest, OfAnEnvironmentDoNotLeadToTheCheckoutOverLinks) {
   std::filesystem::create_symlink(own + "/tools/tool", own + "/.venv/bin/tool");
   EXPECT_FALSE(SidePaths(files, side).place(".venv/bin/x")) << "another program in it leads there";
   std::filesystem::remove_all(top);
+}
+
+TEST(Environment, CopiesOfEditedCodeAreThoseOfItsPackageOrModule) {
+  sys::MemoryFiles files;
+  const std::string installed = "/p/.venv/lib/python3.11/site-packages/";
+  for (const char* name :
+       {"pkg/__init__.py", "pkg/core.py", "tool.py", "__pycache__/tool.cpython-311.pyc",
+        "google/other/__init__.py", "pkg_2/__init__.py"}) {
+    files.put(installed + name, "text");
+  }
+  const std::pair<const char*, std::vector<std::string>> cases[] = {
+      {"pkg/core.py", {installed + "pkg"}},
+      {"src/pkg/new/file.cu", {installed + "pkg"}},
+      {"python/pkg/core.py", {installed + "pkg"}},
+      {"tool.py", {installed + "tool.py", installed + "__pycache__/tool.cpython-311.pyc"}},
+      {"pkg/README.md", {}},
+      {"vendor/pkg/core.py", {}},
+      {"google/own/core.py", {}},
+      {"absent/core.py", {}}};
+  for (const auto& [edited, copies] : cases)
+    EXPECT_EQ(find_copies(files, "/p/.venv", {edited}), copies) << edited;
 }
 
 TEST_F(SidePathsTest, InInheritedValuesAreReplacedWhereTheyAreAbsolute) {
