@@ -8,6 +8,7 @@
 #include "gate/run/engine_run.hpp"
 #include "gate/run/schedule.hpp"
 #include "gate/run/server_run.hpp"
+#include "gate/sys/code_file.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -30,6 +31,24 @@ std::vector<sys::LockWanted> locks_for(const PreparedCell& cell, bool alone) {
     locks.push_back({cell.cell.device, alone ? sys::Share::exclusive : sys::Share::shared});
   }
   return locks;
+}
+
+// A file of code that a cell's command names, as it was before the first process.
+struct CodeFile {
+  std::string word, path, stamp;
+};
+
+// Returns the cell's program, and the scripts and libraries that its command names.
+std::vector<CodeFile> find_code(const PreparedCell& cell, const sys::Files& files) {
+  std::vector<CodeFile> code;
+  for (const std::string& word : cell.cell.command) {
+    const bool is_first = &word == &cell.cell.command.front();
+    std::string path = is_first ? cell.program : sys::join_path(cell.folder, word);
+    if (files.kind(path) != sys::Kind::file) continue;
+    if (!is_first && !sys::is_module(path) && !sys::is_program(files, path)) continue;
+    code.push_back({word, path, files.stamp(path).value_or("")});
+  }
+  return code;
 }
 
 using SharedSteps = std::vector<const Step*>;  // steps that share a start, or a single step
@@ -59,6 +78,9 @@ class Work {
   Result<std::vector<RunRecord>> run() {
     // A killed run may have left files here; the journal's lock says that nobody else uses them.
     (void)effects_.files.remove_tree(sys::join_path(folder_, "tmp"));
+    for (const PreparedCell& cell : plan_.cells) code_.push_back(find_code(cell, effects_.files));
+    for (const PreparedCell& cell : plan_.base_cells)
+      code_.push_back(find_code(cell, effects_.files));
     resume_from(journal_.earlier());
     run_counted();
     run_timed();
@@ -379,10 +401,23 @@ class Work {
     return run_on_one_server(effects_, folder_, slots, events);
   }
 
+  // Returns an error if a file of code of the step's cell is not what it was at the start.
+  [[nodiscard]] std::optional<std::string> describe_changed_code(const Step& step) const {
+    const std::size_t place =
+        step.cell + (step.side == profile::Side::base ? plan_.cells.size() : 0);
+    for (const CodeFile& file : code_[place]) {
+      if (effects_.files.stamp(file.path).value_or("") == file.stamp) continue;
+      return fmt::format("{} was changed while it was measured: run it again",
+                         text::printable(file.word));
+    }
+    return std::nullopt;
+  }
+
   // Writes the record to the journal, then counts it. Returns false if it could not be written.
   bool store(const Step& step, RunRecord record) {
     const std::lock_guard hold(mutex_);
     const bool last = is_last(record);
+    if (!record.error) record.error = describe_changed_code(step);
     if (last && !tally_.given_up(step) && tally_.would_give_up(step, record)) {
       const std::int64_t others = tally_.open(step) - 1;
       // Some of them may run already, side by side.
@@ -439,7 +474,8 @@ class Work {
   const Plan& plan_;
   Journal& journal_;
   Sequel* sequel_;
-  std::deque<Step> steps_;  // by order; those of the plan, then those added
+  std::vector<std::vector<CodeFile>> code_;  // of the plan's cells, then of its base_cells
+  std::deque<Step> steps_;                   // by order; those of the plan, then those added
   std::string folder_;
   std::vector<std::size_t> starts_;  // by order, as starts_of()
   std::mutex mutex_;                 // guards all below while counted steps run

@@ -22,6 +22,7 @@ namespace runner_test {
 using profile::Ended;
 using profile::Pass;
 using profile::RunRecord;
+using ::testing::StartsWith;
 
 // A runner with fake effects.
 struct Stage {
@@ -92,6 +93,29 @@ TEST(Runner, RecordsEveryStepOfThePlan) {
   EXPECT_EQ(stage.written().size(), plan.steps.size());
   EXPECT_TRUE(stage.progress.finished);
   EXPECT_FALSE(stage.scene->files.exists("/out/tmp")) << "places of processes are removed";
+}
+
+TEST(Runner, AProgramThatIsEditedWhileItRunsMeasuresNothingMore) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"bench", "./bench was changed"}, {"tool.py", "tool.py was changed"}, {"tiny.bin", ""}};
+  for (const auto& [file, error] : cases) {
+    SCOPED_TRACE(file);
+    std::string yaml = k_scene_yaml;
+    yaml.replace(yaml.find("./bench, "), 9, "./bench, tool.py, ");
+    auto scene = make_scene(yaml);
+    scene->files.put("/project/tool.py", "script");
+    sys::MemoryFiles& files = scene->files;
+    int processes = 0;
+    Stage stage(std::move(scene), [&](const sys::ProcessSpec& spec) {
+      if (++processes == 2) files.put("/project/" + file, "edited");
+      return FakeProcesses::good(spec);
+    });
+    const auto records = stage.run(plan_scene(*stage.scene), 1);
+    ASSERT_TRUE(records) << records.error().message;
+    EXPECT_EQ(records->at(0).error, std::nullopt);
+    EXPECT_THAT(records->at(1).error.value_or(""), StartsWith(error));
+    EXPECT_EQ(records->at(1).error.has_value(), !error.empty());
+  }
 }
 
 TEST(Runner, GivesEachEngineItsCommandItsFolderAndItsEnvironment) {
