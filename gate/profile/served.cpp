@@ -149,7 +149,10 @@ void add_request(const ServedRequest& request, const ServedObjectives& objective
   summary.output_tokens += request.output_tokens();
   summary.cached_tokens += reported.cached_tokens.value_or(0);
   if (!reported.output_tokens) ++sums.unreported;
-  if (!reported.cached_tokens) ++sums.cache_unreported;
+  // Caches hold blocks of tokens, so a shorter prompt gains nothing.
+  constexpr std::int64_t k_min_cached_tokens = 16;
+  if (!reported.cached_tokens && reported.prompt_tokens >= k_min_cached_tokens)
+    ++sums.cache_unreported;
   if (reported.cached_tokens.value_or(0) > 0) ++sums.from_cache;
   if (reported.output_tokens && *reported.output_tokens != request.counted_tokens) {
     ++sums.miscounted;

@@ -192,7 +192,10 @@ TEST(Summary, DoubtsAreSaid) {
       {"1 of 2 requests took a part of their prompt from a cache",
        [](auto& r) { r[0].reported.cached_tokens = 3; }},
       {"1 of 2 requests do not say whether a cache was used",
-       [](auto& r) { r[0].reported.cached_tokens.reset(); }},
+       [](auto& r) {
+         r[0].reported.cached_tokens.reset();
+         r[0].reported.prompt_tokens = 16;
+       }},
       {"1 of 2 requests have no report of their tokens: those that came were counted",
        [](auto& r) { r[1].reported.output_tokens.reset(); }},
       {"2 of 2 requests have fewer tokens than asked for",
