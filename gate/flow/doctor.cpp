@@ -167,7 +167,15 @@ Result<std::vector<EngineToCheck>> engines_to_check(const Job& job, const Doctor
     }
   }
   if (!options.engines.empty()) return engines_found;
-  for (const config::EngineSettings& engine : engines) engines_found.push_back({engine, folder});
+  for (const config::EngineSettings& engine : engines) {
+    const bool is_selected = std::ranges::any_of(loaded->cells, [&](const config::Cell& cell) {
+      return cell.engine != nullptr && cell.engine->name == engine.name;
+    });
+    // A request shows what a server does, unless probes are to see it.
+    const bool is_asked_alone = engine.server && engine.probes.empty();
+    const bool is_left_out = is_asked_alone || !is_selected;
+    if (job.selection.cells.empty() || !is_left_out) engines_found.push_back({engine, folder});
+  }
   return engines_found;
 }
 
@@ -326,7 +334,7 @@ Result<void> ask_server(const Job& job, const PlannedCommand& command, const std
   run::NoProgress progress;
   const run::Effects effects{job.world.processes, job.files(), job.world.clock, job.world.locks,
                              job.world.load,      *probing,    progress,        stop};
-  WEIR_TRY(const auto record, run::run_engine(effects, folder, cell, step, /*attempt=*/1));
+  WEIR_TRY(auto record, run::run_engine(effects, folder, cell, step, /*attempt=*/1));
   if (!record) return fail(Code::interrupted, "interrupted");
   if (record->error) {
     result.outcome = redactor.text(text::first_line(*record->error));
@@ -335,6 +343,12 @@ Result<void> ask_server(const Job& job, const PlannedCommand& command, const std
       result.unread.push_back(redactor.text(std::string(lines[i])));
   } else {
     result.answered = true;
+    // Judged as a timed run is.
+    record->pass = profile::Pass::timed;
+    const profile::Profile measured = profile::assemble(cell.facts, {&*record, 1});
+    for (const std::string& line : measured.errors) result.unread.push_back(redactor.text(line));
+    for (const std::string& line : measured.warnings)
+      result.warnings.push_back(redactor.text(line));
   }
   result.err = text::lines(redactor.text(record->stderr_tail));
   return {};
@@ -424,9 +438,11 @@ Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
   diagnosis.weir_version = k_version;
   // First, while none of our processes runs.
   examine_machine(job.world, interrupts.stop(), diagnosis);
-  examine_probes(job.world, diagnosis);
-  examine_devices(job.world, interrupts.stop(), diagnosis);
-  examine_layers(job.world, diagnosis);
+  if (job.selection.cells.empty() || !to_check.empty()) {
+    examine_probes(job.world, diagnosis);
+    examine_devices(job.world, interrupts.stop(), diagnosis);
+    examine_layers(job.world, diagnosis);
+  }
   if (const std::string names = sys::withheld_names({}); !names.empty()) {
     diagnosis.findings.push_back({"environment", report::Health::note,
                                   "withheld from engines and builds: " + names,

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t k_indent = 2;
 constexpr std::size_t k_tag = 9;  // "perhaps" and two blanks
-constexpr std::string_view k_red = "1;31", k_green = "32";
+constexpr std::string_view k_red = "1;31", k_yellow = "1;33", k_green = "32";
 
 // How the state of a probe is shown.
 struct Tag {
@@ -26,8 +26,8 @@ struct Tag {
   int order;  // problems first
 };
 constexpr std::array<Tag, 5> k_tags{{{"blind", "blind", k_red, 0},
-                                     {"absent", "no probe", "1;33", 1},
-                                     {"perhaps", "perhaps", "1;33", 2},
+                                     {"absent", "no probe", k_yellow, 1},
+                                     {"perhaps", "perhaps", k_yellow, 2},
                                      {"sees", "sees", k_green, 3},
                                      {"unused", "unused", k_dim, 4}}};
 
@@ -39,6 +39,11 @@ const Tag& tag_of(const DoctorFit& fit) {
 // Returns true if weir.yaml attaches a probe that sees nothing of the engine.
 bool is_wrong(const DoctorFit& fit) {
   return fit.asked_for && (fit.state == "blind" || fit.state == "absent");
+}
+
+std::size_t count_worse(const std::vector<DoctorFinding>& findings) {
+  return static_cast<std::size_t>(
+      std::ranges::count(findings, Health::worse, &DoctorFinding::health));
 }
 
 // Writes a diagnosis as text, problems first.
@@ -65,10 +70,13 @@ class Writer {
 
  private:
   void headline() {
-    const std::size_t number = count_problems(diagnosis_);
-    const std::string words = number == 0
-                                  ? "nothing is in the way"
-                                  : text::plural(number, "thing is", "things are") + " in the way";
+    const std::size_t noise = count_worse(diagnosis_.findings);
+    const std::size_t number = count_problems(diagnosis_) - noise;
+    std::string words = number == 0
+                            ? "nothing is in the way"
+                            : text::plural(number, "thing is", "things are") + " in the way";
+    if (noise > 0)
+      words += fmt::format("; {} times worse", text::plural(noise, "thing makes", "things make"));
     page_.paragraph("weir doctor: ", words, k_indent, k_bold, number == 0 ? k_green : k_red);
     page_.paragraph("", one_line(diagnosis_.machine), k_indent, "", k_dim);
   }
@@ -120,6 +128,7 @@ class Writer {
     if (command.outcome.empty() && !command.answered) entry("ended", k_green, "well", "");
     if (!command.outcome.empty()) entry("ended", k_red, command.outcome, "");
     for (const std::string& line : command.unread) entry("error", k_red, line, "");
+    for (const std::string& line : command.warnings) entry("warning", k_yellow, line, "");
     const bool is_silent = command.out.empty() && command.err.empty();
     if (is_silent && !command.answered) entry("printed", k_dim, "nothing", "");
     for (const std::string& line : command.out) entry("out", k_dim, line, "");
@@ -164,16 +173,23 @@ class Writer {
     list("unused", k_dim, "", unused);
   }
 
+  // Writes a device once, with the number of those that are like it.
   void show(const DoctorDevice& device) {
+    const auto& devices = diagnosis_.devices;
+    const bool is_first = &*std::ranges::find(devices, device) == &device;
+    if (!is_first) return;
     std::string more = device.type == "cpu" ? "software" : device.type;
     if (!device.driver.empty()) text::append_item(more, ", ", "driver " + device.driver);
-    std::string line = device.name;
+    const auto number = std::ranges::count(devices, device);
+    std::string line = number > 1 ? fmt::format("{} × {}", number, device.name) : device.name;
     if (!more.empty()) line += fmt::format(" ({})", more);
     entry(device.api, "", line, "");
   }
 
   // Writes probes, devices and Vulkan layers; warns if there are only software devices.
   void devices() {
+    const bool is_examined = !diagnosis_.probes.empty() || !diagnosis_.probes_error.empty();
+    if (!is_examined) return;
     title("probes and devices");
     list("probes", "", "", diagnosis_.probes);
     if (diagnosis_.probes.empty()) entry("error", "1;31", diagnosis_.probes_error, "");
@@ -219,12 +235,8 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json
 }  // namespace
 
 std::size_t count_problems(const Diagnosis& diagnosis) {
-  const auto count_worse = [](const std::vector<DoctorFinding>& findings) {
-    return static_cast<std::size_t>(
-        std::ranges::count(findings, Health::worse, &DoctorFinding::health));
-  };
   std::size_t number = count_worse(diagnosis.findings);
-  if (diagnosis.probes.empty()) ++number;
+  if (!diagnosis.probes_error.empty() && diagnosis.probes.empty()) ++number;
   for (const DoctorEngine& engine : diagnosis.engines) {
     number += count_worse(engine.findings);
     if (!engine.error.empty()) ++number;
@@ -263,6 +275,7 @@ std::string doctor_json(const Diagnosis& diagnosis) {
                         {"failure", text_or_null(command.outcome)},
                         {"unread", command.unread},
                         {"answered", command.answered},
+                        {"warnings", command.warnings},
                         {"out", command.out},
                         {"err", command.err}});
   }

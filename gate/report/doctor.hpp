@@ -40,17 +40,20 @@ struct DoctorEngine {
 struct DoctorDevice {
   std::string api;                 // "vulkan"
   std::string name, type, driver;  // "llvmpipe (…)", "cpu", "llvmpipe"; type and driver may be ""
+
+  friend bool operator==(const DoctorDevice&, const DoctorDevice&) = default;
 };
 
 // The command of a cell that was run once.
 struct DoctorCommand {
   std::string cell;
-  std::string line;                   // as a shell takes it, with the variables of the cell
-  std::string folder;                 // where it ran
-  std::string outcome;                // "it exited with code 2"; "": it ended well
-  std::vector<std::string> out, err;  // its last lines
-  std::vector<std::string> unread;    // why it measures nothing: metrics that were not found
-  bool answered = false;              // it is a server, and answered a request
+  std::string line;                     // as a shell takes it, with the variables of the cell
+  std::string folder;                   // where it ran
+  std::string outcome;                  // "it exited with code 2"; "": it ended well
+  std::vector<std::string> out, err;    // its last lines
+  std::vector<std::string> unread;      // why it measures nothing: metrics that were not found
+  bool answered = false;                // it is a server, and answered a request
+  std::vector<std::string> warnings{};  // about its answer
 
   [[nodiscard]] bool has_failed() const { return !outcome.empty() || !unread.empty(); }
 };
@@ -61,7 +64,7 @@ struct Diagnosis {
   std::vector<DoctorFinding> findings;     // about the machine, the heaviest first
   std::vector<std::string> fine, unknown;  // subjects
   std::vector<std::string> probes;         // installed
-  std::string probes_error;                // why there are none
+  std::string probes_error;                // why there are none; "": not examined
   std::vector<DoctorDevice> devices;
   std::vector<std::pair<std::string, std::string>> device_errors;  // API and why it has no device
   std::vector<std::string> always_layers;  // Vulkan layers that nobody has to ask for

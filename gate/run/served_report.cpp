@@ -206,6 +206,12 @@ std::optional<std::string> served_failures(std::span<const ServedRequest> reques
   const bool names_model = first_failure.detail.find("model") != std::string::npos;
   if (is_missing)
     details.emplace_back(names_model ? "is `model_name:` right?" : "is `api:` right?");
+  for (const std::string_view field : {"ignore_eos", "cache_prompt"}) {
+    if (first_failure.status < 400 || first_failure.detail.find(field) == std::string::npos)
+      continue;
+    details.emplace_back("`own_fields: false` on the engine leaves out weir's own fields");
+    break;
+  }
   if (!details.empty()) message += fmt::format(" ({})", text::join(details, ": "));
   return message;
 }

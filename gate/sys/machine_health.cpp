@@ -88,6 +88,11 @@ std::string size_text(std::int64_t bytes) { return unit::show_bytes(static_cast<
 class Report {
  public:
   void add(const char* subject, Weight weight, std::string what, std::string cure) {
+    // GPUs of one name may have the same finding.
+    const auto is_same = [&](const HealthFinding& finding) {
+      return finding.subject == subject && finding.what == what;
+    };
+    if (std::ranges::any_of(report_.findings, is_same)) return;
     report_.findings.push_back({subject, weight, std::move(what), std::move(cure)});
   }
   void add_problem(const char* subject, std::string what, std::string cure) {

@@ -1,4 +1,6 @@
 // weir doctor on this machine and on programs whose make is known.
+#include <gmock/gmock.h>
+
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
@@ -97,6 +99,34 @@ TEST(Doctor, ShowsWhichMetricsACellsOutputLacks) {
   for (const char* shown : {"ended    well", "error    ", "syncs_per_token found nothing",
                             "submits_per_token: printed 3 times", "out      4 submits"}) {
     EXPECT_NE(doctor.out.find(shown), std::string::npos) << shown << "\n" << doctor.out;
+  }
+}
+
+// A request is judged as a gate does, and what the machine has for other engines is left out.
+TEST(Doctor, ASelectedServerIsJudgedByItsAnswerAlone) {
+  const Scratch scratch;
+  const auto engine = [&](const std::string& mode) {
+    return "  " + mode +
+           ": {kind: server, command: [" WEIR_BINARY_DIR "/tests/fake_engines/fake_server, " +
+           mode + ", '{port}'], api: completions}\n";
+  };
+  spill(scratch / "model.bin", "no model at all");
+  spill(scratch / "weir.yaml",
+        "version: 1\nengines:\n" + engine("ok") + engine("short") + engine("unreported") +
+            "models: {m: model.bin}\nbackends: {cpu: {}}\n"
+            "prompts: {hello: {text: Hello world, tokens: 8, requests: 4}}\n");
+  const struct {
+    std::string engine;
+    int exit_code;
+    std::string shown;
+  } cases[] = {{"ok", 0, "it answered a request"},
+               {"short", 3, "asked for 8 tokens, 4 were generated"},
+               {"unreported", 0, "warning  1 of 1 requests have no report of their tokens"}};
+  for (const auto& [name, exit_code, shown] : cases) {
+    const Ended ended = weir(scratch, {"doctor", "--cell", name + "/*"});
+    EXPECT_EQ(ended.exit_code, exit_code) << ended.err;
+    EXPECT_THAT(ended.out, testing::HasSubstr(shown));
+    EXPECT_THAT(ended.out, testing::Not(testing::HasSubstr("probes and devices")));
   }
 }
 

@@ -16,6 +16,8 @@
 //   overloaded   the same; answers every fourth prompt with HTTP 503
 //   talks        prints 8 KiB a request
 //   differs      ends every third answer with another token
+//   short        answers with half of the tokens
+//   unreported   does not report how many tokens an answer has
 //   salted       answers HTTP 422 to prompts without "cache_salt":"x"
 //   guarded      answers 401 to all but /health without "Bearer sesame-0123", and says what it got
 // All count tokens under /metrics, as llama-server does; miscounts: 7 too many each time.
@@ -116,14 +118,15 @@ void answer_prompt(int fd, const std::string& request) {
     return answer(fd, "422 Unprocessable Entity", "application/json", R"({"detail": "no salt"})");
   }
   if (mode == "talks") std::puts(std::string(8 << 10, '.').c_str());
-  const int tokens = asked_tokens(request);
+  const int tokens = asked_tokens(request) / (mode == "short" ? 2 : 1);
   const int number = ++answers;
   const bool dies = number == 4 && mode == "dies_serving";
   const bool is_chat = request.starts_with("POST /v1/chat/");
   auto words =
       is_chat ? weir::tests::scripts::chat(tokens) : weir::tests::scripts::completions(tokens);
   // The event before [DONE] is the report, which clients have to ask for.
-  if (request.find("\"include_usage\"") == std::string::npos) words.end.erase(words.end.end() - 2);
+  const bool reports = request.find("\"include_usage\"") != std::string::npos;
+  if (!reports || mode == "unreported") words.end.erase(words.end.end() - 2);
   if (mode == "differs" && number % 3 == 0) {
     const std::string text = "\"text\":\"";
     words.tokens.back().insert(words.tokens.back().find(text) + text.size(), "other ");

@@ -28,7 +28,9 @@ Diagnosis laptop() {
   diagnosis.unknown = {"heat"};
   diagnosis.probes = {"ggml", "vulkan"};
   diagnosis.devices = {{"vulkan", "llvmpipe (LLVM 15.0.6, 256 bits)", "cpu", "llvmpipe"},
-                       {"opencl", "pthread-cpu", "", ""}};
+                       {"opencl", "pthread-cpu", "", ""},
+                       {"cuda", "NVIDIA H200", "gpu", ""},
+                       {"cuda", "NVIDIA H200", "gpu", ""}};
   diagnosis.always_layers = {"VK_LAYER_MESA_device_select"};
   diagnosis.layers = {"VK_LAYER_KHRONOS_validation"};
   diagnosis.engines = {
@@ -67,7 +69,8 @@ Diagnosis laptop() {
                          {},
                          {},
                          {},
-                         true}};
+                         true,
+                         {"1 of 1 requests have no report of their tokens"}}};
   return diagnosis;
 }
 
@@ -114,6 +117,21 @@ TEST(Doctor, CountsWhatIsInTheWayAndNothingElse) {
   EXPECT_EQ(count_problems(well), 0U) << "a note is not in the way, nor a probe nobody attaches";
   EXPECT_THAT(support::first_line(doctor_text(well, {})),
               testing::HasSubstr("nothing is in the way"));
+}
+
+TEST(Doctor, TellsNoiseOfTheMachineFromWhatIsInTheWay) {
+  Diagnosis noisy;
+  noisy.findings = laptop().findings;
+  EXPECT_THAT(support::first_line(doctor_text(noisy, {})),
+              testing::HasSubstr("nothing is in the way; 1 thing makes times worse"));
+}
+
+// A server that a request was sent to needs neither probes nor devices.
+TEST(Doctor, LeavesOutWhatWasNotExamined) {
+  Diagnosis asked;
+  asked.commands = {laptop().commands.back()};
+  EXPECT_EQ(count_problems(asked), 0U);
+  EXPECT_THAT(doctor_text(asked, {}), testing::Not(testing::HasSubstr("devices")));
 }
 
 TEST(Doctor, KeepsToItsWidthAndDisarmsWhatItWasTold) {

@@ -46,6 +46,19 @@ TEST(ServedFailures, AskForTheApiWhereThereIsNoSuchPath) {
   }
 }
 
+TEST(ServedFailures, NameTheKeyThatLeavesOutAFieldWhichTheServerRefuses) {
+  const std::pair<const char*, bool> cases[] = {
+      {R"({"detail": [{"loc": ["body", "ignore_eos"], "msg": "Extra inputs"}]})", true},
+      {"Unrecognized request argument supplied: cache_prompt", true},
+      {"no salt", false}};
+  for (const auto& [detail, is_named] : cases) {
+    std::vector<ServedRequest> requests(1);
+    requests[0].failure = {profile::ServedFault::status, 422, detail};
+    const std::string message = served_failures(requests).value_or("");
+    EXPECT_EQ(message.find("`own_fields: false`") != std::string::npos, is_named) << message;
+  }
+}
+
 // Builds one request a second for an hour. Tokens take `from` s each at the start and `to` s at the
 // end, and vary by 5 %.
 std::vector<ServedRequest> soak(double from, double to) {

@@ -187,6 +187,8 @@ TEST(MachineHealth, ReadsNvidiaGpus) {
             "NVIDIA A: its clock floats with heat and load\n"
             "NVIDIA A: its driver starts anew with each program\n"
             "NVIDIA B: its clock floats with heat and load\n");
+  health.gpus = {gpus[1], gpus[1]};
+  EXPECT_EQ(judge_health(health).findings.size(), 1U) << "two GPUs that are alike";
 }
 
 TEST(MachineHealth, TakesAnyTextForAnAnswerOrForNone) {
