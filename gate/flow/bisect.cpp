@@ -90,6 +90,8 @@ class Bisector {
     }
     WEIR_TRY(const LoadedConfig loaded, load());
     builds_ = engine_builds(loaded.cells);
+    has_bounds_ = std::ranges::any_of(loaded.configuration.settings->limits,
+                                      [](const auto& entry) { return entry.max || entry.min; });
     WEIR_TRY(cache_, source::default_cache_folder());
     config_folder_ = job_.folder();
     WEIR_TRY(const auto repository, Repository::open(job_.world, config_folder_));
@@ -185,9 +187,13 @@ class Bisector {
   }
 
   // Tries the good and the bad commit first, so that wrong ones are reported before other builds.
+  // Times of the good one beside itself break no limit but an absolute one.
   Result<void> try_ends() {
     const BisectRequest& request = result_.request;
-    WEIR_TRY(const BisectStep good, find_or_try(request.good));
+    const bool is_surely_good = request.judges_by_times && !has_bounds_;
+    BisectStep good;
+    good.outcome = source::TrialOutcome::good;
+    if (!is_surely_good) WEIR_SET(good, find_or_try(request.good));
     if (good.outcome != source::TrialOutcome::good) {
       return fail(good.outcome == source::TrialOutcome::bad ? Code::config : Code::unavailable,
                   "{} is not good: beside itself, {}", request.good_words, good.reason);
@@ -285,6 +291,7 @@ class Bisector {
     wanted.plan.counts = !result_.request.judges_by_times;
     wanted.plan.times = result_.request.judges_by_times;
     wanted.against = BaseRequest{.spec = "", .command = {}, .commits = commits};
+    wanted.times_option = "--times";
     // Measurements of this commit from a killed bisection are used again.
     const auto measured = measure_or_resume([this] { return load(); }, step_job, wanted);
     if (!measured) {
@@ -349,6 +356,7 @@ class Bisector {
   std::vector<source::Build> builds_;
   std::vector<source::HistoryCommit> history_;
   std::vector<std::string> own_roots_;
+  bool has_bounds_ = false;            // a limit is absolute
   std::string cache_, config_folder_;  // builds run in the folder that corresponds to the config's
   source::Tree good_;
 };

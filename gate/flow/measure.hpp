@@ -36,6 +36,7 @@ struct MeasureOptions {
   // The verb that resumes an interrupted run: run::k_accept_verb by itself, others with --resume.
   // "": none.
   std::string verb{};
+  std::string times_option{};  // of the verb: judges times in place of counts. "": none
 };
 
 // One measured run, new or read from its journal.

@@ -157,6 +157,12 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
                               ready.base ? ready.base->cells : std::vector<run::PreparedCell>());
   const auto absent = [](const run::PreparedCell& cell) { return cell.unavailable.has_value(); };
   if (!plan.times && ready.plan.steps.empty() && std::ranges::none_of(ready.plan.cells, absent)) {
+    std::string other_way;
+    if (job.selection.counts_only) {
+      other_way = ", or leave out --counts-only: times need no probe";
+    } else if (!wanted.times_option.empty()) {
+      other_way = fmt::format(", or judge times: {}", wanted.times_option);
+    }
     const auto& skipped = ready.plan.cells.front().facts.counts_skip_reason;
     return fail(
         Code::config,
@@ -164,8 +170,7 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
         "has them), or what turns the engine's own profile on (profile_args){}",
         job.selection.config,
         job.selection.counts_only ? "with --counts-only every cell would be skipped, for " : "",
-        skipped.value_or("there is no cell"),
-        job.selection.counts_only ? ", or leave out --counts-only: times need no probe" : "");
+        skipped.value_or("there is no cell"), other_way);
   }
   if (const auto& rules = ready.loaded.configuration.rules) {
     ready.plan.identity["rules"] =

@@ -88,6 +88,29 @@ TEST_F(Bisect, SaysAtOnceThatTheGoodOneIsBadOrTheBadOneGood) {
   EXPECT_EQ(built().size(), 2U);
 }
 
+TEST_F(Bisect, ByTimesTheGoodOneIsTriedOnlyWhereALimitIsAbsolute) {
+  make(line(3, 2, 9, {}));
+  const std::string bound = "limits: [{metrics: decode_tokens_per_second, min: 1}]\n";
+  for (const auto& [limits, is_tried] : {std::pair{std::string(), false}, {bound, true}}) {
+    write_config(limits);
+    const Ended ended = bisect({sha(0), "HEAD", "--times"});
+    EXPECT_EQ(ended.exit_code, 2) << "its times do not change\n" << ended.err;
+    EXPECT_EQ(ended.err.find("  " + sha(0).substr(0, 7) + " \"") != std::string::npos, is_tried)
+        << ended.err;
+  }
+}
+
+TEST_F(Bisect, NamesTheOptionForTimesWhereNothingCanBeCounted) {
+  make(line(3, 2, 9, {}));
+  std::string config = slurp(repo() / "weir.yaml");
+  const std::size_t counts = config.find("      dispatches_per_token");
+  config.erase(counts, config.find("      decode_tokens_per_second") - counts);
+  spill(repo() / "weir.yaml", config);
+  const Ended ended = bisect({sha(0), "HEAD"});
+  EXPECT_EQ(ended.exit_code, 2) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("or judge times: --times"));
+}
+
 TEST_F(Bisect, RefusesWhatItCanNotDo) {
   make(line(3, 2, 9, {3}));
   for (const auto& [arguments, code, message] :
