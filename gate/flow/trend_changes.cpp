@@ -93,16 +93,14 @@ std::string name_of_caller(const Job& job, const TrendAckOptions& options) {
 // Marks the changes at one commit or time as acknowledged, with a reason.
 Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options) {
   WEIR_TRY(const history::Filter filter, parse_filter(options.filter));
-  if (options.reason.empty()) return fail(Code::usage, "--reason TEXT: why is it meant to be so?");
-  const bool has_commit = !options.commit.empty(), has_time = !options.at.empty();
-  if (has_commit == has_time) {
-    return fail(Code::usage, "name the change by --commit SHA or, without commits, by --at TIME");
-  }
   const std::string who = name_of_caller(job, options);
-  if (who.empty()) {
-    return fail(Code::usage,
-                "--who LOGIN: who says so? (USER is not set, and git has no user.name)");
-  }
+  std::vector<std::string> missing;
+  if (options.commit.empty() == options.at.empty())
+    missing.emplace_back("name the change by --commit SHA or, without commits, by --at TIME");
+  if (options.reason.empty()) missing.emplace_back("--reason TEXT: why is it meant to be so?");
+  if (who.empty())
+    missing.emplace_back("--who LOGIN: who says so? (USER is not set, and git has no user.name)");
+  if (!missing.empty()) return fail(Code::usage, "{}", text::join(missing, "\n  "));
   WEIR_TRY(const auto store, open_history(job, options.store, /*create=*/false));
   WEIR_TRY(const ChangedHistory changed,
            read_changes(*store, filter, commit_order(job, options.repository), {}));

@@ -133,7 +133,10 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
         (i + 1 == changes.size() || changes[i + 1].series != change.series) &&
         (change.kind != stats::ChangeKind::drift || change.end == series.points.size());
     if (!change.settled && goes_on) {
-      add(under, "found lately: it may still turn out a drift or a step", k_indent);
+      add(under,
+          fmt::format("{} since then: it may still turn out a drift or a step",
+                      text::plural(series.points.size() - change.index, "run")),
+          k_indent);
     }
     if (change.new_class) add(under, class_change_text(*change.new_class), k_indent);
     if (change.acknowledgement) {

@@ -213,6 +213,13 @@ TEST_F(Trend, AnAcknowledgementIsOfWhoeverGitNamesWithoutUser) {
   EXPECT_THAT(exported(), HasSubstr("Ada of git"));
 }
 
+TEST_F(Trend, AnAcknowledgementNamesAllThatItLacksAtOnce) {
+  const Ended ended = here({"trend", "ack"}, {{"USER", ""}});
+  EXPECT_EQ(ended.exit_code, 2);
+  for (const char* option : {"--commit SHA", "--reason TEXT", "--who LOGIN"})
+    EXPECT_THAT(ended.err, HasSubstr(option));
+}
+
 TEST_F(Trend, ComesBackFromItsExport) {
   gate({"--quiet"}, 0);
   import({newest_run()});
