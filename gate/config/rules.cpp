@@ -66,6 +66,24 @@ void compare_max_change(const char* kind, const std::optional<MaxChange>& from,
   compare_amounts("tolerate", from->tolerate, to->tolerate, /*more_is_looser=*/true, changes);
 }
 
+// Moves the kinds that came in place of an exact limit, or that one took the place of, into its
+// change, which is the first. An exact limit is tighter than any of them.
+void join_replaced_kinds(std::vector<Change>& changes) {
+  Change& exact = changes.front();
+  const bool was_exact = exact.effect == Effect::looser;
+  const auto is_replacement = [&](const Change& change) {
+    return (was_exact ? change.from : change.to).empty();
+  };
+  std::vector<std::string> kinds;
+  for (const Change& change : std::span(changes).subspan(1)) {
+    if (is_replacement(change))
+      kinds.push_back(fmt::format("{} {}", change.kind, was_exact ? change.to : change.from));
+  }
+  if (kinds.empty()) return;
+  (was_exact ? exact.to : exact.from) = text::join(kinds);
+  changes.erase(std::remove_if(changes.begin() + 1, changes.end(), is_replacement), changes.end());
+}
+
 // Returns the parts of a limit that differ, each with its effect.
 std::vector<Change> list_changes(const Limit& from, const Limit& to) {
   std::vector<Change> changes;
@@ -79,6 +97,7 @@ std::vector<Change> list_changes(const Limit& from, const Limit& to) {
   compare_max_change("max_decrease", from.max_decrease, to.max_decrease, changes);
   compare_amounts("max", from.max, to.max, /*more_is_looser=*/true, changes);
   compare_amounts("min", from.min, to.min, /*more_is_looser=*/false, changes);
+  if (from.exact != to.exact) join_replaced_kinds(changes);
   // The mode of a limit that sets nothing has no effect.
   if (from.mode != to.mode && (from.is_set() || to.is_set())) {
     changes.push_back({"mode", std::string(verdict::to_string(from.mode)),
