@@ -371,12 +371,18 @@ Result<Answer> waive_by_hand(const Job& job, const WaiveOptions& options) {
   for (const std::string& reason : changes.beyond) {
     text += fmt::format("not waived: {}\n", text::printable(reason));
   }
-  return Answer{text + written_text(options.branch, commit),
-                json_document({{"schema", "weir.waived/1"},
-                               {"pull_request", number},
-                               {"commit", commit},
-                               {"changes", changes_json(changes.changes)},
-                               {"beyond", changes.beyond}})};
+  text += written_text(options.branch, commit);
+  text += fmt::format(
+      "it holds where a gate reads it: in the workflows of weir init --ci once it is published, "
+      "and "
+      "here by\n    weir gate --waivers-ref {} --pr {}{}\n",
+      text::shell_word(options.branch), number,
+      options.base.empty() ? "" : " --base " + text::shell_word(options.base));
+  return Answer{text, json_document({{"schema", "weir.waived/1"},
+                                     {"pull_request", number},
+                                     {"commit", commit},
+                                     {"changes", changes_json(changes.changes)},
+                                     {"beyond", changes.beyond}})};
 }
 
 // Writes the outputs that a workflow continues with. No value is free text.
