@@ -284,6 +284,8 @@ TEST(JudgedParts, AreThoseThatAnOutcomeRestsOn) {
   gate.cells[3].judgements.front().current = 0;
   gate.cells.back().put("kernels").verdict = Outcome::fail;
   gate.cells.back().put("placement").verdict = Outcome::pass;
+  gate.verdict = Outcome::fail;
+  gate.exit_code = verdict::ExitCode::fail;
   EXPECT_EQ(judged_parts(stored_verdict({}, "r", gate, 0)),
             (std::set<std::string>{"e/m/b/mixed", "e/m/b/mixed: syncs", "e/m/b/whole",
                                    "e/m/b/whole: kernels", "e/m/b/whole: placement"}));

@@ -136,6 +136,10 @@ GateVerdict everything() {
   error.stderr_tail = "tail";
   fresh.verdict = Outcome::new_;
   skipped.verdict = Outcome::skipped;
+  // No cell is better than its judgements.
+  for (CellVerdict* cell : {&error, &fresh, &skipped}) {
+    for (Judgement& judgement : cell->judgements) judgement.verdict = cell->verdict;
+  }
   CellVerdict open = fixtures::beside_open().cells[1];
   open.judgements.erase(open.judgements.begin(), open.judgements.begin() + 5);
   open.warnings = {"w"};
