@@ -106,17 +106,17 @@ Result<source::SidePaths> side_paths(const std::vector<std::string>& own_roots,
                            {own_roots, job.folder(), root, link, other_root, is_tracked});
 }
 
-// Adds `path` to `except`; where it holds some of `watched`, all else in it.
-void except_rest(const sys::Files& files, const std::string& path,
-                 const std::vector<std::string>& watched, std::vector<std::string>& except) {
-  if (holds(watched, path)) return;
+// Adds `path` to `rest`; where it holds some of `left_out`, all else in it.
+void add_rest(const sys::Files& files, const std::string& path,
+              const std::vector<std::string>& left_out, std::vector<std::string>& rest) {
+  if (holds(left_out, path)) return;
   const auto is_inside = [&](const std::string& inner) { return sys::is_within(inner, path); };
-  if (std::ranges::none_of(watched, is_inside)) {
-    except.push_back(path);
+  if (std::ranges::none_of(left_out, is_inside)) {
+    rest.push_back(path);
     return;
   }
   for (const std::string& name : files.list(path).value_or(std::vector<std::string>()))
-    except_rest(files, sys::join_path(path, name), watched, except);
+    add_rest(files, sys::join_path(path, name), left_out, rest);
 }
 
 // Returns the paths from the top that differ between the base's commit and the work tree; none if
@@ -128,22 +128,30 @@ std::vector<std::string> edited_files(const source::BaseTree& tree, const Job& j
   return (*repository)->git().changed_files(*tree.commit, "").value_or(std::vector<std::string>());
 }
 
+// Returns the files and folders of the work tree that both sides share. A shared environment's
+// copies of packages that the candidate edits are left out.
+std::vector<std::string> shared_inputs(const source::BaseTree& tree, const std::string& top,
+                                       const source::SidePaths& side, const Job& job) {
+  const std::vector<std::string> edited =
+      side.shares_environment() ? edited_files(tree, job) : std::vector<std::string>();
+  std::vector<std::string> inputs;
+  for (const std::string& inner : side.shared()) {
+    const std::string path = sys::join_path(top, inner);
+    add_rest(job.files(), path, source::find_copies(job.files(), path, edited), inputs);
+  }
+  return inputs;
+}
+
 // Returns the work tree to watch while a base of `tree` runs, without what the base may open there:
-// its own checkout, runs, git's files, and inputs that both sides share. A shared environment's
-// copies of packages that the candidate edits are no inputs.
+// its own checkout, runs, git's files, and `inputs`.
 sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::BaseTree& tree,
-                                   const std::string& top, const source::SidePaths& side,
+                                   const std::string& top, const std::vector<std::string>& inputs,
                                    const Job& job) {
   sys::WatchedFolder watched{sys::follow_links(top)};
   std::vector<std::string> except{tree.root, sys::absolute(job.selection.runs_folder), cell.model,
                                   cell.prompt_file, sys::join_path(top, ".git")};
   if (const auto cache = source::default_cache_folder()) except.push_back(*cache);
-  const std::vector<std::string> edited =
-      side.shares_environment() ? edited_files(tree, job) : std::vector<std::string>();
-  for (const std::string& inner : side.shared()) {
-    const std::string path = sys::join_path(watched.folder, inner);
-    except_rest(job.files(), path, source::find_copies(job.files(), path, edited), except);
-  }
+  except.insert(except.end(), inputs.begin(), inputs.end());
   if (cell.twin) {
     except.insert(except.end(), {cell.twin->blob, cell.twin->driver, cell.twin->kernels});
   }
@@ -205,8 +213,9 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   (void)base_side.share_environment(job.variable("VIRTUAL_ENV"));
   // Packages in it may change without a commit.
   if (base_side.shares_environment()) base.counts_folder.clear();
+  const auto inputs = shared_inputs(tree, own_roots.front(), base_side, job);
   for (run::PreparedCell& cell : base.cells)
-    cell.watched = watch_work_tree(cell, tree, own_roots.front(), base_side, job);
+    cell.watched = watch_work_tree(cell, tree, own_roots.front(), inputs, job);
   // The configuration may lie in a folder that the base lacks.
   WEIR_CHECK(job.files().make_dirs(base_side.folder()));
   if (!base_side.shared().empty()) {
