@@ -4,6 +4,7 @@
 #include <deque>
 #include <list>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/schedule.hpp"
@@ -38,14 +39,25 @@ struct CodeFile {
   std::string word, path, stamp;
 };
 
-// Returns the cell's program, and the scripts and libraries that its command names.
+// Returns true for a script or a program that another starts. Libraries and compiled kernels may be
+// what an engine writes.
+bool may_be_started(const std::string& path, const sys::Files& files) {
+  constexpr std::string_view k_scripts[] = {"bash", "cjs", "jl", "js", "lua", "mjs",
+                                            "pl",   "py",  "rb", "sh", "ts"};
+  const std::string name = sys::file_name_of(path);
+  const std::size_t dot = name.rfind('.');
+  if (dot != std::string::npos) return holds(k_scripts, std::string_view(name).substr(dot + 1));
+  return sys::is_program(files, path);
+}
+
+// Returns the cell's program, and the scripts and programs that its command names.
 std::vector<CodeFile> find_code(const PreparedCell& cell, const sys::Files& files) {
   std::vector<CodeFile> code;
   for (const std::string& word : cell.cell.command) {
     const bool is_first = &word == &cell.cell.command.front();
     std::string path = is_first ? cell.program : sys::join_path(cell.folder, word);
     if (files.kind(path) != sys::Kind::file) continue;
-    if (!is_first && !sys::is_module(path) && !sys::is_program(files, path)) continue;
+    if (!is_first && !may_be_started(path, files)) continue;
     code.push_back({word, path, files.stamp(path).value_or("")});
   }
   return code;

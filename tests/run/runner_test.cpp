@@ -96,14 +96,19 @@ TEST(Runner, RecordsEveryStepOfThePlan) {
 }
 
 TEST(Runner, AProgramThatIsEditedWhileItRunsMeasuresNothingMore) {
-  const std::pair<std::string, std::string> cases[] = {
-      {"bench", "./bench was changed"}, {"tool.py", "tool.py was changed"}, {"tiny.bin", ""}};
+  const std::pair<std::string, std::string> cases[] = {{"bench", "./bench was changed"},
+                                                       {"tool.py", "tool.py was changed"},
+                                                       {"cache.so", ""},
+                                                       {"tiny.bin", ""}};
   for (const auto& [file, error] : cases) {
     SCOPED_TRACE(file);
     std::string yaml = k_scene_yaml;
-    yaml.replace(yaml.find("./bench, "), 9, "./bench, tool.py, ");
+    yaml.replace(yaml.find("./bench, "), 9, "./bench, tool.py, cache.so, ");
     auto scene = make_scene(yaml);
     scene->files.put("/project/tool.py", "script");
+    scene->files.put("/project/cache.so",
+                     "\x7f"
+                     "ELF");
     sys::MemoryFiles& files = scene->files;
     int processes = 0;
     Stage stage(std::move(scene), [&](const sys::ProcessSpec& spec) {
