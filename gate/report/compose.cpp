@@ -226,8 +226,9 @@ Part block_part(const Block& block) {
   part.cell_count = block.cells.size();
   Parts& parts = part.parts;
   if (!block.is_single()) {
-    parts.push_back(shown_to(k_brief | k_comment,
-                             paragraph("", block.list_cells(block.cells, 12), /*soft=*/true)));
+    const std::string names = block.list_cells(block.cells, 12);
+    if (!block.title.ends_with(names))
+      parts.push_back(shown_to(k_brief | k_comment, paragraph("", names, /*soft=*/true)));
     parts.push_back(
         shown_to(k_long, list("", collect<std::string>(block.cells, &CellDocument::title))));
   }
@@ -246,7 +247,11 @@ Part block_part(const Block& block) {
       add_numbers(numbers, single);
       add_page_details(numbers, single);
       if (member->rows.empty()) continue;
-      measured.push_back(section({{member->title, true}}, std::move(numbers)));
+      if (block.is_single()) {
+        measured = std::move(numbers);
+      } else {
+        measured.push_back(section({{member->title, true}}, std::move(numbers)));
+      }
     }
     if (!measured.empty()) {
       parts.push_back(
@@ -501,6 +506,9 @@ Parts compose(const Document& document) {
   Parts folded;
   std::size_t folded_cells = 0;
   for (const Block& block : document.blocks) {
+    // add_brought() lists what was measured.
+    const bool is_new = block.first_verdict().verdict == Outcome::new_;
+    if (is_new && verdict::brings_rules(gate.rules)) continue;
     if (block.folded) {
       folded.push_back(block_part(block));
       folded_cells += block.cells.size();

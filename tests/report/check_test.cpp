@@ -96,6 +96,12 @@ TEST(Check, SaysInItsConclusionWhatTheExitCodeSays) {
   }
 }
 
+TEST(Check, ListsWhatANewCellMeasuredOnceWhereWeirIsBroughtAlong) {
+  const std::string text = markdown(brought(all_new()), {});
+  EXPECT_NE(text.find("What was measured"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\U0001F195"), std::string::npos) << "no section of its own\n" << text;
+}
+
 TEST(Check, SaysInItsTitleWhatWasNotJudged) {
   EXPECT_EQ(check_text(fixtures::red(), {}).title, "1 of 8 cells broke a limit");
   EXPECT_EQ(check_text(fixtures::undecided(), {}).title,
@@ -131,7 +137,7 @@ TEST(Check, AnnotatesWhatNeedsAReaderTheWorstFirst) {
   EXPECT_EQ(annotations[0].level, "warning");
   EXPECT_EQ(annotations[0].title,
             "new: 2 of 8 cells: tiny-llama \u00d7 cpu \u00d7 prefill, decode");
-  EXPECT_EQ(annotations[0].message, "prefill, decode\nno baseline is stored");
+  EXPECT_EQ(annotations[0].message, "no baseline is stored");
   EXPECT_EQ(annotations[1].level, "notice");
   const auto red = check_text(fixtures::red(), {}).annotations;
   ASSERT_EQ(red.size(), 1U);
