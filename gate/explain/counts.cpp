@@ -387,14 +387,14 @@ void find_syncs(ExplainState& state) {
 }
 
 // Finds more or fewer dispatches where no kernel has a name: a fusion was lost or gained, or work
-// was removed.
+// was added or removed.
 void find_totals(ExplainState& state) {
   const Rational dispatches = state.unexplained_change("dispatches");
   if (!state.differences.kernels.empty() || dispatches == k_zero) return;
   const bool more = dispatches > k_zero, is_certain = knows_op_places(state.evidence);
   // Removed work may be done elsewhere, or not at all.
   const char* kind = is_certain ? kind::fusion_gained : kind::op_removed;
-  if (more) kind = kind::fusion_lost;
+  if (more) kind = kind::op_added;
   Finding finding = state.finding_about(kind, "dispatches");
   std::vector<Amount> amounts = changed_amounts(state, {"dispatches"});
   // Barriers stand between dispatches: they come and go with them, unless there are more.
@@ -404,6 +404,8 @@ void find_totals(ExplainState& state) {
     state.claim("barriers");
   }
   const auto fit = add_amounts(state, amounts, finding);
+  // New work is seldom the same in each layer.
+  if (more && finding.per_layer) finding.kind = kind::fusion_lost;
   if (more || !set_dispatch_per_layer(state, finding)) {
     finding.headline = total_headline(finding, more, is_certain);
   }
