@@ -12,10 +12,11 @@ namespace weir::text {
 namespace {
 
 // Returns true for lines of a backtrace: "#4 0x7f… in ggml_abort ()",
-// "a.so(ggml_abort+0x15c) [0x7f…]", "a.zig:12:3: 0x1 in f (a)".
+// "a.so(ggml_abort+0x15c) [0x7f…]", "a.zig:12:3: 0x1 in f (a)", "File "a.py", line 12, in f". The
+// next line may be a line of the source.
 bool is_frame(std::string_view line) {
-  return line.starts_with('#') || line.find("[0x") != std::string_view::npos ||
-         line.find(": 0x") != std::string_view::npos;
+  return line.starts_with('#') || trim(line).starts_with("File \"") ||
+         line.find("[0x") != std::string_view::npos || line.find(": 0x") != std::string_view::npos;
 }
 
 // Returns true if the line names a place like "a.cpp:12".

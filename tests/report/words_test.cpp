@@ -382,6 +382,9 @@ TEST(Layout, PutsWhatGivesAReasonBeforeTheLastLines) {
        {"thread 'main' panicked at src/main.rs:4:5:", "index out of bounds"}},
       {"/ggml.c:12: GGML_ASSERT(a) failed\n", {"/ggml.c:12: GGML_ASSERT(a) failed"}},
       {"CUDA out of memory\nmore\n", {"CUDA out of memory"}},
+      {"  File \"a.py\", line 12, in f\n    raise KernelError(\"no dtype\")\n"
+       "a.KernelError: no dtype\n",
+       {"a.KernelError: no dtype"}},
       {"nothing of it\n", {}},
   };
   for (const auto& test_case : cases) {
