@@ -22,6 +22,10 @@ constexpr std::pair<std::string_view, std::string_view> k_unread_tools[] = {
     {"\"results_end_to_end_latency_s", "LLMPerf"},
 };
 
+// Marks of reports that weir writes for people and other tools: Markdown, HTML and JUnit.
+constexpr std::string_view k_reports[] = {"^### & weir & </sub>", "<title>weir",
+                                          "<testsuites name=\"weir"};
+
 // A format with some of its marks, and those that the text lacks.
 struct NearFormat {
   std::string_view name;
@@ -84,6 +88,12 @@ bool has_mark(const Printed& printed, std::string_view mark) {
 }
 
 std::string describe_nearest_formats(const Printed& printed) {
+  const bool is_report = std::ranges::any_of(
+      k_reports, [&](std::string_view mark) { return has_mark(printed, mark); });
+  if (is_report) {
+    return "it looks like a report of weir, which weir does not read back: name the run's folder, "
+           "or the verdict.json in it";
+  }
   for (const auto& [mark, tool] : k_unread_tools) {
     if (has_mark(printed, mark)) {
       return fmt::format("it looks like a result of {}: weir has no reader for it", tool);

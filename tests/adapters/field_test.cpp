@@ -213,6 +213,9 @@ TEST(ReadAny, NamesTheNearestFormatsAndWhatTheyLack) {
   } cases[] = {
       {R"({"request_throughput": 2.0, "mean_latency": 1.0})",
        "The nearest: vllm (\"total_output_tokens\" is missing)"},
+      {"### ❌ weir: 1 of 1 cell broke a limit\n\n<sub>weir 1.0</sub>",
+       "it looks like a report of weir, which weir does not read back: name the run's folder, or "
+       "the verdict.json in it"},
       {R"({"http_req_duration": {}})", "it looks like a result of k6: weir has no reader for it"},
       {R"({"p99_ttft": 1.5, "tpot": {"mean": 2}})",
        "it looks like the result of a load tool (p99_ttft, tpot): weir has no reader for it"},
