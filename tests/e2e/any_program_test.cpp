@@ -50,6 +50,16 @@ TEST_F(AnyProgram, ThatPrintsANumberIsGatedAsThePageSays) {
   EXPECT_EQ(commands, 3);
 }
 
+TEST_F(AnyProgram, InPythonHasTheEngineThatThePageShows) {
+  const std::string page = slurp(std::string(WEIR_SOURCE_DIR) + "/docs/how-to/any-program.md");
+  spill(scratch_ / "weir.yaml", "version: 1\n" + tests::code_blocks(page, "yaml") +
+                                    "models: {none: none.bin}\nbackends: {cpu: {}}\n"
+                                    "prompts: {run: {tokens: 32}}\n");
+  const Ended shown = weir_here({"config", "show"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, testing::HasSubstr("pip install -e ."));
+}
+
 TEST_F(AnyProgram, IsWrittenDownByInitWithTheMetricThatIsNamed) {
   write_script("engine", "41.2");
   const Ended init =
