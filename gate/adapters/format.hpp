@@ -11,6 +11,7 @@
 
 #include "gate/adapters/printed.hpp"
 #include "gate/base/result.hpp"
+#include "gate/config/pattern.hpp"
 #include "gate/config/settings.hpp"
 #include "gate/observed/observed.hpp"
 #include "gate/profile/record.hpp"
@@ -113,6 +114,9 @@ constexpr std::size_t k_max_result_bytes = std::size_t{256} << 20;
 // The formats that recognise it, surest first.
 [[nodiscard]] std::vector<const Format*> find_formats(const Printed& printed);
 
+// Returns true if a rule of `output: generic` with this pattern finds something in what was
+// printed.
+[[nodiscard]] bool matches_a_line(const config::Pattern& pattern, std::string_view printed);
 // Returns an expression that would find the metric in what was printed; "" if weir sees none.
 [[nodiscard]] std::string suggest_pattern(const std::string& metric, std::string_view printed);
 

@@ -273,6 +273,15 @@ std::string pattern_by_name(const std::string& metric, std::string_view printed)
 
 }  // namespace
 
+bool matches_a_line(const config::Pattern& pattern, std::string_view printed) {
+  bool is_found = false;
+  find_by_pattern(pattern, printed, [&](const std::string&) {
+    is_found = true;
+    return false;
+  });
+  return is_found;
+}
+
 std::string suggest_pattern(const std::string& metric, std::string_view printed) {
   for (const config::PrintedMetric& printed_metric : config::find_printed_metrics(printed)) {
     const auto pattern = config::Pattern::compile(printed_metric.regex);

@@ -126,10 +126,7 @@ Result<void> check_is_printed(const std::vector<config::PrintedMetric>& metrics,
                               const std::string& program, const std::string& printed) {
   for (const config::PrintedMetric& metric : metrics) {
     WEIR_TRY(const config::Pattern pattern, config::Pattern::compile(metric.regex));
-    const bool is_found = std::ranges::any_of(text::lines(printed), [&](std::string_view line) {
-      return pattern.first_group(line).has_value();
-    });
-    if (is_found) continue;
+    if (adapters::matches_a_line(pattern, printed)) continue;
     const std::string better = adapters::suggest_pattern(metric.name, printed);
     return fail(Code::usage, "--metric {}: '{}' matches nothing that {} printed\n{}{}", metric.name,
                 text::printable(metric.regex), program, describe_printed(printed),
