@@ -34,7 +34,7 @@ std::vector<sys::LockWanted> locks_for(const PreparedCell& cell, bool alone) {
   return locks;
 }
 
-// A file of code that a cell's command names, as it was before the first process.
+// A file of code that a cell's command names, with its stamp at the start of the run.
 struct CodeFile {
   std::string word, path, stamp;
 };
