@@ -1,0 +1,83 @@
+// The published HIP build of llama.cpp on HIP twins: counts as stored, and as CUDA's twin has them
+// where the kernels are the same.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace hip_twins_test {
+
+using testing::HasSubstr;
+
+const std::string k_root = WEIR_SOURCE_DIR;
+const std::string k_config = k_root + "/configs/llama.cpp-hip.yaml";
+
+class HipTwins : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* file :
+         {"engines/llama.cpp-hip", "engines/llama.cpp-cuda13", "models/llama-3.3-70b.gguf"}) {
+      ASSERT_TRUE(fs::exists(k_root + "/" + file)) << file << ": run ci/prepare test first";
+    }
+  }
+  Ended gate(std::vector<std::string> more, std::map<std::string, std::string> env = {}) {
+    std::vector<std::string> words{"gate",
+                                   "--counts-only",
+                                   "-c",
+                                   k_config,
+                                   "--baselines",
+                                   k_root + "/baselines",
+                                   "--require-baseline"};
+    words.insert(words.end(), more.begin(), more.end());
+    return weir(scratch_, words, std::move(env));
+  }
+
+  Scratch scratch_;
+};
+
+// Attention that is not fused, graphs off, a KV cache on the host or quantized, two GPUs, and three
+// hollow models on three GPUs, of which one is too small for the largest.
+TEST_F(HipTwins, CountAsTheRepositorysBaselinesHaveIt) {
+  const Ended ended = gate({"--json", "-"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.out.substr(0, 3000) << ended.err;
+  const Json verdict = json_of(ended);
+  EXPECT_EQ(verdict["verdict"], "pass");
+  EXPECT_EQ(verdict["cells"].size(), 80U);
+}
+
+// The same source, model and shapes: a token's counts are those of NVIDIA's GPUs in all settings.
+TEST_F(HipTwins, CountATokenAsCudaTwinsDo) {
+  const Ended ended = weir(
+      scratch_, {"run", "--counts-only", "-c", k_root + "/configs/llama.cpp-cuda-settings.yaml",
+                 "--cell", "*/tiny-llama/rtx4090/decode", "--json", "-"});
+  const Json cuda = json_of(ended)["profiles"];
+  int compared = 0;
+  for (const Json& profile : cuda) {
+    const std::string cell = profile["cell"];
+    const std::size_t variant = cell.find('@');
+    const std::string name =
+        variant == std::string::npos ? "" : cell.substr(variant, cell.find('/') - variant);
+    const std::string stored = k_root + "/baselines/llama.cpp-hip" + name +
+                               "/tiny-llama/mi300x/decode/twin-hip-amd-mi300x.json";
+    if (!fs::exists(stored)) continue;
+    ++compared;
+    const Json hip = parse_json(slurp(stored)).value_or(Json());
+    for (const char* count : {"dispatches", "copies", "syncs", "submits", "barriers",
+                              "graph_launches", "graph_instantiations", "allocations"}) {
+      const std::string metric = std::string(count) + "_per_token";
+      EXPECT_EQ(hip["counts"][metric], metric_of(profile, metric)["exact"]) << cell << " " << count;
+    }
+  }
+  EXPECT_EQ(compared, 3) << "default, kv-on-host and kv-q8";
+}
+
+TEST_F(HipTwins, FailWhereGraphsAreOffWithThatAsTheCause) {
+  const Ended ended =
+      gate({"--cell", "llama.cpp-hip/tiny-llama/*/decode"}, {{"GGML_CUDA_DISABLE_GRAPHS", "1"}});
+  EXPECT_EQ(ended.exit_code, 1) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("1 cause"));
+  EXPECT_THAT(ended.out, HasSubstr("raphs are no longer used"));
+}
+
+}  // namespace hip_twins_test
+}  // namespace weir::e2e
