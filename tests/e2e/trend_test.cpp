@@ -214,9 +214,9 @@ TEST_F(Trend, AnAcknowledgementIsOfWhoeverGitNamesWithoutUser) {
 }
 
 TEST_F(Trend, AnAcknowledgementNamesAllThatItLacksAtOnce) {
-  const Ended ended = here({"trend", "ack"}, {{"USER", ""}});
+  const Ended ended = here({"trend", "ack"});
   EXPECT_EQ(ended.exit_code, 2);
-  for (const char* option : {"--commit SHA", "--reason TEXT", "--who LOGIN"})
+  for (const char* option : {"--commit SHA", "--reason TEXT"})
     EXPECT_THAT(ended.err, HasSubstr(option));
 }
 
