@@ -24,9 +24,9 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
       continue;
     }
     const std::string source = one_line(device.source);
-    // The text before the colon ("from public data", "recorded") fits into 80 columns.
+    // One word of the text before the colon ("from public data", "recorded") fits into 80 columns.
     std::string origin = source.substr(0, source.find(':'));
-    if (origin.starts_with("from ")) origin.erase(0, 5);
+    if (origin == "from public data") origin = "public";
     table.rows.push_back({one_line(device.name), text::join(device.apis, " "),
                           one_line(device.title, 60), origin.empty() ? "not said" : origin});
   }

@@ -137,6 +137,7 @@ TEST_F(Init, GatesOneSimulatedGpuWhereItIsTold) {
   EXPECT_THAT(yaml, HasSubstr("  tiny: models/tiny.bin\n")) << "whisper.cpp loads it";
   EXPECT_EQ(init("nvidia-h100").exit_code, 0);
   EXPECT_THAT(slurp(scratch_ / "weir.yaml"), HasSubstr("{device: cuda, twin: nvidia-h100}"));
+  EXPECT_THAT(init("amd-mi300x").err, HasSubstr("a device for hip, on which"));
   const Ended unknown = init("nvidia-rtx-4091");
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("nvidia-rtx-4090"));
