@@ -21,9 +21,8 @@ using profile::Profile;
 using report::KernelsOfCell;
 
 constexpr const char* k_no_code =
-    "\n  The Vulkan layer and CUDA's probe tell the code of kernels that have names: see "
-    "docs/how-to/"
-    "slower-kernel.md";
+    "\n  The Vulkan layer and the probes of CUDA and HIP tell the code of kernels that have names: "
+    "see docs/how-to/slower-kernel.md";
 
 // Compiles the kernels of a cell's profile again, for `target`, from their stored code.
 Result<Profile> compile_for(Profile profile, const std::string& target,

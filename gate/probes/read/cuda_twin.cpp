@@ -1,6 +1,6 @@
-// What CUDA's twins have of their own: attributes of devices, libraries, and what follows from the
-// compute capability by NVIDIA's tables (CUDA C++ Programming Guide, "Technical Specifications per
-// Compute Capability").
+// Lists what CUDA's twins have of their own: attributes of devices, libraries, and what follows
+// from the compute capability by NVIDIA's tables (CUDA C++ Programming Guide, "Technical
+// Specifications per Compute Capability").
 #include <algorithm>
 #include <array>
 

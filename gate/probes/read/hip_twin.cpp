@@ -89,7 +89,7 @@ constexpr std::array k_hip_attributes{
     RuntimeAttribute{91, "MemoryPoolSupportedHandleTypes", 1},
 };
 
-// What HIP answers for targets that begin so; the first that fits counts.
+// Answers of HIP for targets that begin so; the first that fits counts.
 // Shared memory in KiB. A multiprocessor of gfx10 and later is two compute
 // units (WGP mode).
 struct HipGeneration {
@@ -131,10 +131,10 @@ Result<RuntimeGeneration> find_hip_generation(const std::string& text) {
     return text.starts_with(entry.target);
   });
   if (!capability || row == k_hip_generations.end()) {
-    std::vector<std::string> known;
-    for (const HipGeneration& entry : k_hip_generations) known.emplace_back(entry.target);
+    std::vector<std::string> targets;
+    for (const HipGeneration& entry : k_hip_generations) targets.emplace_back(entry.target);
     return fail(Code::data, "\"{}\"; known here: targets that begin with {}", text::printable(text),
-                text::join(known));
+                text::join(targets));
   }
   const auto number = [](int value) { return static_cast<std::uint64_t>(value); };
   const std::uint64_t shared = number(row->shared) << 10;
@@ -153,10 +153,11 @@ Result<RuntimeGeneration> find_hip_generation(const std::string& text) {
 constexpr std::array k_hip_names = {"libamdhip64.so.6",  "libamdhip64.so.7", "libhipblas.so.2",
                                     "libhipblas.so.3",   "librocblas.so.4",  "librocblas.so.5",
                                     "libhipblaslt.so.0", "libhipblaslt.so.1"};
+// Wheels hold copies of other names: "libamdhip64-1ce46982.so.6".
 constexpr std::array<std::string_view, 15> k_hip_stems = {
-    "libamdhip64.so", "libhipblas",    "librocblas",    "libhsa-runtime64", "libhiprtc.so",
-    "libhipfft",      "librocfft",     "libhipsparse",  "librocsparse",     "libhipsolver",
-    "librocsolver",   "libhiprand.so", "librocrand.so", "libMIOpen.so",     "librccl.so"};
+    "libamdhip64",  "libhipblas", "librocblas",   "libhsa-runtime64", "libhiprtc",
+    "libhipfft",    "librocfft",  "libhipsparse", "librocsparse",     "libhipsolver",
+    "librocsolver", "libhiprand", "librocrand",   "libMIOpen",        "librccl"};
 constexpr std::array<std::string_view, 4> k_hip_prefixes = {"hip", "__hip", "rocblas_", "nccl"};
 
 bool is_hip_function(std::string_view name) {
@@ -179,7 +180,7 @@ const RuntimeApi k_hip_runtime{.name = "hip",
                                .library = "libweir_twin_hip.so",
                                .names = k_hip_names,
                                .stems = k_hip_stems,
-                               .runtime = "libamdhip64.so",
+                               .runtime = "libamdhip64",
                                .prefixes = k_hip_prefixes,
                                .is_function = is_hip_function,
                                .link_advice = "libamdhip64.so, not libamdhip64.a",
