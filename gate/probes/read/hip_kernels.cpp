@@ -1,5 +1,4 @@
-// Reads the machine code of HIP kernels from a program's files, for a table of
-// their costs.
+// Reads the machine code of HIP kernels from a program's files, for a table of their costs.
 #include "gate/probes/read/amd_code.hpp"
 #include "gate/probes/read/runtime_kernels.hpp"
 #include "gate/profile/gpu_build.hpp"

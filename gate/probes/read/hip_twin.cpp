@@ -1,7 +1,6 @@
-// Lists what HIP's twins have of their own: attributes of devices, libraries, and
-// what follows from the GPU's target. Sources: ROCm 6.3's hip_runtime_api.h for
-// the numbers; ROCm/clr for the answers (hipamd/src/hip_device.cpp,
-// rocclr/device/rocm/rocdevice.cpp), where not said otherwise.
+// Lists what HIP's twins have of their own: attributes of devices, libraries, and what follows from
+// the GPU's target. Sources: ROCm 6.3's hip_runtime_api.h for the numbers; ROCm/clr for the answers
+// (hipamd/src/hip_device.cpp, rocclr/device/rocm/rocdevice.cpp), where not said otherwise.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -16,8 +15,7 @@
 namespace weir::probes {
 namespace {
 
-// hipDeviceAttribute_t; names without hipDeviceAttribute. AMD's own, from
-// 10000, are left out.
+// hipDeviceAttribute_t; names without hipDeviceAttribute. AMD's own, from 10000, are left out.
 constexpr std::array k_hip_attributes{
     RuntimeAttribute{0, "EccEnabled", 0},
     RuntimeAttribute{1, "AccessPolicyMaxWindowSize", 0},
@@ -73,7 +71,7 @@ constexpr std::array k_hip_attributes{
     RuntimeAttribute{73, "ReservedSharedMemPerBlock", 0},
     RuntimeAttribute{74, "MaxSharedMemoryPerBlock", 0},
     RuntimeAttribute{75, "SharedMemPerBlockOptin", 0},
-    // clr before ROCm 7 multiplies it by the number of multiprocessors.
+    // clr of ROCm 6 multiplies it by the number of multiprocessors.
     RuntimeAttribute{76, "SharedMemPerMultiprocessor", 0},
     RuntimeAttribute{78, "StreamPrioritiesSupported", 1},
     RuntimeAttribute{79, "SurfaceAlignment", 256},
@@ -89,9 +87,8 @@ constexpr std::array k_hip_attributes{
     RuntimeAttribute{91, "MemoryPoolSupportedHandleTypes", 1},
 };
 
-// Answers of HIP for targets that begin so; the first that fits counts.
-// Shared memory in KiB. A multiprocessor of gfx10 and later is two compute
-// units (WGP mode).
+// Answers of HIP for targets that begin so; the first that fits counts. Shared memory in KiB. A
+// multiprocessor of gfx10 and later is two compute units (WGP mode).
 struct HipGeneration {
   std::string_view target;
   int wave, threads, shared;
