@@ -6,6 +6,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
+#include "gate/flow/devices.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/rules.hpp"
 #include "gate/report/layout.hpp"
@@ -163,6 +164,24 @@ sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::
   return watched;
 }
 
+// Gives a base's cell on the twin of a runtime the kernels of its own code: of `program`, or of the
+// library that the engine opens by itself, where the base has one.
+Result<void> find_own_kernels(run::PreparedCell& cell, const source::BaseTree& tree,
+                              const std::string& program, const Job& job, ProgramCode& programs) {
+  if (!cell.twin || cell.twin->runtime == nullptr) return {};
+  std::string library = cell.cell.engine->gpu_code;
+  if (!library.empty()) {
+    library = sys::absolute(sys::join_path(job.folder(), library));
+    const auto place = sys::relative_path(library, tree.candidate_root);
+    const std::string in_base = place ? sys::join_path(tree.root, *place) : "";
+    if (place && job.files().exists(in_base)) library = in_base;
+  }
+  WEIR_SET(cell.twin->kernels,
+           write_runtime_kernels(program, library, *cell.twin, job.selection.runs_folder, job.world,
+                                 programs));
+  return {};
+}
+
 // Returns the base's cells with the programs of `tree`. Changes both sides to folders and paths of
 // equal length. `own_roots` are all names of the top of the user's checkout.
 Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
@@ -180,6 +199,7 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   WEIR_TRY(source::SidePaths base_side, side_paths(own_roots, tree.root, "", job));
   WEIR_TRY(source::SidePaths candidate_side,
            side_paths(own_roots, tree.candidate_root, is_own ? tree.root : "", job));
+  ProgramCode programs;
   for (std::size_t i = 0; i < candidate.size(); ++i) {
     const std::string own_program_path = candidate[i].program;
     if (own_program_path.empty()) continue;
@@ -188,13 +208,11 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
       if (own_program_path.starts_with(top + "/")) root = top;
     }
     WEIR_TRY(const bool is_shared, base_side.share_environment(own_program_path));
-    if (is_shared) {
-      WEIR_CHECK(link_program(base.cells[i], job, root, own_program_path));
-    } else {
-      WEIR_TRY(const std::string program,
-               source::program_in_base(job.files(), tree, own_program_path));
-      WEIR_CHECK(link_program(base.cells[i], job, tree.root, program));
-    }
+    std::string base_program_path = own_program_path;
+    if (!is_shared)
+      WEIR_SET(base_program_path, source::program_in_base(job.files(), tree, own_program_path));
+    WEIR_CHECK(link_program(base.cells[i], job, is_shared ? root : tree.root, base_program_path));
+    WEIR_CHECK(find_own_kernels(base.cells[i], tree, base_program_path, job, programs));
     WEIR_CHECK(link_program(candidate[i], job, root, own_program_path));
     const std::size_t own_files_before = base_side.own_files();
     WEIR_CHECK(move_to_side(base.cells[i], base_side));

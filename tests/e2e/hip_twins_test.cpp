@@ -2,7 +2,7 @@
 // where the kernels are the same.
 #include <gmock/gmock.h>
 
-#include "tests/e2e/weir_process.hpp"
+#include "tests/e2e/engine_under_git.hpp"
 
 namespace weir::e2e {
 namespace hip_twins_test {
@@ -77,6 +77,35 @@ TEST_F(HipTwins, FailWhereGraphsAreOffWithThatAsTheCause) {
   EXPECT_EQ(ended.exit_code, 1) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("1 cause"));
   EXPECT_THAT(ended.out, HasSubstr("raphs are no longer used"));
+}
+
+// An engine that opens its library by itself, and prints how large the table of kernels is that it
+// is given: a build for CUDA 12 has other kernels than one for CUDA 13.
+class OpenedLibrary : public EngineUnderGit {};
+
+TEST_F(OpenedLibrary, OfTheBaseIsReadForTheBase) {
+  const auto link_build = [&](const char* major) {
+    fs::remove(scratch_ / "code.so");
+    fs::create_symlink(k_root + "/engines/llama.cpp-cuda" + major + "/libggml-cuda.so",
+                       scratch_ / "code.so");
+  };
+  spill(scratch_ / "weir.yaml",
+        "version: 1\nengines: {e: {command: [./engine, '{model}', '{tokens}'], gpu_code: code.so, "
+        "output: generic, metrics: {dispatches_per_token: {regex: 'kernels: (\\d+)'}}}}\n"
+        "models: {m: model.bin}\nbackends: {card: {device: cuda, twin: nvidia-rtx-4090}}\n"
+        "prompts: {decode: {tokens: 8}}\n");
+  spill_program(scratch_ / "engine",
+                "#!/bin/sh\necho kernels: $(stat -L -c %s \"$WEIR_RUNTIME_KERNELS\")\n");
+  link_build("12");
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "CUDA 12"});
+  link_build("13");
+  const Json verdict =
+      json_of(weir_here({"gate", "--counts-only", "--against", "HEAD", "--json", "-"}));
+  const Json kernels = metric_of(cell_of(verdict, "e/m/card/decode"), "dispatches_per_token");
+  EXPECT_GT(kernels["baseline"], 1000) << last_.err;
+  EXPECT_GT(kernels["current"], 1000);
+  EXPECT_NE(kernels["baseline"], kernels["current"]);
 }
 
 }  // namespace hip_twins_test
