@@ -59,7 +59,7 @@ bool names_are_similar(const WorkChange* a, const WorkChange* b) {
 }
 
 // Pairs kinds of kernels where one runs as much less often as the other runs more often. A kind
-// with several possible partners is left unpaired.
+// with several possible partners is left unpaired, unless all are kernels of one op.
 std::vector<WorkChanges> find_exchanged_kinds(UnexplainedChanges changed) {
   struct Kind {
     WorkChanges changes;
@@ -98,11 +98,21 @@ std::vector<WorkChanges> find_exchanged_kinds(UnexplainedChanges changed) {
       second.partners.push_back(i);
     }
   }
+  // Of an op that takes several kernels, each has several partners: they belong together if all of
+  // them are known to compute that op, as often as before.
+  std::map<std::vector<std::string>, WorkChanges> by_op;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const Kind& kind = kinds[i];
+    const auto& ops = kind.changes.front()->parsed.works;
+    if (kind.partners.size() > 1 && !ops.empty()) {
+      by_op[ops] = concatenated(by_op[ops], kind.changes);
+    }
     if (kind.partners.size() != 1 || kind.partners.front() < i) continue;
     const Kind& partner = kinds[kind.partners.front()];
     if (partner.partners.size() == 1) groups.push_back(concatenated(kind.changes, partner.changes));
+  }
+  for (auto& [ops, changes] : by_op) {
+    if (total_delta(changes) == k_zero) groups.push_back(std::move(changes));
   }
   return groups;
 }

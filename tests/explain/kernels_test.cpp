@@ -126,6 +126,22 @@ TEST(Kernels, WithoutNamesThatAreNewBesideReplacedOnesAreMoreWork) {
   EXPECT_EQ(why.findings.back().kind, "variant_changed");
 }
 
+// llama.cpp's prompts on an RX 7900 XTX, before and after it took WMMA's attention there: counts of
+// the wheels cyllama-rocm 0.2.17 and 0.2.18 on a HIP twin.
+TEST(Kernels, OfOneOpThatWereReplacedTogetherAreAnotherWayToComputeIt) {
+  const auto why = test::explained(
+      test::side({{"dispatches", 120}}, {{"mul_mat_q", 112},
+                                         {"flash_attn_tile<64, 64, 32, 2, false>", 4},
+                                         {"flash_attn_combine_results<64>", 4}}),
+      test::side({{"dispatches", 120}}, {{"mul_mat_q", 112},
+                                         {"flash_attn_ext_f16<64, 64, 32, 2, false, false>", 4},
+                                         {"flash_attn_stream_k_fixup_uniform<64, 32, 2>", 4}}));
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings.front().kind, "variant_changed");
+  EXPECT_EQ(why.findings.front().headline,
+            "Another kernel does the same work: flash_attn_ext, 8 times a token.");
+}
+
 // TensorFlow.js with separate kernels after its matrix multiplications, which keep their names
 // (recorded).
 TEST(Kernels, WithOtherCodeBesideSmallOnesAreAFusion) {
