@@ -25,6 +25,15 @@ std::string change_line(const verdict::KernelChange& code) {
   return text::shortened(text::printable(code.words()), 300);
 }
 
+// "spills 51 registers; it spilled none"; nothing unless it spills more than before.
+std::optional<std::string> describe_spills(const verdict::KernelChange& code) {
+  const auto spills =
+      std::ranges::find(code.costs, "spilled_registers", &verdict::KernelChange::Cost::cost);
+  if (spills == code.costs.end() || spills->now <= spills->before) return std::nullopt;
+  return fmt::format("spills {} registers; it spilled {}", spills->now,
+                     spills->before == 0 ? "none" : std::to_string(spills->before));
+}
+
 }  // namespace
 
 // Finds kernels whose code changed, or only their groups if nothing else did.
@@ -44,9 +53,13 @@ void find_code(ExplainState& state) {
                            [](const auto* kernel) { return find_worsening(*kernel); });
   Finding finding = make_finding(kind::code_changed);
   const verdict::KernelChange& first = *changed.front();
-  finding.headline =
-      fmt::format("The kernel {} {}: {}.", safe_name(first.kernel),
-                  any_other_code ? "has other code" : "runs in other groups", change_line(first));
+  const auto spills = describe_spills(first);
+  finding.headline = spills
+                         ? fmt::format("The kernel {} {}.", safe_name(first.kernel), *spills)
+                         : fmt::format("The kernel {} {}: {}.", safe_name(first.kernel),
+                                       any_other_code ? "has other code" : "runs in other groups",
+                                       change_line(first));
+  if (spills) finding.lines.push_back(change_line(first));
   for (std::size_t i = 1; i < std::min(changed.size(), k_max_lines); ++i) {
     finding.lines.push_back(
         fmt::format("{}: {}", safe_name(changed[i]->kernel), change_line(*changed[i])));

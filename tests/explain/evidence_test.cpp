@@ -301,6 +301,20 @@ TEST(EvidenceOfTwoProfiles, HasKernelsOfOtherCode) {
   const auto why = explain(make_evidence(before, after), nullptr, {});
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings.front().kind, "code_changed");
+
+  Evidence spilling = make_evidence(before, after);
+  ASSERT_EQ(spilling.code.size(), 1U);
+  struct Case {
+    std::int64_t before, now;
+    const char* headline;
+  };
+  for (const auto& [was, now, headline] :
+       {Case{0, 51, "The kernel mul_mat spills 51 registers; it spilled none."},
+        Case{51, 168, "The kernel mul_mat spills 168 registers; it spilled 51."},
+        Case{51, 7, "The kernel mul_mat has other code: spilled registers 51 \u2192 7."}}) {
+    spilling.code.front().costs = {{"spilled_registers", was, now}};
+    EXPECT_EQ(explain(spilling, nullptr, {}).findings.front().headline, headline);
+  }
   after.codes->scope = unit::Scope::per_prefill;
   EXPECT_TRUE(explain(make_evidence(before, after), nullptr, {}).findings.empty())
       << "counted by another unit";
