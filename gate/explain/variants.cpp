@@ -98,8 +98,8 @@ std::vector<WorkChanges> find_exchanged_kinds(UnexplainedChanges changed) {
       second.partners.push_back(i);
     }
   }
-  // Of an op that takes several kernels, each has several partners: they belong together if all of
-  // them are known to compute that op, as often as before.
+  // The kernels of an op that takes several have several partners each: they belong together if all
+  // of them are known to compute that op, as often as before.
   std::map<std::vector<std::string>, WorkChanges> by_op;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const Kind& kind = kinds[i];
