@@ -5,6 +5,7 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/read.hpp"
 #include "gate/probes/read/runtime_twin.hpp"
@@ -168,17 +169,29 @@ Result<std::string> driver_manifest(const sys::World& world) {
   return find_installed(world, "weir_twin.json", "the driver of device twins is");
 }
 
-// Writes a file whose name is made from its contents, unless it exists already.
-Result<std::string> write_by_hash(const std::string& folder, const std::string& stem,
-                                  const std::string& end, const std::string& bytes,
-                                  sys::Files& files) {
-  const std::string path =
-      sys::join_path(folder, fmt::format("{}-{}.{}", stem, short_hash(bytes), end));
-  if (files.kind(path) != sys::Kind::file) WEIR_CHECK(files.write_atomic(path, bytes));
-  return path;
+// Returns true if something lies at `path` that is no link.
+bool is_no_link(const std::string& path) {
+  const auto real = sys::real_path(path), above = sys::real_path(sys::folder_of(path));
+  return real && above && *real == sys::join_path(*above, sys::file_name_of(path));
+}
+
+// Makes a folder where `path` lies: a link of that name, which may be committed, is replaced.
+Result<void> make_own_folder(const std::string& path, sys::Files& files) {
+  if (!is_no_link(path)) WEIR_CHECK(files.remove(path));
+  return files.make_dirs(path);
+}
+
+// Makes a file hold `bytes`; one that does is left as it is, for another run may use it.
+Result<void> write_if_other(const std::string& path, const std::string& bytes, sys::Files& files) {
+  if (is_no_link(path)) {
+    const auto there = files.read(path, bytes.size());
+    if (there && *there == bytes) return {};
+  }
+  return files.write_unsynced(path, bytes);
 }
 
 // Makes a folder of links to the one library of an API's twins, under each name that it stands for.
+// What else lies there is removed: loaders would prefer it to the system's libraries.
 Result<std::string> link_libraries(const probes::RuntimeApi& api, const std::string& twins_folder,
                                    sys::World& world) {
   sys::Files& files = world.files;
@@ -187,10 +200,14 @@ Result<std::string> link_libraries(const probes::RuntimeApi& api, const std::str
       find_installed(world, api.library, fmt::format("the libraries of {} twins are", api.title)));
   std::string folder =
       sys::join_path(twins_folder, fmt::format("{}-{}", api.name, short_hash(library)));
-  WEIR_CHECK(files.make_dirs(folder));
+  WEIR_CHECK(make_own_folder(folder, files));
+  WEIR_TRY(const std::vector<std::string> names, files.list(folder));
+  for (const std::string& name : names) {
+    if (!holds(api.names, name)) WEIR_CHECK(files.remove_tree(sys::join_path(folder, name)));
+  }
   for (const char* name : api.names) {
     const std::string link = sys::join_path(folder, name);
-    if (!files.exists(link)) WEIR_CHECK(files.link(library, link));
+    if (sys::real_path(link) != sys::real_path(library)) WEIR_CHECK(files.link(library, link));
   }
   return folder;
 }
@@ -224,7 +241,9 @@ Result<run::DeviceTwin> make_twin(const config::Cell& cell, const std::vector<st
                 text::join(twin.apis(), " or "));
   }
   device_twin.hash = hash_hex(blob);
-  WEIR_TRY(device_twin.blob, write_by_hash(twins_folder, twin.name, ending, blob, files));
+  device_twin.blob =
+      sys::join_path(twins_folder, fmt::format("{}-{}.{}", twin.name, short_hash(blob), ending));
+  WEIR_CHECK(write_if_other(device_twin.blob, blob, files));
   return device_twin;
 }
 
@@ -248,19 +267,22 @@ Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config
   const std::string twins_folder = sys::absolute(sys::join_path(out, "twins"));
   for (const config::Cell& cell : cells) {
     if (!cell.twin || twins.count(run::twin_key(cell)) != 0) continue;
-    WEIR_CHECK(files.make_dirs(twins_folder));
+    WEIR_CHECK(make_own_folder(twins_folder, files));
     WEIR_TRY(twins[run::twin_key(cell)], make_twin(cell, folders, twins_folder, world));
   }
   return twins;
 }
 
-// Writes the table of a program's kernels for a twin, unless it exists, and returns its path. One
-// without kernels is made each time, with a note.
+// Writes the table of a program's kernels for a twin, and returns its path. One that an earlier run
+// wrote is taken where the cache may be reused, unless git tracks it. One without kernels is made
+// each time, with a note.
 Result<std::string> write_runtime_kernels(const std::string& program, const std::string& library,
-                                          const run::DeviceTwin& twin, const std::string& out,
-                                          sys::World& world, ProgramCode& programs) {
+                                          const run::DeviceTwin& twin, const Job& job,
+                                          ProgramCode& programs) {
+  sys::World& world = job.world;
   const probes::RuntimeApi& api = *twin.runtime;
-  const std::string twins_folder = sys::absolute(sys::join_path(out, "twins"));
+  const std::string twins_folder =
+      sys::absolute(sys::join_path(job.selection.runs_folder, "twins"));
   const std::string& binary = library.empty() ? program : library;
   const std::pair key(std::string(api.name), binary);
   if (!programs.by_file.contains(key)) {
@@ -276,7 +298,11 @@ Result<std::string> write_runtime_kernels(const std::string& program, const std:
   const std::string path = sys::join_path(
       twins_folder,
       fmt::format("{}-{}.kernels{}", short_hash(code.stamp), twin.target.file_name(), api.reader));
-  if (world.files.size(path).value_or(0) > probes::k_empty_kernel_table) return path;
+  if (programs.tables.contains(path)) return path;
+  if (job.reuses_cache() && world.files.size(path).value_or(0) > probes::k_empty_kernel_table) {
+    WEIR_TRY(const bool tracked, is_tracked(job, path));
+    if (!tracked) return path;
+  }
   WEIR_TRY(const probes::RuntimeKernels kernels,
            probes::read_runtime_kernels(api, code, twin.target, world.files));
   if (kernels.kernels == 0 && !kernels.targets.empty()) {
@@ -285,6 +311,7 @@ Result<std::string> write_runtime_kernels(const std::string& program, const std:
         text::join(std::vector<std::string>(kernels.targets.begin(), kernels.targets.end()))));
   }
   WEIR_CHECK(world.files.write_atomic(path, kernels.table));
+  if (kernels.kernels > 0) programs.tables.insert(path);
   return path;
 }
 

@@ -56,20 +56,22 @@ namespace weir::flow {
 struct ProgramCode {
   // By the API and the file: libraries with code are large.
   std::map<std::pair<std::string, std::string>, probes::RuntimeCode> by_file{};
-  std::set<std::string> notes{};  // programs without code for a twin, and what they have code for
+  std::set<std::string> tables{};  // paths of the tables that this run wrote
+  std::set<std::string> notes{};   // programs without code for a twin, and what they have code for
 };
 
-// Returns the file in `out`/twins that describes the kernels of `program` to a twin of a runtime,
-// or those of `library` (unless ""), which the program opens itself. Written once for each build.
+// Returns the file in the job's --out, below twins/, that describes the kernels of `program` to a
+// twin of a runtime, or those of `library` (unless ""), which the program opens itself. Written
+// once for each build; in CI by each run, for a pull request may have committed one.
 // Code::unavailable if the program has no code for the twin's API.
 [[nodiscard]] Result<std::string> write_runtime_kernels(const std::string& program,
                                                         const std::string& library,
-                                                        const run::DeviceTwin& twin,
-                                                        const std::string& out, sys::World& world,
+                                                        const run::DeviceTwin& twin, const Job& job,
                                                         ProgramCode& programs);
 
 // Returns the twins that `cells` ask for, by run::twin_key. Compiles their descriptions into
-// `out`/twins, where drivers read them. Code::data for a bad description.
+// `out`/twins, where drivers read them, whatever lies there already. Code::data for a bad
+// description.
 [[nodiscard]] Result<std::map<std::string, run::DeviceTwin>> make_twins(
     std::span<const config::Cell> cells, const std::string& config_folder, const std::string& out,
     sys::World& world);

@@ -330,6 +330,7 @@ Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
   Job job = given_job;
   GateOptions options = given_options;
   WEIR_SET(options.results, list_results(options.results, job));
+  if (options.rules.rules_from || job.is_in_ci()) WEIR_CHECK(check_own(options.results, job));
   if (!options.results.empty() && !job.selection.config_is_set &&
       !job.files().exists(job.selection.config))
     WEIR_SET(job.selection.config_text, make_results_config(options.results.front(), job));

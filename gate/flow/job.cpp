@@ -12,7 +12,7 @@ namespace weir::flow {
 
 std::string Job::variable(const char* name) const { return world.environment(name).value_or(""); }
 
-bool Job::reuses_cache() const {
+bool Job::is_in_ci() const {
   // Most CI systems set CI; these set a variable of their own, as do schedulers in their jobs:
   // Slurm, PBS, LSF, Grid Engine, OAR, Flux, Cobalt and HTCondor.
   constexpr std::array k_variables{"CI",          "GITHUB_ACTIONS", "GITLAB_CI",
@@ -24,8 +24,10 @@ bool Job::reuses_cache() const {
     const std::string value = text::lower(variable(name));
     return !value.empty() && value != "false" && value != "0";
   };
-  return trusts_cache || std::ranges::none_of(k_variables, is_set);
+  return std::ranges::any_of(k_variables, is_set);
 }
+
+bool Job::reuses_cache() const { return trusts_cache || !is_in_ci(); }
 
 std::string Job::folder() const { return sys::absolute(sys::folder_of(selection.config)); }
 

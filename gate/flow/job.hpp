@@ -64,6 +64,8 @@ struct Job {
   [[nodiscard]] sys::Files& files() const { return world.files; }
   // Returns a variable of the environment; "" if unset.
   [[nodiscard]] std::string variable(const char* name) const;
+  // Returns true in CI and in jobs of a scheduler.
+  [[nodiscard]] bool is_in_ci() const;
   // Returns true if builds, counts and compiled kernels that earlier runs left in the cache may
   // decide a verdict. In CI and in jobs of a scheduler, other pull requests' engines ran as this
   // user and could write there, and no mark in the cache itself could tell: there it takes

@@ -26,7 +26,7 @@ Result<bool> tracks(const Job& job, const std::string& path) {
 }
 
 // Returns true if git tracks a run, where it lies or where links lead to it.
-Result<bool> is_tracked(const Job& job, const std::string& run) {
+Result<bool> is_tracked_run(const Job& job, const std::string& run) {
   const std::string folder = sys::absolute(run), out = sys::folder_of(folder);
   const std::string above = sys::folder_of(out);
   const std::string named =
@@ -40,6 +40,16 @@ Result<bool> is_tracked(const Job& job, const std::string& run) {
 }
 
 }  // namespace
+
+Result<bool> is_tracked(const Job& job, const std::string& file) {
+  const std::string path = sys::absolute(file), folder = sys::folder_of(path);
+  const std::string named =
+      sys::join_path(sys::real_path(folder).value_or(folder), sys::file_name_of(path));
+  WEIR_TRY(const bool is_named, tracks(job, named));
+  const std::string real = sys::real_path(path).value_or(named);
+  if (is_named || real == named) return is_named;
+  return tracks(job, real);
+}
 
 Result<void> check_runs_folder(const Job& job) {
   std::string path = sys::absolute(job.selection.runs_folder);
@@ -72,7 +82,7 @@ Result<std::string> newest_run(const Job& job) {
   for (const std::string& run : runs) {
     // The name begins with the time, so most headers need not be read.
     if (newest && run::named_before(run, began_at)) continue;
-    WEIR_TRY(const bool tracked, is_tracked(job, run).map_error(with_prefix(run)));
+    WEIR_TRY(const bool tracked, is_tracked_run(job, run).map_error(with_prefix(run)));
     if (tracked) {
       leave_out(run, "git tracks it");
       continue;

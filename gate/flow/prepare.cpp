@@ -126,8 +126,7 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
   ProgramCode programs;
   surroundings.runtime_kernels = [&](const std::string& program, const std::string& library,
                                      const run::DeviceTwin& twin) {
-    return write_runtime_kernels(program, library, twin, job.selection.runs_folder, job.world,
-                                 programs);
+    return write_runtime_kernels(program, library, twin, job, programs);
   };
   surroundings.output_places = wanted.output_places;
   surroundings.output_places.push_back(job.selection.runs_folder);

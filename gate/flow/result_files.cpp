@@ -7,6 +7,7 @@
 #include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"
+#include "gate/flow/newest_run.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/gunzip.hpp"
 #include "gate/sys/paths.hpp"
@@ -227,6 +228,18 @@ Result<std::vector<std::string>> list_results(const std::vector<std::string>& pa
     results.insert(results.end(), folder.results.begin(), folder.results.end());
   }
   return results;
+}
+
+Result<void> check_own(const std::vector<std::string>& files, const Job& job) {
+  for (const std::string& file : files) {
+    WEIR_TRY(const bool tracked, is_tracked(job, file).map_error(with_prefix(file)));
+    if (!tracked) continue;
+    return fail(Code::usage,
+                "--results: {}: git tracks it, so this job did not measure it\n"
+                "  remove it from the repository, or have the tool write to another folder",
+                text::printable(file));
+  }
+  return {};
 }
 
 Result<std::string> make_results_config(const std::string& file, const Job& job) {

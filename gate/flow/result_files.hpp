@@ -13,6 +13,10 @@ namespace weir::flow {
 [[nodiscard]] Result<std::vector<std::string>> list_results(const std::vector<std::string>& paths,
                                                             const Job& job);
 
+// Fails with Code::usage if git tracks one of the files: whoever committed it measured it, and not
+// this job.
+[[nodiscard]] Result<void> check_own(const std::vector<std::string>& files, const Job& job);
+
 // Returns a minimal weir.yaml for a result file, for use without a configuration.
 [[nodiscard]] Result<std::string> make_results_config(const std::string& file, const Job& job);
 
