@@ -70,7 +70,7 @@ struct ProcessSpec {
   std::function<void(std::int64_t supervisor)> started{};
 };
 
-// Resources that the system used for a process and the descendants it waited for (rusage).
+// Resources that the system used for a process and all that it started (rusage).
 struct ProcessUsage {
   std::int64_t waits = 0;        // context switches because it waited
   std::int64_t preemptions = 0;  // context switches because another's turn came
@@ -94,9 +94,9 @@ struct Finished {
   int signal = 0;             // when signaled
   std::string start_error{};  // when not started: "No such file or directory"
   double wall_seconds = 0;    // from just before the start to the end of the engine itself
-  std::optional<double> cpu_seconds{};  // user + system, with the descendants it waited for
-  // The biggest resident size of the engine or of a descendant it waited for. Absent where the
-  // system cannot tell it from weir's own (very small programs).
+  std::optional<double> cpu_seconds{};  // user + system, with all that it started
+  // The biggest resident size of the engine or of a descendant. Absent where the system cannot tell
+  // it from weir's own (very small programs).
   std::optional<std::int64_t> peak_rss_bytes{};
   std::optional<ProcessUsage> usage{};
   std::string out{}, err{};

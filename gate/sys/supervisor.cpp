@@ -147,8 +147,11 @@ std::int64_t peak_bytes(const rusage& usage) {
   return std::int64_t{usage.ru_maxrss} * (k_on_macos ? 1 : 1024);
 }
 
-// Adds the resources that the engine used.
-void add_to_report(SupervisorReport& report, const rusage& usage, std::int64_t floor_bytes) {
+// Adds the resources that the engine used, and all that it started, as far as that was reaped: what
+// leaves its parent comes back to this process.
+void add_usage_to_report(SupervisorReport& report, std::int64_t floor_bytes) {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
   const auto micro = [](const timeval& t) {
     return static_cast<std::int64_t>(t.tv_sec) * 1'000'000 + t.tv_usec;
   };
@@ -180,7 +183,7 @@ Counter make_counter(const PerfEvent* event) {
   return {fd, fd < 0 ? errno : 0};
 }
 
-void add_to_report(SupervisorReport& report, const Counter& counter) {
+void add_count_to_report(SupervisorReport& report, const Counter& counter) {
   report.count_error = counter.error;
   if (counter.fd >= 0 && !read_counter(counter.fd, report.counted)) report.count_error = errno;
 }
@@ -210,26 +213,25 @@ void watch_engine(pid_t engine, std::int64_t started_ns, std::int64_t floor_byte
   bool is_killing = false;
   for (;;) {
     int status = 0;
-    rusage usage{};
     pid_t reaped = 0;
     // A traced engine may stop again and again, so check for orders in between.
     constexpr int k_max_stops = 256;
     for (int stop = 0; stop < k_max_stops; ++stop) {
-      reaped = wait4(-1, &status, WNOHANG | k_all_threads, &usage);
+      reaped = reap_one(order, &status);
       if (reaped <= 0) break;
-      if (order.calls != nullptr) handle_trace_stop(reaped, status, *order.calls);
       if (reaped != engine || WIFSTOPPED(status)) continue;
       report.wall_ns = steady_ns() - started_ns;
       report.status = status;
-      add_to_report(report, usage, floor_bytes);
       if (!is_killing && order.settle_ns > 0) {
         report.what = SupervisorReport::What::settling;
+        add_usage_to_report(report, floor_bytes);
         send(report);
         wait_for_leftovers(order);
         report.what = SupervisorReport::What::ended;
       }
       report.left_behind = kill_leftovers(engine, order);
-      add_to_report(report, counter);
+      add_usage_to_report(report, floor_bytes);
+      add_count_to_report(report, counter);
       send(report);
       return;
     }

@@ -493,6 +493,23 @@ TEST(Processes, MeasureTheEngineAndNotThemselves) {
   EXPECT_GE(finished(engine("slow", {"-n", "1"})).wall_seconds, 0.3);  // it sleeps this long
 }
 
+// The subshell ends at once, and its child comes to the supervisor. The pipe ends with that child.
+TEST(Processes, MeasureWhatTheEngineStartedAndDidNotWaitFor) {
+  const auto orphan = [](const std::string& mode) {
+    ProcessSpec spec;
+    spec.argv = {"/bin/sh", "-c", fmt::format("( {} {} -n 1 & ) | cat", k_engine, mode)};
+    return finished(spec);
+  };
+  const Finished small = orphan("ok"), big = orphan("allocate");
+  ASSERT_TRUE(small.usage && big.usage);
+  constexpr std::int64_t k_large_pages = 40;  // 2 MiB each, where the system gives such
+  EXPECT_GT(big.usage->minor_faults, small.usage->minor_faults + k_large_pages);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  ASSERT_TRUE(big.peak_rss_bytes.has_value());
+  EXPECT_GE(*big.peak_rss_bytes, std::int64_t{100} << 20);
+#endif
+}
+
 TEST(Processes, GiveTheEngineAPlainSurrounding) {
   EXPECT_EQ(finished(engine("descriptors")).out, "") << "a descriptor of weir's was inherited";
   EXPECT_EQ(finished(engine("signals")).out, "") << "signals are not as the system gives them";
