@@ -196,7 +196,7 @@ exec ${spawnSync('sh', ['-c', 'command -v git'], {encoding: 'utf8'}).stdout.trim
     const records = path.join(done.folder, 'run/run.jsonl');
     this.runs.push({id: this.next(), pipeline, name: 'weir-measure', artifacts_file: {}, records: fs.existsSync(records) ? fs.readFileSync(records, 'utf8') : undefined});
     const ref = `refs/merge-requests/${iid}/${commit ? 'train' : 'head'}`;
-    request.head_pipeline = {id: pipeline, project_id: 3, sha: commit ?? sha, ref, status: done.status === 0 ? 'success' : 'failed'};
+    request.head_pipeline = {id: pipeline, project_id: 3, sha: commit ?? sha, ref, source: 'merge_request_event', status: done.status === 0 ? 'success' : 'failed'};
     return done;
   }
   // The scheduled pipeline of main.

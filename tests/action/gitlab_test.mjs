@@ -164,6 +164,15 @@ test('one note is kept, and each head is posted once; others\' notes with its ma
   assert.deepEqual((await posted({merge_request: request({head_pipeline: null})})).sent, []);
 });
 
+test('only the pipeline of a merge train is left to the train', async () => {
+  const sent = async (ref, source) => (await posted({merge_request: request({head_pipeline: {id: 21, project_id: 3, status: 'success', sha, ref, source}})})).sent;
+  assert.deepEqual(await sent('refs/merge-requests/8/train', 'merge_request_event'), []);
+  // Branches may have these names; 9 is another merge request.
+  for (const [ref, source] of [['x/train', 'push'], ['refs/merge-requests/8/train', 'push'], ['refs/merge-requests/9/train', 'merge_request_event'], ['refs/merge-requests/8/head', 'merge_request_event']]) {
+    assert.equal((await sent(ref, source)).length, 2, `${ref} ${source}`);
+  }
+});
+
 test('an answer that is no list makes no second note, and hostile names are text', async () => {
   for (const answer of ['<html>', '{"message": "500"}', '']) {
     const done = await posted({notes: answer});
