@@ -2,6 +2,7 @@
 #include "gate/flow/base.hpp"
 
 #include <cmath>
+#include <set>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -253,13 +254,78 @@ Result<bool> lacks_rules_commit(const Job& job, const source::BaseTree& tree) {
   return !contains;
 }
 
-// Seals the checkout of a base before anything of the candidate runs.
-Result<std::optional<source::Seal>> take_seal(const source::BaseTree& tree, const Job& job) {
-  WEIR_TRY(sys::FileStates states, job.files().states(tree.root));
-  if (states.empty()) return std::nullopt;
-  WEIR_TRY(const auto repository, Repository::containing(job.world, tree.root));
-  WEIR_TRY(const std::vector<std::string> tracked, repository->git().tracked_files());
-  return source::Seal(tree.root, std::move(states), tracked);
+// Seals what lies in a base's folder, but for what weir writes: in a checkout of git's what git
+// tracks and all that may be executed, for a base may write other files.
+Result<void> seal_folder(const std::string& folder, const std::string& place, const Job& job,
+                         source::Seal& seal) {
+  WEIR_TRY(const sys::FileStates states, job.files().states(folder));
+  std::optional<std::set<std::string>> tracked;
+  const auto repository = Repository::containing(job.world, folder);
+  if (repository && sys::real_path(folder) == sys::real_path((*repository)->git().top())) {
+    WEIR_TRY(const std::vector<std::string> names, (*repository)->git().tracked_files());
+    tracked.emplace(names.begin(), names.end());
+  }
+  const std::string out = sys::absolute(job.selection.runs_folder);
+  for (const auto& [name, state] : states) {
+    const std::string path = sys::join_path(folder, name);
+    if (sys::is_within(path, out)) continue;
+    if (!tracked || tracked->contains(name) || state.executable)
+      seal.add(job.files(), path, name, place);
+  }
+  return {};
+}
+
+// Seals the program of a cell, where it starts, and what both sides read: the model, the prompt,
+// and files of a twin.
+Result<void> seal_cell(const run::PreparedCell& cell, const Job& job, source::Seal& seal) {
+  std::vector<std::string> paths{cell.program, cell.folder, cell.model, cell.prompt_file};
+  if (cell.twin) {
+    paths.insert(paths.end(), {cell.twin->blob, cell.twin->driver, cell.twin->kernels});
+  }
+  for (const std::string& path : paths) {
+    if (path.empty()) continue;
+    seal.add(job.files(), path, path);
+    const bool holds_all = sys::is_within(job.folder(), path);
+    if (path == cell.folder || holds_all || job.files().kind(path) != sys::Kind::folder) continue;
+    WEIR_TRY(const sys::FileStates states, job.files().states(path));
+    for (const auto& [name, state] : states) {
+      const std::string file = sys::join_path(path, name);
+      seal.add(job.files(), file, file);
+    }
+  }
+  return {};
+}
+
+// Returns the first word after the program that names a file: a script, for an interpreter.
+std::optional<std::string> find_script(const run::PreparedCell& cell, const sys::Files& files) {
+  for (std::size_t i = 1; i < cell.cell.command.size(); ++i) {
+    std::string path = sys::join_path(cell.folder, cell.cell.command[i]);
+    if (files.kind(path) == sys::Kind::file) return path;
+  }
+  return std::nullopt;
+}
+
+// Seals the program and the script of a base that is a command, with the folders of both, but for
+// one that holds the configuration, and for folders of programs (PATH), which have many.
+Result<void> seal_command(const run::PreparedCell& cell, const Job& job, source::Seal& seal) {
+  const std::string path_variable = job.variable("PATH");
+  const auto program_folders = text::split(path_variable, ':');
+  std::vector<std::string> paths{cell.program};
+  if (auto script = find_script(cell, job.files())) paths.push_back(std::move(*script));
+  for (const std::string& path : paths) {
+    const auto real = path.empty() ? std::nullopt : sys::real_path(path);
+    if (!real) continue;
+    seal.add(job.files(), path, *real, " in the base's folder");
+    const std::string folder = sys::folder_of(*real);
+    const auto is_same = [&](std::string_view other) {
+      return sys::real_path(std::string(other)) == folder;
+    };
+    if (sys::is_within(sys::follow_links(job.folder()), folder) ||
+        std::ranges::any_of(program_folders, is_same))
+      continue;
+    WEIR_CHECK(seal_folder(folder, " in the base's folder", job, seal));
+  }
+  return {};
 }
 
 // Checks out and builds the commit, or uses the folder, that --against names.
@@ -292,8 +358,13 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
   base.facts.against.spec = wanted.spec;
   if (tree.kind == source::BaseTree::Kind::worktree)
     WEIR_SET(base.facts.is_behind, lacks_rules_commit(job, tree));
-  if (!base_wanted.reuse && tree.kind == source::BaseTree::Kind::worktree)
-    WEIR_SET(base.seal, take_seal(tree, job));
+  if (!base_wanted.reuse) {
+    const bool is_folder = tree.kind == source::BaseTree::Kind::folder;
+    WEIR_CHECK(seal_folder(tree.root,
+                           is_folder ? " in the base's folder" : " in the base's checkout", job,
+                           base.seal));
+    for (const run::PreparedCell& cell : base.cells) WEIR_CHECK(seal_cell(cell, job, base.seal));
+  }
   return base;
 }
 
@@ -347,6 +418,12 @@ Result<PreparedBase> prepare_from_command(const BaseRequest& wanted, const Job& 
   }
   WEIR_CHECK(link_programs(base.cells, job));
   WEIR_CHECK(link_programs(candidate, job));
+  if (!job.reuses_cache()) {
+    for (const run::PreparedCell& cell : base.cells) {
+      WEIR_CHECK(seal_command(cell, job, base.seal));
+      WEIR_CHECK(seal_cell(cell, job, base.seal));
+    }
+  }
   return base;
 }
 

@@ -53,9 +53,9 @@ struct PreparedBase {
   BaseFacts facts;
   std::vector<run::PreparedCell> cells;        // in the candidate's order
   std::unique_ptr<config::Settings> settings;  // for a base command: its cells point into them
-  std::string counts_folder;           // the folder of counts by commit; "" if none may be reused
-  std::shared_ptr<sys::Held> held;     // keeps its worktree
-  std::optional<source::Seal> seal{};  // of a checkout that no other run uses
+  std::string counts_folder;        // the folder of counts by commit; "" if none may be reused
+  std::shared_ptr<sys::Held> held;  // keeps its worktree
+  source::Seal seal{};  // in CI: of the base's program and files, and of what both sides read
 };
 
 // Prepares a set of cells: preflight with everything that it looks up.

@@ -186,10 +186,12 @@ Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const Mea
       run::make_progress(job.world.clock, job.output.quiet, job.bar_columns(), job.colored(2));
   RedactedProgress redacted_progress(*progress, ready.loaded.configuration.redactor);
   const run::CodeStore codes = code_store();
-  run::Runner runner(
-      {job.world.processes, job.files(), job.world.clock, job.world.locks, job.world.load, *probing,
-       redacted_progress, stop, ready.compiler.get(), &codes},
-      ready.machine.usable_cores);
+  run::Effects effects{job.world.processes,  job.files(), job.world.clock,   job.world.locks,
+                       job.world.load,       *probing,    redacted_progress, stop,
+                       ready.compiler.get(), &codes};
+  const auto check_seal = [&] { return ready.base->seal.check(job.files()); };
+  if (ready.base && !ready.base->seal.empty()) effects.check = check_seal;
+  run::Runner runner(effects, ready.machine.usable_cores);
   const CachedCounts cached_counts(job.files(),
                                    ready.base ? ready.base->counts_folder : std::string());
   std::unique_ptr<run::Sequel> against;
@@ -209,7 +211,7 @@ Result<MeasuredRun> measure_until(LoadedConfig loaded, const Job& job, const Mea
     return tl::unexpected(
         with_resume_command(std::move(records).error(), wanted.verb, folder, header.extra));
   }
-  if (ready.base && ready.base->seal) WEIR_CHECK(ready.base->seal->check(job.files()));
+  if (effects.check) WEIR_CHECK(effects.check());
   const profile::RecordsByCell by_cell(std::move(*records));
   MeasuredRun measured;
   measured.profiles = profile::assemble_all(header.cells, header.unavailable, by_cell);

@@ -140,6 +140,7 @@ EngineCall::~EngineCall() {
 }
 
 Result<void> EngineCall::make_place() {
+  if (effects_.check) WEIR_CHECK(effects_.check());
   WEIR_CHECK(effects_.files.make_dirs(out()));
   return effects_.files.make_dirs(probes());
 }

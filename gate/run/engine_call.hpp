@@ -49,6 +49,7 @@ class EngineCall {
   EngineCall(const EngineCall&) = delete;
   EngineCall& operator=(const EngineCall&) = delete;
 
+  // Fails too if no process may be started any more (Effects::check).
   [[nodiscard]] Result<void> make_place();
   [[nodiscard]] std::string out() const { return root_ + "/out"; }
   [[nodiscard]] std::string probes() const { return root_ + "/probes"; }

@@ -76,6 +76,8 @@ struct Effects {
   KernelCompiler* compiler = nullptr;  // null: no cell has kernels to compile
   const CodeStore* codes = nullptr;    // keeps the code of kernels, to compare it later
   Connections connections{};
+  // Says before each process, and from several threads, why none may be started any more.
+  std::function<Result<void>()> check{};
 };
 
 // Decides, once the plan is carried out, which further steps to run.

@@ -1,31 +1,24 @@
-// Compares the files of a checkout with what they were.
+// Compares files with what they were.
 #include "gate/source/seal.hpp"
 
-#include <set>
-
-#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::source {
 
-Seal::Seal(std::string folder, sys::FileStates states, const std::vector<std::string>& tracked)
-    : folder_(std::move(folder)), states_(std::move(states)) {
-  const std::set<std::string> names(tracked.begin(), tracked.end());
-  std::erase_if(states_, [&](const auto& file) {
-    return !file.second.executable && !names.contains(file.first);
-  });
+void Seal::add(const sys::Files& files, const std::string& path, const std::string& name,
+               const std::string& place) {
+  const auto state = files.state(path);
+  if (state && paths_.insert(path).second) sealed_.push_back({path, name, place, *state});
 }
 
 Result<void> Seal::check(const sys::Files& files) const {
-  WEIR_TRY(const sys::FileStates now, files.states(folder_));
-  for (const auto& [name, state] : states_) {
-    const sys::FileState* current = look_up(now, name);
-    if (current != nullptr && *current == state) continue;
+  for (const Sealed& sealed : sealed_) {
+    const auto now = files.state(sealed.path);
+    if (now == sealed.state) continue;
     return fail(Code::unavailable,
-                "{}: it was {} in the base's checkout while both sides ran, so nothing can be "
-                "compared with the base\n  what an engine writes belongs into a folder that git "
-                "ignores",
-                text::printable(name), current == nullptr ? "removed" : "written to");
+                "{}: it was {}{} while both sides ran, so nothing can be compared with the base\n"
+                "  what an engine writes belongs into a folder that git ignores",
+                text::printable(sealed.name), now ? "written to" : "removed", sealed.place);
   }
   return {};
 }

@@ -1,6 +1,7 @@
-// Programs and tracked files of a checkout, held to be what they were before anything ran there.
+// Files that a comparison rests on, held to be what they were before anything ran.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,20 +10,26 @@
 
 namespace weir::source {
 
-// The candidate's engine may write wherever the base's checkout lies. A seal tells if it did: it
-// covers the files that git tracks and all that may be executed, and ignores other files, which a
-// base may write itself.
+// The candidate's engine may write wherever the base's program lies, and what both sides read. A
+// seal tells if it did, even if it put the old contents back.
 class Seal {
  public:
-  // `states` are those of `folder` now, `tracked` are names from there.
-  Seal(std::string folder, sys::FileStates states, const std::vector<std::string>& tracked);
-  // Fails with Code::unavailable if a file was changed, replaced or removed since, else as
-  // Files::states().
+  // Adds what `path` leads to now; does nothing if that is neither a file nor a folder. Of a folder
+  // it only holds that it is that one. `name` and `place` are for people: "engine", " in the base's
+  // checkout".
+  void add(const sys::Files& files, const std::string& path, const std::string& name,
+           const std::string& place = "");
+  [[nodiscard]] bool empty() const { return sealed_.empty(); }
+  // Fails with Code::unavailable if a file was changed, replaced or removed since.
   [[nodiscard]] Result<void> check(const sys::Files& files) const;
 
  private:
-  std::string folder_;
-  sys::FileStates states_;
+  struct Sealed {
+    std::string path, name, place;
+    sys::FileState state;
+  };
+  std::vector<Sealed> sealed_;  // the first that was written to is named
+  std::set<std::string> paths_;
 };
 
 }  // namespace weir::source

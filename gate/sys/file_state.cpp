@@ -23,6 +23,14 @@ FileState state_of(const struct stat& info) {
 
 }  // namespace
 
+std::optional<FileState> file_state(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return std::nullopt;
+  // A folder changes with what is made in it.
+  if (S_ISDIR(info.st_mode)) return FileState{.inode = info.st_ino};
+  return S_ISREG(info.st_mode) ? std::optional(state_of(info)) : std::nullopt;
+}
+
 Result<FileStates> file_states(const std::string& folder) {
   namespace fs = std::filesystem;
   FileStates states;

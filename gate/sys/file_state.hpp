@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "gate/base/result.hpp"
@@ -20,6 +21,8 @@ struct FileState {
 
 using FileStates = std::map<std::string, FileState>;  // by name
 
+// As Files::state().
+[[nodiscard]] std::optional<FileState> file_state(const std::string& path);
 // As Files::states(). Fails with Code::io.
 [[nodiscard]] Result<FileStates> file_states(const std::string& folder);
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,11 @@ class Files {
   [[nodiscard]] virtual Result<double> written_at(const std::string& path) const {
     return fail(Code::unavailable, "{}: no time is known", path);
   }
+  // What `path` leads to, through links: a regular file, or the inode alone of a folder. Nothing
+  // where it is neither, and where no such states are known.
+  [[nodiscard]] virtual std::optional<FileState> state(const std::string& /*path*/) const {
+    return std::nullopt;
+  }
   // The regular files and links below a folder, by their names from there, without git's own. Links
   // are not followed. Empty where no such states are known.
   [[nodiscard]] virtual Result<FileStates> states(const std::string& /*folder*/) const {
@@ -95,6 +101,9 @@ class Files {
 
 class RealFiles final : public Files {
  public:
+  [[nodiscard]] std::optional<FileState> state(const std::string& path) const override {
+    return file_state(path);
+  }
   [[nodiscard]] Result<FileStates> states(const std::string& folder) const override {
     return file_states(folder);
   }

@@ -74,24 +74,70 @@ TEST_F(AgainstBase, FailsASlowerEngineAndSaysSoAgainFromTheRunAlone) {
   EXPECT_EQ(rate_of(json_of(again)), rate);
 }
 
-// The base's engine is replaced by the candidate's, and put back, as none of it will be seen after.
-TEST_F(AgainstBase, ACandidateThatWritesToTheBasesCheckoutIsNotComparedWithIt) {
-  for (const bool puts_back : {false, true}) {
+// What the candidate writes to is put back, as none of it will be seen after.
+TEST_F(AgainstBase, ACandidateThatWritesToWhatTheComparisonRestsOnIsNotComparedWithIt) {
+  const std::string cache = (scratch_ / "cache").string(),
+                    model = (scratch_ / "model.bin").string();
+  const Scratch elsewhere;
+  const std::string old = elsewhere.path().string() + "/old";
+  fs::create_directory(old);
+  fs::copy_file(scratch_ / "engine", old + "/engine");
+  const std::string overwrite = "cp -p $f $f.was; cp \"$0\" $f; ", put_back = "mv $f.was $f; ";
+  const std::vector<std::string> commit{"HEAD~1"}, folder{old},
+      command{"--", old + "/engine",   "-m", "{model}",  "-n", "{tokens}",
+              "-p", "{prompt_tokens}", "-r", "{repeats}"};
+  const struct {
+    std::string script;
+    std::vector<std::string> against;
+    std::string told;
+  } cases[] = {
+      {"for f in " + cache + "/trees/*/engine; do " + overwrite + "done", commit,
+       "engine: it was written to in the base's checkout"},
+      {"for f in " + cache + "/trees/*/engine; do " + overwrite + put_back + "done", commit,
+       "engine: it was written to in the base's checkout"},
+      // The copy would put the checkout back as it ends.
+      {"for f in " + cache +
+           "/trees/*/; do f=${f%/}; [ -e $f/engine ] && cp -r $f $f.new && mv $f " +
+           "$f.was && mv $f.new $f; done",
+       commit, "it was written to in the base's checkout"},
+      {"f=" + old + "/engine; " + overwrite + put_back, folder,
+       "engine: it was written to in the base's folder"},
+      {"mv " + old + " " + old + ".was; cp -r " + old + ".was " + old, folder,
+       "engine: it was written to in the base's folder"},
+      {"f=" + old + "/engine; " + overwrite + put_back, command,
+       "engine: it was written to in the base's folder"},
+      {"f=" + model + "; " + overwrite + put_back, commit, "model.bin: it was written to while"},
+      {"f=" + model + "; " + overwrite + put_back, command, "model.bin: it was written to while"},
+      {"rm -f " + model, folder, "model.bin: it was removed while"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.script);
     write_engine("20000000");
     std::string script = slurp(scratch_ / "engine");
-    const std::string trees = (scratch_ / "cache/trees").string();
-    script.replace(script.find("FAKE"), 0,
-                   "for base in '" + trees +
-                       "'/*/engine; do cp -p \"$base\" \"$base.was\"; cp "
-                       "\"$0\" \"$base\"; " +
-                       (puts_back ? "mv \"$base.was\" \"$base\"; " : "") + "done\n");
+    script.replace(script.find("FAKE"), 0, c.script + "\n");
     spill_program(scratch_ / "engine", script);
-    git({"commit", "-qam", "rewrites the base"});
-    const Ended ended = weir_here({"gate", "--against", "HEAD~1"}, {{"CI", "true"}});
+    git({"commit", "-qam", "writes"});
+    std::vector<std::string> words{"gate", "--against"};
+    words.insert(words.end(), c.against.begin(), c.against.end());
+    const Ended ended = weir_here(words, {{"CI", "true"}});
     EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr("engine: it was written to in the base's checkout"));
+    EXPECT_THAT(ended.err, HasSubstr(c.told));
     git({"reset", "-q", "--hard", "HEAD~1"});
+    spill(model, "no model at all");
+    fs::remove_all(old + ".was");
+    fs::remove_all(cache);
   }
+}
+
+// A file that the base makes, and one that git does not know, are its own.
+TEST_F(AgainstBase, ABaseMayWriteFilesThatGitDoesNotKnow) {
+  std::string script = slurp(scratch_ / "engine");
+  script.replace(script.find("FAKE"), 0, "echo told >> weir-log\n");
+  spill_program(scratch_ / "engine", script);
+  git({"commit", "-qam", "keeps a log"});
+  git({"commit", "-q", "--allow-empty", "-m", "nothing else"});
+  const Ended ended = weir_here({"gate", "--against", "HEAD~1"}, {{"CI", "true"}});
+  EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.err;
 }
 
 TEST_F(AgainstBase, TellsAnImprovementAndDoesNotBlock) {
