@@ -554,13 +554,19 @@ class InputEdits {
       edits_;
 };
 
-// The commit that is judged.
-struct JudgedCommit {
-  std::optional<std::string> commit;  // absent: the work tree
-  std::string problem{};              // why it cannot be looked into; "": it can
-};
+// Lists the inputs of a cell that its base's commit has.
+std::vector<std::string> inputs_in_base(const CellInputs& inputs, const BaseFiles& base) {
+  std::vector<std::string> names;
+  for (const InputPath& input : inputs.paths) {
+    std::string name = input.path;
+    if (has_wildcard(name)) name = base.find(name).empty() ? "" : base.find(name).front();
+    if (base.has(name) && !name.empty() && !holds(names, name)) names.push_back(std::move(name));
+  }
+  return names;
+}
 
-// Returns what is judged. The head that an event names is taken before a run's word for its commit.
+}  // namespace
+
 Result<JudgedCommit> find_judged_commit(const Job& job, const Git& git) {
   const std::optional<std::string>& claimed = job.selection.claimed_commit;
   if (!claimed) return JudgedCommit{};
@@ -579,19 +585,6 @@ Result<JudgedCommit> find_judged_commit(const Job& job, const Git& git) {
   return JudgedCommit{"", fmt::format("commit {0} is not here: git fetch origin {0}",
                                       text::printable(wanted.substr(0, 64)))};
 }
-
-// Lists the inputs of a cell that its base's commit has.
-std::vector<std::string> inputs_in_base(const CellInputs& inputs, const BaseFiles& base) {
-  std::vector<std::string> names;
-  for (const InputPath& input : inputs.paths) {
-    std::string name = input.path;
-    if (has_wildcard(name)) name = base.find(name).empty() ? "" : base.find(name).front();
-    if (base.has(name) && !name.empty() && !holds(names, name)) names.push_back(std::move(name));
-  }
-  return names;
-}
-
-}  // namespace
 
 Result<config::FileEdits> find_input_edits(const Job& job, const config::Matrix& base_cells,
                                            const config::Digest& digest) {

@@ -6,12 +6,22 @@
 // another input measures another thing than the base does. docs/explanation/rules.md.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "gate/config/rules.hpp"
 #include "gate/flow/job.hpp"
+#include "gate/source/git.hpp"
 
 namespace weir::flow {
+
+// The commit that is judged.
+struct JudgedCommit {
+  std::optional<std::string> commit;  // absent: the work tree
+  std::string problem{};              // why it cannot be looked into; "": it can
+};
+// Returns what is judged. The head that an event names is taken before a run's word for its commit.
+[[nodiscard]] Result<JudgedCommit> find_judged_commit(const Job& job, const source::Git& git);
 
 // Returns the edits of each cell of the base, by its name, against the rules' commit: in the work
 // tree, or in the commit that a run of others was measured at.

@@ -21,37 +21,6 @@ std::string rename_note(const verdict::BaseCell& required_cell, const std::strin
                      new_name, required_cell.shown);
 }
 
-// Lists as proposals the edits of baseline files in the working tree against the commit's.
-Result<void> propose_baseline_edits(Rules& rules, const std::string& commit,
-                                    const std::string& inner, const Job& job) {
-  const source::Git& git = rules.repository->git();
-  WEIR_TRY(const std::vector<std::string> changed, git.changed_files(commit, inner));
-  const StoredBaselines base(*rules.baselines, job.selection.baselines),
-      head(job.files(), job.selection.baselines);
-  for (const std::string& path : changed) {
-    const std::string name = inner.empty() ? path : path.substr(inner.size() + 1);
-    const auto cell = profile::CellKey::parse(sys::folder_of(name));
-    if (!cell || !name.ends_with(".json")) continue;
-    const std::string file = sys::file_name_of(name),
-                      device_class = file.substr(0, file.size() - 5);
-    WEIR_TRY(const auto before, base.of_class(*cell, device_class));
-    const auto after = head.of_class(*cell, device_class);
-    if (!after) {  // a file that the pull request broke judges nothing
-      verdict::Proposal unreadable{
-          "baseline file " + text::printable(name) + ", which cannot be read", "", "",
-          verdict::Proposal::Effect::changed};
-      unreadable.about({cell->str()});
-      rules.used.proposals.push_back(std::move(unreadable));
-      continue;
-    }
-    for (verdict::Proposal& proposal :
-         verdict::compare_baselines(before ? &*before : nullptr, *after ? &**after : nullptr)) {
-      rules.used.proposals.push_back(std::move(proposal));
-    }
-  }
-  return {};
-}
-
 // Returns `path` (absolute, as named) relative to the top of the repository; nothing if it lies
 // outside. Code::config for a link or a nested repository on the way: a pull request could add one
 // to redirect or suppress the rules that we read from the base commit.
@@ -142,8 +111,8 @@ Result<void> use_base_baselines(const std::string& ref, const Job& job, Rules& r
                     job.selection.baselines));
     return {};
   }
-  WEIR_CHECK(use_folder(ref, commit, *inner, commit, job, rules));
-  return propose_baseline_edits(rules, commit, *inner, job);
+  rules.baselines_folder = *inner;
+  return use_folder(ref, commit, *inner, commit, job, rules);
 }
 
 // Uses the baselines of REF or REF:PATH. The commits of waivers on the same branch changed none.
@@ -319,12 +288,93 @@ void drop_reference_cell(const std::string& why, config::Settings& settings, App
   settings.gate.reference.reset();
 }
 
+namespace {
+
+// Baselines of two states, and the files that differ.
+struct BaselineEdits {
+  std::vector<std::string> paths;          // from the top
+  std::shared_ptr<sys::Files> base, head;  // null: the work tree's
+};
+
+// Lists the baselines that the judged commit, or the work tree, edits. What the base gained since
+// the two parted is no edit.
+Result<BaselineEdits> list_baseline_edits(const Job& job) {
+  const Rules& rules = *job.rules;
+  const source::Git& git = rules.repository->git();
+  const std::string &commit = rules.used.from->commit, &folder = *rules.baselines_folder;
+  WEIR_TRY(const JudgedCommit judged, find_judged_commit(job, git));
+  if (!judged.problem.empty()) return fail(Code::config, "{}", judged.problem);
+  BaselineEdits edits{{}, rules.baselines, nullptr};
+  if (!judged.commit) {
+    WEIR_TRY(edits.paths, git.changed_files(commit, folder));
+    return edits;
+  }
+  WEIR_TRY(const std::vector<std::string> bases, git.merge_bases(commit, *judged.commit));
+  const std::string& base = bases.size() == 1 ? bases.front() : commit;
+  WEIR_TRY(const std::vector<source::Git::FileChange> changes,
+           git.changes_since(base, judged.commit));
+  for (const source::Git::FileChange& change : changes) {
+    if (sys::is_within(change.path, folder)) edits.paths.push_back(change.path);
+  }
+  if (edits.paths.empty()) return edits;
+  const std::string& shown_folder = job.selection.baselines;
+  WEIR_TRY(edits.base, source::TreeFiles::open(git, base, folder, shown_folder));
+  WEIR_TRY(edits.head, source::TreeFiles::open(git, *judged.commit, folder, shown_folder));
+  return edits;
+}
+
+// Returns as proposals the edits of baseline files; none where the rules' commit has no baselines
+// that judge.
+Result<std::vector<verdict::Proposal>> find_baseline_edits(const Job& job) {
+  const Rules& rules = *job.rules;
+  std::vector<verdict::Proposal> proposals;
+  if (!rules.baselines_folder) return proposals;
+  WEIR_TRY(const BaselineEdits edits, list_baseline_edits(job));
+  const StoredBaselines base(*edits.base, job.selection.baselines),
+      head(edits.head ? *edits.head : job.files(), job.selection.baselines);
+  const std::string& folder = *rules.baselines_folder;
+  for (const std::string& path : edits.paths) {
+    const std::string name = folder.empty() ? path : path.substr(folder.size() + 1);
+    const auto cell = profile::CellKey::parse(sys::folder_of(name));
+    if (!cell || !name.ends_with(".json")) continue;
+    const std::string file = sys::file_name_of(name),
+                      device_class = file.substr(0, file.size() - 5);
+    WEIR_TRY(const auto before, base.of_class(*cell, device_class));
+    const auto after = head.of_class(*cell, device_class);
+    if (!after) {  // a file that the pull request broke judges nothing
+      verdict::Proposal unreadable{
+          "baseline file " + text::printable(name) + ", which cannot be read", "", "",
+          verdict::Proposal::Effect::changed};
+      unreadable.about({cell->str()});
+      proposals.push_back(std::move(unreadable));
+      continue;
+    }
+    for (verdict::Proposal& proposal :
+         verdict::compare_baselines(before ? &*before : nullptr, *after ? &**after : nullptr)) {
+      proposals.push_back(std::move(proposal));
+    }
+  }
+  return proposals;
+}
+
+}  // namespace
+
 // Replaces the rules in `head` by those of a commit. Returns the changes that a pull request
 // proposes, and the cells that it removed or renamed.
 Result<AppliedRules> apply_rules(const Job& job, const config::Matrix& matrix,
                                  const config::Redactor& redactor, config::Settings& head) {
   const Rules& rules = *job.rules;
   AppliedRules used = rules.used;
+  auto baseline_edits = find_baseline_edits(job);
+  // A run of others is judged by the base's baselines whether it edits some or not.
+  const bool is_claimed = job.selection.claimed_commit.has_value();
+  if (!baseline_edits && !is_claimed) return tl::unexpected(std::move(baseline_edits).error());
+  if (baseline_edits) {
+    used.proposals = *std::move(baseline_edits);
+  } else {
+    used.not_judged.push_back("which baselines it edits: " +
+                              text::first_line(baseline_edits.error().message));
+  }
   if (rules.settings) {
     const auto base_cells = config::expand(*rules.settings);
     const config::Matrix empty_matrix;

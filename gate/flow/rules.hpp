@@ -31,10 +31,12 @@ void fields(Fields& io, AppliedRules& used);
 
 // The rules in a commit.
 struct Rules {
-  AppliedRules used;  // its proposals include edits to baselines
+  AppliedRules used;
   std::unique_ptr<config::Settings> settings;
-  std::string config_place;                // the folder of its weir.yaml, from the top
-  std::shared_ptr<sys::Files> baselines;   // null: the working tree's
+  std::string config_place;               // the folder of its weir.yaml, from the top
+  std::shared_ptr<sys::Files> baselines;  // null: the working tree's
+  // The folder of its baselines, from the top; absent: a branch of their own, or outside.
+  std::optional<std::string> baselines_folder;
   std::shared_ptr<Repository> repository;  // the repository behind `baselines`
 };
 

@@ -226,6 +226,30 @@ TEST_F(Claimed, ARunIsJudgedByTheHeadThatTheEventNames) {
   EXPECT_THAT(unread.out, HasSubstr("perhaps file model.bin ("));
 }
 
+// The job that posts has no files beside the repository.
+TEST_F(Claimed, ARunEditsTheBaselinesThatItsCommitEdits) {
+  fork_runs("", 65);
+  fs::remove_all(scratch_ / "baselines");
+  EXPECT_THAT(proposal_texts(judged(0)), testing::IsEmpty());
+
+  git({"checkout", "-q", "-f", "-B", "feature", "main"});
+  write_engine(77);
+  ASSERT_EQ(here({"baseline", "accept", "--counts-only"}).exit_code, 0) << last_.err;
+  git({"add", "-A"});
+  fork_runs("", 77);
+  const auto edits = [&] { return proposal_texts(judged(1)); };
+  const auto are_of_dispatches =
+      testing::ElementsAre(HasSubstr("65 → 77: looser"), HasSubstr("65 → 77: looser"));
+  EXPECT_THAT(edits(), are_of_dispatches);
+
+  git({"checkout", "-q", "-f", "main"});
+  write_engine(65, 2);
+  ASSERT_EQ(here({"baseline", "accept", "--counts-only"}).exit_code, 0) << last_.err;
+  git({"add", "baselines"});
+  git({"commit", "-qm", "another level on main"});
+  EXPECT_THAT(edits(), are_of_dispatches) << "what main gained since is no edit";
+}
+
 TEST_F(Claimed, RunsThatHoldPassAndAreNotWrittenTo) {
   fork_runs(k_loose, 65);
   const std::string before = slurp(fs::path(run()) / "run.jsonl");
