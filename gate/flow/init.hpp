@@ -23,7 +23,8 @@ struct InitOptions {
 };
 // Writes job.asked.config: for the engines found here, or for the one command that is named. For a
 // CI system it also writes .github/workflows/weir.yml (and others), or .gitlab-ci.yml
-// (.gitlab/weir.yml if that exists), at the repository's root. An existing file stays, with advice.
+// (.gitlab/weir.yml if that exists), at the repository's root. An existing file stays, with advice;
+// one that lacks what was asked for makes the exit code `unmeasured`.
 // Then it counts once, or times once if nothing can be counted, unless the configuration is still
 // an example. What is left for the user to do comes last.
 [[nodiscard]] Result<Answer> init(const Job& job, const InitOptions& options);

@@ -23,6 +23,8 @@ namespace {
 constexpr double k_min_minutes = 30;
 // The file of the jobs if .gitlab-ci.yml is there already.
 constexpr std::string_view k_gitlab_part = ".gitlab/weir.yml";
+constexpr std::string_view k_github = ".github/workflows/weir.yml";
+constexpr std::string_view k_post = ".github/workflows/weir-post.yml";
 constexpr std::string_view k_nightly = ".github/workflows/weir-nightly.yml";
 constexpr std::uint64_t k_max_workflow_bytes = std::uint64_t{1} << 20;
 
@@ -44,52 +46,78 @@ std::string relative_path(const std::string& folder, const std::string& root) {
 
 // The workflows of a CI system, as they lie in the repository.
 struct Workflows {
-  std::string report;              // which were written
-  std::vector<std::string> names;  // the one that measures first
-  std::string text;                // of all of them
+  std::string report;                // which were written
+  std::vector<std::string> names;    // the one that measures first
+  std::string text;                  // of all of them
+  std::vector<std::string> lacking;  // what was asked for and a kept one lacks, a sentence each
 };
 
-// Writes the CI workflows. Never writes over an existing file.
+// Returns what a workflow that measures, and is kept, lacks of what was asked for.
+std::vector<std::string> find_lacking(const InitOptions& options, const std::string& name,
+                                      const std::string& kept) {
+  const auto has = [&](std::string_view part) { return kept.find(part) != std::string::npos; };
+  std::vector<std::string> lacking;
+  if (options.queue && !has("merge_group")) {
+    lacking.push_back(
+        fmt::format("{} is kept: it lacks {}, or move it away to get a new one", name,
+                    options.forks ? "a merge queue's trigger and the job that posts: add both"
+                                  : "a merge queue's trigger: add \"merge_group:\" to \"on:\""));
+  }
+  const bool posts_groups_alone = has("if: always() && github.event_name == 'merge_group'");
+  if (options.forks && has("/ci/post@") && !posts_groups_alone) {
+    lacking.push_back(
+        fmt::format("{} is kept: it posts, as weir-post.yml does: take its job \"post\" out, or "
+                    "move it away to get a new one",
+                    name));
+  }
+  return lacking;
+}
+
+// Writes the CI workflows that are missing. Never writes over an existing file.
 Result<Workflows> write_workflows(const InitOptions& options, const std::string& root,
                                   const config::StarterCi& ci, sys::Files& files) {
   const bool github = options.ci == "github";
   std::vector<std::pair<std::string, std::string>> workflows{
       // name, text
-      github ? std::pair(".github/workflows/weir.yml", config::starter_github(ci))
-             : std::pair(".gitlab-ci.yml", config::starter_gitlab(ci))};
-  if (ci.forks) {
-    workflows.emplace_back(".github/workflows/weir-post.yml", config::starter_github_post(ci));
-  }
+      github ? std::pair(std::string(k_github), config::starter_github(ci))
+             : std::pair(std::string(".gitlab-ci.yml"), config::starter_gitlab(ci))};
+  if (ci.forks) workflows.emplace_back(k_post, config::starter_github_post(ci));
   if (options.comments) {
     workflows.emplace_back(".github/workflows/weir-waive.yml", config::starter_github_waive());
   }
+  if (options.nightly) workflows.emplace_back(k_nightly, config::starter_github_nightly(ci));
   if (!github && files.exists(sys::join_path(root, workflows.front().first)))
     workflows.front().first = std::string(k_gitlab_part);
-  const auto exists = [&](const auto& workflow) {
-    return files.exists(sys::join_path(root, workflow.first));
-  };
-  // All are written or none: each is made to work with the others.
-  const bool are_kept = std::ranges::any_of(workflows, exists);
-  if (options.nightly) workflows.emplace_back(k_nightly, config::starter_github_nightly(ci));
   Workflows written;
   for (const auto& [name, text] : workflows) {
     const std::string place = sys::join_path(root, name);
-    // The nightly one works alone.
-    if (name == k_nightly ? !files.exists(place) : !are_kept) {
-      WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
-      WEIR_CHECK(files.write_atomic(place, text));
-      written.report += fmt::format("wrote {}\n", name);
-    } else if (files.exists(place)) {
+    const bool is_kept = files.exists(place);
+    if (is_kept) {
       written.report +=
           fmt::format("  kept    {}: it is there already; move it away to get a new one\n", name);
     } else {
-      written.report += fmt::format("  not written  {}: it goes with a new one\n", name);
-      continue;
+      WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
+      WEIR_CHECK(files.write_atomic(place, text));
+      written.report += fmt::format("wrote {}\n", name);
     }
+    const std::string content = files.read(place, k_max_workflow_bytes).value_or("");
+    if (is_kept && name == k_github) written.lacking = find_lacking(options, name, content);
     written.names.push_back(name);
-    written.text += files.read(place, k_max_workflow_bytes).value_or("");
+    written.text += content;
   }
   return written;
+}
+
+// Adds what the workflows lack to the end of an answer, which is then no success.
+Answer with_lacking(Answer answer, const Workflows& workflows, int width) {
+  if (workflows.lacking.empty()) return answer;
+  answer.text += '\n';
+  for (const std::string& sentence : workflows.lacking) {
+    const auto lines = report::wrap(sentence, static_cast<std::size_t>(width), "", 2);
+    answer.text += text::join(lines, "\n") + "\n";
+  }
+  answer.code = ExitCode::unmeasured;
+  return answer;
 }
 
 // Lists in at most ten lines what is left for the user: where, and what.
@@ -162,7 +190,10 @@ std::vector<std::string> remaining_steps(bool github, const Workflows& workflows
   steps.push_back(fmt::format("{}: open one; it is compared with {}",
                               github ? "pull request" : "merge request",
                               ci.has_base ? "its base" : "the baselines"));
-  if (github) steps.emplace_back("GitHub, Settings, Rules: require the check \"weir (main)\"");
+  if (github) {
+    steps.push_back(fmt::format("GitHub, Settings, Rules: require the check \"weir (main)\"{}",
+                                ci.queue ? " and a merge queue" : ""));
+  }
   if (holds(workflows.names, std::string(k_nightly))) {
     steps.emplace_back(
         "nights: a runner of your own with the labels self-hosted, linux and gpu, and baselines of "
@@ -334,7 +365,8 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   const std::string root = repository_root(folder, files);
   const bool github = options.ci == "github";
   config::StarterCi ci;
-  ci.forks = options.forks;
+  // Beside a workflow that posts, the one that measures does not.
+  ci.forks = options.forks || (github && files.exists(sys::join_path(root, k_post)));
   ci.queue = options.queue;
   ci.version = k_version;
   ci.folder = relative_path(folder, root);
@@ -357,11 +389,12 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   WEIR_TRY(const Workflows workflows, write_workflows(options, root, ci, files));
   job.answer_printable(workflows.report);
   if (incomplete) {
-    return Answer{
+    const std::string text =
         text::printable(fmt::format("nothing was measured: {} is an example still\n\n", config)) +
         steps_text({config + ": fill in what was not found",
                     "here: weir init --ci " + options.ci + " again; it goes on from there"},
-                   job.width())};
+                   job.width());
+    return with_lacking({text}, workflows, job.width());
   }
   job.selection.counts_only = ci.has_counts;
   MeasureOptions wanted;
@@ -380,9 +413,9 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
     return is_in_environment(files, folder, program);
   });
   unfinished.is_gated = ci.has_counts || has_gate;
-  return profiles_answer(
-      steps_text(remaining_steps(github, workflows, ci, unfinished), job.width()),
-      measured.profiles);
+  const std::string steps =
+      steps_text(remaining_steps(github, workflows, ci, unfinished), job.width());
+  return with_lacking(profiles_answer(steps, measured.profiles), workflows, job.width());
 }
 
 }  // namespace weir::flow

@@ -163,21 +163,49 @@ test('what is there stays as it is', () => {
   assert.equal(init().status, 2);
 });
 
-test('for forks there are two workflows, and neither is written where one of them is there', () => {
+test('each workflow that is missing is written beside those that are kept', () => {
+  const {init, workflow} = repository();
+  const beside = (name) => workflow.replace('weir.yml', name);
+  assert.equal(init('--ci', 'github').status, 0);
+  const comments = init('--ci', 'github', '--comments');
+  assert.equal(comments.status, 0, comments.stderr);
+  assert.match(comments.stdout, /kept .*weir\.yml: it is there[\s\S]*wrote \.github\/workflows\/weir-waive\.yml/);
+  const kept = fs.readFileSync(beside('weir-waive.yml'), 'utf8');
+  fs.rmSync(workflow);
+  assert.match(init('--ci', 'github', '--comments').stdout, /wrote \.github\/workflows\/weir\.yml[\s\S]*kept .*weir-waive\.yml/);
+  assert.equal(fs.readFileSync(beside('weir-waive.yml'), 'utf8'), kept);
+  well_formed(workflow);
+});
+
+test('a workflow that is kept and lacks what was asked for is told last, and ends red', () => {
+  const {init, workflow} = repository();
+  assert.equal(init('--ci', 'github').status, 0);
+  const queue = init('--ci', 'github', '--queue');
+  assert.equal(queue.status, 3);
+  assert.match(queue.stdout, /\n\n\.github\/workflows\/weir\.yml is kept: it lacks a merge queue's trigger: add\s+"merge_group:"[^\n]*\n?[^\n]*\n$/);
+  const forks = init('--ci', 'github', '--forks');
+  assert.equal(forks.status, 3);
+  assert.match(forks.stdout, /wrote .*weir-post\.yml[\s\S]*weir\.yml is kept: it posts, as weir-post\.yml does/);
+  fs.rmSync(workflow);
+  const both = init('--ci', 'github', '--forks', '--queue');
+  assert.equal(both.status, 0, both.stdout);
+  assert.match(both.stdout, /require the check "weir \(main\)" and a merge queue/);
+  assert.equal(init('--ci', 'github', '--forks', '--queue').status, 0, 'what is kept has all of it');
+});
+
+test('for forks there are two workflows, of which one posts, whichever of them is there', () => {
   const {init, workflow} = repository('bench');
   assert.equal(init('--forks').status, 2);
   assert.match(init('--ci', 'gitlab', '--forks').stderr, /--forks, --queue, --comments and --nightly go with --ci github/);
   const post = workflow.replace('weir.yml', 'weir-post.yml');
-  fs.mkdirSync(path.dirname(post), {recursive: true});
-  fs.writeFileSync(post, 'mine');
-  assert.match(init('--ci', 'github', '--forks').stdout, /kept .*weir-post\.yml/);
-  assert.ok(!fs.existsSync(workflow));
-  fs.rmSync(post);
   assert.equal(init('--ci', 'github', '--forks').status, 0);
   well_formed(workflow);
   const {jobs} = read_yaml(post);
   assert.deepEqual(jobs.post.steps[0].with, {'working-directory': 'bench', 'counts-only': true, 'baselines-ref': 'refs/remotes/origin/perf-baselines', 'require-baseline': true});
   assert.ok(!('post' in read_yaml(workflow).jobs));
+  fs.rmSync(workflow);
+  assert.match(init('--ci', 'github').stdout, /wrote .*weir\.yml[\s\S]*kept .*weir-post\.yml/);
+  assert.ok(!('post' in read_yaml(workflow).jobs), 'the one beside it posts');
 });
 
 test('git ignores the folder of runs after it, once, and is not asked to twice', () => {
