@@ -236,6 +236,34 @@ Result<void> store_waiver(const Waiver& waiver, const std::string& reason,
   return {};
 }
 
+// Returns a note if baselines of the work tree, which are not those that are stored to, hold what
+// waived changes changed; else "".
+std::string describe_old_levels(const Job& job, const std::vector<Waiver>& waivers,
+                                const LoadedConfig* loaded) {
+  const StoredBaselines tree(job.files(), job.selection.baselines);
+  std::set<std::string> paths;
+  for (const Waiver& waiver : waivers) {
+    verdict::Waivable change = waiver.what;
+    change.cell = find_true_name(change.cell, loaded);
+    const auto cell = profile::CellKey::parse(change.cell);
+    // A file that cannot be read stops no job that stores elsewhere.
+    const auto baselines = cell ? tree.of_cell(*cell) : tl::unexpected(cell.error());
+    for (const baseline::Baseline& old : baselines.value_or(std::vector<baseline::Baseline>())) {
+      const auto updated = verdict::apply_to_baseline(change, old);
+      const auto path = baseline::path_of(*cell, old.device_class);
+      if (updated && path && baseline::to_text(*updated) != baseline::to_text(old)) {
+        paths.insert(sys::join_path(tree.folder(), *path));
+      }
+    }
+  }
+  if (paths.empty()) return "";
+  const std::vector<std::string> names(paths.begin(), paths.end());
+  return fmt::format(
+      "note: baselines in the tree keep the level from before, so that weir gate fails in a "
+      "checkout: run weir baseline accept --counts-only there and commit ({})\n",
+      text::printable(verdict::list_some(names)));
+}
+
 }  // namespace
 
 // Makes the changes that were waived for a merged pull request the baseline. Removes their file if
@@ -280,6 +308,9 @@ Result<Answer> accept_waived(const Job& job, const AcceptOptions& options) {
                 : fmt::format("nothing is stored of {}: nothing to do; the waiver{} ended\n",
                               waivers.size() == 1 ? "it" : "them",
                               waivers.size() == 1 ? " has" : "s have");
+  if (options.baselines_ref) {
+    acceptance.text += describe_old_levels(job, waivers, loaded ? &*loaded : nullptr);
+  }
   return acceptance_answer(std::move(acceptance), summary);
 }
 

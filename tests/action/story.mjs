@@ -21,9 +21,9 @@ prompts: {decode: {prompt_tokens: 0, tokens: 8}}
 `;
 
 export class Story {
-  // On main, or as pull request 1 that brings weir along. Its engine states a speed, if it shall; `init` are words of
-  // weir init --ci github, `kind` runs its workflows.
-  static async begin({along = false, times = false, init = ['--comments', '--queue', '--nightly'], kind = Runners} = {}) {
+  // On main, or as pull request 1 that brings weir along. Its engine states a speed, if it shall; `tree`: with baselines in
+  // the tree; `init` are words of weir init --ci github, `kind` runs its workflows.
+  static async begin({along = false, times = false, tree = false, init = ['--comments', '--queue', '--nightly'], kind = Runners} = {}) {
     const story = new Story();
     const world = story.world = new World();
     const {work} = world;
@@ -43,6 +43,7 @@ export class Story {
     const speed = "decode_tokens_per_second: {regex: 'speed: ([0-9.]+)'}, ";
     world.write('weir.yaml', times ? config.replace('metrics: {', `metrics: {${speed}`) : config);
     story.weir('init', '--ci', 'github', ...init);
+    if (tree) story.weir('baseline', 'accept', '--counts-only');
     world.git(work, 'add', '-A');
     world.git(work, 'commit', '-q', '-m', 'weir');
     world.git(work, 'push', '-q', 'origin', 'HEAD');

@@ -1,6 +1,7 @@
 // The way of a change that is meant, from red to main: the pull request fails, a comment waives it, GitHub merges it in
 // each of its ways, the push is green, and the next change of the same count is judged against the new level.
 import assert from 'node:assert/strict';
+import {spawnSync} from 'node:child_process';
 import {test} from 'node:test';
 import {Story, logs} from './story.mjs';
 
@@ -66,6 +67,52 @@ for (const way of ['merge', 'squash', 'rebase', 'queue']) {
     });
   }
 }
+
+test('baselines in the tree are no edits of their rules, and the merge of a waived change tells that they keep the level from before', async () => {
+  const story = await Story.begin({tree: true});
+  const {world} = story;
+  // A branch that brings this engine's baselines along, as a pull request.
+  const accept = async (number, name, syncs) => {
+    story.fetch();
+    world.git(world.work, 'checkout', '-q', '-b', name);
+    world.write('syncs', `${syncs}\n`);
+    spawnSync('./build.sh', {cwd: world.work});
+    story.weir('baseline', 'accept', '--counts-only');
+    world.git(world.work, 'commit', '-q', '-a', '-m', name);
+    world.git(world.work, 'push', '-q', 'origin', name);
+    const done = await story.judge(number, name);
+    return {done, check: await story.check((await story.pull(number)).head.sha)};
+  };
+  const said_no_edits = async (done, commit) => {
+    const {text} = await story.check(commit);
+    for (const said of [text, done.measure.summary]) assert.doesNotMatch(said, /edits? to the rules|looser|baselines it edits/);
+  };
+  try {
+    const along = await accept(2, 'along', 5);
+    assert.equal(along.check.conclusion, 'failure', logs(along.done));
+    assert.match(along.check.text, /1 edit to the rules[^]*3 \u2192 5: looser/);
+
+    const red = await story.open(1, {syncs: 5});
+    assert.equal(red.measure.result, 'failure', logs(red));
+    await said_no_edits(red, (await story.pull(1)).head.sha);
+    assert.equal((await story.waive(1, 'needed')).waive.result, 'success');
+    const push = await story.runners.ask('merge', {number: 1, way: 'squash'});
+    const main = await story.runners.workflow(story.gate, push);
+    assert.equal(main.measure.result, 'success', logs(main));
+    await said_no_edits(main, push.sha);
+    assert.match(main.baselines.log, /::warning title=weir::baselines in the tree keep the level from before.*weir baseline accept --counts-only/);
+
+    story.fetch();
+    spawnSync('./build.sh', {cwd: world.work});
+    assert.throws(() => story.weir('gate', '--counts-only'), /must not change/);
+    const level = await accept(3, 'level', 5);
+    assert.equal(level.check.conclusion, 'success', logs(level.done));
+    world.git(world.work, 'checkout', '-q', 'level');
+    story.weir('gate', '--counts-only');
+  } finally {
+    story.end();
+  }
+});
 
 test('a pull request that brings weir along is neutral, and the next one is judged', async () => {
   const story = await Story.begin({along: true});

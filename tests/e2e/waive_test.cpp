@@ -161,6 +161,18 @@ TEST_F(Waive, EndsAtTheMergeWhereNoBaselineIsStored) {
   EXPECT_EQ(git_output("ls-tree -r --name-only perf-baselines"), "");
 }
 
+TEST_F(Waive, AtTheMergeTellsOfBaselinesInTheTreeThatKeepTheLevelFromBefore) {
+  const auto merged = [&] {
+    EXPECT_EQ(waive_dispatches("65", "77").exit_code, 0) << last_.err;
+    return here({"baseline", "accept", "--waivers", "12", "--baselines-ref", "perf-baselines"}).out;
+  };
+  EXPECT_THAT(merged(), HasSubstr("note: baselines in the tree keep the level from before"));
+  EXPECT_THAT(last_.out, HasSubstr("(baselines/mine/m/metal/decode/metal-unseen.json)"));
+  write_engine(77);
+  ASSERT_EQ(here({"baseline", "accept", "--counts-only"}).exit_code, 0) << last_.err;
+  EXPECT_THAT(merged(), testing::Not(HasSubstr("note:")));
+}
+
 TEST_F(Waive, RefusesWhatCanNotBeWaived) {
   EXPECT_EQ(waive_dispatches("65", "65").exit_code, 2);
   EXPECT_EQ(waive_dispatches("65", "77", {"--until", "soon"}).exit_code, 2);
