@@ -152,14 +152,14 @@ class Answering {
     if (!waivable || waivable->changes.empty()) {
       return Refusal("the check run shows nothing that could be waived");
     }
+    const std::string code = waiver_code(target_, options_.gate, *waivable);
     const bool own = text::lower(author_) == text::lower(event_.login);
     if (own && !(waivable->rules && waivable->rules->waive_own)) {
       return Refusal(
           fmt::format("{} wrote this pull request: somebody else has to waive its changes "
-                      "(gate.waive_own of {})",
-                      one_line(event_.login, 100), one_line(target_.base, 100)));
+                      "(gate.waive_own of {}), by the comment: {}",
+                      one_line(event_.login, 100), one_line(target_.base, 100), waiver_line(code)));
     }
-    const std::string code = waiver_code(target_, options_.gate, *waivable);
     if (command.word != code || command.reason.empty()) {
       return Refusal(fmt::format(
           "{}. Look at the verdict of {} for {}, then comment: {}",
