@@ -177,9 +177,7 @@ Result<void> find_own_kernels(run::PreparedCell& cell, const source::BaseTree& t
     const std::string in_base = place ? sys::join_path(tree.root, *place) : "";
     if (place && job.files().exists(in_base)) library = in_base;
   }
-  WEIR_SET(cell.twin->kernels,
-           write_runtime_kernels(program, library, *cell.twin, job.selection.runs_folder, job.world,
-                                 programs));
+  WEIR_SET(cell.twin->kernels, write_runtime_kernels(program, library, *cell.twin, job, programs));
   return {};
 }
 

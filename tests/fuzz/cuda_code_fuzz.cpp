@@ -1,7 +1,7 @@
 // CUDA code in a program's file: bytes -> what its kernels need.
 #include "gate/probes/read/cuda_images.hpp"
-#include "gate/probes/read/runtime_kernels.hpp"
 #include "gate/probes/read/kernel_names.hpp"
+#include "gate/probes/read/runtime_kernels.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);

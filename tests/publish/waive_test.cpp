@@ -201,9 +201,10 @@ TEST(WaiverCode, IsOfHeadBasePullRequestGateRulesAndChanges) {
 TEST_F(Comments, OfThePullRequestsAuthorAreRefusedUnlessTheBasesRulesSayOtherwise) {
   post(failing_gate());
   for (const char* login : {"contributor", "Contributor"}) store_.set_permission(login, "admin");
-  expect_refused(says("Contributor", waive_line(failing_gate())),
-                 "somebody else has to waive its changes (gate.waive_own of main), by the comment: " +
-                     waiver_line(make_code(failing_gate())));
+  expect_refused(
+      says("Contributor", waive_line(failing_gate())),
+      "somebody else has to waive its changes (gate.waive_own of main), by the comment: " +
+          waiver_line(make_code(failing_gate())));
   verdict::GateVerdict own = failing_gate();
   own.rules->waive_own = true;
   post(own, k_sha, 2);
