@@ -292,9 +292,16 @@ namespace {
 
 // Baselines of two states, and the files that differ.
 struct BaselineEdits {
-  std::vector<std::string> paths;          // from the top
+  std::vector<std::string> names;          // from their folder
   std::shared_ptr<sys::Files> base, head;  // null: the work tree's
 };
+
+// Returns the paths as they are counted from `folder`, which all of them lie below.
+std::vector<std::string> names_below(const std::string& folder, std::vector<std::string> paths) {
+  const std::size_t start = sys::join_path(folder, "x").size() - 1;
+  for (std::string& path : paths) path.erase(0, start);
+  return paths;
+}
 
 // Lists the baselines that the judged commit, or the work tree, edits. What the base gained since
 // the two parted is no edit.
@@ -304,23 +311,18 @@ Result<BaselineEdits> list_baseline_edits(const Job& job) {
   const std::string &commit = rules.used.from->commit, &folder = *rules.baselines_folder;
   WEIR_TRY(const JudgedCommit judged, find_judged_commit(job, git));
   if (!judged.problem.empty()) return fail(Code::config, "{}", judged.problem);
-  BaselineEdits edits{{}, rules.baselines, nullptr};
   if (!judged.commit) {
-    WEIR_TRY(edits.paths, git.changed_files(commit, folder));
-    return edits;
+    WEIR_TRY(std::vector<std::string> paths, git.changed_files(commit, folder));
+    return BaselineEdits{names_below(folder, std::move(paths)), rules.baselines, nullptr};
   }
   WEIR_TRY(const std::vector<std::string> bases, git.merge_bases(commit, *judged.commit));
-  const std::string& base = bases.size() == 1 ? bases.front() : commit;
-  WEIR_TRY(const std::vector<source::Git::FileChange> changes,
-           git.changes_since(base, judged.commit));
-  for (const source::Git::FileChange& change : changes) {
-    if (sys::is_within(change.path, folder)) edits.paths.push_back(change.path);
-  }
-  if (edits.paths.empty()) return edits;
+  const std::string& base_commit = bases.size() == 1 ? bases.front() : commit;
   const std::string& shown_folder = job.selection.baselines;
-  WEIR_TRY(edits.base, source::TreeFiles::open(git, base, folder, shown_folder));
-  WEIR_TRY(edits.head, source::TreeFiles::open(git, *judged.commit, folder, shown_folder));
-  return edits;
+  WEIR_TRY(auto base, source::TreeFiles::open(git, base_commit, folder, shown_folder));
+  WEIR_TRY(auto head, source::TreeFiles::open(git, *judged.commit, folder, shown_folder));
+  std::vector<std::string> paths = base->differing(*head);
+  return BaselineEdits{names_below(shown_folder, std::move(paths)), std::move(base),
+                       std::move(head)};
 }
 
 // Returns as proposals the edits of baseline files; none where the rules' commit has no baselines
@@ -332,9 +334,7 @@ Result<std::vector<verdict::Proposal>> find_baseline_edits(const Job& job) {
   WEIR_TRY(const BaselineEdits edits, list_baseline_edits(job));
   const StoredBaselines base(*edits.base, job.selection.baselines),
       head(edits.head ? *edits.head : job.files(), job.selection.baselines);
-  const std::string& folder = *rules.baselines_folder;
-  for (const std::string& path : edits.paths) {
-    const std::string name = folder.empty() ? path : path.substr(folder.size() + 1);
+  for (const std::string& name : edits.names) {
     const auto cell = profile::CellKey::parse(sys::folder_of(name));
     if (!cell || !name.ends_with(".json")) continue;
     const std::string file = sys::file_name_of(name),

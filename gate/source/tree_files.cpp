@@ -63,6 +63,18 @@ Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::st
   return files;
 }
 
+std::vector<std::string> TreeFiles::differing(const TreeFiles& other) const {
+  std::map<std::string, std::string> both = objects_;
+  both.insert(other.objects_.begin(), other.objects_.end());
+  std::vector<std::string> names;
+  for (const auto& [name, object] : both) {
+    const auto *here = look_up(objects_, name), *there = look_up(other.objects_, name);
+    const bool is_same = here != nullptr && there != nullptr && *here == *there;
+    if (!is_same) names.push_back(name);
+  }
+  return names;
+}
+
 // Returns the collected changes, by path from the top of the repository.
 Git::Changes TreeFiles::changes() const {
   Git::Changes repository_changes;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "gate/source/git.hpp"
 #include "gate/sys/files.hpp"
@@ -30,6 +31,9 @@ class TreeFiles final : public sys::Files {
                                                           const std::string& shown) {
     return std::unique_ptr<TreeFiles>(new TreeFiles(git, folder, shown));
   }
+
+  // Names of the files that only one of the two has, or that differ, as the commits have them.
+  [[nodiscard]] std::vector<std::string> differing(const TreeFiles& other) const;
 
   // Changes that were made: path from the top of the repository -> text, or nothing if removed.
   [[nodiscard]] Git::Changes changes() const;
