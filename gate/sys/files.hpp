@@ -69,8 +69,8 @@ class Files {
   [[nodiscard]] virtual Result<double> written_at(const std::string& path) const {
     return fail(Code::unavailable, "{}: no time is known", path);
   }
-  // The state of what `path` leads to, through links: of a regular file, or the inode alone of a
-  // folder. Nothing where it is neither, and where no such states are known.
+  // The regular file that `path` leads to, through links, or the inode alone of a folder. Nothing
+  // where it is neither, and where no such states are known.
   [[nodiscard]] virtual std::optional<FileState> state(const std::string& /*path*/) const {
     return std::nullopt;
   }

@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +23,36 @@ void close_descriptors(int first) {
 }
 
 void hide_process() { prctl(PR_SET_DUMPABLE, 0); }
+
+namespace {
+
+// The processors and the priority of a program.
+struct Scheduling {
+  cpu_set_t cpus{};
+  bool has_cpus = false;
+  int policy = SCHED_OTHER, nice = 0;
+  sched_param parameters{};
+};
+
+Scheduling read_scheduling() {
+  Scheduling scheduling;
+  scheduling.has_cpus = sched_getaffinity(0, sizeof scheduling.cpus, &scheduling.cpus) == 0;
+  scheduling.policy = sched_getscheduler(0);
+  sched_getparam(0, &scheduling.parameters);
+  scheduling.nice = getpriority(PRIO_PROCESS, 0);
+  return scheduling;
+}
+
+const Scheduling g_scheduling_at_start = read_scheduling();
+
+}  // namespace
+
+void restore_scheduling() {
+  const Scheduling& scheduling = g_scheduling_at_start;
+  if (scheduling.has_cpus) sched_setaffinity(0, sizeof scheduling.cpus, &scheduling.cpus);
+  sched_setscheduler(0, scheduling.policy, &scheduling.parameters);
+  setpriority(PRIO_PROCESS, 0, scheduling.nice);
+}
 
 void adopt_descendants() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 

@@ -41,6 +41,8 @@ void close_descriptors(int first) {
 
 void hide_process() {}
 
+void restore_scheduling() {}
+
 void adopt_descendants() {}
 
 void end_with_parent() {}

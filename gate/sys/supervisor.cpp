@@ -260,6 +260,7 @@ void watch_engine(pid_t engine, std::int64_t started_ns, std::int64_t floor_byte
 // The supervisor's main function: starts the engine, reports that, then watches it.
 [[noreturn]] void run_supervisor(const SupervisorOrder& order) {
   reset_signals();
+  restore_scheduling();
   setsid();  // away from the terminal and its signals
   SupervisorReport report;
   report.what = SupervisorReport::What::not_started;

@@ -79,6 +79,10 @@ void hide_process();
 // Closes every descriptor from `first` on.
 void close_descriptors(int first);
 
+// Gives this process the processors and the priority that weir had as it began, where it may: an
+// engine of the same user can have changed weir's since, and children inherit them.
+void restore_scheduling();
+
 // Makes this process adopt descendants whose parent ends. macOS has nothing like it: there they go
 // to launchd.
 void adopt_descendants();

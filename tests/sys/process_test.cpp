@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -529,6 +530,29 @@ TEST(Processes, GiveTheEngineAPlainSurrounding) {
   EXPECT_EQ(environment.count("WEIR_TEST_KEPT=kept"), 1U);
   EXPECT_EQ(environment.count("WEIR_TEST_ADDED=a=b c"), 1U);
 }
+
+#ifdef __linux__
+// An engine of the same user may change weir's, for those that start after it.
+TEST(Processes, GiveTheEngineTheProcessorsAndThePolicyThatWeirBeganWith) {
+  ProcessSpec spec;
+  spec.argv = {"/bin/sh", "-c",
+               "grep Cpus_allowed: /proc/self/status; cut -d' ' -f41 /proc/self/stat"};
+  const std::string before = finished(spec).out;
+  std::thread changed([&] {
+    cpu_set_t all, first;
+    ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&first);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &all)) ++cpu;
+    CPU_SET(cpu, &first);
+    ASSERT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+    const sched_param parameters{};
+    ASSERT_EQ(sched_setscheduler(0, SCHED_BATCH, &parameters), 0);
+    EXPECT_EQ(finished(spec).out, before);
+  });
+  changed.join();
+}
+#endif
 
 TEST(Processes, KeepVariablesFromAnEngineThatShallNotSeeThem) {
   setenv("WEIR_TEST_GONE", "x", 1);
