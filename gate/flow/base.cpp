@@ -233,6 +233,10 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   const auto inputs = shared_inputs(tree, own_roots.front(), base_side, job);
   for (run::PreparedCell& cell : base.cells)
     cell.watched = watch_work_tree(cell, tree, own_roots.front(), inputs, job);
+  for (const std::string& input : job.reuses_cache() ? std::vector<std::string>() : inputs) {
+    // Both sides may keep files in a folder.
+    if (job.files().kind(input) == sys::Kind::file) base.seal.add(job.files(), input, input);
+  }
   // The configuration may lie in a folder that the base lacks.
   WEIR_CHECK(job.files().make_dirs(base_side.folder()));
   if (!base_side.shared().empty()) {
