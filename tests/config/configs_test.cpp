@@ -85,7 +85,7 @@ TEST(Configs, LoadAndMakeCells) {
   ASSERT_GE(files.size(), 2U);
   for (const auto& path : files) {
     Supported context = test_context();
-    for (const char* probe : {"cuda", "instructions", "instrument"})
+    for (const char* probe : {"cuda", "hip", "instructions", "instrument"})
       context.probes.emplace_back(probe);
     context.adapters.emplace_back("weir-observed");
     context.twins = described_devices();

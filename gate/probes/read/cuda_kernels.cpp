@@ -19,7 +19,7 @@ struct Choice {
   const CudaImage* image = nullptr;
   bool guessed = false;
 };
-// Chooses the machine code that the driver would load (gate/probes/twin/cuda/kernels.cpp). If the
+// Chooses the machine code that the driver would load (gate/probes/twin/cuda/images.cpp). If the
 // driver would compile PTX instead, the nearest machine code is a guess. No image if there is none.
 Choice choose_image(const std::vector<CudaImage>& images, int major, int minor) {
   const int arch = 10 * major + minor;
