@@ -78,8 +78,13 @@ TEST_F(AgainstBase, FailsASlowerEngineAndSaysSoAgainFromTheRunAlone) {
 TEST_F(AgainstBase, ACandidateThatWritesToWhatTheComparisonRestsOnIsNotComparedWithIt) {
   const std::string cache = (scratch_ / "cache").string(),
                     model = (scratch_ / "model.bin").string();
+  const std::string input = (scratch_ / "weir-input").string();  // which git ignores
+  spill(input, "for both sides");
+  replace_in_config("[./engine, ", "[./engine, -c, weir-input, ");
+  git({"commit", "-qam", "takes an input"});
   const Scratch elsewhere;
-  const std::string old = elsewhere.path().string() + "/old";
+  const std::string old = elsewhere.path().string() + "/old",
+                    ran = elsewhere.path().string() + "/ran";
   fs::create_directory(old);
   fs::copy_file(scratch_ / "engine", old + "/engine");
   const std::string overwrite = "cp -p $f $f.was; cp \"$0\" $f; ", put_back = "mv $f.was $f; ";
@@ -95,10 +100,12 @@ TEST_F(AgainstBase, ACandidateThatWritesToWhatTheComparisonRestsOnIsNotComparedW
        "engine: it was written to in the base's checkout"},
       {"for f in " + cache + "/trees/*/engine; do " + overwrite + put_back + "done", commit,
        "engine: it was written to in the base's checkout"},
-      // The copy would put the checkout back as it ends.
+      // A copy whose engine puts the checkout back as it starts.
       {"for f in " + cache +
-           "/trees/*/; do f=${f%/}; [ -e $f/engine ] && cp -r $f $f.new && mv $f " +
-           "$f.was && mv $f.new $f; done",
+           "/trees/*; do case $f in *.*) continue ;; esac; [ ! -e $f.was ] || continue; "
+           "cp -r $f $f.new; { echo '#!/bin/sh'; echo \"echo > " +
+           ran + "; mv $f $f.new; mv $f.was $f\"; tail -n 1 \"$0\"; } > $f.new/engine; " +
+           "mv $f $f.was; mv $f.new $f; done",
        commit, "it was written to in the base's checkout"},
       {"f=" + old + "/engine; " + overwrite + put_back, folder,
        "engine: it was written to in the base's folder"},
@@ -109,6 +116,7 @@ TEST_F(AgainstBase, ACandidateThatWritesToWhatTheComparisonRestsOnIsNotComparedW
       {"f=" + model + "; " + overwrite + put_back, commit, "model.bin: it was written to while"},
       {"f=" + model + "; " + overwrite + put_back, command, "model.bin: it was written to while"},
       {"rm -f " + model, folder, "model.bin: it was removed while"},
+      {"f=" + input + "; " + overwrite + put_back, commit, "weir-input: it was written to while"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.script);
@@ -122,6 +130,7 @@ TEST_F(AgainstBase, ACandidateThatWritesToWhatTheComparisonRestsOnIsNotComparedW
     const Ended ended = weir_here(words, {{"CI", "true"}});
     EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
     EXPECT_THAT(ended.err, HasSubstr(c.told));
+    EXPECT_FALSE(fs::exists(ran)) << "as the base";
     git({"reset", "-q", "--hard", "HEAD~1"});
     spill(model, "no model at all");
     fs::remove_all(old + ".was");

@@ -16,16 +16,19 @@ class Committed : public Rules {
   }
 };
 
+std::string twin_config(const std::string& metrics) {
+  return "version: 1\nengines:\n  mine:\n    command: [./engine, --tokens, '{tokens}']\n"
+         "    output: generic\n    probes: []\n    gpu_code: " WEIR_BINARY_DIR
+         "/tests/fake_engines/fake_engine\n    metrics: {dispatches_per_token: {regex: '" +
+         metrics +
+         "'}}\nmodels: {m: model.bin}\nbackends: {gpu: {device: cuda, twin: nvidia-h100}}\n"
+         "prompts: {decode: {tokens: 8}}\n";
+}
+
 // The engine prints how large all is that weir hands to it: the description, the table of kernels,
 // and the folder of libraries.
 TEST_F(Committed, FilesOfATwinAreWrittenAnew) {
-  spill(scratch_ / "weir.yaml",
-        "version: 1\nengines:\n  mine:\n    command: [./engine, --tokens, '{tokens}']\n"
-        "    output: generic\n    probes: []\n    gpu_code: " WEIR_BINARY_DIR
-        "/tests/fake_engines/fake_engine\n"
-        "    metrics: {dispatches_per_token: {regex: '(\\d+) dispatches'}}\n"
-        "models: {m: model.bin}\nbackends: {gpu: {device: cuda, twin: nvidia-h100}}\n"
-        "prompts: {decode: {tokens: 8}}\n");
+  spill(scratch_ / "weir.yaml", twin_config("(\\d+) dispatches"));
   spill_program(scratch_ / "engine",
                 "#!/bin/sh\nset -e\nlibraries=${LD_LIBRARY_PATH%%:*}\n"
                 "echo $(cat \"$WEIR_RUNTIME_TWIN\" \"$WEIR_RUNTIME_KERNELS\" \"$libraries\"/* | wc "
@@ -68,6 +71,22 @@ TEST_F(Committed, FilesOfATwinAreWrittenAnew) {
       forge(by_link);
       EXPECT_EQ(count(env), true_count) << by_link << env.size();
     }
+  }
+}
+
+// The candidate changes what the base is about to read.
+TEST_F(Committed, FilesOfATwinAreHeldWhileBothSidesRun) {
+  spill(scratch_ / "weir.yaml", twin_config("(\\d+) dispatches"));
+  git({"commit", "-qam", "on a twin"});
+  for (const char* change :
+       {"echo x >> \"$WEIR_RUNTIME_TWIN\"", "echo x >> \"$WEIR_RUNTIME_KERNELS\"",
+        "cp \"$0\" engine.so; ln -sf $PWD/engine.so ${LD_LIBRARY_PATH%%:*}/libcuda.so.1"}) {
+    spill_program(scratch_ / "engine", fmt::format("#!/bin/sh\n{}\necho 65 dispatches\n", change));
+    git({"commit", "-qam", "writes"});
+    const Ended ended = here({"gate", "--counts-only", "--against", "HEAD~1"}, {{"CI", "true"}});
+    EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr("it was written to while both sides ran")) << change;
+    git({"reset", "-q", "--hard", "HEAD~1"});
   }
 }
 
