@@ -45,7 +45,7 @@ TEST(RealTimes, OfDispatchesAddUpToThoseOfTheirCommandBuffers) {
   const probes::Folder folder;
   const std::string path = write_model(folder, "f32", of_type(second_model(), "f32"));
   double closest = 1;
-  for (int round = 0; round < 5 && closest > 0.05; ++round) {
+  for (int round = 0; round < 10 && closest > 0.1; ++round) {
     const Sums sums = timed(path, "cb,dispatch");
     ASSERT_EQ(sums.buffer_count, 16);
     ASSERT_EQ(sums.dispatch_count, 16 * (3 * 9 + 3));
@@ -53,7 +53,7 @@ TEST(RealTimes, OfDispatchesAddUpToThoseOfTheirCommandBuffers) {
     EXPECT_LE(sums.dispatches, sums.buffers * 1.0001) << "they are within";
     closest = std::min(closest, 1 - sums.dispatches / sums.buffers);
   }
-  EXPECT_LE(closest, 0.05);
+  EXPECT_LE(closest, 0.1);
 }
 
 TEST(RealTimes, OfBuffersAloneHaveNoDispatches) {
