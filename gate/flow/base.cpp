@@ -167,15 +167,12 @@ sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::
 
 // Gives a base's cell on the twin of a runtime the kernels of its own code: of `program`, or of the
 // library that the engine opens by itself, where the base has one.
-Result<void> find_own_kernels(run::PreparedCell& cell, const source::BaseTree& tree,
+Result<void> find_own_kernels(run::PreparedCell& cell, const source::SidePaths& side,
                               const std::string& program, const Job& job, ProgramCode& programs) {
   if (!cell.twin || cell.twin->runtime == nullptr) return {};
   std::string library = cell.cell.engine->gpu_code;
   if (!library.empty()) {
-    library = sys::absolute(sys::join_path(job.folder(), library));
-    const auto place = sys::relative_path(library, tree.candidate_root);
-    const std::string in_base = place ? sys::join_path(tree.root, *place) : "";
-    if (place && job.files().exists(in_base)) library = in_base;
+    library = side.place_inherited(sys::absolute(sys::join_path(job.folder(), library)));
   }
   WEIR_SET(cell.twin->kernels, write_runtime_kernels(program, library, *cell.twin, job, programs));
   return {};
@@ -211,7 +208,7 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
     if (!is_shared)
       WEIR_SET(base_program_path, source::program_in_base(job.files(), tree, own_program_path));
     WEIR_CHECK(link_program(base.cells[i], job, is_shared ? root : tree.root, base_program_path));
-    WEIR_CHECK(find_own_kernels(base.cells[i], tree, base_program_path, job, programs));
+    WEIR_CHECK(find_own_kernels(base.cells[i], base_side, base_program_path, job, programs));
     WEIR_CHECK(link_program(candidate[i], job, root, own_program_path));
     const std::size_t own_files_before = base_side.own_files();
     WEIR_CHECK(move_to_side(base.cells[i], base_side));

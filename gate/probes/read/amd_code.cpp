@@ -12,6 +12,7 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/msgpack.hpp"
 #include "gate/base/text.hpp"
+#include "gate/probes/amd_target.h"
 #include "gate/probes/read/amd_occupancy.hpp"
 #include "gate/probes/read/sections.hpp"
 
@@ -282,14 +283,7 @@ Result<std::vector<BundleEntry>> read_bundle_entries(std::string_view head,
 }
 
 bool runs_on(std::string_view code, std::string_view gpu) {
-  const std::vector<std::string> wanted = text::split(code, ':'), present = text::split(gpu, ':');
-  if (wanted.front() != present.front()) return false;
-  return std::all_of(wanted.begin() + 1, wanted.end(), [&](const std::string& feature) {
-    const std::string_view name = std::string_view(feature).substr(0, feature.find_first_of("+-"));
-    return std::none_of(present.begin() + 1, present.end(), [&](const std::string& other) {
-      return other != feature && other.substr(0, other.find_first_of("+-")) == name;
-    });
-  });
+  return weir_probe::runs_on(code.data(), code.size(), gpu.data(), gpu.size());
 }
 
 std::uint64_t packed_bundle_bytes(std::string_view head) {

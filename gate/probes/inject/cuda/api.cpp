@@ -37,12 +37,7 @@ const Api k_api = {.name = "cuda",
 
 bool read_costs(const void* function, weir_probe_code_costs* out) {
   FunctionAttributes attributes{};
-  if (!succeeds(runtime().function_attributes, static_cast<void*>(&attributes), function)) {
-    return false;
-  }
-  out->registers = static_cast<uint32_t>(attributes.registers);
-  out->local_bytes = static_cast<uint32_t>(attributes.local_bytes);
-  out->shared_bytes = static_cast<uint32_t>(attributes.shared_bytes);
+  if (!read_common_costs(function, &attributes, out)) return false;
   out->architecture = static_cast<uint32_t>(attributes.binary_version);
   return true;
 }

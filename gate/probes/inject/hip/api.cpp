@@ -41,13 +41,7 @@ const Api k_api = {.name = "hip",
 // The attributes do not say which GPU the code is for.
 bool read_costs(const void* function, weir_probe_code_costs* out) {
   FunctionAttributes attributes{};
-  if (!succeeds(runtime().function_attributes, static_cast<void*>(&attributes), function)) {
-    return false;
-  }
-  out->registers = static_cast<uint32_t>(attributes.registers);
-  out->local_bytes = static_cast<uint32_t>(attributes.local_bytes);
-  out->shared_bytes = static_cast<uint32_t>(attributes.shared_bytes);
-  return true;
+  return read_common_costs(function, &attributes, out);
 }
 
 }  // namespace weir_probe::streams

@@ -188,6 +188,18 @@ bool succeeds(R (*function)(P...), A... arguments) {
   return function != nullptr && function(arguments...) == k_done;
 }
 
+// Reads of a function's attributes, by the API's struct of them, the costs that both APIs have.
+template <class Attributes>
+bool read_common_costs(const void* function, Attributes* attributes, weir_probe_code_costs* out) {
+  if (!succeeds(runtime().function_attributes, static_cast<void*>(attributes), function)) {
+    return false;
+  }
+  out->registers = static_cast<uint32_t>(attributes->registers);
+  out->local_bytes = static_cast<uint32_t>(attributes->local_bytes);
+  out->shared_bytes = static_cast<uint32_t>(attributes->shared_bytes);
+  return true;
+}
+
 // --- Defined by the probe ---
 extern const char k_probe_name[];
 extern const char* const k_counter_names[k_counters];  // null: not counted

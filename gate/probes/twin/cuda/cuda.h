@@ -26,15 +26,8 @@
 
 // cuBLAS has second versions of these.
 #define WEIR_BLAS_NAME(name) name##_v2
-#define WEIR_BLAS_PRODUCTS(X) \
-  X(GemmEx)                   \
-  X(GemmBatchedEx)            \
-  X(GemmStridedBatchedEx)     \
-  X(Sgemm_v2)                 \
-  X(Hgemm)                    \
-  X(SgemmBatched)             \
-  X(SgemmStridedBatched)      \
-  X(StrsmBatched)
+#define WEIR_BLAS_PRODUCT(name) WEIR_TWICE("libcublas", int, name, (void* handle))
+#define WEIR_BLAS_PRODUCTS WEIR_CUBLAS_PRODUCTS
 
 namespace weir_probe::runtime_twin {
 

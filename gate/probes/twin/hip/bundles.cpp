@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gate/probes/amd_target.h"
 #include "gate/probes/inject/writer/old_symbols.h"
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/runtime/runtime.h"
@@ -11,15 +12,9 @@ namespace weir_probe::runtime_twin {
 namespace {
 
 // --- Bundles, after clang's ClangOffloadBundler: entries name the targets that they have code for.
-struct FatWrapper {
-  uint32_t magic, version;
-  const char* bundle;
-  void* unused;
-};
-constexpr uint32_t k_wrapper_magic = 0x48495046;  // "HIPF"
-constexpr char k_bundle_magic[] = "__CLANG_OFFLOAD_BUNDLE__", k_packed_magic[] = "CCOB";
+constexpr char k_begin[] = "__CLANG_OFFLOAD_BUNDLE__", k_packed_begin[] = "CCOB";
 struct BundleHead {
-  char magic[sizeof k_bundle_magic - 1];
+  char magic[sizeof k_begin - 1];
   uint64_t entries;
 };
 struct BundleEntry {
@@ -57,27 +52,8 @@ bool any_target(const char* bundle, Visit visit) {
   return false;
 }
 
-// The part of a target that begins at `text` and ends before the next ':'.
-size_t part_length(const char* text, size_t length) {
-  const auto* colon = static_cast<const char*>(memchr(text, ':', length));
-  return colon == nullptr ? length : static_cast<size_t>(colon - text);
-}
-
-// Returns true if code for `name` runs on this GPU: the same processor, and no feature ("xnack-")
-// that the GPU has set in the other way (LLVM's "Target ID").
 bool is_own_target(const char* name, size_t length) {
-  const char* own = target();
-  const size_t own_length = strlen(own);
-  const size_t processor = part_length(name, length);
-  if (processor != part_length(own, own_length) || memcmp(name, own, processor) != 0) return false;
-  for (size_t at = processor; at < length;) {
-    const char* feature = name + at;  // from its ':' on
-    const size_t bytes = 1 + part_length(feature + 1, length - at - 1);
-    const bool is_set = memmem(own, own_length, feature, bytes) != nullptr;
-    if (!is_set && memmem(own, own_length, feature, bytes - 1) != nullptr) return false;
-    at += bytes;
-  }
-  return true;
+  return runs_on(name, length, target(), strlen(target()));
 }
 
 char g_targets[256];  // of the first bundle without code for this GPU, for people
@@ -128,19 +104,19 @@ RegisterFile find_register_file(const char* target) {
 
 // A compressed bundle has code for the GPU if the table of kernels knows it: see check_launch().
 Module choose_image(const void* binary) {
-  const auto* wrapper = static_cast<const FatWrapper*>(binary);
+  const auto* wrapper = static_cast<const BundleWrapper*>(binary);
   Dl_info file{};
-  if (wrapper == nullptr || wrapper->magic != k_wrapper_magic || wrapper->bundle == nullptr ||
+  if (wrapper == nullptr || wrapper->magic != k_bundle_magic || wrapper->bundle == nullptr ||
       dladdr(wrapper->bundle, &file) == 0) {
     report_not_counting("hip twin", "a fat binary that it cannot read", "", 0);
     return {};
   }
-  const char* bundle = wrapper->bundle;
+  const auto* bundle = static_cast<const char*>(wrapper->bundle);
   const auto container = static_cast<uint64_t>(bundle - static_cast<const char*>(file.dli_fbase));
   const Module loaded{1, true, container};
-  if (begins_with(bundle, k_packed_magic)) return loaded;
-  if (begins_with(bundle, k_bundle_magic) && any_target(bundle, is_own_target)) return loaded;
-  if (begins_with(bundle, k_bundle_magic)) note_targets(bundle);
+  if (begins_with(bundle, k_packed_begin)) return loaded;
+  if (begins_with(bundle, k_begin) && any_target(bundle, is_own_target)) return loaded;
+  if (begins_with(bundle, k_begin)) note_targets(bundle);
   return {0, false, container};
 }
 

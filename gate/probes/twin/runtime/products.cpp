@@ -35,7 +35,7 @@ WEIR_BLAS(WEIR_BLAS_NAME(SetStream), (void* handle, void* stream)) {
 }
 // Only their handle matters.
 #define WEIR_MULTIPLIES(name) \
-  WEIR_BLAS(name, (void* handle)) { return run_product(handle); }
+  WEIR_BLAS_PRODUCT(name) { return run_product(handle); }
 WEIR_BLAS_PRODUCTS(WEIR_MULTIPLIES)
 
 }  // namespace weir_probe::runtime_twin
