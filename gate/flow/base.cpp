@@ -200,10 +200,15 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
     const std::string own_program_path = candidate[i].program;
     if (own_program_path.empty()) continue;
     std::string root = link_root(own_program_path);
+    bool is_outside = true;
     for (const std::string& top : {tree.candidate_real_root, tree.candidate_root}) {
-      if (own_program_path.starts_with(top + "/")) root = top;
+      if (!own_program_path.starts_with(top + "/")) continue;
+      root = top;
+      is_outside = false;
     }
-    WEIR_TRY(const bool is_shared, base_side.share_environment(own_program_path));
+    // An interpreter: the file that the command names beside it is the base's own.
+    WEIR_TRY(const bool is_in_environment, base_side.share_environment(own_program_path));
+    const bool is_shared = is_outside || is_in_environment;
     std::string base_program_path = own_program_path;
     if (!is_shared)
       WEIR_SET(base_program_path, source::program_in_base(job.files(), tree, own_program_path));
@@ -216,11 +221,13 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
     if (is_shared && base_side.own_files() == own_files_before) {
       return fail(
           Code::config,
-          "{}: it lies in a virtual environment that both sides share, and the command of "
-          "{} names no file of the base beside it, so that it would be compared with itself; "
-          "name what the repository changes (a script), or give the base as a command: "
-          "--against -- COMMAND…",
-          text::printable(own_program_path), candidate[i].cell.key.str());
+          "{}: it lies {}, and the command of {} names no file of the base beside it, so that it "
+          "would be compared with itself; name what the repository changes (a script), or give "
+          "the base as a command: --against -- COMMAND…",
+          text::printable(own_program_path),
+          is_outside ? "outside of the repository"
+                     : "in a virtual environment that both sides share",
+          candidate[i].cell.key.str());
     }
   }
   // An activated one is used where a script of the base starts "python".

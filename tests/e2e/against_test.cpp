@@ -149,6 +149,23 @@ TEST_F(AgainstBase, ABaseMayWriteFilesThatGitDoesNotKnow) {
   EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.err;
 }
 
+// "python3 bench.py": the program lies outside of the repository, the script in it.
+TEST_F(AgainstBase, AnInterpreterOfTheSystemRunsEachSidesOwnScript) {
+  const auto start_by = [&](const std::string& words) {
+    std::string config = slurp(scratch_ / "weir.yaml");
+    spill(scratch_ / "weir.yaml", config.replace(config.find("[./engine"), 9, "[" + words));
+  };
+  start_by("sh, ./engine");
+  commit_engine("by a shell", "10000000");
+  commit_engine("slower", "20000000");
+  EXPECT_EQ(rate_of(against("HEAD~1", 1))["verdict"], "fail");
+  write_config("2h");
+  start_by("sh, -c, 'echo nothing'");
+  const Ended ended = run({"--against", "HEAD~1"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("it lies outside of the repository, and the command of"));
+}
+
 TEST_F(AgainstBase, TellsAnImprovementAndDoesNotBlock) {
   commit_engine("faster", "8000000");
   EXPECT_EQ(rate_of(against("HEAD~1", 0))["verdict"], "improved");
