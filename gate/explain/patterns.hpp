@@ -5,6 +5,7 @@
 //   moved.cpp     work that left the device for the CPU, or came back
 //   kernels.cpp   what changed among kernels: pieces of work; variants (variants.cpp), fusions
 //                 (fusions.cpp), work added and removed
+//   products.cpp  matrix products that moved between the engine's kernels and a vendor's library
 //   code.cpp      other code behind the names of kernels
 //   counts.cpp    batches, waits, sums of dispatches, barriers, splits, copies, context, the fixed
 //                 part, and what is left
@@ -187,10 +188,10 @@ struct ExplainState {
 };
 
 using Pattern = void(ExplainState& state);
-Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pieces, find_kernels,
-    find_totals, find_barriers, find_submits, find_code, find_splits, find_copies, find_context,
-    find_slow, find_fixed, find_memory, find_made_late, find_calls, find_threads, find_rest,
-    find_times;
+Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pieces, find_products,
+    find_kernels, find_totals, find_barriers, find_submits, find_code, find_splits, find_copies,
+    find_context, find_slow, find_fixed, find_memory, find_made_late, find_calls, find_threads,
+    find_rest, find_times;
 
 // Fills Finding::claims of the entries, which are in the order in which they are reported. Without
 // a gate there are no judgements to claim. Each judgement belongs to one finding: a finding that

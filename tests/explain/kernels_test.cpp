@@ -142,6 +142,33 @@ TEST(Kernels, OfOneOpThatWereReplacedTogetherAreAnotherWayToComputeIt) {
             "Another kernel does the same work: flash_attn_ext, 8 times a token.");
 }
 
+// llama-3.1-8b, a prompt of 512, on HIP twins: MI300X before and MI210 after.
+TEST(Kernels, OfProductsThatMovedToTheLibraryAreOneChange) {
+  const auto mi300x = test::side({{"dispatches", 990}, {"hipblas_calls", 0}},
+                                 {{"rms_norm_f32", 65},
+                                  {"mul_mat_q<(ggml_type)12, 64, false>", 190},
+                                  {"mul_mat_q<(ggml_type)14, 64, false>", 31},
+                                  {"mul_mat_q_stream_k_fixup<(ggml_type)12, 64, false>", 190},
+                                  {"mul_mat_q_stream_k_fixup<(ggml_type)14, 64, false>", 31},
+                                  {"quantize_mmq_q8_1<(mmq_q8_1_ds_layout)0, false>", 31},
+                                  {"quantize_mmq_q8_1<(mmq_q8_1_ds_layout)1, false>", 190}});
+  const auto mi210 = test::side({{"dispatches", 990}, {"hipblas_calls", 221}},
+                                {{"rms_norm_f32", 65},
+                                 {"convert_unary_cont_vec4<float, __half>", 221},
+                                 {"dequantize_block_q4_K<__half>", 190},
+                                 {"dequantize_block_q6_K<__half>", 31},
+                                 {"hipblasGemmEx", 221}});
+  const auto to = test::explained(mi300x, mi210), from = test::explained(mi210, mi300x);
+  ASSERT_EQ(to.findings.size(), 1U);
+  EXPECT_EQ(to.findings.front().kind, "variant_changed");
+  EXPECT_EQ(to.findings.front().headline,
+            "Matrix products moved to the vendor's library: hipblasGemmEx, 221 times a token.");
+  ASSERT_EQ(from.findings.size(), 1U);
+  EXPECT_EQ(from.findings.front().headline,
+            "Matrix products moved from the vendor's library to the engine's kernels: "
+            "hipblasGemmEx, 221 times a token.");
+}
+
 // TensorFlow.js with separate kernels after its matrix multiplications, which keep their names
 // (recorded).
 TEST(Kernels, WithOtherCodeBesideSmallOnesAreAFusion) {

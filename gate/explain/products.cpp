@@ -1,0 +1,73 @@
+// Finds matrix products that moved between the engine's own kernels and the vendor's library.
+#include <array>
+
+#include "gate/explain/kernel_moves.hpp"
+
+namespace weir::explain {
+namespace {
+
+bool starts_with_any(const WorkChange* change, std::span<const std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings, [&](std::string_view beginning) {
+    return std::string_view(change->name).starts_with(beginning);
+  });
+}
+
+bool is_library_product(const WorkChange* change) {
+  constexpr std::array<std::string_view, 3> k_libraries{"cublas", "hipblas", "rocblas"};
+  return starts_with_any(change, k_libraries);
+}
+
+// Returns true for what adds up the parts of a product.
+bool is_fixup(const WorkChange* change) {
+  return holds(change->parsed.works, "MUL_MAT") && change->name.find("fixup") != std::string::npos;
+}
+
+bool is_own_product(const WorkChange* change) {
+  return holds(change->parsed.works, "MUL_MAT") && !is_library_product(change) && !is_fixup(change);
+}
+
+// Returns true for what prepares the input of a product: types that the library takes, or those of
+// the engine's kernels.
+bool is_preparation(const WorkChange* change) {
+  constexpr std::array<std::string_view, 4> k_helpers{"dequantize_", "convert_unary",
+                                                      "quantize_mmq", "quantize_q8"};
+  return starts_with_any(change, k_helpers);
+}
+
+WorkChanges filter(WorkChanges changes, bool (*is)(const WorkChange*)) {
+  std::erase_if(changes, std::not_fn(is));
+  return changes;
+}
+
+}  // namespace
+
+// Claims the products of both sides, if one side has as many more as the other has fewer, and the
+// kernels that go with them.
+void find_products(ExplainState& state) {
+  const UnexplainedChanges changed(state);
+  const WorkChanges all = concatenated(changed.increased, changed.decreased);
+  const WorkChanges library = filter(all, is_library_product), own = filter(all, is_own_product);
+  const Rational delta = total_delta(library);
+  if (delta == k_zero || total_delta(own) != k_zero.minus(delta)) return;
+  const bool to_library = delta > k_zero;
+  Finding finding = make_finding(kind::variant_changed, metric_name(state.evidence, "dispatches"));
+  const Rational moved = to_library ? delta : k_zero.minus(delta).value_or(delta);
+  finding.headline = fmt::format(
+      "Matrix products moved {}: {}, {}.",
+      to_library ? "to the vendor's library" : "from the vendor's library to the engine's kernels",
+      safe_name(library.front()->name), frequency_text(moved, state.evidence.scope));
+  WorkChanges kernels = concatenated(library, own);
+  kernels = concatenated(kernels, filter(all, is_preparation));
+  kernels = concatenated(kernels, filter(all, is_fixup));
+  add_op_names(kernels, finding);
+  finding.lines.push_back(changes_text(kernels, 6));
+  finding.cause =
+      "the choice by type, number of tokens or GPU. The library takes plain floats, so quantized "
+      "weights are dequantized first.";
+  finding.look_at = "how the engine chooses between its own kernel and the library.";
+  state.claim(kernels);
+  state.claim_all({"hipblas_calls", "cublas_calls", "dispatches"});
+  state.add(std::move(finding), dispatch_change(kernels));
+}
+
+}  // namespace weir::explain
