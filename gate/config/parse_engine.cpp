@@ -238,6 +238,39 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
 
 // Reads `container` of an engine. Its command and probes must be read already, as they are checked
 // against the container.
+bool is_of_name(char c) {
+  return text::is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool is_whole_number(std::string_view text) {
+  constexpr std::size_t k_max_digits = 18;
+  return !text.empty() && text.size() <= k_max_digits && std::ranges::all_of(text, text::is_digit);
+}
+
+// Reads `reads`, and makes of it the variable by which a twin learns it.
+void parse_reads(const Node& node, EngineSettings& engine, Problems& problems) {
+  constexpr std::string_view k_at = " at ";
+  for (const Entry& entry : node.entries) {
+    const std::string text = read_text(entry.value, "reads", problems).value_or("");
+    const std::size_t at = text.find(k_at);
+    const std::string value = text.substr(0, at);
+    const std::string nth = at == std::string::npos ? "0" : text.substr(at + k_at.size());
+    const bool is_part_of_name =
+        !entry.key.empty() && entry.key.size() < 64 && std::ranges::all_of(entry.key, is_of_name);
+    if (!is_part_of_name || !is_whole_number(value) ||
+        (nth != "{tokens}" && !is_whole_number(nth))) {
+      problems.add(
+          entry.value.position,
+          "reads: {}: {} is no value that is read back\n"
+          "  write part of a kernel's name and a whole number: {{and_kernel: 1}}, or one at "
+          "the nth read: {{CompareEqFunctor: \"1 at {{tokens}}\"}}",
+          text::printable(entry.key), describe(entry.value));
+      continue;
+    }
+    std::string& rules = engine.extra.env[std::string(k_reads_variable)];
+    rules += fmt::format("{}{}:{}:{}", rules.empty() ? "" : ";", entry.key, value, nth);
+  }
+}
+
 void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing) {
   Problems& problems = parsing.problems;
   const Node *runtime = &node, *image = nullptr, *args = nullptr;
@@ -390,6 +423,15 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
                "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"},
               engine.gpu_code, k_text);
   parse_environment(fields, engine.extra, problems);
+  const Node* reads = fields.find({"reads",
+                                   "CUDA twin: values that the program reads back, by part of the "
+                                   "name of the kernel that would "
+                                   "have written them: a whole number, or one for the nth read "
+                                   "(\"1 at {tokens}\") and 0 for the "
+                                   "others.",
+                                   "{CompareEqFunctor: \"1 at {tokens}\"}"},
+                                  named(k_text.form(), "^[A-Za-z0-9_]{1,63}$", "KERNEL"));
+  if (reads != nullptr) parse_reads(*reads, engine, problems);
   const Node* container =
       fields.find({"container", "Run the engine in a container, or on a node of Slurm.",
                    "{runtime: docker, image: \"ghcr.io/me/engine:1\"}"},

@@ -105,6 +105,10 @@ struct CpuOp {
   friend bool operator==(const CpuOp&, const CpuOp&) = default;
 };
 
+// The variable that tells a twin what to answer when a program reads values back
+// (gate/probes/twin/blob.h).
+inline constexpr std::string_view k_reads_variable = "WEIR_TWIN_READS";
+
 struct EngineSettings {
   std::string name;
   std::string preset;  // "llama-bench 1", with its version; "": none
@@ -118,7 +122,7 @@ struct EngineSettings {
   Environment counted_run_env;
   std::string kernel_names;  // pattern of shader files that name kernels without names; "": none
   std::string gpu_code;      // the library with GPU code that the program opens by itself; "": none
-  Extra extra;               // env, threads, seed on the engine
+  Extra extra;               // env (with k_reads_variable for `reads`), threads, seed on the engine
   std::vector<CpuOp> cpu_ops_allowed;
   double timeout_seconds = 300;
   std::int64_t output_limit = std::int64_t{16} << 20;

@@ -155,7 +155,8 @@ sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::
   if (const auto cache = source::default_cache_folder()) except.push_back(*cache);
   except.insert(except.end(), inputs.begin(), inputs.end());
   if (cell.twin) {
-    except.insert(except.end(), {cell.twin->blob, cell.twin->driver, cell.twin->kernels});
+    except.insert(except.end(), {cell.twin->blob, cell.twin->driver, cell.twin->files.kernels,
+                                       cell.twin->files.stubs});
   }
   for (const std::string& path : except) {
     std::string followed = sys::follow_links(path);
@@ -174,7 +175,7 @@ Result<void> find_own_kernels(run::PreparedCell& cell, const source::SidePaths& 
   if (!library.empty()) {
     library = side.place_inherited(sys::absolute(sys::join_path(job.folder(), library)));
   }
-  WEIR_SET(cell.twin->kernels, write_runtime_kernels(program, library, *cell.twin, job, programs));
+  WEIR_SET(cell.twin->files, write_runtime_files(program, library, *cell.twin, job, programs));
   return {};
 }
 
@@ -286,7 +287,8 @@ Result<void> seal_folder(const std::string& folder, const std::string& place, co
 Result<void> seal_cell(const run::PreparedCell& cell, const Job& job, source::Seal& seal) {
   std::vector<std::string> paths{cell.program, cell.folder, cell.model, cell.prompt_file};
   if (cell.twin) {
-    paths.insert(paths.end(), {cell.twin->blob, cell.twin->driver, cell.twin->kernels});
+    paths.insert(paths.end(), {cell.twin->blob, cell.twin->driver, cell.twin->files.kernels,
+                                       cell.twin->files.stubs});
   }
   for (const std::string& path : paths) {
     if (path.empty()) continue;

@@ -9,6 +9,7 @@
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/read.hpp"
 #include "gate/probes/read/runtime_twin.hpp"
+#include "gate/probes/read/stub_library.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/run/container.hpp"
 #include "gate/run/environment.hpp"
@@ -273,16 +274,13 @@ Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config
   return twins;
 }
 
-// Writes the table of a program's kernels for a twin, and returns its path. One that an earlier run
-// wrote is taken where the cache may be reused, unless git tracks it. One without kernels is made
-// each time, with a note.
-Result<std::string> write_runtime_kernels(const std::string& program, const std::string& library,
-                                          const run::DeviceTwin& twin, const Job& job,
-                                          ProgramCode& programs) {
-  sys::World& world = job.world;
+namespace {
+
+// Finds the code of a program, or of the library that it opens by itself; each file is read once.
+Result<probes::RuntimeCode> find_code(const std::string& program, const std::string& library,
+                                      const run::DeviceTwin& twin, const sys::World& world,
+                                      ProgramCode& programs) {
   const probes::RuntimeApi& api = *twin.runtime;
-  const std::string twins_folder =
-      sys::absolute(sys::join_path(job.selection.runs_folder, "twins"));
   const std::string& binary = library.empty() ? program : library;
   const std::pair key(std::string(api.name), binary);
   if (!programs.by_file.contains(key)) {
@@ -295,6 +293,17 @@ Result<std::string> write_runtime_kernels(const std::string& program, const std:
                 "{} has no {} code: name the library that has it (engine: gpu_code: FILE)",
                 sys::file_name_of(program), api.title);
   }
+  return code;
+}
+
+// Writes the table of the code's kernels, and returns its path. One that an earlier run wrote is
+// taken where the cache may be reused, unless git tracks it. One without kernels is made each time,
+// with a note.
+Result<std::string> write_kernels(const std::string& binary, const probes::RuntimeCode& code,
+                                  const std::string& twins_folder, const run::DeviceTwin& twin,
+                                  const Job& job, ProgramCode& programs) {
+  sys::World& world = job.world;
+  const probes::RuntimeApi& api = *twin.runtime;
   const std::string path = sys::join_path(
       twins_folder,
       fmt::format("{}-{}.kernels{}", short_hash(code.stamp), twin.target.file_name(), api.reader));
@@ -313,6 +322,26 @@ Result<std::string> write_runtime_kernels(const std::string& program, const std:
   WEIR_CHECK(world.files.write_atomic(path, kernels.table));
   if (kernels.kernels > 0) programs.tables.insert(path);
   return path;
+}
+
+}  // namespace
+
+Result<run::RuntimeFiles> write_runtime_files(const std::string& program,
+                                              const std::string& library,
+                                              const run::DeviceTwin& twin, const Job& job,
+                                              ProgramCode& programs) {
+  WEIR_TRY(const probes::RuntimeCode code, find_code(program, library, twin, job.world, programs));
+  const std::string twins_folder =
+      sys::absolute(sys::join_path(job.selection.runs_folder, "twins"));
+  run::RuntimeFiles files;
+  WEIR_SET(files.kernels, write_kernels(library.empty() ? program : library, code, twins_folder,
+                                        twin, job, programs));
+  files.preloads = code.preloads;
+  if (code.missing.empty()) return files;
+  WEIR_TRY(const std::string stubs, probes::make_stub_library(code.missing));
+  files.stubs = sys::join_path(twins_folder, fmt::format("stubs-{}.so", short_hash(stubs)));
+  WEIR_CHECK(write_if_other(files.stubs, stubs, job.world.files));
+  return files;
 }
 
 namespace {

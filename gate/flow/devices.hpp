@@ -60,14 +60,14 @@ struct ProgramCode {
   std::set<std::string> notes{};   // programs without code for a twin, and what they have code for
 };
 
-// Returns the file in the job's --out, below twins/, that describes the kernels of `program` to a
-// twin of a runtime, or those of `library` (unless ""), which the program opens itself. Written
-// once for each build; in CI by each run, for a pull request may have committed one.
+// Writes what stands in for a runtime's libraries beside `program` into the job's --out, below
+// twins/: the table of its kernels, or of those of `library` (unless ""), which the program opens
+// itself. Written once for each build; in CI by each run, for a pull request may have committed one.
 // Code::unavailable if the program has no code for the twin's API.
-[[nodiscard]] Result<std::string> write_runtime_kernels(const std::string& program,
-                                                        const std::string& library,
-                                                        const run::DeviceTwin& twin, const Job& job,
-                                                        ProgramCode& programs);
+[[nodiscard]] Result<run::RuntimeFiles> write_runtime_files(const std::string& program,
+                                                            const std::string& library,
+                                                            const run::DeviceTwin& twin,
+                                                            const Job& job, ProgramCode& programs);
 
 // Returns the twins that `cells` ask for, by run::twin_key. Compiles their descriptions into
 // `out`/twins, where drivers read them, whatever lies there already. Code::data for a bad

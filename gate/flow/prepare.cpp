@@ -124,9 +124,9 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
   WEIR_TRY(surroundings.twins, make_twins(ready.loaded.cells, surroundings.config_folder,
                                           job.selection.runs_folder, job.world));
   ProgramCode programs;
-  surroundings.runtime_kernels = [&](const std::string& program, const std::string& library,
+  surroundings.runtime_files = [&](const std::string& program, const std::string& library,
                                      const run::DeviceTwin& twin) {
-    return write_runtime_kernels(program, library, twin, job, programs);
+    return write_runtime_files(program, library, twin, job, programs);
   };
   surroundings.output_places = wanted.output_places;
   surroundings.output_places.push_back(job.selection.runs_folder);

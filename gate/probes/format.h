@@ -144,6 +144,8 @@ struct weir_probe_kernel {
   uint64_t dispatches;
   char entry_point[40];
   char name[192];
+  /* Grown since version 1: what of a longer name does not fit there. */
+  char name_rest[768];
 };
 
 /* What code costs, as its device's driver says. */

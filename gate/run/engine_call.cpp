@@ -179,6 +179,10 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
     sys::EnvironmentList inherited = sys::own_environment();
     for (auto& [name, value] : inherited) value = look_up(cell_.moved_env, name, value);
     spec.env.assign(cell_.moved_env.begin(), cell_.moved_env.end());
+    if (cell_.twin && !cell_.twin->files.preloads.empty()) {
+      std::string& preloads = probe_env_["LD_PRELOAD"];
+      preloads += (preloads.empty() ? "" : ":") + preload_list(cell_.twin->files);
+    }
     for (auto& variable : merge_environment(inherited, command.env, probe_env_))
       spec.env.push_back(std::move(variable));
     spec.unset = probes_own(sys::own_environment());  // `env` is set afterwards

@@ -94,7 +94,7 @@ config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) 
   if (twin.runtime != nullptr) {
     return {{"LD_LIBRARY_PATH", twin.driver},
             {WEIR_RUNTIME_TWIN_VARIABLE, twin.blob},
-            {WEIR_RUNTIME_KERNELS_VARIABLE, twin.kernels},
+            {WEIR_RUNTIME_KERNELS_VARIABLE, twin.files.kernels},
             {WEIR_TWIN_FILL_VARIABLE, fmt::format("{}", fill)}};
   }
   return {{"VK_DRIVER_FILES", twin.driver},
@@ -102,6 +102,12 @@ config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) 
           {"VK_LOADER_DRIVERS_SELECT", "*" + sys::file_name_of(twin.driver)},
           {WEIR_TWIN_VARIABLE, twin.blob},
           {WEIR_TWIN_FILL_VARIABLE, fmt::format("{}", fill)}};
+}
+
+std::string preload_list(const RuntimeFiles& files) {
+  std::vector<std::string> libraries = files.preloads;
+  if (!files.stubs.empty()) libraries.push_back(files.stubs);
+  return text::join(libraries, ":");
 }
 
 }  // namespace weir::run

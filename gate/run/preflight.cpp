@@ -315,13 +315,13 @@ class Preflight {
     facts.device_present = twin->device;
     facts.provenance.device_class = twin_device_class(cell);
     facts.provenance.device_name = twin->title + " (twin)";
-    if (twin->runtime != nullptr) add_runtime_kernels(prepared);
+    if (twin->runtime != nullptr) add_runtime_files(prepared);
     facts.provenance.fingerprint_parts[k_device_description] = short_hash(twin->hash);
     facts.provenance.fingerprint = combine_fingerprint(facts.provenance.fingerprint_parts);
   }
 
-  // Adds the kernels of the engine's program to its simulated device.
-  void add_runtime_kernels(PreparedCell& prepared) {
+  // Adds what belongs to the engine's program to its simulated device.
+  void add_runtime_files(PreparedCell& prepared) {
     if (find_container(prepared) != nullptr) {
       prepared.unavailable =
           fmt::format("{} twins are not carried into containers", prepared.twin->runtime->title);
@@ -331,11 +331,11 @@ class Preflight {
     if (!library.empty() && files_.kind(library) != sys::Kind::file) {
       return add_engine_problem(prepared.cell, fmt::format("gpu_code: {}: no such file", library));
     }
-    auto kernels = surroundings_.runtime_kernels(prepared.program, library, *prepared.twin);
-    if (kernels) {
-      prepared.twin->kernels = std::move(*kernels);
+    auto files = surroundings_.runtime_files(prepared.program, library, *prepared.twin);
+    if (files) {
+      prepared.twin->files = std::move(*files);
     } else {
-      prepared.unavailable = std::move(kernels).error().message;
+      prepared.unavailable = std::move(files).error().message;
     }
   }
 

@@ -40,11 +40,12 @@ struct Surroundings {
   // probe -> devices it sees: {"vulkan": {"vulkan"}}
   std::map<std::string, std::vector<std::string>> probe_devices;
   std::map<std::string, DeviceTwin> twins{};  // by twin_key: those that the cells ask for
-  // The file with what the kernels of a program, or of the library that it opens by itself ("": it
-  // is not named), need of a runtime's twin; an error says why the program cannot run on one.
-  std::function<Result<std::string>(const std::string& program, const std::string& library,
-                                    const DeviceTwin&)>
-      runtime_kernels{};
+  // Makes the files that stand in for a runtime's libraries beside a program, or beside the library
+  // with GPU code that it opens by itself ("": it is not named). An error says why the program cannot
+  // run on the twin.
+  std::function<Result<RuntimeFiles>(const std::string& program, const std::string& library,
+                                     const DeviceTwin&)>
+      runtime_files{};
   // Why this machine's counters of instructions cannot be had, and the cure below it; absent: they
   // can.
   std::optional<std::string> no_perf{};

@@ -23,6 +23,15 @@ namespace weir::run {
 enum class CountInstructions { perf, valgrind };
 
 // A GPU that is not there, and the driver that answers in its place.
+// What stands in for a runtime's libraries beside one program.
+struct RuntimeFiles {
+  std::string kernels{};  // absolute; its kernels
+  // For a Python environment: names of the twin's library to load first, and the library (absolute)
+  // of functions that the twin lacks.
+  std::vector<std::string> preloads{};
+  std::string stubs{};
+};
+
 struct DeviceTwin {
   std::string device;     // its name as the driver reports it to the engine
   std::string title;      // for people
@@ -31,10 +40,10 @@ struct DeviceTwin {
   std::string driver;     // absolute; the driver's manifest; of a runtime the libraries' folder
   std::string compile{};  // compiler that the description names: "radv-navi31"
   // The API whose runtime libraries stand in; null: Vulkan's driver does. With it the code that the
-  // GPU runs, and the program's kernels (absolute; "" before the program is known).
+  // GPU runs, and what belongs to the program (empty before that is known).
   const probes::RuntimeApi* runtime = nullptr;
   probes::CodeTarget target{};
-  std::string kernels{};
+  RuntimeFiles files{};
 };
 
 struct PreparedCell {

@@ -12,6 +12,7 @@
 #include "gate/probes/read/program_file.hpp"
 #include "gate/probes/read/runtime_kernels.hpp"
 #include "gate/probes/read/runtime_twin.hpp"
+#include "gate/probes/twin/blob.h"
 #include "gate/probes/twin/runtime/blob.h"
 
 #include "tests/probes/old_systems.hpp"
@@ -82,7 +83,7 @@ TEST_F(CudaLibraries, CountsLaunchesGraphsCopiesAndWaits) {
   const Ran ran = play("counts");
   ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
   EXPECT_EQ(ran.err, "");
-  EXPECT_THAT(ran.out, HasSubstr("devices 0: 2\nread back 0\n"));
+  EXPECT_THAT(ran.out, HasSubstr("devices 0: 2\nread back 1\n"));
   const profile::ProbeCounts counts = counted();
   const std::map<std::string, std::int64_t> expected = {
       {"dispatches", 15},  // 2, 4 graphs of 3, 1 of cuBLAS
@@ -260,9 +261,37 @@ TEST_F(CudaLibraries, HasNoDeviceWithoutADescription) {
   EXPECT_THAT(ran.err, HasSubstr("no description of a GPU"));
 }
 
+TEST_F(CudaLibraries, KeepsWhatCopiesWroteAndAnswersWhatKernelsWouldHaveByRules) {
+  more_ = {{WEIR_TWIN_READS_VARIABLE, "other:5:0;scale:3:2"}};
+  const Ran ran = play("values");
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_THAT(text::lines(text::trim(ran.out)),
+              ElementsAre("devices 0: 2", "fresh 0", "copied 7, within 7, filled 0x1010101",
+                          "after it was freed 0", "of a kernel 0 3 0", "types 2 1 0"));
+  more_ = {{WEIR_TWIN_FILL_VARIABLE, "1"}};
+  EXPECT_THAT(play("values").out, HasSubstr("fresh 16843009\n")) << "0x01010101";
+}
+
+TEST_F(CudaLibraries, EndsALoopThatWaitsForWhatAKernelShouldHaveWritten) {
+  const Ran ran = play("waits for a value");
+  EXPECT_NE(ran.status, 0);
+  EXPECT_THAT(ran.err, HasSubstr("the program read 5000 times 4 bytes"));
+  EXPECT_THAT(ran.err, HasSubstr("scale"));
+}
+
+TEST_F(CudaLibraries, CountsKernelsOfModulesThatAreLookedUp) {
+  const Ran ran = play("modules");
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_THAT(
+      text::lines(text::trim(ran.out)),
+      ElementsAre("devices 0: 2", "loaded 0, found 0, another 500", "registers 40, shared 1024",
+                  "launched 0", "launched 0", "launched 0", "what it lacks 801"));
+  EXPECT_EQ(counted().kernels, (std::map<std::string, std::int64_t>{{"triton_add", 3}}));
+}
+
 TEST_F(CudaLibraries, IsBuiltForOldSystems) {
   const auto exported = expect_loads_on_old_systems(
-      WEIR_BINARY_DIR "/lib/weir/probes/libweir_twin_cuda.so", k_libc_alone);
+      WEIR_BINARY_DIR "/lib/weir/probes/libweir_twin_cuda.so", k_libc_and_libdl);
   EXPECT_GT(exported.size(), 90U);
   expect_loads_on_old_systems(WEIR_BINARY_DIR "/lib/weir/probes/libweir_cuda.so", k_libc_and_libdl);
 }

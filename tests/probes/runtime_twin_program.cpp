@@ -418,6 +418,121 @@ void killed() {
   raise(SIGKILL);
 }
 
+// What copies and fills wrote is read back; what a kernel would have written follows rules.
+void values() {
+  void* stream = new_stream();
+  char* memory = nullptr;
+  call("cudaMalloc", &memory, std::size_t{4096});
+  const auto read = [&](std::size_t at) {
+    int value = -1;
+    call("cudaMemcpyAsync", static_cast<void*>(&value), static_cast<void*>(memory + at),
+         sizeof value, 2, stream);
+    return value;
+  };
+  std::printf("fresh %d\n", read(0));
+  const int seven = 7;
+  call("cudaMemcpyAsync", static_cast<void*>(memory + 8), &seven, sizeof seven, 1, stream);
+  call("cudaMemcpyAsync", static_cast<void*>(memory + 16), static_cast<void*>(memory + 8),
+       sizeof seven, 3, stream);
+  call("cudaMemsetAsync", static_cast<void*>(memory + 32), 1, std::size_t{4}, stream);
+  std::printf("copied %d, within %d, filled %#x\n", read(8), read(16), read(32));
+  call("cudaFree", memory);
+  call("cudaMalloc", &memory, std::size_t{4096});
+  std::printf("after it was freed %d\n", read(8));
+  launch(&g_scale, stream);
+  const int first = read(8), second = read(8), third = read(8);
+  std::printf("of a kernel %d %d %d\n", first, second, third);
+  void* pinned = nullptr;
+  call("cudaHostAlloc", &pinned, std::size_t{64}, 0U);
+  struct {
+    int type, device;
+    void *on_device, *on_host;
+    long more[8];
+  } attributes[3]{};
+  call("cudaPointerGetAttributes", &attributes[0], memory + 100);
+  call("cudaPointerGetAttributes", &attributes[1], static_cast<char*>(pinned) + 10);
+  call("cudaPointerGetAttributes", &attributes[2], static_cast<const void*>(&seven));
+  std::printf("types %d %d %d\n", attributes[0].type, attributes[1].type, attributes[2].type);
+}
+
+void wait_for_a_value() {
+  void* stream = new_stream();
+  void* memory = nullptr;
+  call("cudaMalloc", &memory, std::size_t{4});
+  launch(&g_scale, stream);
+  int value = 0;
+  while (value == 0) call("cudaMemcpyAsync", &value, memory, sizeof value, 2, stream);
+}
+
+// Machine code of one kernel, `triton_add`: 40 registers, 1 KiB of shared memory.
+std::string cubin() {
+  const std::string names = std::string(1, '\0') + ".text.triton_add" + '\0' +
+                            ".nv.shared.triton_add" + '\0' + ".shstrtab" + '\0';
+  std::string file(64, '\0');
+  file.replace(0, 8,
+               "\x7f"
+               "ELF\x02\x01\x01\0",
+               8);
+  const std::size_t code = file.size();
+  file += std::string(32, 'c');
+  const std::size_t text = file.size();
+  file += names;
+  file.resize((file.size() + 7) / 8 * 8);
+  const std::uint64_t sections = file.size();
+  const auto section = [&](std::uint32_t name, std::uint64_t at, std::uint64_t size,
+                           std::uint32_t info) {
+    const std::uint32_t head[2] = {name, 1};
+    const std::uint64_t middle[4] = {0, 0, at, size};
+    const std::uint32_t links[2] = {0, info};
+    const std::uint64_t end[2] = {1, 0};
+    file.append(reinterpret_cast<const char*>(head), sizeof head);
+    file.append(reinterpret_cast<const char*>(middle), sizeof middle);
+    file.append(reinterpret_cast<const char*>(links), sizeof links);
+    file.append(reinterpret_cast<const char*>(end), sizeof end);
+  };
+  section(0, 0, 0, 0);
+  section(1, code, 32, 40U << 24);
+  section(18, 0, 1024, 0);
+  section(40, text, names.size(), 0);
+  const std::uint16_t counts[3] = {64, 4, 3};
+  file.replace(40, 8, reinterpret_cast<const char*>(&sections), 8);
+  file.replace(58, 6, reinterpret_cast<const char*>(counts), 6);
+  return file;
+}
+
+// Launches a kernel of a module by functions that are looked up, as Triton does.
+void modules() {
+  const std::string code = cubin();
+  const auto look_up = [](const char* name) {
+    void* function = nullptr;
+    int result = -1;
+    call("cudaGetDriverEntryPointByVersion", name, &function, 12000U, 0ULL, &result);
+    return function;
+  };
+  void *module = nullptr, *kernel = nullptr, *none = nullptr;
+  const int loaded = reinterpret_cast<int (*)(void**, const void*)>(look_up("cuModuleLoadData"))(
+      &module, code.data());
+  const auto get =
+      reinterpret_cast<int (*)(void**, void*, const char*)>(look_up("cuModuleGetFunction"));
+  const int found = get(&kernel, module, "triton_add");
+  std::printf("loaded %d, found %d, another %d\n", loaded, found, get(&none, module, "nothing"));
+  const auto attribute = reinterpret_cast<int (*)(int*, int, void*)>(look_up("cuFuncGetAttribute"));
+  int registers = 0, shared = 0;
+  attribute(&registers, 4, kernel);
+  attribute(&shared, 1, kernel);
+  std::printf("registers %d, shared %d\n", registers, shared);
+  const auto launch_kernel =
+      reinterpret_cast<int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                               unsigned, void*, void**, void**)>(look_up("cuLaunchKernel"));
+  void* stream = new_stream();
+  for (int i = 0; i < 3; ++i) {
+    std::printf("launched %d\n",
+                launch_kernel(kernel, 4, 1, 1, 64, 1, 1, 0, stream, nullptr, nullptr));
+  }
+  const auto unknown = reinterpret_cast<int (*)()>(look_up("cuGreenCtxCreate"));
+  std::printf("what it lacks %d\n", unknown());
+}
+
 }  // namespace
 
 int main(int, char** words) {
@@ -442,6 +557,9 @@ int main(int, char** words) {
   if (scene == "costs") costs();
   if (scene == "forked") forked();
   if (scene == "killed") killed();
+  if (scene == "values") values();
+  if (scene == "waits for a value") wait_for_a_value();
+  if (scene == "modules") modules();
   if (scene == "launch") std::printf("launch %d\n", launch(&g_scale, new_stream()));
   call<int>("__cudaUnregisterFatBinary", module);
   return 0;

@@ -161,10 +161,10 @@ TEST(Preflight, HandsOnTheLibraryWithGpuCodeThatAScriptOpens) {
   yaml.insert(yaml.find("    timeout"), "    gpu_code: modules/addon.node\n");
   const auto scene = make_scene(yaml);
   std::vector<std::string> paths;
-  scene->around.runtime_kernels = [&](const std::string& program, const std::string& library,
-                                      const DeviceTwin&) -> Result<std::string> {
+  scene->around.runtime_files = [&](const std::string& program, const std::string& library,
+                                      const DeviceTwin&) -> Result<RuntimeFiles> {
     paths = {program, library};
-    return "/out/twins/x.kernels";
+    return RuntimeFiles{.kernels = "/out/twins/x.kernels"};
   };
   config::Cell& cell = scene->cells.back();
   cell.device = "cuda";
@@ -178,7 +178,7 @@ TEST(Preflight, HandsOnTheLibraryWithGpuCodeThatAScriptOpens) {
   const auto prepared = preflight(scene->cells, scene->around, scene->files);
   ASSERT_TRUE(prepared) << prepared.error().message;
   EXPECT_EQ(paths, (std::vector<std::string>{"/project/bench", "/project/modules/addon.node"}));
-  EXPECT_EQ(prepared->back().twin->kernels, "/out/twins/x.kernels");
+  EXPECT_EQ(prepared->back().twin->files.kernels, "/out/twins/x.kernels");
 }
 
 TEST(Preflight, FindsTheFilesThatNameKernels) {

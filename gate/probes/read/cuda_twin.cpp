@@ -116,18 +116,30 @@ Result<RuntimeGeneration> find_cuda_generation(const std::string& text) {
 
 // --- libraries
 
-constexpr std::array k_cuda_names = {"libcudart.so.12", "libcudart.so.13", "libcublas.so.12",
-                                     "libcublas.so.13", "libcuda.so.1",    "libnccl.so.2"};
-constexpr std::array<std::string_view, 11> k_cuda_stems = {
-    "libcuda.so",  "libcudart.so", "libcublas", "libnccl.so", "libcufft",    "libcusparse",
-    "libcusolver", "libcurand",    "libcudnn",  "libnvrtc",   "libnvJitLink"};
-constexpr std::array<std::string_view, 3> k_cuda_prefixes = {"cu", "__cuda", "nccl"};
+// NVRTC, nvJitLink and ptxas stay real: they need no GPU.
+constexpr std::array k_cuda_names = {
+    "libcudart.so.12",   "libcudart.so.13",   "libcublas.so.12",   "libcublas.so.13",
+    "libcublasLt.so.12", "libcublasLt.so.13", "libcuda.so.1",      "libnccl.so.2",
+    "libnvidia-ml.so.1", "libcudnn.so.9",     "libcufft.so.11",    "libcufft.so.12",
+    "libcusolver.so.11", "libcusolver.so.12", "libcusparse.so.12", "libcusparseLt.so.0",
+    "libcufile.so.0",    "libcupti.so.12",    "libcupti.so.13",    "libnvshmem_host.so.3"};
+constexpr std::array k_cuda_opened = {"libcuda.so.1", "libnvidia-ml.so.1"};
+constexpr std::array<std::string_view, 15> k_cuda_stems = {
+    "libcuda.so",   "libcudart.so", "libcublas", "libnccl.so",      "libcufft",
+    "libcusparse",  "libcusolver",  "libcurand", "libcudnn",        "libnvrtc",
+    "libnvJitLink", "libcufile",    "libcupti",  "libnvshmem_host", "libnvidia-ml.so"};
+constexpr std::array<std::string_view, 5> k_cuda_prefixes = {"cu", "__cuda", "nccl", "nvml",
+                                                             "nvshmem"};
 
 bool is_cuda_function(std::string_view name) {
   const bool is_driver_call =
       name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
-  return is_driver_call || name.starts_with("cuda") || name.starts_with("__cuda") ||
-         name.starts_with("cublas") || name.starts_with("nccl");
+  constexpr std::array<std::string_view, 11> k_starts = {"cuda",  "__cuda",   "cublas",   "cudnn",
+                                                         "cufft", "cusolver", "cusparse", "cupti",
+                                                         "nccl",  "nvml",     "nvshmem"};
+  return is_driver_call || std::ranges::any_of(k_starts, [&](std::string_view start) {
+           return name.starts_with(start);
+         });
 }
 
 }  // namespace
@@ -143,6 +155,7 @@ const RuntimeApi k_cuda_runtime{
     .attributes = k_cuda_attributes,
     .library = "libweir_twin_cuda.so",
     .names = k_cuda_names,
+    .opened = k_cuda_opened,
     .stems = k_cuda_stems,
     .runtime = "libcudart.so",
     .prefixes = k_cuda_prefixes,

@@ -142,7 +142,7 @@ Fit judge_api(const DeviceApi& api, const ProgramFacts& program) {
   }
   // The Vulkan loader need not be named: there is only one, whoever opens it.
   const bool is_vulkan = api.load == DeviceApi::Load::vulkan_layer;
-  for (const auto* libraries : {&program.libraries, &program.plug_ins}) {
+  for (const auto* libraries : {&program.libraries, &program.plug_ins, &program.packages}) {
     for (const std::string_view prefix : api.needs) {
       const LoadedLibrary* library = prefix.empty() ? nullptr : find_library(*libraries, prefix);
       if (library == nullptr) continue;

@@ -27,6 +27,9 @@ struct ProgramFacts {
   bool changes_rights = false;           // setuid, setgid or file capabilities
   std::vector<LoadedLibrary> libraries;  // loaded at its start, in the loader's order
   std::vector<LoadedLibrary> plug_ins;   // ggml's backends in its own folder, and their libraries
+  // A Python environment's packages: libraries that need one of a device API.
+  std::string environment;  // its folder; "" for other programs
+  std::vector<LoadedLibrary> packages;
   std::vector<std::string> missing;      // "libx.so (needed by engine)"
   std::vector<std::string> unreadable;   // libraries, each with a reason
   // Words in the bytes of the program and its own libraries show what it may open at run time.

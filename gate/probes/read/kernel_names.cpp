@@ -13,6 +13,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/hash.h"
+#include "gate/probes/read/template_names.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::probes {
@@ -138,7 +139,7 @@ std::string readable_kernel_name(const std::string& symbol) {
   if (text == nullptr || status != 0) return symbol;
   std::string name(text.get());
   remove_file_scopes(name);
-  return std::string(without_type(without_parameters(name)));
+  return short_template_name(without_type(without_parameters(name)));
 }
 
 // Finds the files that match `pattern`; each gets its path below the pattern's folder as name, and

@@ -7,6 +7,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/probes/read/fit.hpp"
+#include "gate/probes/read/python_environment.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/device_api.hpp"
@@ -99,6 +100,7 @@ class Loader {
     const std::string name = sys::file_name_of(facts_.path);
     load(facts_.file, name, origin_, facts_.libraries);
     if (!facts_.file.is_static()) load_plug_ins();
+    read_packages();
     search_words();
     return std::move(facts_);
   }
@@ -107,7 +109,7 @@ class Loader {
   template <class Fits>
   [[nodiscard]] bool any_library(Fits fits) const {
     return std::ranges::any_of(facts_.libraries, fits) ||
-           std::ranges::any_of(facts_.plug_ins, fits);
+           std::ranges::any_of(facts_.plug_ins, fits) || std::ranges::any_of(facts_.packages, fits);
   }
 
   // A library to find.
@@ -221,6 +223,28 @@ class Loader {
       facts_.plug_ins.push_back(std::move(*library));
       load(file, name, origin_, facts_.plug_ins);
     }
+  }
+
+  // Reads the libraries of the Python environment to which the program belongs.
+  void read_packages() {
+    facts_.environment = python_environment_of(facts_.path, files_);
+    if (facts_.environment.empty()) return;
+    for (const std::string& path : libraries_of_environment(facts_.environment, files_)) {
+      auto library = find({path, "", {}});
+      if (!library || !needs_device_api(library->file)) continue;
+      library->name = sys::file_name_of(path);
+      facts_.packages.push_back(std::move(*library));
+    }
+  }
+
+  static bool needs_device_api(const ProgramFile& file) {
+    return std::ranges::any_of(unit::device_apis(), [&](const unit::DeviceApi& api) {
+      return std::ranges::any_of(api.needs, [&](std::string_view prefix) {
+        return !prefix.empty() && std::ranges::any_of(file.needed, [&](const std::string& name) {
+          return name.starts_with(prefix);
+        });
+      });
+    });
   }
 
   [[nodiscard]] bool has_library(std::string_view prefix) const {

@@ -59,7 +59,11 @@ std::string read_device_class(const weir_probe_device& entry) {
 // The size of an entry's first version. An entry that has grown since may end there.
 template <class Entry>
 constexpr std::size_t min_entry_bytes() {
-  return std::is_same_v<Entry, weir_probe_code> ? offsetof(weir_probe_code, costs) : sizeof(Entry);
+  if constexpr (std::is_same_v<Entry, weir_probe_code>) return offsetof(weir_probe_code, costs);
+  if constexpr (std::is_same_v<Entry, weir_probe_kernel>) {
+    return offsetof(weir_probe_kernel, name_rest);
+  }
+  return sizeof(Entry);
 }
 
 // Reads one section after the other into `out`.
@@ -136,7 +140,8 @@ class ProbeFileReader {
   }
 
   Result<void> add(const weir_probe_kernel& entry) {
-    out.kernels.push_back({.name = readable_kernel_name(printable_text(entry.name)),
+    const std::string name = printable_text(entry.name) + printable_text(entry.name_rest);
+    out.kernels.push_back({.name = readable_kernel_name(name),
                            .device = entry.device,
                            .named = (entry.flags & WEIR_KERNEL_NAMED) != 0,
                            .dispatches = entry.dispatches});

@@ -53,6 +53,7 @@ struct RuntimeApi {
   // Libraries.
   const char* library;                         // the twin's own
   std::span<const char* const> names;          // under which programs load it
+  std::span<const char* const> opened;         // of these, what packages open by themselves
   std::span<const std::string_view> stems;     // beginnings of the names of all the API's libraries
   std::string_view runtime;                    // of these, the one that programs with kernels need
   std::span<const std::string_view> prefixes;  // beginnings of functions, and of other names, too

@@ -61,6 +61,35 @@ Result<void> check_twin_has_all(const RuntimeApi& api, const LoadedLibrary& libr
               text::join(missing), more == 0 ? "" : fmt::format(" and {} more", more), api.title);
 }
 
+// Adds a file that has code.
+Result<void> add_code(const std::string& path, const sys::Files& files, RuntimeCode& code) {
+  WEIR_TRY(const std::string stamp, files.stamp(path));
+  code.files.push_back(path);
+  code.stamp += path + "\n" + stamp + "\n";
+  return {};
+}
+
+// Adds the files with code of a Python environment's packages, and what a twin needs to stand in.
+Result<void> add_packages(const RuntimeApi& api, const ProgramFacts& program,
+                          const ProgramFile& twin_library, const sys::Files& files,
+                          RuntimeCode& code) {
+  std::set<std::string> needed(api.opened.begin(), api.opened.end());
+  for (const LoadedLibrary& package : program.packages) {
+    if (is_library_of(api, package.name)) continue;
+    WEIR_TRY(const ProgramFile functions, read_functions(api, package.path, files));
+    needed.insert(package.file.needed.begin(), package.file.needed.end());
+    for (const std::string& name : functions.imported) {
+      if (api.is_function(name) && !twin_library.exports(name)) code.missing.insert(name);
+    }
+    WEIR_CHECK(add_code(package.path, files, code));
+  }
+  if (code.files.empty()) return {};
+  for (const char* name : api.names) {
+    if (needed.contains(name)) code.preloads.emplace_back(name);
+  }
+  return {};
+}
+
 }  // namespace
 
 // Finds the files with code among a program, its libraries and plug-ins. Fails where a twin cannot
@@ -94,10 +123,9 @@ Result<RuntimeCode> find_runtime_code(const RuntimeApi& api, const std::string& 
                   "dynamically ({})",
                   library.name, api.title, api.title, api.link_advice);
     }
-    WEIR_TRY(const std::string stamp, files.stamp(library.path));
-    code.files.push_back(library.path);
-    code.stamp += library.path + "\n" + stamp + "\n";
+    WEIR_CHECK(add_code(library.path, files, code));
   }
+  WEIR_CHECK(add_packages(api, *facts, twin_library, files, code));
   return code;
 }
 

@@ -11,6 +11,7 @@
 /* The byte that memory of the device holds when it is read back, in decimal (default 0). A twin
  * computes no values, so an engine whose counts change with this byte depends on computed ones. */
 #define WEIR_TWIN_FILL_VARIABLE "WEIR_TWIN_FILL"
+#define WEIR_TWIN_READS_VARIABLE "WEIR_TWIN_READS"
 
 #define WEIR_TWIN_MAGIC "WEIRTWN" /* 8 bytes with the final 0 */
 #define WEIR_TWIN_VERSION 2u

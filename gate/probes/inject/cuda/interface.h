@@ -53,6 +53,16 @@ struct LaunchConfig {
   const LaunchAttribute* attributes;
   unsigned attribute_count;
 };
+struct DriverLaunchConfig {  // CUlaunchConfig
+  Size3 grid, block;
+  unsigned shared;
+  void* stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+inline LaunchConfig runtime_config(const DriverLaunchConfig& from) {
+  return {from.grid, from.block, from.shared, from.stream, from.attributes, from.attribute_count};
+}
 struct LaunchAttributes {
   uint64_t uses_dependent_launch;  // 1: its kernel may start before the one ahead of it has ended
   Size3 cluster;                   // in groups; all 0 where they run one by one

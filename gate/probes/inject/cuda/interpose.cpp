@@ -72,3 +72,32 @@ WEIR_COUNTED(WEIR_INNER_PTSZ, LaunchKernel,
 WEIR_COUNTED(WEIR_PTSZ, Memcpy3DPeerAsync, (const PeerCopy* of, void* stream), (of, stream),
              count_copy(actual_stream(stream), k_within, of->width * of->height * of->depth,
                         /*waits=*/false))
+
+WEIR_PRODUCT_ON(cublasLtMatmul, reinterpret_cast<void*>(w15))
+
+// --- kernels of modules, as Triton's
+#define WEIR_CU(name, ...) \
+  WEIR_INTERCEPT(cu##name, false, __VA_ARGS__) WEIR_INTERCEPT(cu##name##_ptsz, true, __VA_ARGS__)
+WEIR_COUNTED(WEIR_CU, LaunchKernel,
+             (void* f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+              unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** args,
+              void** more),
+             (f, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, args, more),
+             count_launch(actual_stream(stream), f, {grid_x, grid_y, grid_z},
+                          {block_x, block_y, block_z}, shared))
+WEIR_COUNTED(WEIR_CU, LaunchCooperativeKernel,
+             (void* f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+              unsigned block_y, unsigned block_z, unsigned shared, void* stream, void** args),
+             (f, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, args),
+             count_launch(actual_stream(stream), f, {grid_x, grid_y, grid_z},
+                          {block_x, block_y, block_z}, shared))
+WEIR_COUNTED(WEIR_CU, LaunchKernelEx,
+             (const DriverLaunchConfig* config, void* f, void** args, void** more),
+             (config, f, args, more),
+             api::count_launch(actual_stream(config->stream), f, runtime_config(*config)))
+WEIR_COUNTED(WEIR_INTERCEPT_NAMED, cuModuleGetFunction,
+             (void** function, void* module, const char* name), (function, module, name),
+             name_function(*function, name))
+WEIR_COUNTED(WEIR_INTERCEPT_NAMED, cuLibraryGetKernel,
+             (void** kernel, void* library, const char* name), (kernel, library, name),
+             name_function(*kernel, name))

@@ -77,6 +77,12 @@ class DeviceMemory {
     remove_blocks([device](const Block& block) { return block.device == device; });
   }
 
+  // The block that contains an address, or null.
+  [[nodiscard]] const Block* find(uint64_t at) const {
+    const Block* block = first_;
+    while (block != nullptr && at - block->at >= block->bytes) block = block->next;
+    return block;
+  }
   Block** first() { return &first_; }
   [[nodiscard]] uint64_t used(int device) const { return used_[device]; }
   // The sum of the devices' maxima.

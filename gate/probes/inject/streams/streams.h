@@ -18,7 +18,13 @@ constexpr int k_max_devices = 16;
 // directions of copies and on the kinds of nodes.
 constexpr uint64_t k_null_stream = 0, k_legacy_stream = 1, k_thread_stream = 2;
 enum Direction : int { k_to_host_from_host = 0, k_to_device = 1, k_to_host = 2, k_within = 3 };
-enum NodeType : int { k_kernel_node = 0, k_copy_node = 1, k_fill_node = 2, k_child_node = 4 };
+enum NodeType : int {
+  k_kernel_node = 0,
+  k_copy_node = 1,
+  k_fill_node = 2,
+  k_host_node = 3,
+  k_child_node = 4
+};
 constexpr int k_done = 0;  // the result of success
 
 struct Size3 {

@@ -14,7 +14,7 @@ namespace {
 // The layout that other processes and later versions read (docs/reference/probe-format.md).
 static_assert(sizeof(weir_probe_header) == 568 && offsetof(weir_probe_header, sections) == 184);
 static_assert(sizeof(weir_probe_device) == 864 && sizeof(weir_probe_queue) == 160);
-static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 24);
+static_assert(sizeof(weir_probe_kernel) == 1024 && sizeof(weir_probe_section) == 24);
 
 static_assert(sizeof(weir_probe_named_counter) == 40 && sizeof(weir_probe_op) == 592);
 static_assert(sizeof(weir_probe_graph) == 112 && sizeof(weir_probe_transfer) == 120);
@@ -389,7 +389,9 @@ uint32_t kernel_index(File* file, uint32_t device, uint64_t hash, bool named, co
   entry.hash = hash;
   entry.device = device;
   entry.flags = named ? WEIR_KERNEL_NAMED : 0;
-  if (!copy_text(entry.name, sizeof entry.name, name)) {
+  constexpr size_t k_first_part = sizeof entry.name - 1;
+  if (!copy_text(entry.name, sizeof entry.name, name) &&
+      !copy_text(entry.name_rest, sizeof entry.name_rest, name + k_first_part)) {
     entry.flags |= WEIR_KERNEL_TRUNCATED;
     set_flag(file, WEIR_PROBE_NAMES_TRUNCATED);
   }

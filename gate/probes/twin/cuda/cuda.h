@@ -23,6 +23,7 @@
 #define WEIR_DRIVER(name, ...) WEIR_EXPORTED int cu##name __VA_ARGS__
 #define WEIR_BLAS_OF(result, name, ...) WEIR_TWICE("libcublas", result, cublas##name, __VA_ARGS__)
 #define WEIR_BLAS(name, ...) WEIR_BLAS_OF(int, name, __VA_ARGS__)
+#define WEIR_LT(name, ...) WEIR_TWICE("libcublasLt", int, cublasLt##name, __VA_ARGS__)
 
 // cuBLAS has second versions of these.
 #define WEIR_BLAS_NAME(name) name##_v2

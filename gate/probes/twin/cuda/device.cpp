@@ -136,73 +136,15 @@ WEIR_OF_MAJOR("cudaRuntimeGetVersion@libcudart.so.12", runtime_12, (int* version
   return k_ok;
 }
 
-// --- The driver's own interface, as far as engines use it besides the runtime.
-extern "C" int weir_twin_cudaDeviceCanAccessPeer(int* can_access, int from, int peer);
-extern "C" int weir_twin_cudaMemGetInfo(size_t* free_bytes, size_t* total);
-
-WEIR_EXPORTED int cuInit(unsigned) { return twin() == nullptr ? int{k_no_device} : int{k_ok}; }
-WEIR_EXPORTED int cuDriverGetVersion(int* version) {
-  *version = twin() == nullptr ? 0 : twin()->driver_version;
-  return k_ok;
+WEIR_OF_MAJOR("cudaStreamGetCaptureInfo@@libcudart.so.13", capture_info_13,
+              (void* stream, int* status, uint64_t* number, void** graph, const void**,
+               const void**, size_t* dependencies)) {
+  return capture_info(stream, status, number, graph, dependencies);
 }
-WEIR_EXPORTED int cuDeviceGetCount(int* count) {
-  *count = twin() == nullptr ? 0 : static_cast<int>(twin()->devices);
-  return k_ok;
-}
-WEIR_EXPORTED int cuDeviceGet(int* out, int index) {
-  if (twin() == nullptr || index < 0 || index >= static_cast<int>(twin()->devices)) {
-    return k_invalid_device;
-  }
-  *out = index;
-  return k_ok;
-}
-WEIR_EXPORTED int cuDeviceGetName(char* out, int size, int) {
-  if (twin() == nullptr) return k_no_device;
-  copy_text(out, static_cast<size_t>(size), twin()->name);
-  return k_ok;
-}
-WEIR_EXPORTED int cuDeviceGetAttribute(int* out, int number, int) {
-  *out = attribute(number);
-  return twin() == nullptr ? int{k_no_device} : int{k_ok};
-}
-WEIR_EXPORTED int cuGetErrorString(int error, const char** out) {
-  *out = error_text(error);
-  return k_ok;
-}
-WEIR_EXPORTED int cuGetErrorName(int error, const char** out) {
-  *out = error_name(error);
-  return k_ok;
-}
-
-WEIR_EXPORTED int cuDeviceTotalMem_v2(size_t* out, int) {
-  *out = twin() == nullptr ? 0 : twin()->total_bytes;
-  return twin() == nullptr ? int{k_no_device} : int{k_ok};
-}
-WEIR_EXPORTED int cuDeviceCanAccessPeer(int* can_access, int from, int peer) {
-  return weir_twin_cudaDeviceCanAccessPeer(can_access, from, peer);
-}
-// A context takes no memory of its own: the description's `used_bytes` includes one.
-WEIR_EXPORTED int cuDevicePrimaryCtxRetain(void** out, int index) {
-  static int context;
-  set_device(index);
-  *out = &context;
-  return twin() == nullptr ? int{k_no_device} : int{k_ok};
-}
-WEIR_EXPORTED int cuDevicePrimaryCtxRelease_v2(int) { return k_ok; }
-WEIR_EXPORTED int cuCtxSetCurrent(void*) { return k_ok; }
-WEIR_EXPORTED int cuCtxGetDevice(int* out) {
-  *out = device();
-  return twin() == nullptr ? int{k_no_device} : int{k_ok};
-}
-WEIR_EXPORTED int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
-  return weir_twin_cudaMemGetInfo(free_bytes, total);
-}
-// Supports the memory's type alone: device memory, or an error.
-WEIR_EXPORTED int cuPointerGetAttribute(void* out, int, uint64_t at) {
-  constexpr unsigned k_device_memory = 2;
-  if (!is_device_address(reinterpret_cast<const void*>(at))) return k_invalid_value;
-  *static_cast<unsigned*>(out) = k_device_memory;
-  return k_ok;
+WEIR_OF_MAJOR("cudaStreamGetCaptureInfo_v2@libcudart.so.12", capture_info_12,
+              (void* stream, int* status, uint64_t* number, void** graph, const void**,
+               size_t* dependencies)) {
+  return capture_info(stream, status, number, graph, dependencies);
 }
 
 struct UpdateResult {

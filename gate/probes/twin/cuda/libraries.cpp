@@ -1,25 +1,110 @@
-// cuBLAS's products, and NCCL.
+// NVIDIA's libraries of ready kernels: cuBLAS's and cuBLASLt's products, cuDNN, and NCCL. The
+// number of kernels that a real library launches for a call is unknown.
 #include <stdlib.h>
 
 #include "gate/probes/twin/runtime/runtime.h"
 
 namespace weir_probe::runtime_twin {
+namespace {
+
+// Engines demand at least the version that they were compiled against: newer than any.
+constexpr int k_cudnn_major = 9, k_cudnn_minor = 99, k_nccl_version = 29900;
+constexpr int k_cublas_failed = 13, k_cublas_out_of_memory = 3;
+
+// A descriptor of a library, which nobody reads.
+int create_descriptor(void** out, int error) {
+  *out = calloc(1, 1);
+  return *out == nullptr ? error : 0;
+}
+int free_descriptor(void* descriptor) {
+  free(descriptor);
+  return 0;
+}
+
+}  // namespace
 
 WEIR_BLAS(SetMathMode, (void*, int)) { return k_ok; }
+WEIR_BLAS(SetPointerMode_v2, (void*, int)) { return k_ok; }
+WEIR_BLAS(SetSmCountTarget, (void*, int)) { return k_ok; }
 WEIR_BLAS(SetWorkspace_v2, (void*, void*, size_t)) { return k_ok; }
+WEIR_BLAS(GetMathMode, (void*, int* mode)) {
+  *mode = 0;
+  return k_ok;
+}
+WEIR_BLAS(GetPointerMode_v2, (void*, int* mode)) {
+  *mode = 0;
+  return k_ok;
+}
 WEIR_BLAS_OF(const char*, GetStatusString, (int status)) {
   return status == 0 ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_EXECUTION_FAILED";
 }
 
+// --- cuBLASLt
+WEIR_LT(MatmulDescCreate, (void** out, int, int)) {
+  return create_descriptor(out, k_cublas_out_of_memory);
+}
+WEIR_LT(MatmulDescDestroy, (void* descriptor)) { return free_descriptor(descriptor); }
+WEIR_LT(MatmulDescSetAttribute, (void*, int, const void*, size_t)) { return k_ok; }
+WEIR_LT(MatrixLayoutCreate, (void** out, int, uint64_t, uint64_t, int64_t)) {
+  return create_descriptor(out, k_cublas_out_of_memory);
+}
+WEIR_LT(MatrixLayoutDestroy, (void* descriptor)) { return free_descriptor(descriptor); }
+WEIR_LT(MatrixLayoutSetAttribute, (void*, int, const void*, size_t)) { return k_ok; }
+WEIR_LT(MatmulPreferenceCreate, (void** out)) {
+  return create_descriptor(out, k_cublas_out_of_memory);
+}
+WEIR_LT(MatmulPreferenceDestroy, (void* descriptor)) { return free_descriptor(descriptor); }
+WEIR_LT(MatmulPreferenceSetAttribute, (void*, int, const void*, size_t)) { return k_ok; }
+WEIR_LT(Create, (void** out)) { return create_descriptor(out, k_cublas_out_of_memory); }
+WEIR_LT(Destroy, (void* handle)) { return free_descriptor(handle); }
+// Offers one algorithm, without workspace: cublasLtMatmulHeuristicResult_t.
+struct Heuristic {
+  uint64_t algorithm[8];
+  size_t workspace;
+  int status;
+  float waves;
+  int reserved[4];
+};
+WEIR_LT(MatmulAlgoGetHeuristic,
+        (void*, void*, void*, void*, void*, void*, void*, int, Heuristic* out, int* count)) {
+  *out = {};
+  out->waves = 1;
+  *count = 1;
+  return k_ok;
+}
+WEIR_LT(Matmul, (void*, void*, const void*, const void*, void*, const void*, void*, const void*,
+                 const void*, void*, void*, void*, const void*, void*, size_t, void* stream)) {
+  int error = k_ok;
+  runs_now(stream, k_kernel_node, &error);
+  return error == k_ok ? int{k_ok} : k_cublas_failed;
+}
+extern "C" __attribute__((visibility("default"))) size_t cublasLtGetVersion() { return 130000; }
+
+// --- cuDNN: torch makes a handle, and asks for versions; what computes is missing.
+WEIR_EXPORTED size_t cudnnGetVersion() { return 10000 * k_cudnn_major + 100 * k_cudnn_minor; }
+WEIR_EXPORTED size_t cudnnGetCudartVersion() { return 13000; }
+WEIR_EXPORTED int cudnnGetProperty(int part, int* out) {
+  constexpr int k_parts[] = {k_cudnn_major, k_cudnn_minor, 0};
+  *out = part >= 0 && part < 3 ? k_parts[part] : 0;
+  return k_ok;
+}
+WEIR_EXPORTED int cudnnCreate(void** out) { return create_descriptor(out, 2000); }
+WEIR_EXPORTED int cudnnDestroy(void* handle) { return free_descriptor(handle); }
+WEIR_EXPORTED int cudnnSetStream(void*, void*) { return k_ok; }
+WEIR_EXPORTED const char* cudnnGetErrorString(int status) {
+  return status == 0 ? "CUDNN_STATUS_SUCCESS" : "CUDNN_STATUS_NOT_SUPPORTED";
+}
+
 // With one GPU there is nothing for NCCL to reduce.
+WEIR_EXPORTED int ncclGetVersion(int* version) {
+  *version = k_nccl_version;
+  return k_ok;
+}
 WEIR_EXPORTED int ncclCommInitAll(void** out, int count, const int*) {
   for (int i = 0; i < count; ++i) out[i] = calloc(1, 1);
   return k_ok;
 }
-WEIR_EXPORTED int ncclCommDestroy(void* communicator) {
-  free(communicator);
-  return k_ok;
-}
+WEIR_EXPORTED int ncclCommDestroy(void* communicator) { return free_descriptor(communicator); }
 WEIR_EXPORTED int ncclGroupStart() { return k_ok; }
 WEIR_EXPORTED int ncclGroupEnd() { return k_ok; }
 WEIR_EXPORTED int ncclAllReduce(const void*, void*, size_t, int, int, void*, void* stream) {

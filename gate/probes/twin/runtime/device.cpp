@@ -12,6 +12,7 @@ namespace {
 const weir_runtime_twin* g_twin;
 Once g_once;
 __thread int t_device;
+uint32_t g_used;  // atomic; a bit for each device
 __thread int t_error;
 
 // Maps the description that the environment names, if it is valid.
@@ -87,7 +88,11 @@ int attribute(int number) {
 }
 
 int device() { return t_device; }
-void set_device(int index) { t_device = index; }
+void set_device(int index) {
+  t_device = index;
+  __atomic_fetch_or(&g_used, 1U << index, __ATOMIC_RELAXED);
+}
+bool is_used(int index) { return (__atomic_load_n(&g_used, __ATOMIC_RELAXED) >> index & 1U) != 0; }
 int check_device(int index) {
   if (twin() == nullptr) return fail(k_no_device);
   return success_if(index >= 0 && index < static_cast<int>(twin()->devices), k_invalid_device);
@@ -110,7 +115,7 @@ WEIR_RUNTIME(GetDevice, (int* out)) {
 }
 WEIR_RUNTIME(SetDevice, (int index)) {
   if (const int error = check_device(index)) return error;
-  t_device = index;
+  set_device(index);
   return k_ok;
 }
 WEIR_RUNTIME(SetDeviceFlags, (unsigned)) { return k_ok; }

@@ -20,24 +20,6 @@ constexpr int k_deepest = 16;
 __thread Configuration t_pushed[k_deepest];
 __thread int t_depth;
 
-// Checks a launch, and adds it to the stream's capture if there is one.
-int launch(const void* kernel, Size3 grid, Size3 block, size_t shared, void* stream) {
-  if (twin() == nullptr) return fail(k_no_device);
-  const Function* function = find_function(kernel);
-  if (function == nullptr) return fail(k_invalid_function);
-  if (const int error = check_launch(*function, grid, block, shared)) return fail(error);
-  int error = k_ok;
-  runs_now(stream, k_kernel_node, &error, kernel);
-  return error == k_ok ? error : fail(error);
-}
-
-// Finds a function that has code for this GPU; fails otherwise.
-int find_loaded_function(const void* kernel, Function** out) {
-  *out = find_function(kernel);
-  if (*out == nullptr) return fail(k_invalid_function);
-  return (*out)->module.arch == 0 ? fail(report_no_image()) : int{k_ok};
-}
-
 }  // namespace
 
 bool is_exact(const weir_runtime_kernel* facts) {
@@ -61,8 +43,29 @@ int report_no_image() {
   return k_no_image;
 }
 
+void add_function(const void* host_or_handle, Function* function) {
+  g_functions.insert(key_of(host_or_handle), function);
+}
 Function* find_function(const void* host_or_handle) {
   return g_functions.get<Function>(reinterpret_cast<uint64_t>(host_or_handle));
+}
+
+// Checks a launch, and adds it to the stream's capture if there is one.
+int launch(const void* kernel, Size3 grid, Size3 block, size_t shared, void* stream) {
+  if (twin() == nullptr) return fail(k_no_device);
+  const Function* function = find_function(kernel);
+  if (function == nullptr) return fail(k_invalid_function);
+  if (const int error = check_launch(*function, grid, block, shared)) return fail(error);
+  int error = k_ok;
+  if (runs_now(stream, k_kernel_node, &error, kernel)) note_kernel(stream, function->name);
+  return error == k_ok ? error : fail(error);
+}
+
+// Finds a function that has code for this GPU; fails otherwise.
+int find_loaded_function(const void* kernel, Function** out) {
+  *out = find_function(kernel);
+  if (*out == nullptr) return fail(k_invalid_function);
+  return (*out)->module.arch == 0 ? fail(report_no_image()) : int{k_ok};
 }
 
 WEIR_REGISTERED(int, RegisterFatBinaryEnd, (void**)) { return k_ok; }
@@ -85,9 +88,9 @@ WEIR_REGISTERED(void, RegisterFunction,
   if (module == nullptr || function == nullptr) return;
   const weir_runtime_kernel* facts =
       module->arch == 0 ? nullptr : kernel_facts(name, module->container);
-  *function = {facts, *module, 0};
-  g_functions.insert(reinterpret_cast<uint64_t>(host), function);
-  g_functions.insert(reinterpret_cast<uint64_t>(function), function);
+  *function = {name, facts, *module, 0};
+  add_function(host, function);
+  add_function(function, function);
 }
 WEIR_REGISTERED(void, RegisterVar, (void**, char*, char*, const char*, int, size_t, int, int)) {}
 WEIR_REGISTERED(unsigned, PushCallConfiguration,
@@ -149,8 +152,7 @@ WEIR_RUNTIME(FuncGetAttributes, (FunctionAttributes * out, const void* kernel)) 
   out->preferred_carveout = -1;
   return k_ok;
 }
-// Sets the limit of dynamic shared memory; other attributes have no effect.
-WEIR_RUNTIME(FuncSetAttribute, (const void* kernel, int number, int value)) {
+int set_function_attribute(const void* kernel, int number, int value) {
   constexpr int k_max_dynamic_shared = 8;
   Function* function = nullptr;
   if (const int error = find_loaded_function(kernel, &function)) return error;
@@ -162,6 +164,9 @@ WEIR_RUNTIME(FuncSetAttribute, (const void* kernel, int number, int value)) {
   }
   __atomic_store_n(&function->dynamic_shared, value, __ATOMIC_RELAXED);
   return k_ok;
+}
+WEIR_RUNTIME(FuncSetAttribute, (const void* kernel, int number, int value)) {
+  return set_function_attribute(kernel, number, value);
 }
 WEIR_RUNTIME(OccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
              (int* blocks, const void* kernel, int threads, size_t shared, unsigned)) {

@@ -1,5 +1,9 @@
-// Memory and copies. Device memory has addresses but no pages: copies into it are dropped, and
-// reading it gives WEIR_TWIN_FILL. Copies between host memory are real.
+// Memory and copies. Device memory has addresses that cannot be read, and contents in a sparse
+// file: small copies and fills are kept there, and large ones are dropped, so that a model of any
+// size fits. Reading what was never written gives WEIR_TWIN_FILL. Copies between host memory are
+// real.
+#include <linux/falloc.h>
+#include <linux/memfd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,9 +21,13 @@ namespace {
 struct Arena {
   uint64_t begin, end;
   DeviceMemory memory;
+  int contents;  // a file; the offset of a byte is its address - begin
 };
 Arena g_arena;
-Table g_managed;  // memory that host and device share, by its address
+DeviceMemory g_pinned;  // memory of the host, under g_lock
+Table g_managed;        // memory that host and device share, by its address
+// Larger copies to the device are not kept; nor are larger fills and copies within it.
+constexpr size_t k_most_kept_from_host = 1 << 20, k_most_kept_within = 64 << 10;
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 Once g_once;
 int g_fill;
@@ -35,6 +43,12 @@ void reserve() {
   }
   const char* fill = getenv(WEIR_TWIN_FILL_VARIABLE);
   g_fill = fill == nullptr ? 0 : atoi(fill);
+  g_arena.contents = static_cast<int>(syscall(SYS_memfd_create, "weir-twin", MFD_CLOEXEC));
+  if (g_arena.contents >= 0 &&
+      ftruncate(g_arena.contents, static_cast<off_t>(g_arena.end - g_arena.begin)) != 0) {
+    close(g_arena.contents);
+    g_arena.contents = -1;
+  }
 }
 }  // namespace
 
@@ -45,6 +59,31 @@ bool is_device_address(const void* at) {
 }
 
 namespace {
+
+off_t offset_of(uint64_t at) { return static_cast<off_t>(at - g_arena.begin); }
+
+// Makes a range of device memory one that was never written.
+void forget_contents(uint64_t at, uint64_t bytes) {
+  fallocate(g_arena.contents, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(at),
+            static_cast<off_t>(bytes));
+}
+
+// Reads device memory: what was written, and fill bytes for pages where nothing was.
+void read_contents(char* to, uint64_t at, size_t bytes) {
+  if (g_fill != 0 || pread(g_arena.contents, to, bytes, offset_of(at)) < 0) {
+    memset(to, g_fill, bytes);
+  }
+  const off_t begin = offset_of(at), end = begin + static_cast<off_t>(bytes);
+  off_t data = g_fill == 0 ? end : lseek(g_arena.contents, begin, SEEK_DATA);
+  while (data >= 0 && data < end) {
+    const off_t hole = lseek(g_arena.contents, data, SEEK_HOLE);
+    const off_t stop = hole < end ? hole : end;
+    if (pread(g_arena.contents, to + (data - begin), static_cast<size_t>(stop - data), data) < 0) {
+      return;
+    }
+    data = lseek(g_arena.contents, stop, SEEK_DATA);
+  }
+}
 
 // The free memory of a device, in bytes.
 uint64_t free_bytes_on(int index) {
@@ -87,6 +126,9 @@ uint64_t allocate_addresses(uint64_t bytes, uint64_t device_bytes, int index) {
 }
 bool free_block(uint64_t at) {
   const Locked locked(&g_lock);
+  const DeviceMemory::Block* block = g_arena.memory.find(at);
+  if (block == nullptr || block->at != at) return false;
+  forget_contents(at, block->bytes);
   return g_arena.memory.give_back(at);
 }
 
@@ -99,20 +141,53 @@ int allocate_device(void** out, size_t bytes) {
   return success_if(*out != nullptr, k_out_of_memory);
 }
 
-int allocate_host(void** out, size_t bytes) {
-  if (twin() == nullptr) return fail(k_no_device);
-  *out = aligned_alloc(4096, round_up_to(bytes == 0 ? 1 : bytes, 4096));
-  return success_if(*out != nullptr, k_out_of_memory);
+// Notes memory of the host that the device can read.
+int pin(const void* at, size_t bytes) {
+  const Locked locked(&g_lock);
+  return success_if(g_pinned.insert_block(key_of(at), bytes, device()), k_out_of_memory);
+}
+bool unpin(const void* at) {
+  const Locked locked(&g_lock);
+  return g_pinned.give_back(key_of(at));
 }
 
-// Copies bytes to the host: from the host, or fill bytes for device memory. Copies to the device do
-// nothing.
+int allocate_host(void** out, size_t bytes) {
+  if (twin() == nullptr) return fail(k_no_device);
+  constexpr size_t k_page = 4096;
+  const size_t size = round_up_to(bytes == 0 ? 1 : bytes, k_page);
+  *out = aligned_alloc(k_page, size);
+  if (*out == nullptr) return fail(k_out_of_memory);
+  return pin(*out, size);
+}
+
+// Copies bytes between memory of the host and of the device. Large ones to the device do nothing.
 void copy_bytes(void* to, const void* from, size_t bytes) {
-  if (is_device_address(to)) return;
-  if (is_device_address(from)) {
-    memset(to, g_fill, bytes);
-  } else {
-    memmove(to, from, bytes);
+  const bool to_device = is_device_address(to);
+  if (!is_device_address(from)) {
+    if (!to_device) {
+      memmove(to, from, bytes);
+    } else if (bytes <= k_most_kept_from_host) {
+      write_all(g_arena.contents, from, bytes, static_cast<uint64_t>(offset_of(key_of(to))));
+    }
+    return;
+  }
+  if (!to_device) {
+    read_contents(static_cast<char*>(to), key_of(from), bytes);
+  } else if (bytes <= k_most_kept_within) {
+    char kept[k_most_kept_within];
+    read_contents(kept, key_of(from), bytes);
+    write_all(g_arena.contents, kept, bytes, static_cast<uint64_t>(offset_of(key_of(to))));
+  }
+}
+
+// Fills device memory. Of large fills only those with 0 have an effect.
+void fill_bytes(uint64_t at, int value, size_t bytes) {
+  if (bytes <= k_most_kept_within) {
+    char kept[k_most_kept_within];
+    memset(kept, value, bytes);
+    write_all(g_arena.contents, kept, bytes, static_cast<uint64_t>(offset_of(at)));
+  } else if (value == 0) {
+    forget_contents(at, bytes);
   }
 }
 
@@ -134,6 +209,9 @@ int copy(void* to, const void* from, const Rows& rows, void* stream, bool waits)
       copy_bytes(static_cast<char*>(to) + row * rows.to_pitch,
                  static_cast<const char*>(from) + row * rows.from_pitch, rows.width);
     }
+    if (rows.height == 1 && is_device_address(from) && !is_device_address(to)) {
+      answer_read(static_cast<char*>(to), rows.width, last_kernel(stream));
+    }
   }
   return error == k_ok ? error : fail(error);
 }
@@ -142,12 +220,30 @@ int set(void* to, int value, size_t bytes, void* stream) {
   if (twin() == nullptr) return fail(k_no_device);
   int error = k_ok;
   if (runs_now(stream, k_fill_node, &error)) {
-    if (!is_device_address(to)) memset(to, value, bytes);
+    if (is_device_address(to)) {
+      fill_bytes(key_of(to), value, bytes);
+    } else {
+      memset(to, value, bytes);
+    }
   }
   return error == k_ok ? error : fail(error);
 }
 
 }  // namespace
+
+bool find_block(const void* at, uint64_t* begin, uint64_t* bytes, int* device) {
+  const Locked locked(&g_lock);
+  const DeviceMemory::Block* block = g_arena.memory.find(key_of(at));
+  if (block == nullptr) return false;
+  *begin = block->at;
+  *bytes = block->bytes;
+  *device = block->device;
+  return true;
+}
+bool is_pinned(const void* at) {
+  const Locked locked(&g_lock);
+  return g_pinned.find(key_of(at)) != nullptr;
+}
 
 WEIR_RUNTIME(Malloc, (void** out, size_t bytes)) { return allocate_device(out, bytes); }
 WEIR_RUNTIME(MallocAsync, (void** out, size_t bytes, void*)) { return allocate_device(out, bytes); }
@@ -169,11 +265,15 @@ WEIR_RUNTIME(MallocManaged, (void** out, size_t bytes, unsigned)) {
 WEIR_RUNTIME(MallocHost, (void** out, size_t bytes)) { return allocate_host(out, bytes); }
 WEIR_RUNTIME(HostAlloc, (void** out, size_t bytes, unsigned)) { return allocate_host(out, bytes); }
 WEIR_RUNTIME(FreeHost, (void* at)) {
+  unpin(at);
   free(at);
   return k_ok;
 }
-WEIR_RUNTIME(HostRegister, (void*, size_t, unsigned)) { return k_ok; }
-WEIR_RUNTIME(HostUnregister, (void*)) { return k_ok; }
+WEIR_RUNTIME(HostRegister, (void* at, size_t bytes, unsigned)) { return pin(at, bytes); }
+WEIR_RUNTIME(HostUnregister, (void* at)) {
+  unpin(at);
+  return k_ok;
+}
 WEIR_RUNTIME(HostGetDevicePointer, (void** out, void* at, unsigned)) {
   *out = at;
   return k_ok;
@@ -219,6 +319,29 @@ WEIR_RUNTIME(Memcpy3DPeerAsync, (const PeerCopy* request, void* stream)) {
 WEIR_RUNTIME(Memset, (void* to, int value, size_t bytes)) { return set(to, value, bytes, nullptr); }
 WEIR_RUNTIME(MemsetAsync, (void* to, int value, size_t bytes, void* stream)) {
   return set(to, value, bytes, stream);
+}
+
+// --- Pools: one for all, without settings.
+WEIR_RUNTIME(DeviceGetDefaultMemPool, (void** out, int index)) {
+  static int pool;
+  if (const int error = check_device(index)) return error;
+  *out = &pool;
+  return k_ok;
+}
+WEIR_RUNTIME(DeviceGetMemPool, (void** out, int index)) {
+  return WEIR_CALL(DeviceGetDefaultMemPool)(out, index);
+}
+WEIR_RUNTIME(MemPoolSetAttribute, (void*, int, void*)) { return k_ok; }
+WEIR_RUNTIME(MemPoolGetAttribute, (void*, int, void* value)) {
+  memset(value, 0, sizeof(uint64_t));
+  return k_ok;
+}
+WEIR_RUNTIME(MemPoolSetAccess, (void*, const void*, size_t)) { return k_ok; }
+WEIR_RUNTIME(MemPoolTrimTo, (void*, size_t)) { return k_ok; }
+WEIR_RUNTIME(DeviceSetGraphMemAttribute, (int, int, void*)) { return k_ok; }
+WEIR_RUNTIME(DeviceGetGraphMemAttribute, (int, int, void* value)) {
+  memset(value, 0, sizeof(uint64_t));
+  return k_ok;
 }
 
 // --- Virtual memory: addresses and memory are allocated separately. A handle is a block of memory.

@@ -8,7 +8,8 @@ namespace weir_probe::runtime_twin {
 namespace {
 
 struct StreamObject {
-  uint64_t capture;  // under g_lock; number of the capture that it takes part in; 0: none
+  uint64_t capture;    // under g_lock; number of the capture that it takes part in; 0: none
+  const char* kernel;  // atomic; name of the last one that ran
 };
 struct EventObject {
   uint64_t capture;  // number of its stream's capture when it was recorded; 0: none
@@ -31,9 +32,10 @@ struct Capture {
 };
 
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-Capture* g_captures;      // under g_lock
-uint32_t g_capturing;     // atomic: number of captures
-uint64_t g_last_capture;  // under g_lock
+Capture* g_captures;        // under g_lock
+uint32_t g_capturing;       // atomic: number of captures
+uint64_t g_last_capture;    // under g_lock
+const char* g_last_kernel;  // atomic; of all default streams
 
 // Finds a capture by its number; null if it has ended. Needs g_lock.
 Capture* find_capture(uint64_t number) {
@@ -139,6 +141,17 @@ bool runs_now(void* stream, NodeType type, int* error, const void* function) {
   return false;
 }
 
+void note_kernel(void* stream, const char* name) {
+  const char** last =
+      is_handle(stream) ? &static_cast<StreamObject*>(stream)->kernel : &g_last_kernel;
+  __atomic_store_n(last, name, __ATOMIC_RELAXED);
+}
+const char* last_kernel(void* stream) {
+  const char* const* last =
+      is_handle(stream) ? &static_cast<const StreamObject*>(stream)->kernel : &g_last_kernel;
+  return __atomic_load_n(last, __ATOMIC_RELAXED);
+}
+
 int check_wait(void* stream) {
   if (!any_capture()) return k_ok;
   const Locked locked(&g_lock);
@@ -203,8 +216,37 @@ WEIR_RUNTIME(EventRecordWithFlags, (void* event, void* stream, unsigned)) {
 }
 WEIR_RUNTIME(EventSynchronize, (void* event)) { return check_event_wait(event); }
 WEIR_RUNTIME(EventQuery, (void* event)) { return check_event_wait(event); }
+// A twin has no times. Triton divides its budget for autotuning by this one: it launches each
+// configuration a few times, not thousands.
 WEIR_RUNTIME(EventElapsedTime, (float* milliseconds, void*, void*)) {
-  *milliseconds = 0.001F;  // a twin has no times
+  *milliseconds = 20;
+  return k_ok;
+}
+
+// --- Priorities, and functions of the host.
+WEIR_RUNTIME(DeviceGetStreamPriorityRange, (int* least, int* greatest)) {
+  constexpr int k_greatest_priority = -5;
+  if (least != nullptr) *least = 0;
+  if (greatest != nullptr) *greatest = k_greatest_priority;
+  return k_ok;
+}
+WEIR_RUNTIME(StreamGetPriority, (void*, int* priority)) {
+  *priority = 0;
+  return k_ok;
+}
+WEIR_RUNTIME(StreamGetFlags, (void*, unsigned* flags)) {
+  *flags = 0;
+  return k_ok;
+}
+WEIR_RUNTIME(LaunchHostFunc, (void* stream, void (*function)(void*), void* data)) {
+  int error = k_ok;
+  if (runs_now(stream, k_host_node, &error)) function(data);
+  return error == k_ok ? error : fail(error);
+}
+WEIR_RUNTIME(StreamAddCallback,
+             (void* stream, void (*callback)(void*, int, void*), void* data, unsigned)) {
+  if (const int error = check_wait(stream)) return error;
+  callback(stream, k_ok, data);
   return k_ok;
 }
 
@@ -237,25 +279,40 @@ WEIR_RUNTIME(StreamEndCapture, (void* stream, void** out)) {
   free(capture);
   return success_if(!broken, k_capture_broken);
 }
+WEIR_RUNTIME(ThreadExchangeStreamCaptureMode, (int* mode)) {
+  static __thread int t_mode;
+  const int before = t_mode;
+  t_mode = *mode;
+  *mode = before;
+  return k_ok;
+}
 WEIR_RUNTIME(StreamIsCapturing, (void* stream, int* status)) {
   const Locked locked(&g_lock);
   const Capture* capture = is_capturing(stream);
   *status = capture_status(capture);
   return k_ok;
 }
-WEIR_DRIVER(StreamGetCaptureInfo_v2,
-            (void* stream, int* status, uint64_t* number, void**, const void**, size_t*)) {
+int capture_info(void* stream, int* status, uint64_t* number, void** graph, size_t* dependencies) {
   const Locked locked(&g_lock);
-  const Capture* capture = is_capturing(stream);
+  Capture* capture = is_capturing(stream);
   *status = capture_status(capture);
-  *number = capture == nullptr ? 0 : capture->number;
+  if (number != nullptr) *number = capture == nullptr ? 0 : capture->number;
+  if (graph != nullptr) *graph = capture == nullptr ? nullptr : capture->graph;
+  if (dependencies != nullptr) *dependencies = 0;
   return k_ok;
+}
+WEIR_DRIVER(StreamGetCaptureInfo_v2, (void* stream, int* status, uint64_t* number, void** graph,
+                                      const void**, size_t* dependencies)) {
+  return capture_info(stream, status, number, graph, dependencies);
 }
 
 WEIR_RUNTIME(GraphInstantiate, (void** exec, void* graph, unsigned long long)) {
   Graph* copy = copy_graph(*static_cast<Graph*>(graph));
   *exec = copy;
   return success_if(copy != nullptr, k_out_of_memory);
+}
+WEIR_RUNTIME(GraphInstantiateWithFlags, (void** exec, void* graph, unsigned long long flags)) {
+  return WEIR_CALL(GraphInstantiate)(exec, graph, flags);
 }
 // Within a capture, the nodes are copied to the captured graph. Else nothing happens.
 WEIR_RUNTIME(GraphLaunch, (void* exec, void* stream)) {

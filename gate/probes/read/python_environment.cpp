@@ -1,0 +1,56 @@
+// Finds the libraries of a Python virtual environment.
+#include "gate/probes/read/python_environment.hpp"
+
+#include <cstddef>
+
+#include "gate/sys/paths.hpp"
+
+namespace weir::probes {
+namespace {
+
+constexpr std::size_t k_max_package_libraries = 4096;
+constexpr int k_max_depth = 8;
+
+using Paths = std::vector<std::string>;
+
+Paths list(const std::string& folder, const sys::Files& files) {
+  Paths paths;
+  for (const std::string& name : files.list(folder).value_or(Paths())) {
+    paths.push_back(sys::join_path(folder, name));
+  }
+  return paths;
+}
+
+bool is_library(const std::string& path) {
+  const std::string name = sys::file_name_of(path);
+  return name.ends_with(".so") || name.find(".so.") != std::string::npos;
+}
+
+void add_libraries(const std::string& folder, int depth, const sys::Files& files, Paths& out) {
+  for (const std::string& path : list(folder, files)) {
+    if (out.size() == k_max_package_libraries) return;
+    if (is_library(path)) {
+      out.push_back(path);
+    } else if (depth < k_max_depth && files.kind(path) == sys::Kind::folder) {
+      add_libraries(path, depth + 1, files, out);
+    }
+  }
+}
+
+}  // namespace
+
+std::string python_environment_of(const std::string& program, const sys::Files& files) {
+  std::string environment = sys::folder_of(sys::folder_of(program));
+  return files.kind(sys::join_path(environment, "pyvenv.cfg")) == sys::Kind::file ? environment
+                                                                                  : "";
+}
+
+Paths libraries_of_environment(const std::string& environment, const sys::Files& files) {
+  Paths libraries;
+  for (const std::string& python : list(sys::join_path(environment, "lib"), files)) {
+    add_libraries(sys::join_path(python, "site-packages"), 0, files, libraries);
+  }
+  return libraries;
+}
+
+}  // namespace weir::probes

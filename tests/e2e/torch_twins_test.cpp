@@ -1,0 +1,90 @@
+// Hugging Face's transformers on PyTorch, both as PyPI has them, on a CUDA twin: a script that
+// generates tokens, its counts, and the causes of changes that were planted in it.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace torch_twins_test {
+
+using testing::HasSubstr;
+
+const std::string k_root = WEIR_SOURCE_DIR;
+
+class TorchTwins : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string python = k_root + "/engines/torch/bin/python";
+    ASSERT_TRUE(fs::exists(python)) << python << ": run ci/prepare all first";
+    spill(scratch_ / "weir.yaml",
+          "version: 1\nengines: {hf: {preset: transformers, command: [" + python +
+              ", engine.py, '{model}', '{tokens}', '{args}']}}\n"
+              "models: {llama: model}\nbackends: {rtx4090: {device: cuda, twin: nvidia-rtx-4090}}\n"
+              "prompts: {decode: {prompt_tokens: 0, tokens: 24}}\n");
+    fs::create_directories(scratch_ / "model");
+    spill(scratch_ / "model/config.json",
+          R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256,)"
+          R"( "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4,)"
+          R"( "num_key_value_heads": 2, "vocab_size": 512, "max_position_embeddings": 512})");
+    plant("");
+    accepted_ = weir(scratch_, {"baseline", "accept", "--counts-only"});
+  }
+  // Writes the script, with a line of Python behind its model.
+  void plant(const std::string& line) {
+    std::string script = slurp(k_root + "/tests/engines/transformers.py");
+    const std::size_t at = script.find("model.generation_config");
+    spill(scratch_ / "engine.py", script.insert(at, line + "\n"));
+  }
+  Ended gate() { return weir(scratch_, {"gate", "--counts-only", "--json", "verdict.json"}); }
+
+  Scratch scratch_;
+  Ended accepted_;
+};
+
+// Two layers of seven products each, and the head: 15. Each token reads back once if all sequences
+// have ended.
+TEST_F(TorchTwins, CountAToken) {
+  ASSERT_EQ(accepted_.exit_code, 0) << accepted_.out << accepted_.err;
+  const Ended same = gate();
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+  const Json verdict = parse_json(slurp(scratch_ / "verdict.json")).value_or(Json());
+  const Json cell = cell_of(verdict, "hf/llama/rtx4090/decode");
+  const std::map<std::string, int> expected = {
+      {"dispatches_per_token", 113}, {"cublas_calls_per_token", 15},
+      {"copies_per_token", 3},       {"syncs_per_token", 1},
+      {"submits_per_token", 116},    {"graph_launches_per_token", 0}};
+  for (const auto& [metric, value] : expected) {
+    EXPECT_EQ(metric_of(cell, metric)["current"], value) << metric;
+  }
+}
+
+TEST_F(TorchTwins, FailForPlantedChangesWithTheirCauseFirst) {
+  ASSERT_EQ(accepted_.exit_code, 0) << accepted_.out << accepted_.err;
+  const std::string each_layer = "for layer in model.model.layers: layer.register_forward_hook(";
+  const std::string each_token = "model.register_forward_hook(";
+  struct Change {
+    std::string line, row, why;
+  };
+  const std::vector<Change> changes = {
+      {each_layer + "lambda m, i, o: (o.sum().item(), o)[1])", "syncs/token",
+       "The CPU waits for the GPU more often in a token."},
+      {each_token + "lambda m, i, o: torch.cuda.synchronize())", "syncs/token         1 → 2",
+       "The CPU waits for the GPU more often in a token."},
+      {each_layer + "lambda m, i, o: o.clone())", "copies/token        3 → 5",
+       "More is copied between memories a token."},
+      {each_token + "lambda m, i, o: torch.cuda.empty_cache())", "allocations/token",
+       "Devices are asked for memory more often a token."},
+      {"model.set_attn_implementation('eager')", "dispatches/token",
+       "Fusion seems lost: flash_fwd_kernel"},
+  };
+  for (const Change& change : changes) {
+    plant(change.line);
+    const Ended ended = gate();
+    EXPECT_EQ(ended.exit_code, 1) << change.line << ended.out << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr(change.row)) << change.line;
+    EXPECT_THAT(ended.out, HasSubstr(change.why)) << change.line;
+  }
+}
+
+}  // namespace torch_twins_test
+}  // namespace weir::e2e

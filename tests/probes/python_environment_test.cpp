@@ -1,0 +1,77 @@
+// Packages of a Python virtual environment, and what a CUDA twin needs to stand in for them.
+#include "gate/probes/read/python_environment.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/probes/read/runtime_code.hpp"
+
+#include "tests/probes/elf_bytes.hpp"
+#include "tests/probes/support.hpp"
+
+namespace weir::probes {
+namespace {
+
+using testing::ElementsAre;
+
+class PythonEnvironment : public testing::Test {
+ protected:
+  PythonEnvironment() {
+    write("libcudart.so.12", ElfBytes{.exported = {"cudaMalloc"}}.str());
+    write(".venv/pyvenv.cfg", "home = /usr/bin\n");
+    write(".venv/bin/python", ElfBytes{.loader = "/lib64/ld-linux-x86-64.so.2"}.str());
+  }
+  void write(const std::string& name, const std::string& bytes) {
+    const std::filesystem::path path = place_.path() + "/" + name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+  }
+  std::string path(const std::string& name) const { return place_.path() + "/" + name; }
+  Result<RuntimeCode> code() const {
+    return find_runtime_code(k_cuda_runtime, path(".venv/bin/python"), place_.path(), files_,
+                             [](std::string_view) { return std::nullopt; });
+  }
+
+  Folder place_;
+  sys::RealFiles files_;
+};
+
+TEST_F(PythonEnvironment, IsTheFolderAboveThatOfItsPrograms) {
+  EXPECT_EQ(python_environment_of(path(".venv/bin/python"), files_), path(".venv"));
+  EXPECT_EQ(python_environment_of("/usr/bin/python3", files_), "");
+  write(".venv/lib/python3.11/site-packages/a/b/x.so.1", "");
+  write(".venv/lib/python3.11/site-packages/y.cpython-311.so", "");
+  write(".venv/lib/python3.11/site-packages/z.py", "");
+  EXPECT_THAT(libraries_of_environment(path(".venv"), files_),
+              ElementsAre(path(".venv/lib/python3.11/site-packages/a/b/x.so.1"),
+                          path(".venv/lib/python3.11/site-packages/y.cpython-311.so")));
+}
+
+TEST_F(PythonEnvironment, GivesTheTwinTheNamesAndFunctionsThatItsPackagesNeed) {
+  const std::string lib = ".venv/lib/python3.11/site-packages/torch/lib/";
+  write(lib + "libtorch_cuda.so", ElfBytes{.needed = {"libcudart.so.13", "libcudnn.so.9"},
+                                           .imported = {"cudaMalloc", "cudnnRNNForward"}}
+                                      .str());
+  write(lib + "libc10.so", ElfBytes{.needed = {"libc.so.6"}}.str());
+  // The real library is not the package's own code: the twin is loaded in its place.
+  write(lib + "libcudart.so.13", ElfBytes{.needed = {"libcudart.so.13"}}.str());
+  const auto found = code();
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->files, ElementsAre(path(lib + "libtorch_cuda.so")));
+  EXPECT_THAT(found->preloads, testing::UnorderedElementsAre("libcudart.so.13", "libcudnn.so.9",
+                                                             "libcuda.so.1", "libnvidia-ml.so.1"));
+  EXPECT_THAT(found->missing, ElementsAre("cudnnRNNForward"));
+}
+
+TEST_F(PythonEnvironment, WithoutPackagesThatUseTheApiNeedsNothing) {
+  const auto found = code();
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->files, testing::IsEmpty());
+  EXPECT_THAT(found->preloads, testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace weir::probes
