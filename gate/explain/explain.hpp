@@ -33,6 +33,11 @@ namespace weir::explain {
   K(sync_removed, faster, "The CPU waits for the GPU less often", "")                          \
   K(extra_copies, slower, "More is copied between memories", "")                               \
   K(copies_removed, faster, "Less is copied between memories", "")                             \
+  K(moved_to_library, either, "Matrix multiplications moved to the vendor's library", "")      \
+  K(moved_from_library, either, "Matrix multiplications moved to the engine's kernels", "")    \
+  K(matrix_cores_lost, either, "Matrix cores are no longer used", "")                          \
+  K(matrix_cores_gained, either, "Matrix cores are now used", "")                              \
+  K(stream_k_changed, either, "Stream-k fixups changed", "")                                   \
   K(variant_changed, either, "Another kernel does the same work", "")                          \
   K(code_changed, either, "Kernels have other code, or run in other groups", "")               \
   K(splits_changed, either, "The graph is cut into other parts between backends", "")          \

@@ -1,5 +1,5 @@
 // Kernels of which more or fewer ran, and what a pattern asks of them by their names. Used by
-// kernels.cpp, variants.cpp and fusions.cpp alone.
+// kernels.cpp, variants.cpp, fusions.cpp, products.cpp and matrix_cores.cpp alone.
 #pragma once
 
 #include <map>
@@ -31,6 +31,11 @@ struct UnexplainedChanges {
 [[nodiscard]] bool too_many_names(const UnexplainedChanges& open);
 
 [[nodiscard]] WorkChanges concatenated(WorkChanges a, const WorkChanges& b);
+template <class Is>
+[[nodiscard]] WorkChanges filter(WorkChanges changes, const Is& is) {
+  std::erase_if(changes, std::not_fn(is));
+  return changes;
+}
 // How many more, or how many fewer: what is greater.
 [[nodiscard]] double dispatch_change(const WorkChanges& changes);
 // Kernels that do the same work (same_work), by the words of their names, where they have any.

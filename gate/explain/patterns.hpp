@@ -6,6 +6,7 @@
 //   kernels.cpp   what changed among kernels: pieces of work; variants (variants.cpp), fusions
 //                 (fusions.cpp), work added and removed
 //   products.cpp  matrix products that moved between the engine's kernels and a vendor's library
+//   matrix_cores.cpp  attention and products that moved to or from the GPU's matrix cores; stream-k
 //   code.cpp      other code behind the names of kernels
 //   counts.cpp    batches, waits, sums of dispatches, barriers, splits, copies, context, the fixed
 //                 part, and what is left
@@ -189,9 +190,9 @@ struct ExplainState {
 
 using Pattern = void(ExplainState& state);
 Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pieces, find_products,
-    find_kernels, find_totals, find_barriers, find_submits, find_code, find_splits, find_copies,
-    find_context, find_slow, find_fixed, find_memory, find_made_late, find_calls, find_threads,
-    find_rest, find_times;
+    find_matrix_cores, find_stream_k, find_kernels, find_totals, find_barriers, find_submits,
+    find_code, find_splits, find_copies, find_context, find_slow, find_fixed, find_memory,
+    find_made_late, find_calls, find_threads, find_rest, find_times;
 
 // Fills Finding::claims of the entries, which are in the order in which they are reported. Without
 // a gate there are no judgements to claim. Each judgement belongs to one finding: a finding that

@@ -1,4 +1,5 @@
-// Finds matrix products that moved between the engine's own kernels and the vendor's library.
+// Finds matrix multiplications that moved between the engine's own kernels and the vendor's
+// library.
 #include <array>
 
 #include "gate/explain/kernel_moves.hpp"
@@ -19,7 +20,7 @@ bool is_library_product(const WorkChange* change) {
 
 // Returns true for what adds up the parts of a product.
 bool is_fixup(const WorkChange* change) {
-  return holds(change->parsed.works, "MUL_MAT") && change->name.find("fixup") != std::string::npos;
+  return holds(change->parsed.works, "MUL_MAT") && profile::adds_up_tiles(change->name);
 }
 
 bool is_own_product(const WorkChange* change) {
@@ -34,11 +35,6 @@ bool is_preparation(const WorkChange* change) {
   return starts_with_any(change, k_helpers);
 }
 
-WorkChanges filter(WorkChanges changes, bool (*is)(const WorkChange*)) {
-  std::erase_if(changes, std::not_fn(is));
-  return changes;
-}
-
 }  // namespace
 
 // Claims the products of both sides, if one side has as many more as the other has fewer, and the
@@ -50,10 +46,11 @@ void find_products(ExplainState& state) {
   const Rational delta = total_delta(library);
   if (delta == k_zero || total_delta(own) != k_zero.minus(delta)) return;
   const bool to_library = delta > k_zero;
-  Finding finding = make_finding(kind::variant_changed, metric_name(state.evidence, "dispatches"));
+  Finding finding = make_finding(to_library ? kind::moved_to_library : kind::moved_from_library,
+                                 metric_name(state.evidence, "dispatches"));
   const Rational moved = to_library ? delta : k_zero.minus(delta).value_or(delta);
   finding.headline = fmt::format(
-      "Matrix products moved {}: {}, {}.",
+      "Matrix multiplications moved {}: {}, {}.",
       to_library ? "to the vendor's library" : "from the vendor's library to the engine's kernels",
       safe_name(library.front()->name), frequency_text(moved, state.evidence.scope));
   WorkChanges kernels = concatenated(library, own);

@@ -393,6 +393,33 @@ bool finishes_attention(const KernelName& name) {
   return !name.words.empty() && means(name.words.front(), Kind::finishing);
 }
 
+std::optional<bool> uses_matrix_cores(std::string_view name) {
+  struct Row {
+    std::string_view words;
+    bool uses;
+  };
+  // ggml-cuda's kernels, and marks in names of cuBLAS and CUTLASS.
+  constexpr std::array k_rows{Row{"flash_attn_ext_f16", true},
+                              Row{"mul_mat_f<", true},
+                              Row{"mul_mat_f_ids", true},
+                              Row{"wmma", true},
+                              Row{"tensorop", true},
+                              Row{"mfma", true},
+                              Row{"flash_attn_tile", false},
+                              Row{"flash_attn_ext_vec", false},
+                              Row{"flash_attn_vec", false},
+                              Row{"mul_mat_vec", false},
+                              Row{"simt", false}};
+  const Row* row = find_first(k_rows, [&](const Row& candidate) {
+    return name.find(candidate.words) != std::string_view::npos;
+  });
+  return row == nullptr ? std::nullopt : std::optional(row->uses);
+}
+
+bool adds_up_tiles(std::string_view name) {
+  return name.find("stream_k_fixup") != std::string_view::npos;
+}
+
 std::string stable_name(std::string_view name) {
   constexpr std::string_view k_tiles = "sml";
   std::string result(name);

@@ -5,6 +5,7 @@
 // Names come from strangers and may be anything. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +55,14 @@ struct KernelName {
 // A kernel beside flash attention, which sums up what that computed in pieces: llama.cpp's
 // "fa_split_k_reduce".
 [[nodiscard]] bool finishes_attention(const KernelName& name);
+
+// Returns whether it multiplies by the GPU's matrix cores (tensor cores, WMMA, MFMA); nothing if
+// its name does not tell. llama.cpp's "mul_mat_q" has one name for both.
+[[nodiscard]] std::optional<bool> uses_matrix_cores(std::string_view name);
+
+// Returns true for a kernel that adds up the parts of tiles that stream-k cut: llama.cpp's
+// "mul_mat_q_stream_k_fixup".
+[[nodiscard]] bool adds_up_tiles(std::string_view name);
 
 // The name that releases of an engine agree on: llama.cpp's tiles of products were letters once
 // ("matmul_f16_aligned_m") and are numbers now ("matmul_f16_aligned_1").

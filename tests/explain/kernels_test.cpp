@@ -126,20 +126,88 @@ TEST(Kernels, WithoutNamesThatAreNewBesideReplacedOnesAreMoreWork) {
   EXPECT_EQ(why.findings.back().kind, "variant_changed");
 }
 
-// llama.cpp's prompts on an RX 7900 XTX, before and after it took WMMA's attention there: counts of
-// the wheels cyllama-rocm 0.2.17 and 0.2.18 on a HIP twin.
-TEST(Kernels, OfOneOpThatWereReplacedTogetherAreAnotherWayToComputeIt) {
+// llama-3.1-8b, a prompt of 512, on an RX 7900 XTX: counts of the wheels cyllama-rocm 0.2.17 and
+// 0.2.18 on a HIP twin.
+TEST(Kernels, OfAttentionThatMovedToMatrixCoresAreOneChange) {
+  const auto tile =
+      test::side({{"dispatches", 863}}, {{"mul_mat_q<(ggml_type)12, 128, false>", 190},
+                                         {"flash_attn_tile<128, 128, 16, 4, false>", 32},
+                                         {"flash_attn_combine_results<128>", 32}});
+  const auto wmma =
+      test::side({{"dispatches", 863}}, {{"mul_mat_q<(ggml_type)12, 128, false>", 190},
+                                         {"flash_attn_ext_f16<128, 128, 16, 4, false, false>", 32},
+                                         {"flash_attn_stream_k_fixup_uniform<128, 16, 4>", 32}});
+  const auto to = test::explained(tile, wmma), from = test::explained(wmma, tile);
+  ASSERT_EQ(to.findings.size(), 1U);
+  EXPECT_EQ(to.findings.front().kind, "matrix_cores_gained");
+  EXPECT_EQ(to.findings.front().headline,
+            "Matrix cores are now used for attention: flash_attn_ext_f16<128, 128, 16, 4, false, "
+            "false> in place of flash_attn_tile<128, 128, 16, 4, false>, 32 times a token.");
+  ASSERT_EQ(from.findings.size(), 1U);
+  EXPECT_EQ(from.findings.front().kind, "matrix_cores_lost");
+  EXPECT_EQ(
+      from.findings.front().headline,
+      "Matrix cores are no longer used for attention: flash_attn_tile<128, 128, 16, 4, false> "
+      "in place of flash_attn_ext_f16<128, 128, 16, 4, false, false>, 32 times a token.");
+}
+
+// The same with other numbers of kernels that add up pieces, as on cards with other numbers of
+// processors: dispatches change with them, by the same cause.
+TEST(Kernels, ThatAddUpPiecesGoWithTheAttentionThatMoved) {
   const auto why = test::explained(
-      test::side({{"dispatches", 120}}, {{"mul_mat_q", 112},
+      test::side({{"dispatches", 122}},
+                 {{"mul_mat_q", 118}, {"flash_attn_ext_f16<64, 64, 32, 2, false, false>", 4}}),
+      test::side({{"dispatches", 126}}, {{"mul_mat_q", 118},
                                          {"flash_attn_tile<64, 64, 32, 2, false>", 4},
-                                         {"flash_attn_combine_results<64>", 4}}),
-      test::side({{"dispatches", 120}}, {{"mul_mat_q", 112},
-                                         {"flash_attn_ext_f16<64, 64, 32, 2, false, false>", 4},
-                                         {"flash_attn_stream_k_fixup_uniform<64, 32, 2>", 4}}));
+                                         {"flash_attn_combine_results<64>", 4}}));
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings.front().kind, "matrix_cores_lost");
+  EXPECT_EQ(why.findings.front().delta, Rational(4));
+}
+
+// llama-3.1-8b, a prompt of 512, on HIP twins: RX 7900 XTX before and MI300X after.
+TEST(Kernels, ThatAddUpTilesOfStreamKAreACauseOfTheirOwn) {
+  const auto without = test::side(
+      {{"dispatches", 411}}, {{"mul_mat_q<(ggml_type)12, 64, false>", 190},
+                              {"mul_mat_q<(ggml_type)14, 64, false>", 31},
+                              {"rms_norm_f32", 158},
+                              {"flash_attn_ext_f16<128, 128, 16, 4, false, false, false>", 32}});
+  Side with = without;
+  with.metrics["dispatches_per_token"].exact = 664;
+  for (const auto& [name, times] :
+       test::Counts{{"mul_mat_q_stream_k_fixup<(ggml_type)12, 64, false>", 190},
+                    {"mul_mat_q_stream_k_fixup<(ggml_type)14, 64, false>", 31},
+                    {"flash_attn_stream_k_fixup_general<128, 16, 4>", 32}}) {
+    Work fixup;
+    fixup.name = name;
+    fixup.times = times;
+    with.works.push_back(fixup);
+  }
+  const auto more = test::explained(without, with), fewer = test::explained(with, without);
+  ASSERT_EQ(more.findings.size(), 2U);
+  for (const Finding& finding : more.findings) EXPECT_EQ(finding.kind, "stream_k_changed");
+  EXPECT_EQ(
+      more.findings[0].headline,
+      "More stream-k fixups of matrix multiplications: mul_mat_q_stream_k_fixup<(ggml_type)12, "
+      "64, false>, 221 times a token.");
+  EXPECT_EQ(more.findings[1].headline,
+            "More stream-k fixups of attention: flash_attn_stream_k_fixup_general<128, 16, 4>, 32 "
+            "times a token.");
+  ASSERT_EQ(fewer.findings.size(), 2U);
+  EXPECT_EQ(fewer.findings[1].headline.find("Fewer stream-k fixups of attention: "), 0U);
+}
+
+// Fixups that another tile size renamed run as often.
+TEST(Kernels, ThatAddUpTilesAsOftenAreOnlyOtherVariants) {
+  const auto why =
+      test::explained(test::side({{"dispatches", 380}},
+                                 {{"mul_mat_q<(ggml_type)12, 128, false>", 190},
+                                  {"mul_mat_q_stream_k_fixup<(ggml_type)12, 128, false>", 190}}),
+                      test::side({{"dispatches", 380}},
+                                 {{"mul_mat_q<(ggml_type)12, 64, false>", 190},
+                                  {"mul_mat_q_stream_k_fixup<(ggml_type)12, 64, false>", 190}}));
   ASSERT_EQ(why.findings.size(), 1U);
   EXPECT_EQ(why.findings.front().kind, "variant_changed");
-  EXPECT_EQ(why.findings.front().headline,
-            "Another kernel does the same work: flash_attn_ext, 8 times a token.");
 }
 
 // llama-3.1-8b, a prompt of 512, on HIP twins: MI300X before and MI210 after.
@@ -160,12 +228,13 @@ TEST(Kernels, OfProductsThatMovedToTheLibraryAreOneChange) {
                                  {"hipblasGemmEx", 221}});
   const auto to = test::explained(mi300x, mi210), from = test::explained(mi210, mi300x);
   ASSERT_EQ(to.findings.size(), 1U);
-  EXPECT_EQ(to.findings.front().kind, "variant_changed");
-  EXPECT_EQ(to.findings.front().headline,
-            "Matrix products moved to the vendor's library: hipblasGemmEx, 221 times a token.");
+  EXPECT_EQ(to.findings.front().kind, "moved_to_library");
+  EXPECT_EQ(
+      to.findings.front().headline,
+      "Matrix multiplications moved to the vendor's library: hipblasGemmEx, 221 times a token.");
   ASSERT_EQ(from.findings.size(), 1U);
   EXPECT_EQ(from.findings.front().headline,
-            "Matrix products moved from the vendor's library to the engine's kernels: "
+            "Matrix multiplications moved from the vendor's library to the engine's kernels: "
             "hipblasGemmEx, 221 times a token.");
 }
 

@@ -138,6 +138,25 @@ TEST(KernelName, WithoutItsTuningIsTheSameForOtherSizesAndSwitchesThatAreOff) {
   EXPECT_EQ(untuned_name("_1"), "_1") << "a name is left";
 }
 
+// Names of ggml-cuda, ggml-metal and CUTLASS.
+TEST(KernelName, TellsWhetherMatrixCoresComputeWhereTheyDo) {
+  for (const char* name :
+       {"flash_attn_ext_f16<64, 64, 16, 2, false, false>", "mul_mat_f<__half2, 32, 4, 4, false>",
+        "kernel_flash_attn_ext_f16_dk128_dv128", "cutlass_80_tensorop_f16_s16816gemm_f16"}) {
+    EXPECT_EQ(profile::uses_matrix_cores(name), true) << name;
+  }
+  for (const char* name :
+       {"flash_attn_tile<64, 64, 32, 2, false>", "flash_attn_ext_vec<64, 1, (ggml_type)1>",
+        "kernel_flash_attn_ext_vec_f16_dk128_dv128", "mul_mat_vec_f<__half, float, 1, 128>",
+        "cutlass_80_simt_sgemm_128x64_8x5_nn_align1"}) {
+    EXPECT_EQ(profile::uses_matrix_cores(name), false) << name;
+  }
+  for (const char* name :
+       {"mul_mat_q<(ggml_type)12, 64, false>", "hipblasGemmEx", "rms_norm_f32"}) {
+    EXPECT_EQ(profile::uses_matrix_cores(name), std::nullopt) << name;
+  }
+}
+
 TEST(KernelName, TakesAnyBytes) {
   test::Dice dice(3);
   for (int i = 0; i < 10'000; ++i) {
