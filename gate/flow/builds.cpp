@@ -60,10 +60,10 @@ Result<profile::GpuBuild> read_build(const std::string& path, const Job& job,
   }
   const std::string wanted = targets.empty() ? "" : " for " + text::join(targets);
   if (build.kernels.empty() && build.unread != 0) {
-    return fail(
-        Code::unavailable,
-        "{}: its GPU code{} is compressed in a way that weir does not unpack (it reads zstd)", path,
-        wanted);
+    return fail(Code::unavailable,
+                "{}: its GPU code{} is compressed in a way that weir does not unpack (it reads "
+                "zstd and zlib)",
+                path, wanted);
   }
   if (build.kernels.empty()) {
     return fail(Code::usage,

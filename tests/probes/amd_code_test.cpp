@@ -11,6 +11,9 @@
 #ifdef WEIR_ZSTD
 #include <zstd.h>
 #endif
+#ifdef WEIR_ZLIB
+#include <zlib.h>
+#endif
 
 #include "gate/probes/read/amd_occupancy.hpp"
 #include "gate/probes/read/gpu_code.hpp"
@@ -136,34 +139,87 @@ TEST(AmdCode, IsReadFromBundlesForTheWantedTargets) {
   EXPECT_EQ(count({"gfx1100"}), 0U);
 }
 
-#ifdef WEIR_ZSTD
-std::string packed_bundle(std::uint64_t version, const std::string& plain) {
-  std::string packed(ZSTD_compressBound(plain.size()), '\0');
-  packed.resize(ZSTD_compress(packed.data(), packed.size(), plain.data(), plain.size(), 3));
+// Puts clang's header before a compressed bundle. `method`: 0 is zlib, 1 zstd.
+std::string packed_bundle(std::uint64_t version, std::uint64_t method, std::size_t plain_bytes,
+                          const std::string& packed) {
   const std::size_t width = version == 3 ? 8 : 4;
   const std::size_t header = 8 + (version == 1 ? 0 : width) + width + 8;
-  std::string head = "CCOB" + little_endian(version, 2) + little_endian(1, 2);
+  std::string head = "CCOB" + little_endian(version, 2) + little_endian(method, 2);
   if (version > 1) head += little_endian(header + packed.size(), width);
-  return head + little_endian(plain.size(), width) + std::string(8, 'h') + packed;
+  return head + little_endian(plain_bytes, width) + std::string(8, 'h') + packed;
+}
+
+// Compresses a bundle by each method that this weir reads.
+std::vector<std::string> packed_bundles(std::uint64_t version, const std::string& plain) {
+  std::vector<std::string> bundles;
+#ifdef WEIR_ZSTD
+  std::string zstd(ZSTD_compressBound(plain.size()), '\0');
+  zstd.resize(ZSTD_compress(zstd.data(), zstd.size(), plain.data(), plain.size(), 3));
+  bundles.push_back(packed_bundle(version, 1, plain.size(), zstd));
+#endif
+#ifdef WEIR_ZLIB
+  uLongf size = compressBound(plain.size());
+  std::string zlib(size, '\0');
+  compress(reinterpret_cast<Bytef*>(zlib.data()), &size,
+           reinterpret_cast<const Bytef*>(plain.data()), plain.size());
+  zlib.resize(size);
+  bundles.push_back(packed_bundle(version, 0, plain.size(), zlib));
+#endif
+  return bundles;
 }
 
 TEST(AmdCode, IsUnpackedFromCompressedBundles) {
   const std::string plain =
       bundle_bytes({{"gfx942", AmdObjectBytes{.kernels = {attention()}}.str()}});
   for (const std::uint64_t version : {1U, 2U, 3U}) {
-    const std::string packed = packed_bundle(version, plain);
-    const auto build = read_bytes(packed + std::string(100, '\0') + packed);
-    ASSERT_TRUE(build) << version << ": " << build.error().message;
-    EXPECT_EQ(build->kernels.size(), 2U) << version;
-    EXPECT_EQ(build->unread, 0U);
+    for (const std::string& packed : packed_bundles(version, plain)) {
+      const auto build = read_bytes(packed + std::string(100, '\0') + packed);
+      ASSERT_TRUE(build) << version << ": " << build.error().message;
+      EXPECT_EQ(build->kernels.size(), 2U) << version;
+      EXPECT_EQ(build->unread, 0U);
+    }
   }
-  std::string other_method = packed_bundle(2, plain);
-  other_method[6] = 0;
-  const auto build = read_bytes(other_method);
-  ASSERT_TRUE(build);
-  EXPECT_EQ(build->unread, 1U);
+  const auto other_method = read_bytes(packed_bundle(2, 7, plain.size(), plain));
+  ASSERT_TRUE(other_method);
+  EXPECT_EQ(other_method->unread, 1U);
 }
-#endif
+
+// A header that promises more than its bytes can hold asks for no memory.
+TEST(AmdCode, OfABundleThatPromisesTooMuchIsRefused) {
+  for (const std::uint64_t method : {0U, 1U}) {
+    const auto build = read_bytes(packed_bundle(2, method, std::size_t{256} << 20, "x"));
+    if (build) {
+      EXPECT_EQ(build->unread, 1U) << "built without it";
+    } else {
+      EXPECT_THAT(build.error().message, testing::HasSubstr("broken"));
+    }
+  }
+}
+
+// Appends a member as `ar` lays it out.
+std::string archive_member(const std::string& name, const std::string& content) {
+  std::string head = name + std::string(48 - name.size(), ' ') + std::to_string(content.size());
+  head.resize(58, ' ');
+  return head + "`\n" + content + (content.size() % 2 == 0 ? "" : "\n");
+}
+
+TEST(AmdCode, IsReadFromStaticLibraries) {
+  const std::string object = AmdObjectBytes{.kernels = {attention()}}.str();
+  const std::string library = library_bytes(
+      {{".hip_fatbin", 1, 0, bundle_bytes({{"gfx942", object}, {"gfx90a", object}})}}, 62);
+  const std::string archive =
+      "!<arch>\n" + archive_member("/", "odd") + archive_member("first.o/", library) +
+      archive_member("other.o/", "no code") + archive_member("second.o/", library);
+  const auto build = read_bytes(archive);
+  ASSERT_TRUE(build) << build.error().message;
+  EXPECT_EQ(build->kernels.size(), 4U);
+  EXPECT_EQ(build->files, 2U);
+  for (const std::string& cut : {archive.substr(0, archive.size() - 2), archive + "x"}) {
+    const auto broken = read_bytes(cut);
+    ASSERT_FALSE(broken);
+    EXPECT_THAT(broken.error().message, testing::HasSubstr("a broken member at byte"));
+  }
+}
 
 TEST(AmdCode, ThatContradictsItselfIsRefused) {
   const auto problem = [](const std::string& bytes) {
@@ -198,12 +254,9 @@ TEST(AmdCode, SurvivesTenThousandDamagedFiles) {
                                            ".symbol",
                                            "\xdf\xff"};
   const std::string object = AmdObjectBytes{.kernels = {attention()}}.str();
-  const std::vector<std::string> intact = {object, bundle_bytes({{"gfx942", object}})
-#ifdef WEIR_ZSTD
-                                                       ,
-                                           packed_bundle(3, bundle_bytes({{"gfx942", object}}))
-#endif
-  };
+  const std::string bundle = bundle_bytes({{"gfx942", object}});
+  std::vector<std::string> intact = packed_bundles(3, bundle);
+  intact.insert(intact.end(), {object, bundle, "!<arch>\n" + archive_member("a.o/", object)});
   std::mt19937 random(1);  // NOLINT: the same files each time
   std::size_t refused = 0;
   for (std::size_t i = 0; i < 10'000; ++i) {

@@ -4,6 +4,9 @@
 #ifdef WEIR_ZSTD
 #include <zstd.h>
 #endif
+#ifdef WEIR_ZLIB
+#include <zlib.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -294,9 +297,47 @@ std::uint64_t packed_bundle_bytes(std::string_view head) {
   return version < 2 ? UINT64_MAX : at.number(version == 2 ? 4 : 8);
 }
 
+namespace {
+
+// The plain bytes of a compressed piece, and how many bytes it took. No bytes: it is broken.
+struct Unpacked {
+  std::string bytes;
+  std::uint64_t packed_bytes = 0;
+};
+
+#ifdef WEIR_ZSTD
+Unpacked unpack_zstd(std::string_view packed, std::uint64_t plain_bytes) {
+  const std::size_t frame = ZSTD_findFrameCompressedSize(packed.data(), packed.size());
+  // A header may promise more than its frame can hold.
+  if (ZSTD_isError(frame) != 0 ||
+      ZSTD_getFrameContentSize(packed.data(), packed.size()) != plain_bytes) {
+    return {};
+  }
+  Unpacked result{std::string(plain_bytes, '\0'), frame};
+  const std::size_t size = ZSTD_decompress(result.bytes.data(), plain_bytes, packed.data(), frame);
+  return ZSTD_isError(size) != 0 || size != plain_bytes ? Unpacked{} : result;
+}
+#endif
+
+#ifdef WEIR_ZLIB
+Unpacked unpack_zlib(std::string_view packed, std::uint64_t plain_bytes) {
+  constexpr std::uint64_t k_max_ratio = 1032;  // zlib's technical notes
+  if (plain_bytes / k_max_ratio > packed.size()) return {};
+  Unpacked result{std::string(plain_bytes, '\0'), 0};
+  uLongf size = plain_bytes;
+  uLong used = packed.size();
+  const int status = uncompress2(reinterpret_cast<Bytef*>(result.bytes.data()), &size,
+                                 reinterpret_cast<const Bytef*>(packed.data()), &used);
+  result.packed_bytes = used;
+  return status != Z_OK || size != plain_bytes ? Unpacked{} : result;
+}
+#endif
+
+}  // namespace
+
 Result<PackedBundle> unpack_bundle(std::string_view bytes) {
   constexpr std::uint64_t k_max_bytes = std::uint64_t{512} << 20;
-  constexpr std::uint64_t k_zstd = 1;
+  constexpr std::uint64_t k_zlib = 0, k_zstd = 1;
   Cursor at{bytes};
   at.bytes(k_packed_bundle_magic.size());
   const std::uint64_t version = at.number(2), method = at.number(2);
@@ -313,24 +354,18 @@ Result<PackedBundle> unpack_bundle(std::string_view bytes) {
     return fail(Code::data, "AMD code: the header of a compressed bundle is broken");
   }
   PackedBundle bundle{file_bytes, std::nullopt};
-#ifdef WEIR_ZSTD
-  if (method != k_zstd) return bundle;
   const std::string_view packed = bytes.substr(header, file_bytes - header);
-  const std::size_t frame = ZSTD_findFrameCompressedSize(packed.data(), packed.size());
-  if (ZSTD_isError(frame) != 0) return fail(Code::data, "AMD code: a compressed bundle is broken");
-  if (version == 1) bundle.packed_bytes = header + frame;
-  // A header may promise more than its frame can hold.
-  const std::uint64_t content = ZSTD_getFrameContentSize(packed.data(), packed.size());
-  if (content != plain_bytes) return fail(Code::data, "AMD code: a compressed bundle is broken");
-  std::string plain(plain_bytes, '\0');
-  const std::size_t size = ZSTD_decompress(plain.data(), plain.size(), packed.data(), frame);
-  if (ZSTD_isError(size) != 0 || size != plain.size()) {
-    return fail(Code::data, "AMD code: a compressed bundle is broken");
-  }
-  bundle.bytes = std::move(plain);
-#else
-  (void)method;
+  std::optional<Unpacked> unpacked;
+#ifdef WEIR_ZSTD
+  if (method == k_zstd) unpacked = unpack_zstd(packed, plain_bytes);
 #endif
+#ifdef WEIR_ZLIB
+  if (method == k_zlib) unpacked = unpack_zlib(packed, plain_bytes);
+#endif
+  if (!unpacked) return bundle;
+  if (unpacked->bytes.empty()) return fail(Code::data, "AMD code: a compressed bundle is broken");
+  if (version == 1) bundle.packed_bytes = header + unpacked->packed_bytes;
+  bundle.bytes = std::move(unpacked->bytes);
   return bundle;
 }
 

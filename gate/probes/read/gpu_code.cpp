@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "gate/base/text.hpp"
 #include "gate/probes/read/amd_code.hpp"
 #include "gate/probes/read/cuda_images.hpp"
 #include "gate/probes/read/cuda_occupancy.hpp"
@@ -28,6 +29,7 @@ struct Range {
 };
 
 constexpr std::uint64_t k_elf_header = 64;
+constexpr std::string_view k_archive_magic = "!<arch>\n";
 
 struct FileSection {
   std::string name;
@@ -76,6 +78,12 @@ class Reader {
       : file_(file), targets_(targets), build_(build) {}
 
   Result<void> read() {
+    WEIR_TRY(const std::string magic, file_.read_at(0, k_archive_magic.size()));
+    return magic == k_archive_magic ? read_archive() : read_file();
+  }
+
+ private:
+  Result<void> read_file() {
     const std::size_t kernels = build_.kernels.size(), unread = build_.unread;
     WEIR_TRY(const std::string head, file_.read_at(0, k_elf_header));
     const Range whole{0, file_.bytes};
@@ -94,7 +102,30 @@ class Reader {
     return {};
   }
 
- private:
+  // Reads the members of a static library (`ar`) as files of their own.
+  Result<void> read_archive() {
+    constexpr std::uint64_t k_member_header = 60, k_size_at = 48, k_size_digits = 10;
+    for (std::uint64_t at = k_archive_magic.size(); at < file_.bytes;) {
+      WEIR_TRY(const std::string head, file_.read_at(at, k_member_header));
+      const auto bytes =
+          head.ends_with("`\n") && head.size() == k_member_header
+              ? text::to_int(text::trim(std::string_view(head).substr(k_size_at, k_size_digits)))
+              : std::nullopt;
+      const std::uint64_t begin = at + k_member_header;
+      if (!bytes || *bytes < 0 || static_cast<std::uint64_t>(*bytes) > file_.bytes - begin) {
+        return fail(Code::data, "static library: a broken member at byte {}", at);
+      }
+      const auto size = static_cast<std::uint64_t>(*bytes);
+      const PartialFile member{size, [&](std::uint64_t offset, std::uint64_t wanted) {
+                                 const std::uint64_t left = size - std::min(offset, size);
+                                 return file_.read_at(begin + offset, std::min(wanted, left));
+                               }};
+      WEIR_CHECK(Reader(member, targets_, build_).read_file());
+      at = begin + size + size % 2;
+    }
+    return {};
+  }
+
   static bool is_cubin(std::string_view head) {
     return head.starts_with(k_elf_64_bits) && head.size() == k_elf_header &&
            Cursor{head.substr(18)}.number(2) == k_cuda_machine;
