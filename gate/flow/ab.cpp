@@ -184,8 +184,8 @@ Result<std::string> ask_engine_for_device(const Job& job, const std::string& pro
 }
 
 // Chooses the device: the only one that the arguments name, else what the engine reports. Else the
-// first that is present and that a probe sees, else the CPU. If only the engine can tell (CUDA), it
-// runs once.
+// first that is present and that a probe sees, else the CPU. If only the engine can tell (CUDA,
+// HIP), it runs once.
 Result<std::string> choose_device(const Job& job, const std::string& program,
                                   const config::TypedCommand& typed, run::Probing& probing,
                                   const sys::Stop& stop) {

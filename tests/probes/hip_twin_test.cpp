@@ -101,6 +101,19 @@ TEST_F(HipLibraries, RefuseWhatARuntimeRefuses) {
                   "managed memory freed 0, 18446744073709551615 bytes 2"));
 }
 
+// As ROCm's clr has them (hip_error.cpp).
+TEST_F(HipLibraries, NameErrorsAsHipDoes) {
+  const Ran ran = play("texts");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(text::lines(text::trim(ran.out)),
+              ElementsAre("devices 0: 2", "2 hipErrorOutOfMemory: out of memory",
+                          "100 hipErrorNoDevice: no ROCm-capable device is detected",
+                          "209 hipErrorNoBinaryForGpu: no kernel image is available for execution "
+                          "on the device",
+                          "400 hipErrorInvalidHandle: invalid resource handle",
+                          "500 hipErrorNotFound: named symbol not found"));
+}
+
 // The program has code for gfx90a:xnack- and gfx1100.
 TEST_F(HipLibraries, LoadTheCodeOfTheirTargetAlone) {
   struct Case {

@@ -406,6 +406,13 @@ void forked() {
 }
 
 // Where the bundle lies in the loaded program.
+void texts() {
+  for (const int error : {2, 100, 209, 400, 500}) {
+    std::printf("%d %s: %s\n", error, call<const char*>("cudaGetErrorName", error),
+                call<const char*>("cudaGetErrorString", error));
+  }
+}
+
 void container() {
   Dl_info program{};
   dladdr(g_bundle, &program);
@@ -549,6 +556,7 @@ int main(int, char** words) {
   if (scene == "container") container();
   if (scene == "counts") counts();
   if (scene == "errors") errors();
+  if (scene == "texts") texts();
   if (scene == "threads") threads();
   if (scene == "reuse") reuse();
   if (scene == "variants") variants();

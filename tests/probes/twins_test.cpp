@@ -392,6 +392,16 @@ TEST(TwinFolders, PutTheNearerDescriptionInFront) {
   EXPECT_EQ(twin->title, "near");
 }
 
+// Without a title and a name they are called as the GPU is, of whichever API.
+TEST(Twins, AreCalledAsTheirGpuIs) {
+  for (const char* api : {"cuda", "hip"}) {
+    const Twin twin =
+        read_ok({{"weir", {{"schema", "weir.device/1"}, {api, {{"name", "A GPU"}}}}}});
+    EXPECT_EQ(twin.title, "A GPU") << api;
+    EXPECT_EQ(twin.name, "a-gpu") << api;
+  }
+}
+
 TEST(TwinFolders, SayWhatMayHaveBeenMeant) {
   const sys::RealFiles files;
   const std::vector<std::string> folders{std::string(WEIR_SOURCE_DIR) + "/configs/devices"};

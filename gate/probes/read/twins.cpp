@@ -360,8 +360,9 @@ class Reader {
 
   // Reads the section "weir": name, title, source and assumptions, and lists that profiles lack.
   void read_weir(const Json& weir) {
+    const Json& runtime = twin_.cuda.is_null() ? twin_.hip : twin_.cuda;
     const std::string device_name =
-        twin_.has_vulkan() ? read_text(properties(), "deviceName") : read_text(twin_.cuda, "name");
+        twin_.has_vulkan() ? read_text(properties(), "deviceName") : read_text(runtime, "name");
     twin_.title = read_text(weir, "title");
     if (twin_.title.empty()) twin_.title = device_name;
     twin_.name = read_text(weir, "name");

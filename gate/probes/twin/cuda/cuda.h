@@ -6,6 +6,12 @@
 
 #define WEIR_API_TITLE "CUDA"
 #define WEIR_API_PREFIX "cuda"
+// Names and texts of errors that differ by API.
+#define WEIR_NO_DEVICE_TEXT "no CUDA-capable device is detected"
+#define WEIR_NO_MEMORY_NAME "ErrorMemoryAllocation"
+#define WEIR_NO_IMAGE_NAME "ErrorNoKernelImageForDevice"
+#define WEIR_INVALID_HANDLE_NAME "ErrorInvalidResourceHandle"
+#define WEIR_NOT_FOUND_NAME "ErrorSymbolNotFound"
 
 // Defines a function of the runtime or of cuBLAS once, with symbol versions of both majors:
 // programs of CUDA 12 need name@libcudart.so.12. (Assembly, as clang has no attribute for it.)

@@ -7,6 +7,12 @@
 
 #define WEIR_API_TITLE "HIP"
 #define WEIR_API_PREFIX "hip"
+// Names and texts of errors that differ by API.
+#define WEIR_NO_DEVICE_TEXT "no ROCm-capable device is detected"
+#define WEIR_NO_MEMORY_NAME "ErrorOutOfMemory"
+#define WEIR_NO_IMAGE_NAME "ErrorNoBinaryForGpu"
+#define WEIR_INVALID_HANDLE_NAME "ErrorInvalidHandle"
+#define WEIR_NOT_FOUND_NAME "ErrorNotFound"
 
 #define WEIR_RUNTIME_OF(result, name, ...) WEIR_EXPORTED result hip##name __VA_ARGS__
 #define WEIR_RUNTIME(name, ...) WEIR_RUNTIME_OF(int, name, __VA_ARGS__)

@@ -36,7 +36,7 @@ int max_block_threads(const Function& function) {
 }
 
 // Returns the error for a function without code for this GPU. Prints the reason once, since
-// llama-bench prints only "CUDA error".
+// llama-bench prints only that there was an error.
 int report_no_image() {
   static bool reported = false;  // atomic
   if (!__atomic_exchange_n(&reported, true, __ATOMIC_RELAXED)) print_no_image();
