@@ -97,27 +97,27 @@ bool fits_in_headers(const std::string& method, const std::string& url, const Ht
 
 // Translates libcurl's error code for whole answers and for streams.
 CurlFault curl_fault(CURLcode code) {
-  using Http = HttpFailure::What;
+  using Answer = HttpFailure::What;
   using Stream = StreamEnd::What;
   constexpr CurlFault k_faults[] = {
-      {CURLE_URL_MALFORMAT, Http::invalid, Stream::invalid},
+      {CURLE_URL_MALFORMAT, Answer::invalid, Stream::invalid},
       // Also reported for an answer without a header (HTTP/0.9).
-      {CURLE_UNSUPPORTED_PROTOCOL, Http::invalid, Stream::bad_http},
-      {CURLE_COULDNT_RESOLVE_PROXY, Http::no_connection, Stream::other},
-      {CURLE_COULDNT_RESOLVE_HOST, Http::no_connection, Stream::no_connection},
-      {CURLE_COULDNT_CONNECT, Http::no_connection, Stream::no_connection},
-      {CURLE_SSL_CONNECT_ERROR, Http::no_connection, Stream::tls},  // broke off: may be temporary
-      {CURLE_PEER_FAILED_VERIFICATION, Http::tls, Stream::tls},
-      {CURLE_SSL_CACERT_BADFILE, Http::tls, Stream::tls},
-      {CURLE_SSL_ISSUER_ERROR, Http::tls, Stream::tls},
+      {CURLE_UNSUPPORTED_PROTOCOL, Answer::invalid, Stream::bad_http},
+      {CURLE_COULDNT_RESOLVE_PROXY, Answer::no_connection, Stream::other},
+      {CURLE_COULDNT_RESOLVE_HOST, Answer::no_connection, Stream::no_connection},
+      {CURLE_COULDNT_CONNECT, Answer::no_connection, Stream::no_connection},
+      {CURLE_SSL_CONNECT_ERROR, Answer::no_connection, Stream::tls},  // broke off: may be temporary
+      {CURLE_PEER_FAILED_VERIFICATION, Answer::tls, Stream::tls},
+      {CURLE_SSL_CACERT_BADFILE, Answer::tls, Stream::tls},
+      {CURLE_SSL_ISSUER_ERROR, Answer::tls, Stream::tls},
       // A stream's only limit is that on connecting.
-      {CURLE_OPERATION_TIMEDOUT, Http::timed_out, Stream::no_connection},
-      {CURLE_GOT_NOTHING, Http::cut, Stream::cut},
-      {CURLE_SEND_ERROR, Http::cut, Stream::cut},
-      {CURLE_RECV_ERROR, Http::cut, Stream::cut},
-      {CURLE_PARTIAL_FILE, Http::cut, Stream::cut},
-      {CURLE_WEIRD_SERVER_REPLY, Http::other, Stream::bad_http},
-      {CURLE_BAD_CONTENT_ENCODING, Http::other, Stream::bad_http}};
+      {CURLE_OPERATION_TIMEDOUT, Answer::timed_out, Stream::no_connection},
+      {CURLE_GOT_NOTHING, Answer::cut, Stream::cut},
+      {CURLE_SEND_ERROR, Answer::cut, Stream::cut},
+      {CURLE_RECV_ERROR, Answer::cut, Stream::cut},
+      {CURLE_PARTIAL_FILE, Answer::cut, Stream::cut},
+      {CURLE_WEIRD_SERVER_REPLY, Answer::other, Stream::bad_http},
+      {CURLE_BAD_CONTENT_ENCODING, Answer::other, Stream::bad_http}};
   for (const CurlFault& fault : k_faults) {
     if (fault.code == code) return fault;
   }
