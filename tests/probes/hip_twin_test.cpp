@@ -114,6 +114,11 @@ TEST_F(HipLibraries, NameErrorsAsHipDoes) {
                           "500 hipErrorNotFound: named symbol not found"));
 }
 
+TEST_F(HipLibraries, TellMemoryOfTheDevice) {
+  EXPECT_THAT(play("addresses").out,
+              HasSubstr("memory of the device 0, type 2, of the program 1\n"));
+}
+
 // The program has code for gfx90a:xnack- and gfx1100.
 TEST_F(HipLibraries, LoadTheCodeOfTheirTargetAlone) {
   struct Case {

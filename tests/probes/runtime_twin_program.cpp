@@ -413,6 +413,18 @@ void texts() {
   }
 }
 
+// Asks for the type of memory at two addresses, as a probe does for a copy without direction.
+void addresses() {
+  constexpr int k_memory_type = 2;
+  void* memory = nullptr;
+  call("cudaMalloc", &memory, std::size_t{64});
+  unsigned type = 0;
+  const int of_device = call("cuPointerGetAttribute", &type, k_memory_type, memory);
+  const int of_host =
+      call("cuPointerGetAttribute", &type, k_memory_type, static_cast<void*>(&type));
+  std::printf("memory of the device %d, type %u, of the program %d\n", of_device, type, of_host);
+}
+
 void container() {
   Dl_info program{};
   dladdr(g_bundle, &program);
@@ -557,6 +569,7 @@ int main(int, char** words) {
   if (scene == "counts") counts();
   if (scene == "errors") errors();
   if (scene == "texts") texts();
+  if (scene == "addresses") addresses();
   if (scene == "threads") threads();
   if (scene == "reuse") reuse();
   if (scene == "variants") variants();

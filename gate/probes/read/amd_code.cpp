@@ -47,8 +47,9 @@ std::string target_of_flags(std::uint64_t flags) {
       {0x038, "gfx1032"}, {0x039, "gfx1033"}, {0x03d, "gfx1035"}, {0x03e, "gfx1034"},
       {0x03f, "gfx90a"},  {0x040, "gfx940"},  {0x041, "gfx1100"}, {0x042, "gfx1013"},
       {0x043, "gfx1150"}, {0x044, "gfx1103"}, {0x045, "gfx1036"}, {0x046, "gfx1101"},
-      {0x047, "gfx1102"}, {0x048, "gfx1200"}, {0x04a, "gfx1151"}, {0x04b, "gfx941"},
-      {0x04c, "gfx942"},  {0x04e, "gfx1201"}, {0x04f, "gfx950"}};
+      {0x047, "gfx1102"}, {0x048, "gfx1200"}, {0x049, "gfx1250"}, {0x04a, "gfx1151"},
+      {0x04b, "gfx941"},  {0x04c, "gfx942"},  {0x04e, "gfx1201"}, {0x04f, "gfx950"},
+      {0x05a, "gfx1251"}};
   const std::uint64_t machine = flags & 0xff;
   for (const auto& [number, name] : k_machines) {
     if (number == machine) return std::string(name);

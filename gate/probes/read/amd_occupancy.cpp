@@ -16,27 +16,31 @@ struct Simd {
   bool shares_scalars;            // waves share a file of scalar registers
   bool has_one_file;              // `registers` holds accumulation registers, too
   std::uint32_t shared_bytes;     // of a compute unit
+  std::uint32_t count;            // of a compute unit
 };
 
 // Returns the sizes of a GPU's SIMD; nothing for one that is not known.
 std::optional<Simd> find_simd(std::string_view target) {
-  constexpr std::uint32_t k_shared = 64 << 10, k_large_shared = 160 << 10;
+  constexpr std::uint32_t k_shared = 64 << 10, k_large_shared = 160 << 10,
+                          k_largest_shared = 320 << 10;
   constexpr std::array<std::string_view, 7> k_with_more_registers = {
       "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201", "gfx11-generic", "gfx12-generic"};
   constexpr std::array<std::string_view, 5> k_large = {"gfx90a", "gfx940", "gfx941", "gfx942",
                                                        "gfx9-4-generic"};
   const std::string_view name = target.substr(0, target.find(':'));
-  if (name == "gfx950") return Simd{8, 512, 8, true, true, k_large_shared};
-  if (holds(k_large, name)) return Simd{8, 512, 8, true, true, k_shared};
-  if (name.starts_with("gfx9")) return Simd{10, 256, 4, true, false, k_shared};
+  if (name == "gfx950") return Simd{8, 512, 8, true, true, k_large_shared, 4};
+  if (holds(k_large, name)) return Simd{8, 512, 8, true, true, k_shared, 4};
+  if (name.starts_with("gfx9")) return Simd{10, 256, 4, true, false, k_shared, 4};
   if (name.starts_with("gfx103") || name == "gfx10-3-generic") {
-    return Simd{16, 512, 8, false, false, k_shared};
+    return Simd{16, 512, 8, false, false, k_shared, 2};
   }
-  if (name.starts_with("gfx10")) return Simd{20, 512, 4, false, false, k_shared};
-  if (name == "gfx1250") return std::nullopt;
-  if (holds(k_with_more_registers, name)) return Simd{16, 768, 12, false, false, k_shared};
+  if (name.starts_with("gfx10")) return Simd{20, 512, 4, false, false, k_shared, 2};
+  if (name.starts_with("gfx125") || name == "gfx12-5-generic") {
+    return Simd{16, 512, 8, false, false, k_largest_shared, 4};
+  }
+  if (holds(k_with_more_registers, name)) return Simd{16, 768, 12, false, false, k_shared, 2};
   if (name.starts_with("gfx11") || name.starts_with("gfx12")) {
-    return Simd{16, 512, 8, false, false, k_shared};
+    return Simd{16, 512, 8, false, false, k_shared, 2};
   }
   return std::nullopt;
 }
@@ -74,9 +78,9 @@ std::optional<std::uint32_t> amd_occupancy(std::string_view target,
   }
   const std::uint32_t shared = figures.shared_memory_bytes.value_or(0);
   if (shared > 0) {
-    const bool is_paired = !is_old && wave.has_processor_pair;
-    const std::uint32_t simds = is_old || is_paired ? 4 : 2;
-    const std::uint32_t groups = simd->shared_bytes * (is_paired ? 2 : 1) / shared;
+    const std::uint32_t units = simd->count == 2 && wave.has_processor_pair ? 2 : 1;
+    const std::uint32_t simds = simd->count * units;
+    const std::uint32_t groups = simd->shared_bytes * units / shared;
     const std::uint32_t threads = std::clamp(figures.group_threads.value_or(1024), 1U, 1024U);
     const std::uint32_t group_waves = round_up(threads, wave.threads) / wave.threads;
     waves = std::min(waves, round_up(std::max(groups, 1U) * group_waves, simds) / simds);

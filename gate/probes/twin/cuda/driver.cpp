@@ -6,6 +6,7 @@ namespace weir_probe::runtime_twin {
 
 extern "C" int weir_twin_cudaDeviceCanAccessPeer(int* can_access, int from, int peer);
 extern "C" int weir_twin_cudaMemGetInfo(size_t* free_bytes, size_t* total);
+extern "C" int cuPointerGetAttribute(void* out, int number, uint64_t at);
 
 namespace {
 
@@ -15,53 +16,7 @@ __thread void* t_current;
 
 int has_twin() { return twin() == nullptr ? int{k_no_device} : int{k_ok}; }
 
-// What an address is of: CUpointer_attribute.
-enum PointerAttribute : int {
-  k_pointer_context = 1,
-  k_pointer_type = 2,
-  k_pointer_on_device = 3,
-  k_pointer_on_host = 4,
-  k_pointer_is_managed = 8,
-  k_pointer_device = 9,
-  k_pointer_block_begin = 11,
-  k_pointer_block_bytes = 12,
-};
 enum MemoryType : int { k_unregistered = 0, k_host_memory = 1, k_device_memory = 2 };
-
-// Writes one attribute of an address; others than those above are 0.
-int pointer_attribute(void* out, int number, const void* at) {
-  uint64_t begin = 0, bytes = 0;
-  int index = 0;
-  const bool on_device = find_block(at, &begin, &bytes, &index);
-  const bool known = on_device || is_device_address(at) || is_pinned(at);
-  if (!known) return k_invalid_value;
-  const auto write = [out](auto value) { memcpy(out, &value, sizeof value); };
-  switch (number) {
-    case k_pointer_context:
-      write(static_cast<void*>(&g_context));
-      break;
-    case k_pointer_type:
-      write(is_pinned(at) ? k_host_memory : k_device_memory);
-      break;
-    case k_pointer_on_device:
-    case k_pointer_on_host:
-      write(at);
-      break;
-    case k_pointer_device:
-      write(index);
-      break;
-    case k_pointer_block_begin:
-      write(begin);
-      break;
-    case k_pointer_block_bytes:
-      write(bytes);
-      break;
-    default:
-      write(0);
-      break;
-  }
-  return k_ok;
-}
 
 }  // namespace
 
@@ -145,9 +100,6 @@ WEIR_EXPORTED int cuMemGetAddressRange_v2(uint64_t* begin, size_t* bytes, uint64
   return k_ok;
 }
 
-WEIR_EXPORTED int cuPointerGetAttribute(void* out, int number, uint64_t at) {
-  return pointer_attribute(out, number, reinterpret_cast<const void*>(at));
-}
 // Attributes of an address that is of no memory of the API are 0.
 WEIR_EXPORTED int cuPointerGetAttributes(unsigned count, const int* numbers, void** out,
                                          uint64_t at) {
@@ -164,7 +116,8 @@ WEIR_RUNTIME(PointerGetAttributes, (PointerAttributes * out, const void* at)) {
   const bool on_device = is_device_address(at), pinned = is_pinned(at);
   *out = {k_unregistered, -2, nullptr, at};  // cudaInvalidDeviceId
   if (!on_device && !pinned) return k_ok;
-  pointer_attribute(&out->device, k_pointer_device, at);
+  constexpr int k_pointer_device = 9;
+  cuPointerGetAttribute(&out->device, k_pointer_device, key_of(at));
   out->type = on_device ? k_device_memory : k_host_memory;
   out->on_device = at;
   if (on_device) out->on_host = nullptr;

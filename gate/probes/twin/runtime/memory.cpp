@@ -382,4 +382,47 @@ WEIR_DRIVER(MemUnmap, (uint64_t at, size_t bytes)) {
 }
 WEIR_DRIVER(MemSetAccess, (uint64_t, size_t, const void*, size_t)) { return k_ok; }
 
+// What an address is of: CUpointer_attribute, and hipPointer_attribute.
+enum PointerAttribute : int {
+  k_pointer_type = 2,
+  k_pointer_on_device = 3,
+  k_pointer_on_host = 4,
+  k_pointer_device = 9,
+  k_pointer_block_begin = 11,
+  k_pointer_block_bytes = 12,
+};
+// Writes one attribute of an address; others than those above are 0.
+WEIR_DRIVER(PointerGetAttribute, (void* out, int number, uint64_t address)) {
+  enum Type : int { k_of_host = 1, k_of_device = 2 };
+  const void* at = reinterpret_cast<const void*>(address);
+  uint64_t begin = 0, bytes = 0;
+  int index = 0;
+  const bool is_in_block = find_block(at, &begin, &bytes, &index);
+  const bool is_of_host = is_pinned(at);
+  if (!is_in_block && !is_device_address(at) && !is_of_host) return k_invalid_value;
+  const auto write = [out](auto value) { memcpy(out, &value, sizeof value); };
+  switch (number) {
+    case k_pointer_type:
+      write(is_of_host ? k_of_host : k_of_device);
+      break;
+    case k_pointer_on_device:
+    case k_pointer_on_host:
+      write(at);
+      break;
+    case k_pointer_device:
+      write(index);
+      break;
+    case k_pointer_block_begin:
+      write(begin);
+      break;
+    case k_pointer_block_bytes:
+      write(bytes);
+      break;
+    default:
+      write(0);
+      break;
+  }
+  return k_ok;
+}
+
 }  // namespace weir_probe::runtime_twin
