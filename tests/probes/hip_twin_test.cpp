@@ -76,6 +76,7 @@ class HipLibraries : public testing::Test {
     std::filesystem::create_symlink(WEIR_HIP_TWIN_LIBRARY, library);
     return run({WEIR_RUNTIME_TWIN_PROGRAM, "hip", library, scene},
                {{"ASAN_OPTIONS", "detect_leaks=0:intercept_tls_get_addr=0"},
+                {"WEIR_PROBE_DIR", place_.path()},  // sanitizers see the probe with the twin
                 {WEIR_RUNTIME_TWIN_VARIABLE, place_.path() + "/twin"},
                 {WEIR_RUNTIME_KERNELS_VARIABLE, place_.path() + "/kernels"}});
   }

@@ -196,8 +196,10 @@ std::vector<weir_runtime_kernel> entries_of(const RuntimeKernels& kernels) {
   EXPECT_EQ(head.bytes, sizeof(weir_runtime_kernel));
   std::vector<weir_runtime_kernel> entries(head.count);
   EXPECT_EQ(kernels.table.size(), sizeof head + entries.size() * sizeof entries[0]);
-  std::memcpy(entries.data(), kernels.table.data() + sizeof head,
-              entries.size() * sizeof(weir_runtime_kernel));
+  if (!entries.empty()) {
+    std::memcpy(entries.data(), kernels.table.data() + sizeof head,
+                entries.size() * sizeof(weir_runtime_kernel));
+  }
   return entries;
 }
 std::uint64_t key_at(std::uint64_t address) { return weir_probe::kernel_key("scale", 5, address); }
