@@ -134,6 +134,9 @@ class Owners {
     if (unit::buffer_label(metric.name)) return owner_of("buffers");
     if (unit::is_summed_cost(metric.base)) return kernels_ != nullptr ? kernels_ : owner_of_code();
     if (unit::is_op_or_kernel_metric(metric.name)) return owner_of_work(metric.name);
+    // Calls of a vendor's library are kernels, too.
+    const bool is_of_library = metric.base == "cublas_calls" || metric.base == "hipblas_calls";
+    if (is_of_library && !by_item_.contains(metric.base)) return owner_of_library_calls();
     const bool of_context = metric.scope == unit::Scope::per_context_token;
     const bool has_owner = by_item_.contains(metric.base);
     return owner_of(of_context && !has_owner ? "context " + metric.base : metric.base);
@@ -164,6 +167,14 @@ class Owners {
   [[nodiscard]] Entry* owner_of_work(const std::string& name) const {
     if (name.find("_calls:") == std::string::npos) return owner_of_code();
     return kernels_ != nullptr ? kernels_ : owner_of("cpu_ops");
+  }
+
+  // Returns the finding that explains a call of a vendor's library that ran more or less often.
+  [[nodiscard]] Entry* owner_of_library_calls() const {
+    for (const WorkChange& kernel : state_.differences.kernels) {
+      if (is_library_call(kernel.name)) return owner_of("kernel " + kernel.name);
+    }
+    return kernels_;
   }
 
   // Returns the first finding that may explain a time.

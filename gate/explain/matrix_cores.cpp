@@ -18,10 +18,11 @@ WorkChanges select_op(const ExplainState& state, const Op& op) {
                 [&](const WorkChange* change) { return holds(change->parsed.works, op.name); });
 }
 
+bool adds_up_tiles(const WorkChange* change) { return profile::adds_up_tiles(change->name); }
+
 // Returns true for kernels that add up what others of the op computed in pieces.
 bool adds_up(const WorkChange* change) {
-  return profile::adds_up_tiles(change->name) ||
-         change->name.find("combine_results") != std::string::npos;
+  return adds_up_tiles(change) || change->name.find("combine_results") != std::string::npos;
 }
 
 bool is_added(const WorkChange* change) { return change->is_increase(); }
@@ -62,14 +63,14 @@ void find_matrix_cores(ExplainState& state) {
   for (const Op& op : k_ops) add_move(state, op);
 }
 
-// Claims kernels that add up cut tiles, if more or fewer run.
+// Claims kernels that add up cut tiles, if more or fewer run after as many others of the op.
 void find_stream_k(ExplainState& state) {
   for (const Op& op : k_ops) {
-    const WorkChanges fixups = filter(select_op(state, op), [](const WorkChange* change) {
-      return profile::adds_up_tiles(change->name);
-    });
+    const WorkChanges all = select_op(state, op);
+    const WorkChanges fixups = filter(all, adds_up_tiles),
+                      others = filter(all, std::not_fn(adds_up));
     const Rational delta = total_delta(fixups);
-    if (delta == k_zero) continue;
+    if (delta == k_zero || total_delta(others) != k_zero) continue;
     Finding finding = state.finding_about(kind::stream_k_changed, "dispatches");
     finding.headline =
         fmt::format("{} stream-k fixups of {}: {}, {}.", delta > k_zero ? "More" : "Fewer", op.text,

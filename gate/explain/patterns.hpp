@@ -216,6 +216,8 @@ void add_also(ExplainState& state, const std::vector<Amount>& amounts, const Fit
 [[nodiscard]] double absolute_value(const Rational& value);  // the same
 // Returns true if both changed in the same direction.
 [[nodiscard]] bool same_sign(const Rational& a, const Rational& b);
+// Returns true for calls of a vendor's library of matrix products: "hipblasGemmEx".
+[[nodiscard]] bool is_library_call(std::string_view kernel);
 // Returns true if exactly one of the counts is 0: something appeared, or is gone.
 [[nodiscard]] bool is_on_one_side(const Rational& before, const Rational& after);
 // "copied bytes" of "copied_bytes".

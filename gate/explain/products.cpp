@@ -5,18 +5,16 @@
 #include "gate/explain/kernel_moves.hpp"
 
 namespace weir::explain {
+
+bool is_library_call(std::string_view kernel) {
+  constexpr std::array<std::string_view, 3> k_libraries{"cublas", "hipblas", "rocblas"};
+  return std::ranges::any_of(k_libraries,
+                             [&](std::string_view library) { return kernel.starts_with(library); });
+}
+
 namespace {
 
-bool starts_with_any(const WorkChange* change, std::span<const std::string_view> beginnings) {
-  return std::ranges::any_of(beginnings, [&](std::string_view beginning) {
-    return std::string_view(change->name).starts_with(beginning);
-  });
-}
-
-bool is_library_product(const WorkChange* change) {
-  constexpr std::array<std::string_view, 3> k_libraries{"cublas", "hipblas", "rocblas"};
-  return starts_with_any(change, k_libraries);
-}
+bool is_library_product(const WorkChange* change) { return is_library_call(change->name); }
 
 // Returns true for what adds up the parts of a product.
 bool is_fixup(const WorkChange* change) {
@@ -32,7 +30,8 @@ bool is_own_product(const WorkChange* change) {
 bool is_preparation(const WorkChange* change) {
   constexpr std::array<std::string_view, 4> k_helpers{"dequantize_", "convert_unary",
                                                       "quantize_mmq", "quantize_q8"};
-  return starts_with_any(change, k_helpers);
+  return std::ranges::any_of(
+      k_helpers, [&](std::string_view helper) { return change->name.starts_with(helper); });
 }
 
 }  // namespace

@@ -79,6 +79,52 @@ TEST_F(HipTwins, FailWhereGraphsAreOffWithThatAsTheCause) {
   EXPECT_THAT(ended.out, HasSubstr("raphs are no longer used"));
 }
 
+// llama.cpp behind a script that the change edits.
+class EditedOnHipTwins : public EngineUnderGit {};
+
+TEST_F(EditedOnHipTwins, FailWithTheCauseFirst) {
+  const std::string engine = k_root + "/engines/llama.cpp-hip/";
+  ASSERT_TRUE(fs::exists(engine)) << "run ci/prepare test first";
+  const auto write_script = [&](const std::string& environment, const std::string& arguments) {
+    spill_program(scratch_ / "run.sh", "#!/bin/sh\n" + environment + " exec " + engine +
+                                           "llama-bench \"$@\" -ngl 99 " + arguments + "\n");
+  };
+  spill(scratch_ / "weir.yaml",
+        "version: 1\nengines:\n  e:\n    command: [./run.sh, -m, '{model}', -p, "
+        "'{prompt_tokens}', -n, '{tokens}', -r, '{repeats}', -o, json]\n    output: llama-bench\n"
+        "    gpu_code: " +
+            engine +
+            "libggml-hip.so\n    probes: [hip, ggml]\n"
+            "    cpu_ops_allowed: {GET_ROWS: one look-up}\n"
+            "models: {tiny-llama: " +
+            k_root +
+            "/models/tiny-llama.gguf}\n"
+            "backends:\n  rx7900xtx: {device: hip, twin: amd-rx-7900-xtx}\n"
+            "  mi300x: {device: hip, twin: amd-mi300x}\n"
+            "prompts:\n  prefill: {prompt_tokens: 64, tokens: 0}\n"
+            "  decode: {prompt_tokens: 0, tokens: 16}\n");
+  write_script("", "-fa 1");
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "base"});
+  struct Case {
+    const char *environment, *arguments, *cause;
+  };
+  for (const auto& [environment, arguments, cause] :
+       {Case{"GGML_CUDA_DISABLE_GRAPHS=1", "-fa 1", "GPU graphs are no longer used"},
+        Case{"", "-fa 0", "Fusion lost: FLASH_ATTN_EXT"},
+        Case{"", "-fa 1 -ctk q8_0 -ctv q8_0", "The KV cache takes less memory"},
+        Case{"", "-fa 1 -nkvo 1", "Work moved to the CPU: SET_ROWS"}}) {
+    write_script(environment, arguments);
+    const Json verdict =
+        json_of(weir_here({"gate", "--counts-only", "--against", "HEAD", "--json", "-"}));
+    EXPECT_EQ(verdict["verdict"], "fail") << cause << last_.err;
+    ASSERT_FALSE(verdict["causes"].empty()) << cause;
+    EXPECT_THAT(verdict["causes"][0]["headline"].get<std::string>(), HasSubstr(cause));
+    EXPECT_EQ(verdict["causes"][0]["cells"].size(), 4U) << cause;
+    EXPECT_EQ(verdict["causes"].size(), 1U) << cause;
+  }
+}
+
 // An engine that opens its library by itself, and prints how large the table of kernels is that it
 // is given: a build for CUDA 12 has other kernels than one for CUDA 13.
 class OpenedLibrary : public EngineUnderGit {};

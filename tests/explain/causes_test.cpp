@@ -109,6 +109,24 @@ TEST(Causes, WhereAllCellsSayTheSameTheHeadlineIsThat) {
   EXPECT_EQ(gate.causes[0].headline, gate.cells[0].findings.front().headline);
 }
 
+// As often as the models have such weights, which differs by cell.
+TEST(Causes, KeepWhereMatrixMultiplicationsMoved) {
+  std::vector<JudgedCell> cells;
+  for (const auto& [model, times] : {std::pair("llama-3.1-8b", 31), {"tiny-gemma3", 3}}) {
+    JudgedCell cell("hip", model, "prefill");
+    cell.count("hipblas_calls_per_prefill", 0, times)
+        .kernel("mul_mat_q<(ggml_type)14, 128, false>", times, 0)
+        .kernel("hipblasGemmEx", 0, times);
+    cells.push_back(cell);
+  }
+  const GateVerdict gate = make_gate(cells);
+  ASSERT_EQ(gate.causes.size(), 1U);
+  EXPECT_EQ(gate.causes[0].headline.find("Matrix multiplications moved to the vendor's library"),
+            0U)
+      << gate.causes[0].headline;
+  EXPECT_EQ(gate.causes[0].cells.size(), 2U);
+}
+
 TEST(Causes, TwoChangesAtOnceAreTwoThoseOfMostCellsFirst) {
   std::vector<JudgedCell> cells;
   for (const char* model : {"a", "b", "c"}) {

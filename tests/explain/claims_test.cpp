@@ -66,6 +66,28 @@ TEST(Claims, CudaGraphsThatAreLostBesideWorkThatMovedFollowFromIt) {
                            "syncs_per_token", "decode_tokens_per_second", "placement"));
 }
 
+// llama.cpp with `-fa 0` on an MI300X's twin: a prompt of 64.
+TEST(Claims, AFusionThatIsLostClaimsCallsOfTheLibraryAndFixupsThatAreGone) {
+  JudgedCell cell("hip", "tiny", "prefill");
+  cell.count("dispatches_per_prefill", 94, 118)
+      .count("hipblas_calls_per_prefill", 25, 33)
+      .kernel("convert_unary_cont_vec4<__half, float>", 0, 4)
+      .kernel("convert_unary_cont_vec4<float, __half>", 25, 29)
+      .kernel("cpy_scalar<&(void cpy_1_scalar<float, float>(char const*, char*))>", 0, 4)
+      .kernel("flash_attn_ext_f16<64, 64, 32, 2, false, false, false>", 4, 0)
+      .kernel("flash_attn_stream_k_fixup_uniform<64, 32, 2>", 4, 0)
+      .kernel("hipblasGemmBatchedEx", 0, 8)
+      .kernel("k_compute_batched_ptrs", 0, 8)
+      .kernel("soft_max_f32<true, 256, 256, float>", 0, 4);
+  const auto findings = explained(cell.verdict);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().kind, "fusion_lost");
+  EXPECT_THAT(
+      findings.front().claims,
+      UnorderedElementsAre("dispatches_per_prefill", "hipblas_calls_per_prefill", "kernels"));
+  EXPECT_EQ(of_kind(findings, "stream_k_changed").kind, "");
+}
+
 TEST(Claims, TwoChangesClaimTheirOwnAndTheRateIsOfTheFirst) {
   JudgedCell cell("vulkan");
   cell.count("dispatches_per_token", 65, 77)
