@@ -102,7 +102,7 @@ TEST_F(HipLibraries, RefuseWhatARuntimeRefuses) {
                   "managed memory freed 0, 18446744073709551615 bytes 2"));
 }
 
-// As ROCm's clr has them (hip_error.cpp).
+// As ROCm's clr has them.
 TEST_F(HipLibraries, NameErrorsAsHipDoes) {
   const Ran ran = play("texts");
   EXPECT_EQ(ran.status, 0) << ran.err;
