@@ -111,6 +111,12 @@ TEST(AmdCode, HasTheSameDigestWhereverItLies) {
   EXPECT_NE(digest(code_with_table(7, 8), "", "gfx1100"),
             digest(code_with_table(1, 2), "", "gfx1100"))
       << "another instruction there";
+  // As Triton's LLVM writes a call: s_get_pc_i64 s[18:19], s_add_nc_u64 with 64 bits.
+  const auto call = [&](std::uint32_t low, std::uint32_t high, const std::string& target) {
+    return digest(words({0xbe924700, 0xa992fe12, low, high}) + std::string(80, 'c'), "", target);
+  };
+  EXPECT_EQ(call(0xfffffda8, 0xffffffff, "gfx1250"), call(0x20, 0, "gfx1250"));
+  EXPECT_NE(call(0xfffffda8, 0xffffffff, "gfx1201"), call(0x20, 0, "gfx1201"));
 }
 
 TEST(AmdCode, WithoutMoreThanSixtyFourBytesIsAStub) {

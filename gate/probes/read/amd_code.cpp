@@ -171,14 +171,20 @@ std::uint32_t getpc_number(std::string_view target) {
 }
 
 // Hashes code wherever it lies. What depends on its place are literals that are added to the
-// program counter: s_getpc_b64 sN; s_add_u32 sN, sN, literal; s_addc_u32 sN+1, sN+1, literal. They
-// are taken for 0.
+// program counter: s_getpc_b64 sN; s_add_u32 sN, sN, literal; s_addc_u32 sN+1, sN+1, literal. On
+// gfx1250 it is s_get_pc_i64 sN; s_add_nc_u64 sN, sN, literal of 64 bits. They are taken for 0.
 std::uint64_t digest_of(std::string_view code, std::string_view target) {
   constexpr std::uint32_t k_scalar_mask = 0xff80ff00, k_add_mask = 0xff80ffff;
-  constexpr std::uint32_t k_add = 0x8000ff00, k_add_with_carry = 0x8200ff00;
+  constexpr std::uint32_t k_add = 0x8000ff00, k_add_with_carry = 0x8200ff00,
+                          k_wide_add = 0xa980fe00;
   constexpr std::size_t k_word = 4, k_window = 8 * k_word;
   const std::uint32_t getpc = 0xbe800000 | getpc_number(target) << 8;
+  const bool adds_at_once = target.starts_with("gfx125");
   std::string masked;  // copied at the first literal
+  const auto mask_literal = [&](std::size_t at, std::size_t words) {
+    if (masked.empty()) masked = code;
+    masked.replace(at, words * k_word, words * k_word, '\0');
+  };
   for (std::size_t at = 0; at + k_word <= code.size(); at += k_word) {
     const std::uint32_t word = word_at(code, at);
     if ((word & k_scalar_mask) != getpc) continue;
@@ -186,10 +192,14 @@ std::uint64_t digest_of(std::string_view code, std::string_view target) {
     std::uint32_t wanted = k_add | low;
     const std::size_t end = std::min(code.size(), at + k_window);
     for (std::size_t add = at + k_word; add + 2 * k_word <= end; add += k_word) {
-      if ((word_at(code, add) & k_add_mask) != wanted) continue;
-      if (masked.empty()) masked = code;
+      const std::uint32_t instruction = word_at(code, add) & k_add_mask;
+      if (adds_at_once && instruction == (k_wide_add | low) && add + 3 * k_word <= code.size()) {
+        mask_literal(add + k_word, 2);
+        break;
+      }
+      if (instruction != wanted) continue;
       add += k_word;
-      masked.replace(add, k_word, k_word, '\0');
+      mask_literal(add, 1);
       if (wanted == (k_add_with_carry | (low + 1))) break;
       wanted = k_add_with_carry | (low + 1);
     }
