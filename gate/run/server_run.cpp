@@ -125,6 +125,13 @@ class ServerStep {
     return true;
   }
 
+  // Makes the step a failure, for a reason outside of it.
+  void invalidate(std::string why) {
+    if (!record_.error) (void)give_up(std::move(why));
+    record_.report.reset();
+    record_.probes.clear();
+  }
+
   // Returns the record, once the start has ended. Returns nothing if weir was stopped before the
   // step was complete.
   [[nodiscard]] std::optional<profile::RunRecord> end(ServerStart::Place place) {
@@ -469,8 +476,29 @@ std::vector<std::size_t> turn_order(std::size_t blocks) {
   return turns;
 }
 
+// Returns why a pair compares nothing after what happened to one of its servers, if anything did.
+std::optional<std::string> explain_change(sys::StoppedTree::Change change, profile::Side side) {
+  const std::string_view whose = side == profile::Side::base ? "the base's" : "the candidate's";
+  const std::string_view others = side == profile::Side::base ? "the candidate's" : "the base's";
+  switch (change) {
+    case sys::StoppedTree::Change::none:
+      break;
+    case sys::StoppedTree::Change::ran:
+      return fmt::format(
+          "{} server, or what it started, ran while {} was measured: weir stops it (SIGSTOP) in "
+          "that time, and something woke it (SIGCONT)",
+          whose, others);
+    case sys::StoppedTree::Change::settings:
+      return fmt::format(
+          "the processors, priority or limits of {} server were changed from outside, while {} was "
+          "measured",
+          whose, others);
+  }
+  return std::nullopt;
+}
+
 // Runs both servers of a pair: starts and warms up both, then sends their blocks in turns. While
-// one has its turn, the other one is stopped: an idle server could keep the machine busy.
+// one starts or has its turn, the other one is stopped: an idle server could keep the machine busy.
 class ServerPair {
  public:
   ServerPair(const Effects& effects, std::span<const ServerSlot, 2> slots)
@@ -483,6 +511,7 @@ class ServerPair {
   Result<PairRecords> run(const std::string& folder) {
     for (const std::size_t slot : k_slots) WEIR_CHECK(make(folder, slot));
     for (const std::size_t slot : k_slots) {
+      WEIR_CHECK(stop_all_but(slot));
       if (servers_.at(slot)->begin()) continue;
       WEIR_CHECK(end(slot));
       const auto& record = records_.at(slot);
@@ -493,13 +522,20 @@ class ServerPair {
       return records_;
     }
     for (const std::size_t slot : k_slots) {
-      if (servers_.at(slot) && !servers_.at(slot)->warm_up()) WEIR_CHECK(end(slot));
-    }
-    serve();
-    for (const std::size_t slot : k_slots) {
       if (!servers_.at(slot)) continue;
-      if (is_serving_.at(slot)) (void)servers_.at(slot)->report();
-      WEIR_CHECK(end(slot));
+      WEIR_CHECK(stop_all_but(slot));
+      if (!servers_.at(slot)->warm_up()) WEIR_CHECK(end(slot));
+    }
+    WEIR_CHECK(serve());
+    for (const auto& start : starts_) {
+      if (start) start->set_stopped(false);
+    }
+    for (const std::size_t slot : k_slots) {
+      if (servers_.at(slot) && is_serving_.at(slot)) (void)servers_.at(slot)->report();
+    }
+    check_stopped();
+    for (const std::size_t slot : k_slots) {
+      if (servers_.at(slot)) WEIR_CHECK(end(slot));
     }
     return effects_.stop.requested() ? PairRecords{} : std::move(records_);
   }
@@ -524,22 +560,38 @@ class ServerPair {
   }
 
   // Sends all blocks in turns. A server that failed is skipped; the other one goes on.
-  void serve() {
+  Result<void> serve() {
     std::array<std::size_t, 2> served{};
     for (const std::size_t slot : turns_) {
       const std::size_t block = served.at(slot)++;
       if (!servers_.at(slot) || !is_serving_.at(slot)) continue;
-      stop_all_but(slot);
+      WEIR_CHECK(stop_all_but(slot));
       is_serving_.at(slot) =
           servers_.at(slot)->serve(blocks_[block], static_cast<std::int64_t>(block));
     }
-    for (const auto& start : starts_) {
-      if (start) start->set_stopped(false);
-    }
+    return {};
   }
-  void stop_all_but(std::size_t slot) {
+
+  // Stops the other server, and lets this one go on. Fails if files of the base were changed: the
+  // other one may have done that in its turn.
+  Result<void> stop_all_but(std::size_t slot) {
     if (starts_.at(1 - slot)) starts_.at(1 - slot)->set_stopped(true);
+    if (effects_.check) WEIR_CHECK(effects_.check());
     starts_.at(slot)->set_stopped(false);
+    return {};
+  }
+
+  // Invalidates the candidate's step if a server was not left alone while it was stopped: such a
+  // pair must not count against the base.
+  void check_stopped() {
+    for (const std::size_t slot : k_slots) {
+      if (!starts_.at(slot)) continue;
+      auto problem =
+          explain_change(starts_.at(slot)->change_while_stopped(), slots_[slot].step->side);
+      const std::size_t candidate = slots_[0].step->side == profile::Side::candidate ? 0 : 1;
+      if (problem && servers_.at(candidate))
+        servers_.at(candidate)->invalidate(std::move(*problem));
+    }
   }
 
   // Ends the server of a slot and stores its record.

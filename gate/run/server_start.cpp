@@ -8,7 +8,6 @@
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/run/starts.hpp"
-#include "gate/sys/resting.hpp"
 
 namespace weir::run {
 
@@ -20,6 +19,7 @@ using profile::RunRecord;
 // are called by one thread.
 class ServerProcess {
  public:
+  using Change = sys::StoppedTree::Change;
   // Called for each line as it is printed, complete or not, on another thread.
   using OnLine = std::function<bool(std::string_view line)>;
 
@@ -60,14 +60,19 @@ class ServerProcess {
     if (is_stopped) {
       const auto stopped = sys::stop_descendants(supervisor);
       stopped_.insert(stopped_.end(), stopped.begin(), stopped.end());
-    } else {
-      sys::continue_processes(std::exchange(stopped_, {}));
+      if (!tree_) tree_.emplace(supervisor);
+      return;
     }
+    if (tree_ && change_ == Change::none && !is_gone()) change_ = tree_->find_change();
+    tree_.reset();
+    sys::continue_processes(std::exchange(stopped_, {}));
   }
+  [[nodiscard]] Change change_while_stopped() const { return change_; }
 
   // Ends the server (SIGTERM, after the spec's grace period SIGKILL), waits until it and all its
   // children are gone, and returns how it ended. Call it once.
   [[nodiscard]] Result<sys::Finished> end() {
+    set_stopped(false);
     is_ending_ = true;
     end_request_.request();
     if (runner_.joinable()) runner_.join();
@@ -128,7 +133,9 @@ class ServerProcess {
   std::atomic<bool> is_ending_{false}, is_gone_{false}, has_said_{false};
   std::atomic<std::int64_t> supervisor_{0};  // 0: there is none
   std::vector<std::int64_t> stopped_;        // by set_stopped()
-  Result<sys::Finished> finished_;           // valid once runner_ is joined
+  std::optional<sys::StoppedTree> tree_;     // while they are
+  Change change_ = Change::none;
+  Result<sys::Finished> finished_;  // valid once runner_ is joined
   std::thread runner_, stop_forwarder_;
 };
 
@@ -167,6 +174,10 @@ ServerStart::~ServerStart() { (void)end(); }
 
 void ServerStart::set_stopped(bool is_stopped) {
   if (server_) server_->set_stopped(is_stopped);
+}
+
+sys::StoppedTree::Change ServerStart::change_while_stopped() const {
+  return server_ ? server_->change_while_stopped() : sys::StoppedTree::Change::none;
 }
 
 bool ServerStart::is_gone() const { return server_ && server_->is_gone(); }

@@ -16,6 +16,7 @@
 #include "gate/run/runner.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/process.hpp"
+#include "gate/sys/resting.hpp"
 
 namespace weir::run {
 
@@ -70,6 +71,8 @@ class ServerStart {
 
   // Stops the server's processes, or lets them go on, where the system can do that (Linux).
   void set_stopped(bool is_stopped);
+  // Returns the first change of them while they were stopped.
+  [[nodiscard]] sys::StoppedTree::Change change_while_stopped() const;
   // Ends the server; nothing of it is left then. Fails as Processes::run().
   [[nodiscard]] Result<void> end();
   // Adds the process's figures to the record of one of its steps, once the process has ended. With

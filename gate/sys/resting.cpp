@@ -5,6 +5,7 @@
 #include <charconv>
 #include <climits>
 #include <csignal>
+#include <ctime>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -51,39 +52,24 @@ std::vector<std::string> split_words(std::string_view line) {
 
 // Reads a number of /proc/PID/stat by its place after the name. The name is in brackets and may
 // contain anything.
-constexpr std::size_t k_state = 0, k_parent = 1, k_group = 2, k_resident_pages = 21;
+constexpr std::size_t k_state = 0, k_parent = 1, k_group = 2, k_flags = 6, k_nice = 16,
+                      k_resident_pages = 21, k_realtime_priority = 37, k_policy = 38;
+// Returns the words after the name of a stat file; none if it cannot be read.
+std::vector<std::string> read_stat(const std::string& path) {
+  const auto stat = read_proc(path, k_page);
+  const std::size_t name_ends = stat ? stat->rfind(')') : std::string::npos;
+  if (name_ends == std::string::npos) return {};
+  return split_words(text::trim(std::string_view(*stat).substr(name_ends + 1)));
+}
 std::optional<std::string> read_stat_word(const std::string& proc, std::int64_t process,
                                           std::size_t place) {
-  const auto stat = read_proc(fmt::format("{}/{}/stat", proc, process), k_page);
-  if (!stat) return std::nullopt;
-  const std::size_t name_ends = stat->rfind(')');
-  if (name_ends == std::string::npos) return std::nullopt;
-  const auto words = split_words(text::trim(std::string_view(*stat).substr(name_ends + 1)));
-  return words.size() <= place ? std::nullopt : std::optional(words[place]);
+  auto words = read_stat(fmt::format("{}/{}/stat", proc, process));
+  return words.size() <= place ? std::nullopt : std::optional(std::move(words[place]));
 }
 std::optional<std::int64_t> read_stat_number(const std::string& proc, std::int64_t process,
                                              std::size_t place) {
   const auto word = read_stat_word(proc, process, place);
   return word ? text::to_int(*word) : std::nullopt;
-}
-
-// Returns the descendants of a process.
-std::vector<std::int64_t> list_descendants(const std::string& proc, std::int64_t process) {
-  std::multimap<std::int64_t, std::int64_t> children;
-  for (const std::int64_t pid : list_numbers(proc)) {
-    if (const auto parent = read_stat_number(proc, pid, k_parent)) children.emplace(*parent, pid);
-  }
-  std::vector<std::int64_t> descendants;
-  std::set<std::int64_t> visited{process};
-  const auto add_children = [&](std::int64_t pid) {
-    const auto [begin, end] = children.equal_range(pid);
-    for (auto child = begin; child != end; ++child) {
-      if (visited.insert(child->second).second) descendants.push_back(child->second);
-    }
-  };
-  add_children(process);
-  for (std::size_t i = 0; i < descendants.size(); ++i) add_children(descendants[i]);
-  return descendants;
 }
 
 // Returns the state of a process: "R", "S", "D", "T", …; "" once it is gone.
@@ -120,6 +106,7 @@ std::optional<ThreadState> parse_thread_status(std::string_view text) {
     const std::string_view value = text::trim(std::string_view(line).substr(colon + 1));
     if (name == "State") {
       state.sleeps = value.starts_with('S');
+      state.is_stopped = value.starts_with('T') || value.starts_with('t');
       ++field_count;
     } else if (name == "voluntary_ctxt_switches" || name == "nonvoluntary_ctxt_switches") {
       const auto count = text::to_int(value);
@@ -220,10 +207,29 @@ std::optional<PortTraffic> Resting::traffic(int port) const {
   return is_readable ? std::optional(traffic) : std::nullopt;
 }
 
+// Returns the descendants of a process.
+std::vector<std::int64_t> list_descendants(std::int64_t process, const std::string& proc) {
+  std::multimap<std::int64_t, std::int64_t> children;
+  for (const std::int64_t pid : list_numbers(proc)) {
+    if (const auto parent = read_stat_number(proc, pid, k_parent)) children.emplace(*parent, pid);
+  }
+  std::vector<std::int64_t> descendants;
+  std::set<std::int64_t> visited{process};
+  const auto add_children = [&](std::int64_t pid) {
+    const auto [begin, end] = children.equal_range(pid);
+    for (auto child = begin; child != end; ++child) {
+      if (visited.insert(child->second).second) descendants.push_back(child->second);
+    }
+  };
+  add_children(process);
+  for (std::size_t i = 0; i < descendants.size(); ++i) add_children(descendants[i]);
+  return descendants;
+}
+
 // Sums up the resident memory of all descendants of a process; nothing if there is none.
 std::optional<std::int64_t> resident_bytes_below(std::int64_t process, const std::string& proc) {
   std::int64_t pages = 0;
-  for (const std::int64_t pid : list_descendants(proc, process))
+  for (const std::int64_t pid : list_descendants(process, proc))
     pages += read_stat_number(proc, pid, k_resident_pages).value_or(0);
   return pages == 0 ? std::nullopt : std::optional(pages * sysconf(_SC_PAGESIZE));
 }
@@ -234,7 +240,7 @@ std::vector<std::int64_t> stop_descendants(std::int64_t process) {
   std::set<std::int64_t> stopped;
   for (int round = 0; round < k_max_rounds; ++round) {
     bool is_any_running = false;
-    for (const std::int64_t pid : list_descendants("/proc", process)) {
+    for (const std::int64_t pid : list_descendants(process)) {
       const std::string state = read_state(pid);
       // One that waits in the kernel, as after vfork(), stops before it runs again.
       const bool will_stop = state == "D" && stopped.contains(pid);
@@ -253,11 +259,96 @@ void continue_processes(std::span<const std::int64_t> processes) {
 }
 
 bool are_descendants_stopped(std::int64_t process) {
-  const std::vector<std::int64_t> descendants = list_descendants("/proc", process);
+  const std::vector<std::int64_t> descendants = list_descendants(process);
   return !descendants.empty() && std::ranges::all_of(descendants, [](std::int64_t pid) {
     const std::string state = read_state(pid);
     return state == "D" || is_stopped_or_gone(state);
   });
+}
+
+namespace {
+
+// Returns what decides how a process may use the machine, besides its threads' settings.
+std::string read_process_settings(std::int64_t process) {
+  std::string settings;
+  for (const char* name : {"limits", "autogroup", "cgroup", "timerslack_ns"})
+    settings += read_proc(fmt::format("/proc/{}/{}", process, name), 4 * k_page).value_or("");
+  return settings;
+}
+
+// Returns the processors, memory nodes, priorities and policy of a thread, from its files.
+std::string thread_settings(std::string_view status, const std::vector<std::string>& stat,
+                            std::int64_t thread) {
+  const std::size_t begin = status.find("Cpus_allowed:"),
+                    end = status.find("voluntary_ctxt_switches:");
+  std::string settings;
+  if (begin < end) settings = status.substr(begin, end - begin);
+  for (const std::size_t place : {k_nice, k_realtime_priority, k_policy})
+    settings += place < stat.size() ? " " + stat[place] : std::string();
+#ifdef __linux__
+  constexpr int k_of_process = 1;  // IOPRIO_WHO_PROCESS: one thread
+  settings += fmt::format(" {}", syscall(SYS_ioprio_get, k_of_process, thread));
+#endif
+  return settings;
+}
+
+// Returns true for a thread of the kernel's that works for a process and takes no signals.
+bool is_kernel_worker(const std::vector<std::string>& stat) {
+  constexpr std::int64_t k_io_worker = 0x10;  // PF_IO_WORKER
+  const auto flags = k_flags < stat.size() ? text::to_int(stat[k_flags]) : std::nullopt;
+  return flags && (*flags & k_io_worker) != 0;
+}
+
+bool may_signal(std::int64_t process) { return kill(static_cast<pid_t>(process), 0) == 0; }
+
+}  // namespace
+
+StoppedTree::StoppedTree(std::int64_t process) : process_(process) {
+  constexpr int k_max_readings = 500;
+  const timespec pause{0, 2'000'000};
+  const auto is_stopped = [](const auto& thread) { return thread.second.state.is_stopped; };
+  for (int reading = 0; reading < k_max_readings; ++reading) {
+    threads_ = read_threads();
+    if (std::ranges::all_of(threads_, is_stopped)) return;
+    nanosleep(&pause, nullptr);
+  }
+}
+
+// Reads the threads of all descendants that can run by themselves.
+StoppedTree::Threads StoppedTree::read_threads() const {
+  Threads threads;
+  for (const std::int64_t pid : list_descendants(process_)) {
+    if (!may_signal(pid)) continue;
+    const std::string process_settings = read_process_settings(pid);
+    const std::string folder = fmt::format("/proc/{}/task", pid);
+    for (const std::int64_t thread : list_numbers(folder)) {
+      const auto stat = read_stat(fmt::format("{}/{}/stat", folder, thread));
+      const auto status = read_proc(fmt::format("{}/{}/status", folder, thread), 2 * k_page);
+      const auto state = status ? parse_thread_status(*status) : std::nullopt;
+      if (!state || stat.empty() || is_kernel_worker(stat)) continue;
+      // One that waits in the kernel stops before it runs again; one that has ended never does.
+      if (std::string_view("DZX").find(stat[k_state]) != std::string_view::npos) continue;
+      threads[{pid, thread}] = {*state, process_settings + thread_settings(*status, stat, thread)};
+    }
+  }
+  return threads;
+}
+
+StoppedTree::Change StoppedTree::find_change() const {
+  const Threads threads_now = read_threads();
+  for (const auto& [id, thread] : threads_now) {
+    const auto before = threads_.find(id);
+    // A thread that waited in the kernel was not seen before.
+    if (before == threads_.end() ? !thread.state.is_stopped : before->second.state != thread.state)
+      return Change::ran;
+    if (!thread.state.is_stopped) return Change::ran;
+  }
+  for (const auto& [id, thread] : threads_) {
+    const auto now = threads_now.find(id);
+    if (now == threads_now.end()) return Change::ran;
+    if (now->second.settings != thread.settings) return Change::settings;
+  }
+  return Change::none;
 }
 
 bool can_see_rest() {

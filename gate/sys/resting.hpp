@@ -18,6 +18,7 @@ namespace weir::sys {
 struct ThreadState {
   bool sleeps = false;         // waits for something that may never come ("S")
   std::uint64_t switches = 0;  // how often it left a processor: it grows with each time that it ran
+  bool is_stopped = false;     // by a signal or a tracer ("T", "t")
   friend bool operator==(const ThreadState&, const ThreadState&) = default;
 };
 [[nodiscard]] std::optional<ThreadState> parse_thread_status(std::string_view text);
@@ -65,6 +66,10 @@ class Resting {
 [[nodiscard]] std::optional<std::int64_t> resident_bytes_below(std::int64_t process,
                                                                const std::string& proc = "/proc");
 
+// All that a process started, and that this started in turn.
+[[nodiscard]] std::vector<std::int64_t> list_descendants(std::int64_t process,
+                                                         const std::string& proc = "/proc");
+
 // Stops all descendants of a process, until none of them runs (SIGSTOP), and returns those that
 // ran. Those that weir may not signal go on. Does nothing where they cannot be seen.
 [[nodiscard]] std::vector<std::int64_t> stop_descendants(std::int64_t process);
@@ -72,6 +77,34 @@ class Resting {
 void continue_processes(std::span<const std::int64_t> processes);
 // True if the process has descendants and all of them are stopped, or wait in the kernel.
 [[nodiscard]] bool are_descendants_stopped(std::int64_t process);
+
+// The descendants of a process from a moment on at which they were stopped. None of them does
+// anything then: one that ran was woken, and its settings are changed by somebody else alone.
+class StoppedTree {
+ public:
+  // Waits for a moment until all threads are stopped. Threads that wait in the kernel, and
+  // processes that weir may not signal, are left out.
+  explicit StoppedTree(std::int64_t process);
+
+  enum class Change {
+    none,
+    ran,       // a thread has run, or one is there that was not
+    settings,  // processors, priority, policy, limits or cgroup are others
+  };
+  // Tells what has changed since then.
+  [[nodiscard]] Change find_change() const;
+
+ private:
+  struct Thread {
+    ThreadState state;
+    std::string settings;
+  };
+  using Threads = std::map<std::pair<std::int64_t, std::int64_t>, Thread>;
+  [[nodiscard]] Threads read_threads() const;
+
+  std::int64_t process_;
+  Threads threads_;
+};
 
 // True if this system provides all that.
 [[nodiscard]] bool can_see_rest();

@@ -2,11 +2,15 @@
 // that the coin gives a program nothing but its slot.
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
 
 #include "gate/run/against.hpp"
 #include "gate/run/server_run.hpp"
@@ -64,6 +68,11 @@ class StandIns final : public sys::Processes {
   bool runs_sleep = false;
   bool is_stopped(const std::string& program) {
     return sys::are_descendants_stopped(supervisor_of(program));
+  }
+  // The process that stands for a program's server.
+  pid_t process_of(const std::string& program) {
+    const auto processes = sys::list_descendants(supervisor_of(program));
+    return processes.size() == 1 ? static_cast<pid_t>(processes.front()) : -1;
   }
   // Returns the last program that was started there; "" if none was.
   std::string program_at(const std::string& url) {
@@ -205,6 +214,7 @@ class ServerPair : public testing::Test {
     processes_.started.clear();
     std::size_t stream_count = 0;
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
+    effects.check = check_;
     effects.connections.is_free = [](int) { return true; };  // the test itself listens there
     effects.connections.http = [this] { return std::make_unique<Up>(processes_); };
     effects.connections.streams = [&](const sys::Clock&) -> std::unique_ptr<sys::Streams> {
@@ -238,6 +248,7 @@ class ServerPair : public testing::Test {
                       other = base ? "/project/bench" : k_base;
     if (processes_.is_stopped(own)) log_ += '!';
     if (processes_.is_stopped(other)) log_ += '.';
+    if (disturb_) disturb_(base, processes_.process_of(other));
   }
 
   // Runs pairs until all is decided, and judges them.
@@ -293,6 +304,9 @@ class ServerPair : public testing::Test {
   }
 
   double base_seconds_ = 0.02, candidate_seconds_ = 0.02, drift_ = 0;
+  // At each request: the side that has its turn, and the other one's process.
+  std::function<void(bool base, pid_t other)> disturb_;
+  std::function<Result<void>()> check_;
   std::string log_;
   std::vector<double> sent_;  // time of each entry of log_
   std::unique_ptr<Scene> scene_;
@@ -351,7 +365,7 @@ TEST_F(ServerPair, StopsAServerWhileTheOtherOneHasItsTurn) {
   processes_.runs_sleep = true;
   const auto records = run(true);
   EXPECT_EQ(log_,
-            "bc"
+            "b.c."
             "b.b."
             "c.c."
             "c.c."
@@ -363,6 +377,79 @@ TEST_F(ServerPair, StopsAServerWhileTheOtherOneHasItsTurn) {
   ASSERT_TRUE(records[0] && records[1]);
   EXPECT_EQ(records[0]->error, std::nullopt);
   EXPECT_EQ(records[1]->error, std::nullopt);
+}
+
+// Processes of one side may wake each other, or the other side's, and change how these are run.
+TEST_F(ServerPair, IsVoidIfAStoppedServerWasNotLeftAlone) {
+  if (!sys::can_see_rest()) GTEST_SKIP() << "no /proc";
+  const auto wake = [](pid_t process) { kill(process, SIGCONT); };
+  const auto set_nice = [](pid_t process) {
+    setpriority(PRIO_PROCESS, static_cast<id_t>(process), 19);
+  };
+  const auto narrow = [](pid_t process) {
+    cpu_set_t cpus;
+    sched_getaffinity(process, sizeof cpus, &cpus);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&cpus) > 1; ++cpu) CPU_CLR(cpu, &cpus);
+    sched_setaffinity(process, sizeof cpus, &cpus);
+  };
+  const auto limit = [](pid_t process) {
+    const rlimit cores{0, 0};
+    prlimit(process, RLIMIT_CORE, &cores, nullptr);
+    const rlimit files{64, 64};
+    prlimit(process, RLIMIT_NOFILE, &files, nullptr);
+  };
+  const struct {
+    const char* what;
+    bool in_turn_of_base;
+    std::function<void(pid_t)> disturb;
+    const char* error;
+  } cases[] = {
+      {"wakes itself", true, wake,
+       "the candidate's server, or what it started, ran while the base"},
+      {"wakes the base's", false, wake,
+       "the base's server, or what it started, ran while the cand"},
+      {"another priority", false, set_nice, "priority or limits of the base's server were changed"},
+      {"fewer processors", false, narrow, "priority or limits of the base's server were changed"},
+      {"other limits", false, limit, "priority or limits of the base's server were changed"},
+  };
+  for (const auto& c : cases) {
+    if (c.what == std::string("fewer processors") && std::thread::hardware_concurrency() < 2)
+      continue;
+    make();
+    processes_.runs_sleep = true;
+    disturb_ = [&](bool base, pid_t other) {
+      if (base == c.in_turn_of_base) c.disturb(other);
+    };
+    for (const bool base_first : {true, false}) {
+      const auto records = run(base_first);
+      const auto& candidate = records[base_first ? 1 : 0];
+      ASSERT_TRUE(records[0] && records[1]) << c.what;
+      EXPECT_THAT(candidate->error.value_or("none"), HasSubstr(c.error)) << c.what;
+      EXPECT_EQ(candidate->report, std::nullopt) << c.what;
+      EXPECT_EQ(records[base_first ? 0 : 1]->error, std::nullopt)
+          << c.what << ": the base would count as infinitely slow";
+    }
+  }
+}
+
+// A server may change files while it has its turn, and put them back in the next one.
+TEST_F(ServerPair, LooksAtTheBasesFilesBeforeEachTurnWhileTheOtherServerIsStopped) {
+  make();
+  check_ = [&]() -> Result<void> {
+    log_ += '?';
+    return {};
+  };
+  (void)run(true);
+  EXPECT_EQ(log_,
+            "?????b?c"
+            "?bb"
+            "?cc"
+            "?cc"
+            "?bb"
+            "?bb"
+            "?cc"
+            "?cc"
+            "?bb");
 }
 
 // Requests come at 0, 0.1 and 1 s; another round begins a mean gap later, at 1.5 s.

@@ -23,8 +23,12 @@ std::string status(const std::string& state, int waits, int preemptions) {
 
 TEST(ThreadStatus, SaysWhetherAThreadSleepsAndHowOftenItRan) {
   EXPECT_EQ(parse_thread_status(status("S (sleeping)", 7, 3)), (ThreadState{true, 10}));
-  for (const char* awake : {"R (running)", "D (disk sleep)", "T (stopped)", "Z (zombie)"}) {
+  for (const char* awake : {"R (running)", "D (disk sleep)", "Z (zombie)"}) {
     EXPECT_EQ(parse_thread_status(status(awake, 7, 3)), (ThreadState{false, 10})) << awake;
+  }
+  for (const char* stopped : {"T (stopped)", "t (tracing stop)"}) {
+    EXPECT_EQ(parse_thread_status(status(stopped, 7, 3)), (ThreadState{false, 10, true}))
+        << stopped;
   }
   for (const std::string none : {"", "State:\tS (sleeping)\n", "State:\n:\n\n",
                                  "State:\tS\nvoluntary_ctxt_switches:\t-1\n"
