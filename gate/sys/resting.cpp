@@ -303,14 +303,18 @@ bool may_signal(std::int64_t process) { return kill(static_cast<pid_t>(process),
 
 }  // namespace
 
+// A thread is shown as stopped a moment before it leaves its processor, which counts as a switch.
 StoppedTree::StoppedTree(std::int64_t process) : process_(process) {
-  constexpr int k_max_readings = 500;
+  constexpr int k_max_readings = 500, k_equal_readings = 3;
   const timespec pause{0, 2'000'000};
   const auto is_stopped = [](const auto& thread) { return thread.second.state.is_stopped; };
-  for (int reading = 0; reading < k_max_readings; ++reading) {
-    threads_ = read_threads();
-    if (std::ranges::all_of(threads_, is_stopped)) return;
-    nanosleep(&pause, nullptr);
+  int equal_readings = 0;
+  for (int reading = 0; reading < k_max_readings && equal_readings < k_equal_readings; ++reading) {
+    if (reading > 0) nanosleep(&pause, nullptr);
+    Threads threads_now = read_threads();
+    const bool rests = std::ranges::all_of(threads_now, is_stopped) && threads_now == threads_;
+    equal_readings = rests ? equal_readings + 1 : 0;
+    threads_ = std::move(threads_now);
   }
 }
 

@@ -98,6 +98,7 @@ class StoppedTree {
   struct Thread {
     ThreadState state;
     std::string settings;
+    friend bool operator==(const Thread&, const Thread&) = default;
   };
   using Threads = std::map<std::pair<std::int64_t, std::int64_t>, Thread>;
   [[nodiscard]] Threads read_threads() const;
