@@ -10,6 +10,7 @@
 #include "gate/flow/devices.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/rules.hpp"
+#include "gate/flow/start_files.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/run/container.hpp"
 #include "gate/run/engine_call.hpp"
@@ -372,6 +373,7 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
                            is_folder ? " in the base's folder" : " in the base's checkout", job,
                            base.seal));
     for (const run::PreparedCell& cell : base.cells) WEIR_CHECK(seal_cell(cell, job, base.seal));
+    seal_start_files(job, base.seal);
   }
   return base;
 }
@@ -431,6 +433,7 @@ Result<PreparedBase> prepare_from_command(const BaseRequest& wanted, const Job& 
       WEIR_CHECK(seal_command(cell, job, base.seal));
       WEIR_CHECK(seal_cell(cell, job, base.seal));
     }
+    seal_start_files(job, base.seal);
   }
   return base;
 }

@@ -1,8 +1,11 @@
 // Files that a comparison rests on, held to be what they were before anything ran.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gate/base/result.hpp"
@@ -19,7 +22,15 @@ class Seal {
   // checkout".
   void add(const sys::Files& files, const std::string& path, const std::string& name,
            const std::string& place = "");
-  [[nodiscard]] bool empty() const { return sealed_.empty(); }
+  // Adds a place from which programs load what they run before their own code, by a name for
+  // people. It may be a file, a folder or nothing: a file that is new counts as changed. In a
+  // folder those files are held whose names, from there, `is_held` accepts.
+  using IsHeld = std::function<bool(std::string_view name)>;
+  void add_start_place(const sys::Files& files, const std::string& path, const std::string& name,
+                       IsHeld is_held);
+  // The same for the files right in a folder, as programs and libraries are looked up.
+  void add_search_folder(const sys::Files& files, const std::string& folder);
+  [[nodiscard]] bool empty() const { return sealed_.empty() && start_places_.empty(); }
   // Fails with Code::unavailable if a file was changed, replaced or removed since.
   [[nodiscard]] Result<void> check(const sys::Files& files) const;
 
@@ -28,8 +39,18 @@ class Seal {
     std::string path, name, place;
     sys::FileState state;
   };
+  struct StartPlace {
+    std::string path, name;
+    IsHeld is_held;                       // null: files right in the folder
+    std::optional<sys::FileState> state;  // of a file
+    sys::FileStates states;               // of the files of a folder
+  };
+  static void read_states(const sys::Files& files, StartPlace& place);
+  [[nodiscard]] Result<void> check_start_places(const sys::Files& files) const;
+
   std::vector<Sealed> sealed_;  // the first that was written to is named
   std::set<std::string> paths_;
+  std::vector<StartPlace> start_places_;
 };
 
 }  // namespace weir::source

@@ -138,6 +138,52 @@ TEST_F(AgainstBase, ACandidateThatWritesToWhatTheComparisonRestsOnIsNotComparedW
   }
 }
 
+// An engine may leave what shells, interpreters, linkers and drivers load before the base's own
+// code.
+TEST_F(AgainstBase, ACandidateThatLeavesFilesForOtherProgramsToLoadIsNotCompared) {
+  const Scratch home;
+  const std::string path = home.path().string();
+  const std::string packages = path + "/.local/lib/python3.11/site-packages";
+  fs::create_directories(packages + "/numpy/__pycache__");
+  spill(packages + "/numpy/__init__.py", "pi = 3");
+  fs::create_directories(path + "/bin");
+  const std::map<std::string, std::string> env{
+      {"CI", "true"}, {"HOME", path}, {"PATH", path + "/bin:/usr/bin:/bin"}};
+  const struct {
+    std::string file, named;
+  } cases[] = {
+      {packages + "/usercustomize.py", "site-packages/usercustomize.py: it was written to"},
+      {packages + "/a.pth", "site-packages/a.pth: it was written to"},
+      {packages + "/numpy/__init__.py", "numpy/__init__.py: it was written to"},
+      {path + "/.local/lib/python3.12/site-packages/x.py", "python3.12/site-packages/x.py: it was"},
+      {path + "/.zshenv", "~/.zshenv: it was written to"},
+      {path + "/.julia/config/startup.jl", "~/.julia/config/startup.jl: it was written to"},
+      {path + "/.config/vulkan/implicit_layer.d/slow.json", "implicit_layer.d/slow.json: it was"},
+      {path + "/.local/share/vulkan/implicit_layer.d/slow.json", "implicit_layer.d/slow.json: it"},
+      {path + "/.drirc", "~/.drirc: it was written to"},
+      {path + "/bin/awk", "/bin/awk: it was written to"},
+      // Caches, and what Python compiles.
+      {packages + "/numpy/__pycache__/__init__.cpython-311.pyc", ""},
+      {path + "/.cache/huggingface/hub/model", ""},
+      {path + "/.config/vllm/usage_stats.json", ""},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.file);
+    write_engine("10000000");
+    std::string script = slurp(scratch_ / "engine");
+    script.replace(
+        script.find("FAKE"), 0,
+        "mkdir -p '" + fs::path(c.file).parent_path().string() + "'; echo >> '" + c.file + "'\n");
+    spill_program(scratch_ / "engine", script);
+    git({"commit", "-qam", "leaves a file"});
+    const Ended ended = weir_here({"gate", "--against", "HEAD~1"}, env);
+    EXPECT_EQ(ended.exit_code, c.named.empty() ? 0 : 3) << ended.out << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(c.named));
+    git({"reset", "-q", "--hard", "HEAD~1"});
+    if (c.file != packages + "/numpy/__init__.py") fs::remove(c.file);
+  }
+}
+
 // A file that the base makes, and one that git does not know, are its own.
 TEST_F(AgainstBase, ABaseMayWriteFilesThatGitDoesNotKnow) {
   std::string script = slurp(scratch_ / "engine");
