@@ -169,8 +169,23 @@ Result<void> EngineCall::attach_probes() {
   return {};
 }
 
+void EngineCall::read_inputs() {
+  if (!step_.pair) return;
+  std::vector<std::string> paths = model_files(effects_.files, cell_.model);
+  std::uint64_t bytes = 0;
+  for (const std::string& path : paths) bytes += effects_.files.size(path).value_or(0);
+  const auto available = effects_.load.memory_available();
+  is_too_large_ = available && bytes > static_cast<std::uint64_t>(*available);
+  if (is_too_large_) paths.clear();
+  paths.insert(paths.end(), {cell_.program, cell_.prompt_file});
+  for (const std::string& path : paths) {
+    if (!path.empty()) effects_.read_into_cache(path);
+  }
+}
+
 // Fills `spec` for a start: directly, or through the container's runtime.
 Result<void> EngineCall::prepare(const std::string& port, const std::string& published) {
+  read_inputs();
   config::CommandLine command = line(port);
   if (container_ == nullptr) {
     spec = {};
@@ -261,6 +276,7 @@ void EngineCall::copy_outcome(RunRecord& record, const sys::Finished& finished) 
   if (spec.watched && !finished.opened && finished.ended != sys::HowEnded::not_started) {
     record.warnings.emplace_back(k_not_watched);
   }
+  if (is_too_large_) record.warnings.emplace_back(k_not_cached);
   if (const auto& usage = finished.usage) {
     record.machine.major_faults = usage->major_faults;
     if (cell_.host && record.pass == profile::Pass::timed) {

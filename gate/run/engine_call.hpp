@@ -20,6 +20,11 @@ inline constexpr std::string_view k_not_watched =
     "the base may have run code of the work tree, where the candidate's is: this system does not "
     "tell which files a program opens (ptrace)";
 
+// Warning of a record whose time is compared with that of a process of the other side.
+inline constexpr std::string_view k_not_cached =
+    "the model is larger than the memory that is available, so weir does not read it before each "
+    "process: a process may wait for the disk";
+
 // The engine's command line in one step, and its environment as weir.yaml and the cell's twin have
 // it: of one that runs here, and what is carried in of one in a container.
 [[nodiscard]] config::CommandLine line_of(const PreparedCell& cell, const Step& step,
@@ -69,6 +74,10 @@ class EngineCall {
   [[nodiscard]] Result<void> prepare(const std::string& port = "",
                                      const std::string& published = "");
   sys::ProcessSpec spec;
+  // Reads the program, the model and the prompt into the system's cache if the process's time is
+  // compared with the other side's: one side could drop them from there, and the other would wait
+  // for the disk.
+  void read_inputs();
 
   // Stops and removes what the container's runtime may have left of a process that has ended.
   // Returns a warning if that fails or is uncertain, else "".
@@ -94,6 +103,7 @@ class EngineCall {
   ContainerFolders folders_;
   std::string name_;  // in the container's label, of srun's step: no other process has it
   std::string id_file_;
+  bool is_too_large_ = false;  // the model, for the system's cache
 };
 
 }  // namespace weir::run

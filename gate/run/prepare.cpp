@@ -12,15 +12,33 @@ namespace {
 
 constexpr std::uint64_t k_beginning = std::uint64_t{1} << 20;
 
+// Returns the names of a folder's files. Hidden ones are the downloader's, not the model's.
+Result<std::vector<std::string>> names_in_folder(const sys::Files& files, const std::string& path) {
+  WEIR_TRY(std::vector<std::string> names, files.list(path));
+  std::erase_if(names, [&](const std::string& name) {
+    return name.starts_with('.') || files.kind(sys::join_path(path, name)) != sys::Kind::file;
+  });
+  return names;
+}
+
+// Returns the name of a part of a model with its number left out: "m-#-of-00003.gguf"; "" of a name
+// that is none.
+std::string name_of_parts(const std::string& name) {
+  constexpr std::size_t k_digits = 5;
+  const std::size_t end = name.rfind("-of-");
+  if (end == std::string::npos || end < k_digits + 1 || name[end - k_digits - 1] != '-') return "";
+  const std::string_view number = std::string_view(name).substr(end - k_digits, k_digits);
+  if (number.find_first_not_of("0123456789") != std::string_view::npos) return "";
+  return name.substr(0, end - k_digits) + "#" + name.substr(end);
+}
+
 // Describes a model that is a folder: names and sizes of its files, and its config.json.
 Result<ModelFacts> read_folder_facts(const sys::Files& files, const std::string& path) {
-  WEIR_TRY(const std::vector<std::string> names, files.list(path));
+  WEIR_TRY(const std::vector<std::string> names, names_in_folder(files, path));
   ModelFacts facts;
   std::string description;
   for (const std::string& name : names) {
     const std::string file = sys::join_path(path, name);
-    // Hidden files are the downloader's, not the model's.
-    if (name.starts_with('.') || files.kind(file) != sys::Kind::file) continue;
     WEIR_TRY(const std::uint64_t bytes, files.size(file));
     facts.bytes += bytes;
     description += fmt::format("{} {}\n", name, bytes);
@@ -52,6 +70,21 @@ Result<ModelFacts> read_model_facts(const sys::Files& files, const std::string& 
   WEIR_TRY(const std::string text, files.read_prefix(path, k_beginning));
   facts.header_hash = hash_hex(text);
   return facts;
+}
+
+std::vector<std::string> model_files(const sys::Files& files, const std::string& path) {
+  if (path.empty()) return {};
+  const bool is_folder = files.kind(path) == sys::Kind::folder;
+  const std::string folder = is_folder ? path : sys::folder_of(path),
+                    parts = is_folder ? "" : name_of_parts(sys::file_name_of(path));
+  if (!is_folder && parts.empty())
+    return files.kind(path) == sys::Kind::file ? std::vector{path} : std::vector<std::string>();
+  std::vector<std::string> paths;
+  for (const std::string& name :
+       names_in_folder(files, folder).value_or(std::vector<std::string>())) {
+    if (is_folder || name_of_parts(name) == parts) paths.push_back(sys::join_path(folder, name));
+  }
+  return paths;
 }
 
 // Copies the settings that describe the cell, and the ops that may run on the CPU.

@@ -97,6 +97,11 @@ struct ModelFacts {
 // of its config.json. Fails with Code::data on a file named .gguf that is none, Code::io.
 [[nodiscard]] Result<ModelFacts> read_model_facts(const sys::Files& files, const std::string& path);
 
+// The files of a model: the file with the other parts of it ("m-00001-of-00003.gguf"), or those of
+// a folder. None of an engine that loads no model.
+[[nodiscard]] std::vector<std::string> model_files(const sys::Files& files,
+                                                   const std::string& path);
+
 // The part of a device twin's fingerprint that tells its description.
 inline constexpr const char* k_device_description = "device description";
 

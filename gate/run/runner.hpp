@@ -21,6 +21,7 @@
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/lock.hpp"
 #include "gate/sys/machine.hpp"
+#include "gate/sys/page_cache.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/streams.hpp"
 
@@ -78,6 +79,8 @@ struct Effects {
   Connections connections{};
   // Says before each process, and from several threads, why none may be started any more.
   std::function<Result<void>()> check{};
+  // Reads a file into the system's cache.
+  std::function<void(const std::string& path)> read_into_cache = sys::read_into_cache;
 };
 
 // Decides, once the plan is carried out, which further steps to run.

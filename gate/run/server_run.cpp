@@ -572,11 +572,12 @@ class ServerPair {
     return {};
   }
 
-  // Stops the other server, and lets this one go on. Fails if files of the base were changed: the
-  // other one may have done that in its turn.
+  // Stops the other server, and lets this one go on. Undoes what the other one may have done to the
+  // cache of files in its turn. Fails if it changed files of the base.
   Result<void> stop_all_but(std::size_t slot) {
     if (starts_.at(1 - slot)) starts_.at(1 - slot)->set_stopped(true);
     if (effects_.check) WEIR_CHECK(effects_.check());
+    starts_.at(slot)->read_inputs();
     starts_.at(slot)->set_stopped(false);
     return {};
   }

@@ -69,6 +69,9 @@ class ServerStart {
   // A GET request for the server. Only the server's own url gets the token.
   [[nodiscard]] sys::HttpRequest get(const std::string& url) const;
 
+  // As EngineCall::read_inputs().
+  void read_inputs() { call_.read_inputs(); }
+
   // Stops the server's processes, or lets them go on, where the system can do that (Linux).
   void set_stopped(bool is_stopped);
   // Returns the first change of them while they were stopped.

@@ -293,5 +293,22 @@ TEST(Fingerprint, KnowsAModelFolderByItsFilesAndItsConfig) {
   EXPECT_FALSE(read_model_facts(files, "/").has_value()) << "no files in it";
 }
 
+TEST(ModelFiles, AreAllPartsOfAModelOrAllFilesOfAFolder) {
+  sys::MemoryFiles files;
+  for (const char* path :
+       {"/m/a-00001-of-00002.gguf", "/m/a-00002-of-00002.gguf", "/m/a-00001-of-00003.gguf",
+        "/m/b-00001-of-00002.gguf", "/m/a.gguf", "/m/of-.gguf", "/m/.lock"}) {
+    files.put(path, "x");
+  }
+  using testing::ElementsAre;
+  EXPECT_THAT(model_files(files, "/m/a-00002-of-00002.gguf"),
+              ElementsAre("/m/a-00001-of-00002.gguf", "/m/a-00002-of-00002.gguf"));
+  for (const std::string alone : {"/m/a.gguf", "/m/of-.gguf"})
+    EXPECT_THAT(model_files(files, alone), ElementsAre(alone));
+  EXPECT_EQ(model_files(files, "/m").size(), 6U);
+  for (const char* none : {"", "/dev/null", "/m/c.gguf", "/m/c-00001-of-00002.gguf"})
+    EXPECT_THAT(model_files(files, none), ElementsAre()) << none;
+}
+
 }  // namespace preflight_test
 }  // namespace weir::run

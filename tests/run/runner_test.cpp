@@ -689,6 +689,34 @@ TEST(Runner, WatchesABaseWhoseTimesAreNotJudged) {
   }
 }
 
+// One side could drop the model from the system's cache, and the other would wait for the disk.
+TEST(Runner, ReadsTheModelIntoTheCacheBeforeEachProcessOfAPair) {
+  Stage stage(make_scene());
+  const Plan plan = plan_scene(*stage.scene);
+  std::vector<std::string> read;
+  Effects effects = stage.effects();
+  effects.read_into_cache = [&](const std::string& path) {
+    EXPECT_EQ(stage.processes.started.size(), 0U) << "after the process began";
+    read.push_back(path);
+  };
+  const auto record_of = [&](Step step) {
+    read.clear();
+    stage.processes.started.clear();
+    step.parameters = plan.steps.front().parameters;
+    return run_engine(effects, "/out", plan.cells[0], step, 1).value().value();
+  };
+  EXPECT_THAT(record_of({.pass = Pass::counted}).warnings, testing::IsEmpty());
+  EXPECT_THAT(read, testing::IsEmpty());
+  for (const Step& step : {Step{.side = profile::Side::base, .pair = 0},
+                           Step{.side = profile::Side::candidate, .pair = 3}}) {
+    EXPECT_THAT(record_of(step).warnings, testing::IsEmpty());
+    EXPECT_THAT(read, testing::ElementsAre("/project/tiny.bin", "/project/bench"));
+  }
+  stage.load.memory = 6;  // the model has 7 bytes
+  EXPECT_THAT(record_of({.pair = 1}).warnings, testing::ElementsAre(std::string(k_not_cached)));
+  EXPECT_THAT(read, testing::ElementsAre("/project/bench"));
+}
+
 TEST(Runner, GivesUpInstructionsAloneWhereTheyCanNotBeCounted) {
   auto scene = scene_with_instructions("valgrind");
   sys::MemoryFiles& files = scene->files;

@@ -215,6 +215,7 @@ class ServerPair : public testing::Test {
     std::size_t stream_count = 0;
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
     effects.check = check_;
+    effects.read_into_cache = read_into_cache_;
     effects.connections.is_free = [](int) { return true; };  // the test itself listens there
     effects.connections.http = [this] { return std::make_unique<Up>(processes_); };
     effects.connections.streams = [&](const sys::Clock&) -> std::unique_ptr<sys::Streams> {
@@ -307,6 +308,7 @@ class ServerPair : public testing::Test {
   // At each request: the side that has its turn, and the other one's process.
   std::function<void(bool base, pid_t other)> disturb_;
   std::function<Result<void>()> check_;
+  std::function<void(const std::string&)> read_into_cache_ = [](const std::string&) {};
   std::string log_;
   std::vector<double> sent_;  // time of each entry of log_
   std::unique_ptr<Scene> scene_;
@@ -433,13 +435,18 @@ TEST_F(ServerPair, IsVoidIfAStoppedServerWasNotLeftAlone) {
 }
 
 // A server may change files while it has its turn, and put them back in the next one.
-TEST_F(ServerPair, LooksAtTheBasesFilesBeforeEachTurnWhileTheOtherServerIsStopped) {
+TEST_F(ServerPair, LooksAtTheBasesFilesBeforeEachTurnAndReadsTheModelIntoTheCache) {
   make();
   check_ = [&]() -> Result<void> {
     log_ += '?';
     return {};
   };
+  int readings = 0;
+  read_into_cache_ = [&](const std::string& path) {
+    if (path == "/project/tiny.bin") ++readings;
+  };
   (void)run(true);
+  EXPECT_GE(readings, 2 + 8) << "each server's start, and each turn";
   EXPECT_EQ(log_,
             "?????b?c"
             "?bb"

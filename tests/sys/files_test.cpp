@@ -7,7 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,6 +17,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/sys/holes.hpp"
+#include "gate/sys/page_cache.hpp"
 #include "gate/sys/paths.hpp"
 
 #include "tests/support/eventually.hpp"
@@ -296,6 +299,45 @@ TEST(RealFilesRights, AreThoseThatWereSetWhateverTheMask) {
   EXPECT_EQ(facts.st_mode & 07777U, 0777U);
   EXPECT_TRUE(files.remove_tree(folder));
   EXPECT_FALSE(files.set_mode(folder, 0777)) << "it is gone";
+}
+
+// Returns how many pages of a file are in the system's cache, and how many it has.
+std::pair<std::ptrdiff_t, std::size_t> cached_pages(const std::string& path, std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  void* memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  close(fd);
+  if (memory == MAP_FAILED) return {-1, 0};
+#ifdef __APPLE__
+  std::vector<char> pages((bytes + page - 1) / page);
+#else
+  std::vector<unsigned char> pages((bytes + page - 1) / page);
+#endif
+  const int result = mincore(memory, bytes, pages.data());
+  munmap(memory, bytes);
+  const auto is_cached = [](auto state) { return (state & 1) != 0; };
+  return {result == 0 ? std::ranges::count_if(pages, is_cached) : -1, pages.size()};
+}
+
+TEST(PageCache, HasAllOfAFileThatIsReadIntoIt) {
+#ifndef __linux__
+  GTEST_SKIP() << "nothing drops a file from the cache here";
+#else
+  char path[] = "/var/tmp/weir-cache-XXXXXX";
+  const int fd = mkstemp(path);
+  const std::vector<char> bytes((std::size_t{3} << 20) + 17, 'x');
+  ASSERT_EQ(write(fd, bytes.data(), bytes.size()), std::ssize(bytes));
+  fsync(fd);
+  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  close(fd);
+  const auto [dropped, page_count] = cached_pages(path, bytes.size());
+  read_into_cache(path);
+  const auto cached = cached_pages(path, bytes.size()).first;
+  unlink(path);
+  EXPECT_EQ(cached, static_cast<std::ptrdiff_t>(page_count));
+  if (dropped == cached) GTEST_SKIP() << "this file system keeps its files in memory";
+  read_into_cache("/nowhere");
+#endif
 }
 
 }  // namespace files_test
