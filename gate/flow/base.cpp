@@ -145,6 +145,28 @@ std::vector<std::string> shared_inputs(const source::BaseTree& tree, const std::
   return inputs;
 }
 
+// Seals the files and folders of the work tree at `top` that both sides share. In a folder they may
+// keep files, so only code, and what git tracks, is held there.
+void seal_inputs(const std::vector<std::string>& inputs, const std::string& top, const Job& job,
+                 source::Seal& seal) {
+  if (inputs.empty()) return;
+  std::set<std::string> tracked;
+  if (const auto repository = Repository::containing(job.world, top)) {
+    const auto names = (*repository)->git().tracked_files();
+    for (const std::string& name : names.value_or(std::vector<std::string>()))
+      tracked.insert(sys::join_path(top, name));
+  }
+  for (const std::string& input : inputs) {
+    if (job.files().kind(input) == sys::Kind::file) {
+      seal.add(job.files(), input, input);
+      continue;
+    }
+    seal.add_start_place(job.files(), input, input, [tracked, input](std::string_view name) {
+      return is_package_code(name) || tracked.contains(sys::join_path(input, std::string(name)));
+    });
+  }
+}
+
 // Returns the work tree to watch while a base of `tree` runs, without what the base may open there:
 // its own checkout, runs, git's files, and `inputs`.
 sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::BaseTree& tree,
@@ -239,10 +261,7 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   const auto inputs = shared_inputs(tree, own_roots.front(), base_side, job);
   for (run::PreparedCell& cell : base.cells)
     cell.watched = watch_work_tree(cell, tree, own_roots.front(), inputs, job);
-  for (const std::string& input : job.reuses_cache() ? std::vector<std::string>() : inputs) {
-    // Both sides may keep files in a folder.
-    if (job.files().kind(input) == sys::Kind::file) base.seal.add(job.files(), input, input);
-  }
+  if (!job.reuses_cache()) seal_inputs(inputs, own_roots.front(), job, base.seal);
   // The configuration may lie in a folder that the base lacks.
   WEIR_CHECK(job.files().make_dirs(base_side.folder()));
   if (!base_side.shared().empty()) {

@@ -27,26 +27,34 @@ constexpr std::array<std::string_view, 9> k_system_files = {
     "/etc/profile",       "/etc/profile.d",    "/etc/vulkan",
     "/etc/OpenCL",        "/usr/share/vulkan", "/usr/local/share/vulkan"};
 
-// Returns true for code of the user's Python packages. Python itself writes __pycache__.
-bool is_package_code(std::string_view name) {
-  return name.find("__pycache__/") == std::string_view::npos &&
-         (sys::is_module(name) || name.ends_with(".pth"));
-}
-
 // Seals the folders outside of the work tree in which programs, libraries and modules are looked
 // up.
 void seal_search_folders(const Job& job, source::Seal& seal) {
   const auto repository = Repository::containing(job.world, job.folder());
-  const std::string top = repository ? (*repository)->git().top() : job.folder();
+  const std::string top = sys::follow_links(repository ? (*repository)->git().top() : job.folder());
+  const auto is_outside = [&](const std::string& folder) {
+    return folder.starts_with('/') && !sys::is_within(sys::follow_links(folder), top);
+  };
   for (const char* variable : {"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONPATH"}) {
     for (const std::string& folder : text::split(job.variable(variable), ':')) {
-      const bool is_candidates = sys::is_within(sys::follow_links(folder), sys::follow_links(top));
-      if (folder.starts_with('/') && !is_candidates) seal.add_search_folder(job.files(), folder);
+      if (is_outside(folder)) seal.add_search_folder(job.files(), folder);
     }
+  }
+  // The last one is set by GitHub's setup-python.
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX", "pythonLocation"}) {
+    const std::string environment = job.variable(variable);
+    if (!is_outside(environment)) continue;
+    const std::string packages = sys::join_path(environment, "lib");
+    seal.add_start_place(job.files(), packages, packages, is_package_code);
   }
 }
 
 }  // namespace
+
+bool is_package_code(std::string_view name) {
+  return name.find("__pycache__/") == std::string_view::npos &&
+         (sys::is_module(name) || name.ends_with(".pth"));
+}
 
 void seal_start_files(const Job& job, source::Seal& seal) {
   seal_search_folders(job, seal);

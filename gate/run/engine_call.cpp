@@ -139,8 +139,17 @@ EngineCall::~EngineCall() {
   (void)effects_.files.remove_tree(root_);  // a failure does no harm
 }
 
+Result<void> check_before_process(const Effects& effects) {
+  if (!sys::restore_own_settings()) {
+    return fail(Code::unavailable,
+                "the limits of weir's own process on resources (ulimit) were lowered while it ran, "
+                "and engines inherit them, so nothing can be compared: run it again");
+  }
+  return effects.check ? effects.check() : Result<void>();
+}
+
 Result<void> EngineCall::make_place() {
-  if (effects_.check) WEIR_CHECK(effects_.check());
+  WEIR_CHECK(check_before_process(effects_));
   WEIR_CHECK(effects_.files.make_dirs(out()));
   return effects_.files.make_dirs(probes());
 }

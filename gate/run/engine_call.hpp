@@ -45,6 +45,10 @@ inline constexpr std::string_view k_not_cached =
 // a probe of weir's says in it comes last.
 [[nodiscard]] std::string last_lines(std::string_view text);
 
+// Undoes what engines, of the same user, may have done to weir's own process.
+// Fails if no process may be started any more (Effects::check).
+[[nodiscard]] Result<void> check_before_process(const Effects& effects);
+
 // Its place lies below the run's `folder` (absolute) and is gone with it.
 class EngineCall {
  public:
@@ -54,7 +58,7 @@ class EngineCall {
   EngineCall(const EngineCall&) = delete;
   EngineCall& operator=(const EngineCall&) = delete;
 
-  // Fails too if no process may be started any more (Effects::check).
+  // Fails too as check_before_process() does.
   [[nodiscard]] Result<void> make_place();
   [[nodiscard]] std::string out() const { return root_ + "/out"; }
   [[nodiscard]] std::string probes() const { return root_ + "/probes"; }

@@ -576,7 +576,7 @@ class ServerPair {
   // cache of files in its turn. Fails if it changed files of the base.
   Result<void> stop_all_but(std::size_t slot) {
     if (starts_.at(1 - slot)) starts_.at(1 - slot)->set_stopped(true);
-    if (effects_.check) WEIR_CHECK(effects_.check());
+    WEIR_CHECK(check_before_process(effects_));
     starts_.at(slot)->read_inputs();
     starts_.at(slot)->set_stopped(false);
     return {};

@@ -63,11 +63,12 @@ Result<void> Seal::check_start_places(const sys::Files& files) const {
     read_states(files, now);
     if (now.state == place.state && now.states == place.states) continue;
     const std::string file = find_difference(place.states, now.states);
-    return fail(Code::unavailable,
-                "{}: it was written to or removed while both sides ran, and programs load it as "
-                "they start, so nothing can be compared with the base\n"
-                "  what an engine installs or configures belongs before the measurement",
-                text::printable(file.empty() ? place.name : sys::join_path(place.name, file)));
+    return fail(
+        Code::unavailable,
+        "{}: it was written to or removed while both sides ran, and programs of the base may "
+        "load it, so nothing can be compared with the base\n"
+        "  install and configure before the measurement",
+        text::printable(file.empty() ? place.name : sys::join_path(place.name, file)));
   }
   return {};
 }

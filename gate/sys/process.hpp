@@ -186,6 +186,11 @@ inline constexpr auto k_withheld = std::to_array<std::string_view>(
 // Names of weir's own environment that are withheld, joined by ", ". Those in `passed` are not.
 [[nodiscard]] std::string withheld_names(const std::vector<std::string>& passed);
 
+// Gives all threads of this process the processors and the priority that it began with, where it
+// may, and the process its limits on resources: an engine of the same user can have changed them.
+// Returns false if the limits cannot be had back.
+[[nodiscard]] bool restore_own_settings();
+
 // The absolute path of this program; "" where the system does not say.
 [[nodiscard]] std::string own_program_path();
 // weir's own environment.

@@ -1,6 +1,8 @@
 // Processes on Linux: descriptors, orphans, performance counters.
+#include <array>
 #include <climits>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <sched.h>
@@ -43,15 +45,48 @@ Scheduling read_scheduling() {
   return scheduling;
 }
 
+constexpr int k_limits = RLIM_NLIMITS;
+using Limits = std::array<rlimit, k_limits>;
+
+Limits read_limits() {
+  Limits limits{};
+  for (int i = 0; i < k_limits; ++i) {
+    getrlimit(static_cast<__rlimit_resource_t>(i), &limits.at(static_cast<std::size_t>(i)));
+  }
+  return limits;
+}
+
 const Scheduling g_scheduling_at_start = read_scheduling();
+const Limits g_limits_at_start = read_limits();
+
+void set_scheduling(pid_t thread) {
+  const Scheduling& scheduling = g_scheduling_at_start;
+  if (scheduling.has_cpus) sched_setaffinity(thread, sizeof scheduling.cpus, &scheduling.cpus);
+  sched_setscheduler(thread, scheduling.policy, &scheduling.parameters);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(thread), scheduling.nice);
+}
 
 }  // namespace
 
-void restore_scheduling() {
-  const Scheduling& scheduling = g_scheduling_at_start;
-  if (scheduling.has_cpus) sched_setaffinity(0, sizeof scheduling.cpus, &scheduling.cpus);
-  sched_setscheduler(0, scheduling.policy, &scheduling.parameters);
-  setpriority(PRIO_PROCESS, 0, scheduling.nice);
+void restore_scheduling() { set_scheduling(0); }
+
+bool restore_own_settings() {
+  DIR* threads = opendir("/proc/self/task");
+  while (const dirent* entry = threads == nullptr ? nullptr : readdir(threads)) {
+    if (const auto thread = text::to_int(entry->d_name))
+      set_scheduling(static_cast<pid_t>(*thread));
+  }
+  if (threads != nullptr) closedir(threads);
+  bool has_all = true;
+  for (int i = 0; i < k_limits; ++i) {
+    const auto resource = static_cast<__rlimit_resource_t>(i);
+    const rlimit& limit = g_limits_at_start.at(static_cast<std::size_t>(i));
+    rlimit now{};
+    const bool is_same = getrlimit(resource, &now) == 0 && now.rlim_cur == limit.rlim_cur &&
+                         now.rlim_max == limit.rlim_max;
+    has_all = (is_same || setrlimit(resource, &limit) == 0) && has_all;
+  }
+  return has_all;
 }
 
 void adopt_descendants() { prctl(PR_SET_CHILD_SUBREAPER, 1); }

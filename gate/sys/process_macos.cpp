@@ -43,6 +43,8 @@ void hide_process() {}
 
 void restore_scheduling() {}
 
+bool restore_own_settings() { return true; }
+
 void adopt_descendants() {}
 
 void end_with_parent() {}

@@ -184,6 +184,40 @@ TEST_F(AgainstBase, ACandidateThatLeavesFilesForOtherProgramsToLoadIsNotCompared
   }
 }
 
+// Both sides are given a folder that the base lacks. They may keep files there, but the base must
+// not get other ones than the candidate had.
+TEST_F(AgainstBase, ACandidateThatChangesASharedFoldersInputsOrCodeIsNotCompared) {
+  replace_in_config("[./engine, ", "[./engine, -c, ./shared, ");
+  git({"commit", "-qam", "takes a folder"});
+  fs::create_directories(scratch_ / "shared");
+  spill(scratch_ / "shared/input.json", "{}");
+  spill(scratch_ / "shared/code.py", "pass");
+  spill(scratch_ / "shared/cache.db", "old");
+  git({"add", "-f", "shared/input.json"});
+  git({"commit", "-q", "-m", "brings an input"});
+  const struct {
+    std::string file;
+    int exit_code;
+  } cases[] = {{"shared/input.json", 3},   {"shared/code.py", 3},
+               {"shared/new.so", 3},       {"shared/cache.db", 0},
+               {"shared/new-cache.db", 0}, {"shared/__pycache__/x.pyc", 0}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.file);
+    write_engine("10000000");
+    std::string script = slurp(scratch_ / "engine");
+    const std::string file = (scratch_ / c.file).string();
+    script.replace(
+        script.find("FAKE"), 0,
+        "mkdir -p " + fs::path(file).parent_path().string() + "; echo >> " + file + "\n");
+    spill_program(scratch_ / "engine", script);
+    git({"commit", "-qam", "writes"});
+    const Ended ended = weir_here({"gate", "--against", "HEAD~2"}, {{"CI", "true"}});
+    EXPECT_EQ(ended.exit_code, c.exit_code) << ended.out << ended.err;
+    if (c.exit_code != 0) EXPECT_THAT(ended.err, HasSubstr(c.file + ": it was written to"));
+    git({"reset", "-q", "--hard", "HEAD~1"});
+  }
+}
+
 // A file that the base makes, and one that git does not know, are its own.
 TEST_F(AgainstBase, ABaseMayWriteFilesThatGitDoesNotKnow) {
   std::string script = slurp(scratch_ / "engine");

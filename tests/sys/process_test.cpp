@@ -552,6 +552,28 @@ TEST(Processes, GiveTheEngineTheProcessorsAndThePolicyThatWeirBeganWith) {
   });
   changed.join();
 }
+
+TEST(Processes, GiveWeirBackWhatAnotherProcessOfTheUserChanged) {
+  const pid_t self = getpid();
+  cpu_set_t all, first;
+  ASSERT_EQ(sched_getaffinity(self, sizeof all, &all), 0);
+  CPU_ZERO(&first);
+  for (int cpu = 0; CPU_COUNT(&first) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &first);
+  }
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit fewer{files.rlim_cur / 2, files.rlim_max};
+  ASSERT_EQ(sched_setaffinity(self, sizeof first, &first), 0);
+  ASSERT_EQ(prlimit(self, RLIMIT_NOFILE, &fewer, nullptr), 0);
+  EXPECT_TRUE(restore_own_settings());
+  cpu_set_t cpus_now;
+  rlimit files_now{};
+  ASSERT_EQ(sched_getaffinity(self, sizeof cpus_now, &cpus_now), 0);
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files_now), 0);
+  EXPECT_TRUE(CPU_EQUAL(&cpus_now, &all));
+  EXPECT_EQ(files_now.rlim_cur, files.rlim_cur);
+}
 #endif
 
 TEST(Processes, KeepVariablesFromAnEngineThatShallNotSeeThem) {
