@@ -212,6 +212,9 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
     spec.unset = probes_own(sys::own_environment());  // `env` is set afterwards
     spec.passed_variables = passed_variables(cell_);
     spec.watched = watched_folder();
+    for (const auto& [name, value] : cell_.twin ? spec.env : sys::EnvironmentList()) {
+      if (probe_env_.contains(name)) spec.needed_with_gpu.emplace_back(name, value);
+    }
     return {};
   }
   folders_ = {root_, out(), attaches_probes() ? probes() : "", published};
@@ -245,6 +248,12 @@ std::optional<sys::WatchedFolder> EngineCall::watched_folder() const {
 }
 
 std::optional<std::string> EngineCall::strayed(const sys::Finished& finished) const {
+  if (!finished.gpu_library.empty()) {
+    return fmt::format(
+        "a process of it opened {} without the variables of the probes (WEIR_PROBE_DIR), so that "
+        "its work is in no count: let all processes inherit the engine's environment",
+        text::printable(finished.gpu_library));
+  }
   std::vector<std::string> files;
   for (const std::string& path : finished.opened.value_or(std::vector<std::string>())) {
     const auto name = sys::relative_path(path, spec.watched->folder);

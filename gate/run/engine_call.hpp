@@ -87,7 +87,7 @@ class EngineCall {
   // Returns a warning if that fails or is uncertain, else "".
   [[nodiscard]] std::string end_leftovers(const Result<sys::Finished>& finished) const;
   // Why it compares nothing: a base that opened code of the user's work tree, where the candidate's
-  // is.
+  // is, or a process that used a device twin out of the probes' sight.
   [[nodiscard]] std::optional<std::string> strayed(const sys::Finished& finished) const;
   // How it ended and what it took.
   void copy_outcome(profile::RunRecord& record, const sys::Finished& finished) const;

@@ -36,11 +36,18 @@ struct FilesRead {
 // Files of a folder that were opened or run, in shared memory.
 struct OpenedFiles {
   // Names in memory of the process that reads, which the one that writes has a copy of.
-  const char* folder = nullptr;         // null: calls are counted instead
+  const char* folder = nullptr;         // null: none
   const char* const* except = nullptr;  // files and folders in it that are left out; ends in null
-  std::int64_t opens = 0;               // calls that opened a file, wherever it lies
-  std::array<char, 1 << 16> paths{};    // the first ones; a zero byte ends each
-  std::size_t size = 0;                 // of all paths
+  // "NAME=VALUE" for each variable that a process needs for a GPU's library: its own value must
+  // contain VALUE. Ends in null; null: none.
+  const char* const* needed_variables = nullptr;
+  std::array<char, 256> library{};    // a GPU's library that a process opened without them
+  std::int64_t opens = 0;             // calls that opened a file, wherever it lies
+  std::array<char, 1 << 16> paths{};  // the first ones; a zero byte ends each
+  std::size_t size = 0;               // of all paths
+
+  // False: calls are counted instead.
+  [[nodiscard]] bool is_wanted() const { return folder != nullptr || needed_variables != nullptr; }
 };
 
 // The call that a thread makes, and what its result is wanted for.

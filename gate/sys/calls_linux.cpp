@@ -178,7 +178,48 @@ CurrentCall& current_call(pid_t thread, CallCounts& counts) {
   return counts.current.at(static_cast<std::size_t>(thread) % counts.current.size());
 }
 
-// Records the file that a link below /proc/PID leads to, if it lies in the watched folder.
+// Returns true for a library by which a program reaches a GPU or a device twin.
+bool is_gpu_library(std::string_view path) {
+  constexpr std::string_view k_names[] = {"libvulkan",    "libcuda.so",     "libcudart",
+                                          "libamdhip64",  "libhsa-",        "libOpenCL",
+                                          "libweir_twin", "libVk_weir_twin"};
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return std::ranges::any_of(k_names, [&](auto start) { return name.starts_with(start); });
+}
+
+// Returns true if the variables that a process began with have all that are needed.
+bool has_variables(pid_t thread, const char* const* needed) {
+  static std::array<char, std::size_t{4} << 20> buffer;  // the system's limit is lower
+  std::array<char, 64> path{};
+  fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/environ", thread);
+  const int fd = open(path.data(), O_RDONLY | O_CLOEXEC);
+  std::size_t size = 0;
+  for (ssize_t count = 1; fd >= 0 && count > 0 && size < buffer.size();) {
+    count = read(fd, buffer.data() + size, buffer.size() - size);
+    if (count > 0) size += static_cast<std::size_t>(count);
+  }
+  if (fd >= 0) close(fd);
+  const std::string_view all(buffer.data(), size);
+  const auto has = [&](std::string_view variable) {
+    const std::size_t equals = variable.find('=') + 1;
+    for (std::size_t at = 0; at < all.size();) {
+      const std::string_view own = all.substr(at, all.find('\0', at) - at);
+      if (own.starts_with(variable.substr(0, equals)) &&
+          own.substr(equals).find(variable.substr(equals)) != std::string_view::npos) {
+        return true;
+      }
+      at += own.size() + 1;
+    }
+    return false;
+  };
+  for (; *needed != nullptr; ++needed) {
+    if (!has(*needed)) return false;
+  }
+  return true;
+}
+
+// Records a file that a link below /proc/PID leads to: in the watched folder, or a GPU's library
+// that is opened without the needed variables.
 void record_file(pid_t thread, std::string_view name, OpenedFiles& opened) {
   std::array<char, 64> link{};
   fmt::format_to_n(link.data(), link.size() - 1, "/proc/{}/{}", thread, name);
@@ -186,7 +227,12 @@ void record_file(pid_t thread, std::string_view name, OpenedFiles& opened) {
   const ssize_t length = readlink(link.data(), text.data(), text.size() - 1);
   if (length <= 0) return;
   const std::string_view path(text.data(), static_cast<std::size_t>(length));
-  if (!is_within(path, opened.folder)) return;
+  if (opened.needed_variables != nullptr && opened.library.front() == '\0' &&
+      is_gpu_library(path) && !has_variables(thread, opened.needed_variables)) {
+    const std::string_view file = path.substr(path.rfind('/') + 1);
+    std::ranges::copy(file.substr(0, opened.library.size() - 1), opened.library.begin());
+  }
+  if (opened.folder == nullptr || !is_within(path, opened.folder)) return;
   for (const char* const* except = opened.except; *except != nullptr; ++except) {
     if (is_within(path, *except)) return;
   }
@@ -327,7 +373,7 @@ bool allow_tracing(const CallCounts& counts) {
   constexpr std::size_t k_jumps = std::size(k_open_calls);
   std::array<sock_filter, k_jumps + 3> program{};
   std::size_t size = 0;
-  if (counts.opened.folder != nullptr) {
+  if (counts.opened.is_wanted()) {
     program.at(size++) = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
     for (std::size_t i = 0; i < k_jumps; ++i) {
       program.at(size++) = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k_open_calls[i],
@@ -348,7 +394,7 @@ void handle_trace_stop(pid_t thread, int status, CallCounts& counts) {
   const int signal = WSTOPSIG(status);
   int forwarded_signal = 0;
   bool wants_return_value = false;
-  const bool is_watching = counts.opened.folder != nullptr;
+  const bool is_watching = counts.opened.is_wanted();
   switch (status >> k_event_shift) {
     case PTRACE_EVENT_SECCOMP:
       wants_return_value =

@@ -63,6 +63,9 @@ struct ProcessSpec {
   // Finds which files of a folder all that opens and runs, where the system lets it be traced and
   // no calls are counted. It gains no rights from setuid programs then (sudo).
   std::optional<WatchedFolder> watched{};
+  // Finds in the same way a process that opens a GPU's library without one of these variables, or
+  // with another value of it that does not contain this one.
+  EnvironmentList needed_with_gpu{};
   // Hears what the engine prints as it comes, piece by piece, on the thread that is in run().
   std::function<void(std::string_view piece)> heard{};
   // Gets, on that thread, the id of a process of which the engine and all that it starts are
@@ -108,6 +111,8 @@ struct Finished {
   std::optional<Calls> calls{};  // set if ProcessSpec::count_calls asked for it
   // Files of ProcessSpec::watched that were opened or run; absent where the system does not tell.
   std::optional<std::vector<std::string>> opened{};
+  // The name of a library that was opened without ProcessSpec::needed_with_gpu; "" if none was.
+  std::string gpu_library{};
   // Processes that the engine left behind and that were ended.
   std::int64_t left_behind = 0;
   // Holds the place of a large output in memory: keep no Finished longer than needed.

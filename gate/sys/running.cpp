@@ -128,7 +128,7 @@ class ProcessRun {
     if (spec_.count_calls && calls_.emplace().counts == nullptr) {
       return fmt::format("no memory to count system calls in: {}", error_text(errno));
     }
-    if (is_watched()) watch_folder();
+    if (is_watched()) watch_files();
     if (!make_pipe(control) || !make_pipe(report) || !make_pipe(out) || !make_pipe(err)) {
       return fmt::format("no pipe could be made: {}", error_text(errno));
     }
@@ -157,11 +157,21 @@ class ProcessRun {
     return std::nullopt;
   }
 
-  [[nodiscard]] bool is_watched() const { return spec_.watched && !spec_.count_calls; }
+  [[nodiscard]] bool is_watched() const {
+    return (spec_.watched || !spec_.needed_with_gpu.empty()) && !spec_.count_calls;
+  }
 
-  // Makes the supervisor record which files of the folder are opened.
-  void watch_folder() {
+  // Makes the supervisor record which files are opened, as far as somebody asks.
+  void watch_files() {
     if (calls_.emplace().counts == nullptr) return calls_.reset();
+    if (!spec_.needed_with_gpu.empty()) {
+      for (const auto& [name, value] : spec_.needed_with_gpu)
+        needed_texts_.push_back(name + "=" + value);
+      for (const std::string& text : needed_texts_) needed_.push_back(text.c_str());
+      needed_.push_back(nullptr);
+      calls_->counts->opened.needed_variables = needed_.data();
+    }
+    if (!spec_.watched) return;
     for (const std::string& path : spec_.watched->except) except_.push_back(path.c_str());
     except_.push_back(nullptr);
     calls_->counts->opened.folder = spec_.watched->folder.c_str();
@@ -327,7 +337,11 @@ class ProcessRun {
         finished.count_error = perf_refusal(last_report_.count_error, std::nullopt);
       }
       if (calls_ && spec_.count_calls) finished.calls = calls_of(*calls_->counts);
-      if (calls_ && is_watched()) finished.opened = paths_of(calls_->counts->opened);
+      if (calls_ && is_watched()) {
+        const OpenedFiles& opened = calls_->counts->opened;
+        if (spec_.watched) finished.opened = paths_of(opened);
+        finished.gpu_library = opened.library.data();
+      }
       if (WIFSIGNALED(last_report_.status)) {
         finished.ended = HowEnded::signaled;
         finished.signal = WTERMSIG(last_report_.status);
@@ -370,6 +384,8 @@ class ProcessRun {
   SupervisorReport last_report_;
   std::optional<SharedCounts> calls_;
   std::vector<const char*> except_;
+  std::vector<std::string> needed_texts_;
+  std::vector<const char*> needed_;  // into needed_texts_
 };
 
 }  // namespace
@@ -381,6 +397,7 @@ Finished run_process(const ProcessSpec& spec, const Stop& stop, const Clock& clo
   if (!run.may_not_watch()) return finished;
   ProcessSpec unwatched = spec;
   unwatched.watched.reset();
+  unwatched.needed_with_gpu.clear();
   return ProcessRun(unwatched, stop, clock, pause).run(take_output_place);
 }
 

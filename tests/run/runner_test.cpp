@@ -689,6 +689,34 @@ TEST(Runner, WatchesABaseWhoseTimesAreNotJudged) {
   }
 }
 
+// On a device twin there are no times that would show work that is in no count.
+TEST(Runner, TakesNoCountsOnATwinIfAProcessUsedItOutOfTheProbesSight) {
+  std::string library;
+  Stage stage(make_scene(), [&](const sys::ProcessSpec& spec) {
+    sys::Finished finished = FakeProcesses::good(spec);
+    if (!spec.needed_with_gpu.empty()) finished.gpu_library = library;
+    return finished;
+  });
+  Plan plan = plan_scene(*stage.scene);
+  PreparedCell cell = plan.cells.at(1);  // on Vulkan
+  Step step{.pass = Pass::counted};
+  step.parameters = plan.steps.front().parameters;
+  const auto record = [&] { return run_engine(stage.effects(), "/out", cell, step, 1); };
+  const auto needed = [&] { return stage.processes.started.back().needed_with_gpu; };
+  library = "libvulkan.so.1";
+  EXPECT_EQ(record().value().value().error, std::nullopt) << "its times would show it";
+  EXPECT_THAT(needed(), testing::IsEmpty());
+
+  cell.twin.emplace().driver = "/twins/weir_twin.json";
+  EXPECT_THAT(record().value().value().error.value_or(""),
+              testing::HasSubstr("opened libvulkan.so.1 without the variables of the probes"));
+  EXPECT_THAT(needed(),
+              testing::Contains(testing::Pair("VK_LAYER_PATH", "/probe/layers:/config/layers")));
+  EXPECT_THAT(needed(), testing::Contains(testing::Pair("WEIR_PROBE_DIR", testing::_)));
+  library.clear();
+  EXPECT_EQ(record().value().value().error, std::nullopt);
+}
+
 // One side could drop the model from the system's cache, and the other would wait for the disk.
 TEST(Runner, ReadsTheModelIntoTheCacheBeforeEachProcessOfAPair) {
   Stage stage(make_scene());

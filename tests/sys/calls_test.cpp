@@ -268,6 +268,32 @@ TEST_F(WatchedFiles, AreToldOnceHoweverTheyAreReached) {
   for (const auto& [script, files] : cases) EXPECT_EQ(opened(script), files) << script;
 }
 
+// Work on a GPU by a process that lost the variables of the probes is in no count.
+TEST_F(WatchedFiles, NameAGpusLibraryThatIsOpenedWithoutTheNeededVariables) {
+  for (const char* file : {"/libvulkan.so.1", "/libcuda.so.1", "/libm.so.6"})
+    std::ofstream(top_ + file) << "text";
+  const std::pair<const char*, const char*> cases[] = {
+      {":", ""},
+      {"cat libvulkan.so.1 libm.so.6", ""},
+      {"NEEDED=/a:/b:/c cat libvulkan.so.1", ""},
+      {"env -u NEEDED cat libm.so.6", ""},
+      {"env -u NEEDED cat libvulkan.so.1; cat libcuda.so.1", "libvulkan.so.1"},
+      {"(NEEDED=/a exec cat libcuda.so.1) | cat; cat libm.so.6", "libcuda.so.1"},
+      {"env -i OTHER=/b /bin/cat libcuda.so.1 & wait", "libcuda.so.1"},
+  };
+  for (const auto& [script, library] : cases) {
+    ProcessSpec spec;
+    spec.argv = {"/bin/sh", "-c", script};
+    spec.folder = top_;
+    spec.env = {{"NEEDED", "/b"}, {"ALSO", "1"}};
+    spec.needed_with_gpu = spec.env;
+    const auto finished = RealProcesses().run(spec, Stop());
+    ASSERT_TRUE(finished);
+    EXPECT_EQ(finished->gpu_library, library) << script;
+    EXPECT_FALSE(finished->opened) << "no folder is watched";
+  }
+}
+
 #ifdef __linux__
 // As a container's profile may do it.
 void forbid_tracing() {
