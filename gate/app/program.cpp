@@ -87,6 +87,17 @@ Result<void> check_commands(const CLI::App& app, const Program::Words& words) {
   return {};
 }
 
+// Returns a line with the top-level commands that have an option; "" if none or many have it.
+std::string commands_with(const CLI::App& app, const std::string& option) {
+  constexpr std::size_t k_max_commands = 4;
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_option_no_throw(option) != nullptr) commands.push_back(verb_of(*command));
+  }
+  if (commands.size() > k_max_commands) return "";
+  return text::prefix_if_any("\n  commands that have it: ", text::join(commands));
+}
+
 // Describes words that the chosen verb does not take: its option that was meant, or the first word.
 Error refused_words_error(const CLI::App& app) {
   const CLI::App* command = &app;
@@ -105,9 +116,9 @@ Error refused_words_error(const CLI::App& app) {
   for (const CLI::Option* option : command->get_options()) {
     for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
   }
-  return {Code::usage,
-          fmt::format("no option {}{}\n  {} --help lists them", text::printable(*refused),
-                      text::did_you_mean(*refused, options), verb_of(*command))};
+  return {Code::usage, fmt::format("no option {}{}{}\n  {} --help lists them",
+                                   text::printable(*refused), text::did_you_mean(*refused, options),
+                                   commands_with(app, *refused), verb_of(*command))};
 }
 
 constexpr const char* k_examples =

@@ -52,8 +52,8 @@ void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsin
 // Reads the keys of a limit that say how and until when it applies. `at` is the limit's place.
 void parse_mode(Fields& fields, verdict::LimitEntry& entry, TextPosition at, Parsing& parsing) {
   Problems& problems = parsing.problems;
-  fields.read({"mode", "gate: fail; report: show only; off: ignore.", "report", "gate"}, entry.mode,
-              OneOf{verdict::k_modes});
+  fields.read({"mode", "gate: fail; report: show only; off: compare nothing.", "report", "gate"},
+              entry.mode, OneOf{verdict::k_modes});
   fields.read({"reason", "Reason, shown in reports.", "known regression of the driver"},
               entry.reason, k_text);
   fields.read({"issue", "Issue, shown in reports.", "812"}, entry.issue, k_text);

@@ -375,7 +375,9 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
   WEIR_TRY(const auto commands,
            planned_commands(std::move(loaded), job, wanted, {job.selection.runs_folder, ""}));
   Json planned = Json::array();
-  std::string lines;
+  // The lines without those that were before, and how often each is run.
+  std::vector<std::string> lines;
+  std::map<std::string, int> runs;
   std::vector<std::string> passed_names;
   for (const PlannedCommand& command : commands) {
     passed_names.insert(passed_names.end(), command.spec.passed_variables.begin(),
@@ -395,13 +397,19 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
                        {"argv", command.spec.argv},
                        {"env", std::move(env)},
                        {"passed", command.spec.passed_variables}});
-    lines += fmt::format("{}  # {}\n", text::join(words, " "),
-                         text::printable(redactor.cell_name(command.cell)));
+    std::string line = fmt::format("{}  # {}", text::join(words, " "),
+                                   text::printable(redactor.cell_name(command.cell)));
+    if (++runs[line] == 1) lines.push_back(std::move(line));
+  }
+  std::string shown;
+  for (const std::string& line : lines) {
+    const int times = runs[line];
+    shown += times == 1 ? line + "\n" : fmt::format("{}, {} times\n", line, times);
   }
   if (const std::string names = sys::withheld_names(passed_names); !names.empty()) {
     job.log(fmt::format("withheld from engines: {} ({})", names, k_pass_through));
   }
-  return Answer{lines, json_document({{"schema", "weir.commands/1"}, {"commands", planned}})};
+  return Answer{shown, json_document({{"schema", "weir.commands/1"}, {"commands", planned}})};
 }
 
 }  // namespace

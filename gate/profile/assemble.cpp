@@ -336,8 +336,10 @@ std::optional<std::string> find_error(const RunRecord& record) {
   if (record.pass == Pass::timed && !record.report) return "the engine reported nothing";
   const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
   if (record.pass == Pass::timed && generated && *generated < record.parameters.tokens) {
-    return fmt::format("asked for {} tokens, {} were generated", record.parameters.tokens,
-                       *generated);
+    return fmt::format(
+        "asked for {0} tokens, {1} were generated: make the engine go on after the end of the text "
+        "(ignore_eos), give it a longer context, or write tokens: {1} in the prompt",
+        record.parameters.tokens, *generated);
   }
   return std::nullopt;
 }

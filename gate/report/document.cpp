@@ -68,7 +68,7 @@ Document::Document(const GateVerdict& verdict)
       has_paired_times(report::has_paired_times(verdict)) {
   std::vector<std::string> parts;
   if (gate.verdict == Outcome::fail && gate.nothing_judged_reason) {  // else it is the headline
-    parts.push_back(one_line(*gate.nothing_judged_reason, 300));
+    parts.push_back(one_line(*gate.nothing_judged_reason, 600));
   }
   for (const std::string& part : gate.not_judged) parts.push_back(one_line(part, 200));
   not_judged = text::join(parts);
@@ -173,7 +173,7 @@ std::string headline(const GateVerdict& gate) {
   if (gate.cells.empty()) {
     out = "no cell was measured";
   } else if (gate.verdict != Outcome::fail && gate.nothing_judged_reason) {
-    out = one_line(*gate.nothing_judged_reason, 300);
+    out = one_line(*gate.nothing_judged_reason, 600);
     const auto number = std::ranges::count_if(gate.cells, is_unmeasured);
     if (number > 0) out += fmt::format("; {} could not be measured", number);
   } else if (const std::string_view result = outcome_look(gate.verdict).headline; !result.empty()) {

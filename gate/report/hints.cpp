@@ -156,6 +156,12 @@ bool selects(const std::string& pattern, const std::string& name) {
   return text::glob_match(pattern, name) || text::glob_match(pattern, line);
 }
 
+// Returns true if an engine failed in the cell, alone or in pairs with its base.
+bool has_failed_to_run(const CellVerdict& cell) {
+  const bool has_last_words = cell.verdict == Outcome::error && !cell.stderr_tail.empty();
+  return is_unmeasured(cell) || has_last_words;
+}
+
 // Returns true if the metric is above its `max` or below its `min`, whatever the base was.
 bool breaks_plain_limit(const verdict::Judgement& judgement) {
   if (judgement.verdict != Outcome::fail || !judgement.current) return false;
@@ -235,7 +241,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
   Hint why{"why", {"weir explain"}};
   if (fails && holds(verbs, "explain") && add_run(why, gate)) out.push_back(std::move(why));
   // The command of the first cell that could not be measured shows why; others often fail alike.
-  const std::vector<std::string> unmeasured = cell_names(gate, is_unmeasured);
+  const std::vector<std::string> unmeasured = cell_names(gate, has_failed_to_run);
   Hint look{"look", {"weir doctor"}};
   if (!unmeasured.empty() && holds(verbs, "doctor") && add_options(look, options, {"-c"})) {
     look.words.push_back(

@@ -53,7 +53,7 @@ class Terminal {
         }));
     if (gate_.nothing_judged_reason) {
       missing =
-          one_line(*gate_.nothing_judged_reason, 300) + (missing.empty() ? "" : "; ") + missing;
+          one_line(*gate_.nothing_judged_reason, 600) + (missing.empty() ? "" : "; ") + missing;
     }
     const std::string cells = text::plural(gate_.cells.size(), "cell");
     const std::string config = clip_middle(one_line(gate_.config), page_.width() / 3);

@@ -143,11 +143,11 @@ std::optional<Ruling> judge_plain_number(const Limit& limit, const Measurement& 
   const double value = *current.value();
   if (limit.max && value > limit.max->of(static_cast<double>(answered_requests) + value)) {
     return Ruling{Outcome::fail,
-                  fmt::format("{} is above {}", value_text(current), show(*limit.max))};
+                  fmt::format("{} is above max {}", value_text(current), show(*limit.max))};
   }
   if (limit.min && value < limit.min->value) {
     return Ruling{Outcome::fail,
-                  fmt::format("{} is below {}", value_text(current), show(*limit.min))};
+                  fmt::format("{} is below min {}", value_text(current), show(*limit.min))};
   }
   return Ruling{};
 }

@@ -365,7 +365,12 @@ void mark_unjudged(GateVerdict& gate, std::string why) {
 }
 
 void keep_worse(std::optional<Ruling>& ruling, Ruling other) {
-  if (!ruling || other.verdict < ruling->verdict) ruling = std::move(other);
+  if (!ruling || other.verdict < ruling->verdict) {
+    ruling = std::move(other);
+  } else if (ruling->verdict == Outcome::fail && other.verdict == Outcome::fail) {
+    const std::string_view between = ruling->reason.empty() ? "" : "; ";
+    ruling->reason += text::prefix_if_any(between, other.reason);
+  }
 }
 
 // Makes a ruling informative if the limit is reported or off; its reason says what it would have

@@ -64,7 +64,8 @@ struct Comparison {
 [[nodiscard]] Outcome worst(Outcome a, Outcome b);
 // False for new, skipped, unmeasured and without a limit.
 [[nodiscard]] bool is_judged(Outcome outcome);
-// Replaces `ruling` by `other` if that is worse; the first of equal ones stays.
+// Replaces `ruling` by `other` if that is worse; the first of equal ones stays. If both fail, the
+// reason names both limits.
 void keep_worse(std::optional<Ruling>& ruling, Ruling other);
 
 // Turns a verdict into information if the limit's mode says so; its reason says what it would be.

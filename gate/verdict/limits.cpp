@@ -78,6 +78,8 @@ constexpr Setting k_all_settings[] = {
      }},
 };
 
+constexpr std::size_t k_max_setting = 4, k_min_setting = 5, k_mode_setting = 6;
+
 void apply(const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
   for (const Setting& setting : k_all_settings) {
     if (setting.is_set(entry)) setting.copy(entry, metric, limit);
@@ -291,10 +293,22 @@ const PatternSet& LimitTable::matching(std::string_view metric_name) const {
 
 void LimitTable::apply_entries(const EntrySet& fitting_cell, const EntrySet& covering_name,
                                const unit::Metric* metric, Limit& limit) const {
+  std::array<std::optional<std::size_t>, k_settings> last;
   for (std::size_t k = 0; k < k_settings; ++k) {
-    const auto last = last_common(fitting_cell, covering_name, with_setting_[k]);
-    if (last) k_all_settings[k].copy(entries_[*last], metric, limit);
+    last[k] = last_common(fitting_cell, covering_name, with_setting_[k]);
+    if (last[k]) k_all_settings[k].copy(entries_[*last[k]], metric, limit);
   }
+  if (limit.mode != Mode::off) return;
+  // An absent place is before all others.
+  const auto& switched_off = last[k_mode_setting];
+  const bool holds_max = limit.max && last[k_max_setting] >= switched_off;
+  const bool holds_min = limit.min && last[k_min_setting] >= switched_off;
+  if (!holds_max && !holds_min) return;
+  Limit bounds;
+  if (holds_max) bounds.max = limit.max;
+  if (holds_min) bounds.min = limit.min;
+  bounds.reason = std::move(limit.reason);
+  limit = std::move(bounds);
 }
 
 // Applies the defaults, then the entries that cover the metric; later ones win.

@@ -109,10 +109,12 @@ std::optional<Ruling> judge_plain_number(const Limit& limit, const Measurement& 
     }
   };
   if (limit.max) {
-    hold(interval->low - limit.max->value, interval->high - limit.max->value, *limit.max, "above");
+    hold(interval->low - limit.max->value, interval->high - limit.max->value, *limit.max,
+         "above max");
   }
   if (limit.min) {
-    hold(limit.min->value - interval->high, limit.min->value - interval->low, *limit.min, "below");
+    hold(limit.min->value - interval->high, limit.min->value - interval->low, *limit.min,
+         "below min");
   }
   return ruling;
 }
@@ -266,7 +268,8 @@ void judge_with_pairs(const Comparison& comparison, const Measurement& current,
       ruling = {Outcome::inconclusive, "no measured run of the candidate gave it"};
     }
   } else if (auto plain = judge_plain_number(limit, current, comparison.policy.stored_level)) {
-    if (ruling.verdict == Outcome::info || plain->verdict < ruling.verdict) ruling = *plain;
+    if (ruling.verdict != Outcome::info) keep_worse(plain, ruling);
+    ruling = *plain;
   }
   apply_limit_mode(limit, ruling);
 }

@@ -59,7 +59,7 @@ std::vector<std::string> unmeasured_bounds(std::span<const CellVerdict> verdicts
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < limits.entries().size(); ++i) {
     const LimitEntry& entry = limits.entries()[i];
-    const bool gates = entry.mode.value_or(Mode::gate) == Mode::gate;
+    const bool gates = entry.mode != Mode::report;  // a bound holds under `mode: off`
     if (!gates || (!entry.max && !entry.min) || !is_unmeasured(i, cells, limits)) continue;
     for (const std::string& pattern : entry.metrics) {
       const std::optional<unit::Metric> metric = unit::find_metric(pattern);

@@ -73,6 +73,9 @@ TEST(Run, OnlyShowsWhatADryOneWouldStart) {
   EXPECT_THAT(answer->text, HasSubstr("-n 16"));
   EXPECT_THAT(answer->text, Not(HasSubstr("-n 8")));
   EXPECT_TRUE(world.processes.started.empty());
+  const std::vector<std::string> lines = text::lines(answer->text);
+  EXPECT_THAT(std::set(lines.begin(), lines.end()), testing::SizeIs(lines.size()));
+  EXPECT_THAT(lines, testing::Contains(testing::EndsWith("decode, 3 times")));
 }
 
 TEST(Run, IsAnErrorWhereTheEngineCrashes) {

@@ -610,7 +610,9 @@ TEST(Assemble, CountsFewerTokensThanAskedInATimedRunAsAnError) {
   records[1].report->generated_tokens = 31;
   const Profile profile = assemble(facts(), records);
   EXPECT_THAT(profile.errors,
-              ElementsAre("timed: 1 of 2 runs: asked for 32 tokens, 31 were generated"));
+              ElementsAre(AllOf(
+                  HasSubstr("timed: 1 of 2 runs: asked for 32 tokens, 31 were generated: make"),
+                  HasSubstr("or write tokens: 31 in the prompt"))));
   EXPECT_TRUE(profile.metrics.empty());
 }
 

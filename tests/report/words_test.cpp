@@ -189,6 +189,24 @@ TEST(Hints, StoreNewCellsApartFromWhatGotWorse) {
   }
 }
 
+TEST(Hints, NameDoctorWhereAnEngineFailedAloneOrInPairs) {
+  CellVerdict alone;
+  alone.cell = *profile::CellKey::parse("e/m/cpu/p");
+  alone.verdict = Outcome::error;
+  CellVerdict paired = alone;
+  paired.not_compared = "timed: the candidate failed in 2 of its processes";
+  paired.stderr_tail = "out of memory";
+  CellVerdict unjudged = alone;
+  unjudged.not_compared = "no baseline is stored";
+  for (const auto& [cell, number] :
+       {std::pair{alone, 1U}, std::pair{paired, 1U}, std::pair{unjudged, 0U}}) {
+    GateVerdict gate;
+    gate.verdict = Outcome::error;
+    gate.cells = {cell};
+    EXPECT_EQ(hints(gate, {"doctor"}).size(), number) << cell.not_compared.value_or("-");
+  }
+}
+
 TEST(Hints, OfferToAcceptNothingThatRanElsewhere) {
   using Ops = std::set<std::string>;
   const struct {

@@ -83,6 +83,7 @@ TEST(LimitTable, ResolvesAsTheEntriesOneAfterAnother) {
         const bool is_count = metric.kind == unit::Kind::count;
         const bool is_rate = !is_count && metric.better == unit::Better::higher;
         Limit expected = resolve_limit(cell, metric, LimitTable());
+        Limit bounds;  // max and min since the last mode
         for (std::size_t k = 0; k < entries.size(); ++k) {
           const LimitEntry& entry = entries[k];
           ASSERT_EQ(contains(fitting, k), entry.match.fits(cell));
@@ -94,10 +95,19 @@ TEST(LimitTable, ResolvesAsTheEntriesOneAfterAnother) {
           if (entry.max_drop && is_rate) expected.max_drop = change(*entry.max_drop);
           if (entry.max_increase && !is_rate) expected.max_increase = change(*entry.max_increase);
           if (entry.max_decrease && is_count) expected.max_decrease = change(*entry.max_decrease);
-          if (entry.max) expected.max = entry.max;
-          if (entry.min) expected.min = entry.min;
-          if (entry.mode) expected.mode = *entry.mode;
+          if (entry.mode) {
+            expected.mode = *entry.mode;
+            bounds = {};
+          }
+          for (Limit* limit : {&expected, &bounds}) {
+            if (entry.max) limit->max = entry.max;
+            if (entry.min) limit->min = entry.min;
+          }
           if (entry.mode || entry.reason) expected.reason = entry.reason;
+        }
+        if (expected.mode == Mode::off && bounds.is_set()) {
+          bounds.reason = expected.reason;
+          expected = bounds;
         }
         const Limit limit = table.resolve(fitting, metric);
         ASSERT_EQ(describe(limit), describe(expected)) << cell.str() << " " << name;

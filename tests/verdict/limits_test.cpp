@@ -80,6 +80,38 @@ TEST(Limits, CarryTheModeAndItsReason) {
   EXPECT_EQ(resolve_non_metric_limit(k_cell, "placement", std::vector{report}).mode, Mode::report);
 }
 
+TEST(Limits, SwitchedOffLeaveTheBoundsOfTheirEntryAndOfLaterOnes) {
+  LimitEntry off = entry({});
+  off.mode = Mode::off;
+  LimitEntry least = entry({"*"});
+  least.min = Amount{1, false};
+  LimitEntry alone = least;
+  alone.mode = Mode::off;
+  alone.reason = "slow machine";
+  LimitEntry report = off;
+  report.mode = Mode::report;
+  const struct {
+    const char* what;
+    std::vector<LimitEntry> entries;
+    Mode mode;
+    const char* words;
+  } cases[] = {
+      {"a bound alone", {alone}, Mode::gate, "at least 1"},
+      {"a later bound", {off, least}, Mode::gate, "at least 1"},
+      {"an earlier bound", {least, off}, Mode::off, "must not change, at least 1"},
+      {"no bound", {off}, Mode::off, "must not change"},
+      {"reported after all", {alone, report}, Mode::report, "must not change, at least 1"}};
+  for (const auto& [what, entries, mode, words] : cases) {
+    const Limit limit = resolve("dispatches_per_token", entries);
+    EXPECT_EQ(limit.mode, mode) << what;
+    EXPECT_EQ(limit.words(), words) << what;
+  }
+  EXPECT_EQ(resolve("decode_tokens_per_second", {alone}).words(), "at least 1");
+  EXPECT_EQ(resolve("decode_tokens_per_second", {alone}).reason, "slow machine");
+  EXPECT_EQ(resolve("failed_requests", {off}).mode, Mode::off) << "a default bound goes, too";
+  EXPECT_EQ(resolve_non_metric_limit(k_cell, "kernels", std::vector{alone}).mode, Mode::off);
+}
+
 TEST(LimitMatch, TakesPartsOfANameWithOrWithoutTheirSuffix) {
   struct Case {
     std::string Match::*part;

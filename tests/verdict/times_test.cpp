@@ -156,7 +156,6 @@ TEST(Times, AreHeldToPlainNumbersWithoutABaseline) {
   const auto at_least = [](double least) {
     LimitEntry limit = entry({k_rate});
     limit.min = Amount{least, false};
-    LimitEntry off = entry({k_rate});
     return std::vector{limit};
   };
   const auto verdict = [&](double least) {
@@ -170,6 +169,23 @@ TEST(Times, AreHeldToPlainNumbersWithoutABaseline) {
               testing::ElementsAre(HasSubstr("its change is not judged: no baseline")))
       << "the default max_drop has nothing to judge by";
   EXPECT_EQ(metric(judge(timed(100), {}, at_least(120)), k_rate).verdict, Outcome::fail);
+}
+
+TEST(Times, ThatBreakTwoLimitsNameBothAndElseTheBrokenOne) {
+  LimitEntry both = entry({k_rate});
+  both.min = Amount{90, false};
+  LimitEntry bound = both;
+  bound.mode = Mode::off;
+  const auto judged = [&](double now, const LimitEntry& limit) {
+    return metric(judge(timed(now), {stored(timed(100))}, {limit}), k_rate);
+  };
+  const Judgement two = judged(50, both);
+  EXPECT_EQ(two.verdict, Outcome::fail);
+  EXPECT_THAT(two.reason, AllOf(HasSubstr("is below min 90"), HasSubstr("may drop 5 %")));
+  const Judgement one = judged(50, bound);
+  EXPECT_EQ(one.verdict, Outcome::fail);
+  EXPECT_THAT(one.reason, AllOf(HasSubstr("is below min 90"), Not(HasSubstr("may drop"))));
+  EXPECT_EQ(judged(95, bound).verdict, Outcome::pass) << "its change is not judged";
 }
 
 TEST(Times, BesideOneThatAPlainNumberHoldsMayBeNew) {

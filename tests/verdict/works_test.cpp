@@ -277,7 +277,7 @@ TEST(CommandBuffers, MayNotChangeByLabelUnlessALimitSaysSo) {
        {most},
        "attn",
        Outcome::fail,
-       "42 is above 41"},
+       "42 is above max 41"},
   };
   for (const auto& test_case : cases) {
     const CellVerdict cell =
