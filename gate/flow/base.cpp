@@ -189,6 +189,53 @@ sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::
   return watched;
 }
 
+// Returns the folder to watch while the candidate runs: copies of packages that it edits, in an
+// environment (its real path) that the base does not share. Stale ones count in the checkout's own
+// environment, all in one outside, which runs for both sides.
+std::optional<sys::WatchedFolder> watch_copies(const std::string& environment,
+                                               const source::BaseTree& tree,
+                                               const std::vector<std::string>& edited,
+                                               const sys::Files& files) {
+  const bool is_own = sys::is_within(environment, tree.candidate_real_root);
+  const auto copies =
+      is_own ? source::find_stale_copies(files, environment, tree.candidate_root, edited)
+             : source::find_copies(files, environment, edited);
+  if (copies.empty()) return std::nullopt;
+  sys::WatchedFolder watched{environment};
+  std::vector<std::string> rest;
+  add_rest(files, environment, copies, rest);
+  for (const std::string& path : rest) {
+    // A link may lead to all that is watched.
+    std::string followed = sys::follow_links(path);
+    if (!sys::is_within(watched.folder, followed)) watched.except.push_back(std::move(followed));
+  }
+  return watched;
+}
+
+// Watches the candidate's programs where an environment has copies of packages that it edits.
+// `programs` are those of the cells, `shared` the paths from the top that are the base's, too.
+void watch_candidate(const source::BaseTree& tree, const std::vector<std::string>& programs,
+                     const std::set<std::string>& shared, const Job& job,
+                     std::vector<run::PreparedCell>& candidate) {
+  std::optional<std::vector<std::string>> edited;
+  for (std::size_t i = 0; i < candidate.size(); ++i) {
+    run::PreparedCell& cell = candidate[i];
+    std::vector<std::string> paths = cell.cell.command;
+    paths.insert(paths.end(), {programs[i], job.variable("VIRTUAL_ENV")});
+    for (const std::string& word : paths) {
+      const std::string path = sys::absolute(sys::join_path(cell.folder, word));
+      const auto folder = source::environment_around(job.files(), path);
+      if (!folder || cell.watched) continue;
+      // A side's folder is a link.
+      const std::string environment = sys::follow_links(*folder);
+      const auto inner = sys::relative_path(environment, tree.candidate_real_root);
+      if (inner && shared.contains(*inner)) continue;
+      if (!edited) edited = edited_files(tree, job);
+      cell.watched = watch_copies(environment, tree, *edited, job.files());
+    }
+  }
+}
+
 // Gives a base's cell on the twin of a runtime the kernels of its own code: of `program`, or of the
 // library that the engine opens by itself, where the base has one.
 Result<void> find_own_kernels(run::PreparedCell& cell, const source::SidePaths& side,
@@ -215,6 +262,7 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   base.held = tree.held;
   base.counts_folder = counts_folder;
   base.cells = candidate;
+  const auto program_paths = collect<std::string>(candidate, &run::PreparedCell::program);
   const bool is_own = holds(own_roots, tree.candidate_root);
   WEIR_TRY(source::SidePaths base_side, side_paths(own_roots, tree.root, "", job));
   WEIR_TRY(source::SidePaths candidate_side,
@@ -256,6 +304,7 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   }
   // An activated one is used where a script of the base starts "python".
   (void)base_side.share_environment(job.variable("VIRTUAL_ENV"));
+  watch_candidate(tree, program_paths, base_side.shared(), job, candidate);
   // Packages in it may change without a commit.
   if (base_side.shares_environment()) base.counts_folder.clear();
   const auto inputs = shared_inputs(tree, own_roots.front(), base_side, job);

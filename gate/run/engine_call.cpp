@@ -262,6 +262,13 @@ std::optional<std::string> EngineCall::strayed(const sys::Finished& finished) co
   }
   if (files.empty()) return std::nullopt;
   constexpr std::size_t k_max_files = 5;
+  const std::string environment = sys::join_path(spec.watched->folder, "pyvenv.cfg");
+  if (effects_.files.kind(environment) == sys::Kind::file) {
+    return fmt::format(
+        "opened an installed copy of what the change edits, not the files of the work tree: {} in "
+        "{}; install the package again (pip install .), in an environment of the checkout's own",
+        verdict::list_some(files, k_max_files), text::printable(spec.watched->folder));
+  }
   if (files.front().find("/site-packages/") != std::string::npos) {
     return fmt::format(
         "opened an installed copy of what the change edits, in the virtual environment that both "

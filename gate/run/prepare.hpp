@@ -56,6 +56,7 @@ struct PreparedCell {
   // Variables of weir's own environment with another value: those that lead into that checkout.
   config::Environment moved_env{};
   // The user's work tree, for a base that has a checkout of its own: code there is the candidate's.
+  // For a candidate an environment with copies of packages that it edits.
   std::optional<sys::WatchedFolder> watched{};
   std::uint64_t model_bytes = 0;
   std::string program_stamp;        // differs when the program was built again

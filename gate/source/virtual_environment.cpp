@@ -44,12 +44,18 @@ std::vector<std::string> find_package_folders(const sys::Files& files,
   return folders;
 }
 
-// Returns the name of the package or module that a file of a checkout belongs to.
-std::string package_name(std::string_view path) {
+// Returns where a file of a checkout is installed, from the folder of packages.
+std::string installed_path(std::string_view path) {
   for (const std::string_view sources : {"src/", "python/"}) {
     if (path.starts_with(sources)) path.remove_prefix(sources.size());
   }
-  return std::string(path.substr(0, path.find_first_of("/.")));
+  return std::string(path);
+}
+
+// Returns the name of the package or module that a file of a checkout belongs to.
+std::string package_name(std::string_view path) {
+  const std::string installed = installed_path(path);
+  return installed.substr(0, installed.find_first_of("/."));
 }
 
 class WayBack {
@@ -176,6 +182,22 @@ std::vector<std::string> find_copies(const sys::Files& files, const std::string&
     }
   }
   return copies;
+}
+
+std::vector<std::string> find_stale_copies(const sys::Files& files, const std::string& environment,
+                                           const std::string& root,
+                                           const std::vector<std::string>& changed) {
+  std::vector<std::string> stale;
+  for (const std::string& path : changed) {
+    const auto own = files.read(sys::join_path(root, path), k_max_bytes);
+    const bool is_stale = std::ranges::any_of(
+        find_package_folders(files, environment), [&](const std::string& folder) {
+          const auto copy = files.read(sys::join_path(folder, installed_path(path)), k_max_bytes);
+          return own && copy && *own != *copy;
+        });
+    if (is_stale) stale.push_back(path);
+  }
+  return find_copies(files, environment, stale);
 }
 
 }  // namespace weir::source

@@ -29,4 +29,11 @@ namespace weir::source {
                                                    const std::string& environment,
                                                    const std::vector<std::string>& changed);
 
+// Returns those of find_copies() that have an edited file otherwise than the checkout at `root`:
+// they were installed before the edit.
+[[nodiscard]] std::vector<std::string> find_stale_copies(const sys::Files& files,
+                                                         const std::string& environment,
+                                                         const std::string& root,
+                                                         const std::vector<std::string>& changed);
+
 }  // namespace weir::source

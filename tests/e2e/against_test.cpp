@@ -532,6 +532,43 @@ TEST_F(AgainstBaseInEnvironment, RefusesAnInstalledCopyOfWhatTheChangeEdits) {
   EXPECT_EQ(gate_script("engine", "other.txt").exit_code, 0) << "not edited";
 }
 
+// The build of each side installs the package; the candidate's was not run again after the edit.
+TEST_F(AgainstBaseInEnvironment, RefusesAStaleOrAnOuterCopyThatTheCandidateRuns) {
+  const Scratch outside;
+  spill(outside / "pyvenv.cfg", "home = /usr/bin\n");
+  const std::string copy = "lib/python3.11/site-packages/pkg/__init__.py";
+  const auto gate_copy = [&](const fs::path& environment, const std::string& installed) {
+    spill(environment / copy, installed);
+    spill_program(environment / "bin/run", fmt::format("#!/bin/sh\nread line < {}\nexec \"$@\"\n",
+                                                       (environment / copy).string()));
+    spill(scratch_ / "pkg/__init__.py", "as committed\n");
+    write_config("2h");
+    const std::string run =
+        environment == environment_ ? ".venv/bin/run" : (environment / "bin/run").string();
+    replace_in_config("[./engine, ", "[" + run + ", ./engine, ");
+    replace_in_config("    output:", "    build: [sh, ./make-environment]\n    output:");
+    spill(scratch_ / "make-environment",
+          "mkdir -p .venv/bin\ntouch .venv/pyvenv.cfg\n"
+          "printf '#!/bin/sh\\nexec \"$@\"\\n' > .venv/bin/run\nchmod +x .venv/bin/run\n");
+    commit_engine("the base", "10000000");
+    spill(scratch_ / "pkg/__init__.py", "edited\n");
+    return weir_here({"gate", "--json", "-", "--against", "HEAD"});
+  };
+  const struct {
+    fs::path environment;
+    std::string installed;
+    int exit_code;
+  } cases[] = {{environment_, "as committed\n", 3},
+               {environment_, "edited\n", 0},
+               {outside.path(), "edited\n", 3}};
+  for (const auto& [environment, installed, exit_code] : cases) {
+    const Ended ended = gate_copy(environment, installed);
+    EXPECT_EQ(ended.exit_code, exit_code) << environment << ended.out << ended.err;
+    const std::string said = "opened an installed copy of what the change edits, not the files of";
+    EXPECT_EQ(ended.out.find(said) != std::string::npos, exit_code == 3) << ended.out;
+  }
+}
+
 TEST_F(AgainstBaseInEnvironment, RefusesToCompareAProgramWithItself) {
   spill_program(environment_ / "bin/own", slurp(scratch_ / "engine"));
   const Ended ended = gate_slower("./.venv/bin/own, ", false);

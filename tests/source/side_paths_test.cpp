@@ -251,6 +251,23 @@ TEST(Environment, CopiesOfEditedCodeAreThoseOfItsPackageOrModule) {
     EXPECT_EQ(find_copies(files, "/p/.venv", {edited}), copies) << edited;
 }
 
+TEST(Environment, CopiesThatHoldAnEditedFileOtherwiseAreStale) {
+  sys::MemoryFiles files;
+  const std::string installed = "/p/.venv/lib/python3.11/site-packages/";
+  for (const char* name : {"pkg/__init__.py", "pkg/core.py", "tool.py"})
+    files.put(installed + name, "as installed");
+  files.put("/p/src/pkg/core.py", "as installed");
+  files.put("/p/src/pkg/new.py", "edited");
+  files.put("/p/tool.py", "edited");
+  const std::pair<std::vector<std::string>, std::vector<std::string>> cases[] = {
+      {{"src/pkg/core.py", "tool.py"}, {installed + "tool.py"}},
+      {{"src/pkg/core.py"}, {}},
+      {{"src/pkg/new.py"}, {}},
+      {{"src/pkg/__init__.py"}, {}}};
+  for (const auto& [edited, copies] : cases)
+    EXPECT_EQ(find_stale_copies(files, "/p/.venv", "/p", edited), copies) << edited.front();
+}
+
 TEST_F(SidePathsTest, InInheritedValuesAreReplacedWhereTheyAreAbsolute) {
   const std::pair<const char*, const char*> cases[] = {
       {"/p", "/l"},
