@@ -50,6 +50,7 @@ struct Workflows {
   std::vector<std::string> names;    // the one that measures first
   std::string text;                  // of all of them
   std::vector<std::string> lacking;  // what was asked for and a kept one lacks, a sentence each
+  bool has_new = false;              // one was written
 };
 
 // Returns what a workflow that measures, and is kept, lacks of what was asked for.
@@ -99,6 +100,7 @@ Result<Workflows> write_workflows(const InitOptions& options, const std::string&
       WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
       WEIR_CHECK(files.write_atomic(place, text));
       written.report += fmt::format("wrote {}\n", name);
+      written.has_new = true;
     }
     const std::string content = files.read(place, k_max_workflow_bytes).value_or("");
     if (is_kept && name == k_github) written.lacking = find_lacking(options, name, content);
@@ -139,15 +141,16 @@ struct Unfinished {
   bool has_failed = false;           // some cell could not be measured
 };
 
-// Returns what is left to do until pull requests are gated.
+// Returns what is left to do until pull requests are gated: if no workflow is new, only what files
+// here lack.
 std::vector<std::string> remaining_steps(bool github, const Workflows& workflows,
                                          const config::StarterCi& ci,
                                          const Unfinished& unfinished) {
   std::vector<std::string> steps;
   if (unfinished.has_failed) {
-    steps.push_back(fmt::format(
-        "here: mend the cells that could not be {} (above), then weir init --ci {} again",
-        ci.has_counts ? "counted" : "run", github ? "github" : "gitlab"));
+    steps.push_back(
+        fmt::format("here: mend the cells that could not be {} (above); weir doctor says more",
+                    ci.has_counts ? "counted" : "run"));
   }
   const std::string& workflow = workflows.names.front();
   const auto holds_text = [&](std::string_view part) {
@@ -178,6 +181,7 @@ std::vector<std::string> remaining_steps(bool github, const Workflows& workflows
   }
   if (!unfinished.is_gated)
     steps.push_back(fmt::format("{}: times are only reported: give them limits", ci.file));
+  if (!workflows.has_new) return steps;
   steps.push_back(fmt::format("git: commit {} and {} to the default branch", ci.file,
                               text::join(workflows.names, " and ")));
   if (!github)
@@ -359,6 +363,13 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   Job job = given_job;
   job.selection.config_is_set = true;
   const std::string& config = job.selection.config;
+  if (incomplete) {
+    return Answer{
+        text::printable(fmt::format("no workflow yet: {} is an example still\n\n", config)) +
+        steps_text({config + ": fill in what was not found",
+                    "here: weir init --ci " + options.ci + " again; it goes on from there"},
+                   job.width())};
+  }
   sys::Files& files = job.files();
   WEIR_TRY(LoadedConfig loaded, load_config(job));
   const std::string folder = sys::folder_of(sys::absolute(config));
@@ -377,7 +388,7 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   Unfinished unfinished;
   unfinished.likely_build = find_missing_files(job, loaded, folder, ci);
   const bool has_gate = has_gating_times(loaded);
-  ci.has_counts = incomplete || has_counted_pass(job, std::move(loaded));
+  ci.has_counts = has_counted_pass(job, std::move(loaded));
   if (!ci.has_counts && !ci.has_base) {
     return fail(Code::usage,
                 "--ci {}: a runner could judge nothing: {} gives times alone, and lies outside of "
@@ -388,12 +399,16 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   }
   WEIR_TRY(const Workflows workflows, write_workflows(options, root, ci, files));
   job.answer_printable(workflows.report);
-  if (incomplete) {
+  // Both sides share a virtual environment.
+  unfinished.unbuilt = ci.programs;
+  std::erase_if(unfinished.unbuilt, [&](const std::string& program) {
+    return is_in_environment(files, folder, program);
+  });
+  unfinished.is_gated = ci.has_counts || has_gate;
+  if (!workflows.has_new) {
+    const auto steps = remaining_steps(github, workflows, ci, unfinished);
     const std::string text =
-        text::printable(fmt::format("nothing was measured: {} is an example still\n\n", config)) +
-        steps_text({config + ": fill in what was not found",
-                    "here: weir init --ci " + options.ci + " again; it goes on from there"},
-                   job.width());
+        steps.empty() ? "nothing is left to do here\n" : "\n" + steps_text(steps, job.width());
     return with_lacking({text}, workflows, job.width());
   }
   job.selection.counts_only = ci.has_counts;
@@ -407,12 +422,6 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   if (unfinished.has_failed)
     job.answer_printable("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
   job.answer_printable(duration_text(measured, ci) + "\n");
-  // Both sides share a virtual environment.
-  unfinished.unbuilt = ci.programs;
-  std::erase_if(unfinished.unbuilt, [&](const std::string& program) {
-    return is_in_environment(files, folder, program);
-  });
-  unfinished.is_gated = ci.has_counts || has_gate;
   const std::string steps =
       steps_text(remaining_steps(github, workflows, ci, unfinished), job.width());
   return with_lacking(profiles_answer(steps, measured.profiles), workflows, job.width());

@@ -177,6 +177,23 @@ test('each workflow that is missing is written beside those that are kept', () =
   well_formed(workflow);
 });
 
+test('where all workflows are kept, nothing is measured, and only what they lack is left to do', () => {
+  const {init, workflow, place} = repository();
+  assert.match(init('--ci', 'github').stdout, /counted once here/);
+  const runs = () => fs.readdirSync(path.join(place, 'weir-out')).length;
+  const before = runs();
+  const kept = init('--ci', 'github');
+  assert.equal(kept.status, 0, kept.stderr);
+  assert.equal(kept.stdout, `  kept    .github/workflows/weir.yml: it is there already; move it away to get a new one
+
+left to do
+  1. .github/workflows/weir.yml: put weir's repository in place of OWNER/weir
+`);
+  fs.writeFileSync(workflow, fs.readFileSync(workflow, 'utf8').replaceAll('OWNER/weir', 'mine/weir'));
+  assert.match(init('--ci', 'github').stdout, /get a new one\nnothing is left to do here\n$/);
+  assert.equal(runs(), before);
+});
+
 test('a workflow that is kept and lacks what was asked for is told last, and ends red', () => {
   const {init, workflow} = repository();
   assert.equal(init('--ci', 'github').status, 0);
@@ -267,8 +284,8 @@ test('where nothing was found, that is said, and nothing is run', () => {
   const {init, workflow, place} = repository('.', '');
   const done = init('--ci', 'github');
   assert.equal(done.status, 0, done.stderr);
-  assert.match(done.stdout, /no model found[\s\S]*nothing was measured: weir\.yaml is an example still[\s\S]*fill in what was not found/);
-  assert.ok(fs.existsSync(workflow));
+  assert.match(done.stdout, /no model found[\s\S]*no workflow yet: weir\.yaml is an example still[\s\S]*fill in what was not found/);
+  assert.ok(!fs.existsSync(workflow), 'it would be one for the example');
   assert.ok(!fs.existsSync(path.join(place, 'weir-out')));
 });
 

@@ -17,7 +17,7 @@ void add_init(const Verb& verb) {
   verb.add_json_option();
   verb.option("--ci", options->ci, "SYSTEM",
               "Write a workflow too, measure once, and list what is left to do; keeps files that "
-              "exist")
+              "exist, and measures nothing if it keeps all")
       ->check(CLI::IsMember({"github", "gitlab"}));
   verb.flag("--forks", options->forks,
             "With --ci github: two workflows, so that pull requests from forks are gated too");
