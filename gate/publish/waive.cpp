@@ -10,6 +10,7 @@
 #include "gate/report/check.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/words.hpp"
 
 namespace weir::publish {
 
@@ -22,6 +23,18 @@ using Refusal = std::optional<std::string>;
 bool is_plain_branch(const std::string& name) {
   const auto fits = [](char c) { return text::is_alphanumeric(c) || holds("._/-", c); };
   return !name.starts_with('-') && std::ranges::all_of(name, fits);
+}
+
+// Returns the report in a check's summary with the sign of waived changes in its heading: its words
+// say what was measured.
+std::string waived_summary(std::string summary) {
+  const std::string red =
+      fmt::format("### {} weir", report::outcome_look(verdict::Outcome::fail).sign);
+  if (!summary.starts_with(red)) return summary;
+  const std::size_t headline = summary.find(": ");
+  if (headline < summary.find('\n')) summary.insert(headline, ": waived");
+  return fmt::format("### {} weir", report::outcome_look(verdict::Outcome::waived).sign) +
+         summary.substr(red.size());
 }
 
 // Checks one comment and does what it asks for.
@@ -221,9 +234,8 @@ class Answering {
     std::string summary = fmt::format(
         "**{}**\n\nThis holds for commit {} and {} alone.\n\n", report::markdown_text(title, 400),
         text::short_commit(answer_.sha), report::markdown_text(target_.base, 100));
-    if (summary.size() + check.summary.size() <= report::k_check_summary_limit) {
-      summary += check.summary;
-    }
+    const std::string measured = other ? check.summary : waived_summary(check.summary);
+    if (summary.size() + measured.size() <= report::k_check_summary_limit) summary += measured;
     Json body = {{"name", check_name(marker)},
                  {"external_id", new_marker.text()},
                  {"status", "completed"},

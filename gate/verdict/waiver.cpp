@@ -336,6 +336,8 @@ std::optional<baseline::Baseline> apply_to_baseline(const Waivable& what,
 std::vector<Waiver> with_waivers(std::vector<Waiver> stored, std::vector<Waiver> added) {
   for (Waiver& waiver : added) {
     std::erase_if(stored, [&](const Waiver& old) {
+      const bool is_of_older_commit = waiver.head && old.head && *old.head != *waiver.head;
+      if (is_of_older_commit && old.base == waiver.base) return true;
       return old.what.cell == waiver.what.cell && old.what.metric == waiver.what.metric &&
              old.what.device_class == waiver.what.device_class && old.head == waiver.head &&
              old.base == waiver.base;

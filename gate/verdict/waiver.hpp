@@ -52,7 +52,8 @@ inline constexpr std::size_t k_max_waivers = 10'000;
 // of another pull request, and on a part that is malformed.
 [[nodiscard]] Result<std::vector<Waiver>> parse_waivers(std::string_view text,
                                                         std::int64_t pull_request);
-// Adds `added` to `stored`. An added one replaces those of the same cell, metric, class and commit.
+// Adds `added` to `stored`. An added one replaces those of the same cell, metric, class and commit,
+// and all for older commits, which are void.
 [[nodiscard]] std::vector<Waiver> with_waivers(std::vector<Waiver> stored,
                                                std::vector<Waiver> added);
 // Returns why `waiver` is not valid; nothing when fine.

@@ -127,6 +127,9 @@ TEST_F(Comments, WaiveExactlyWhatTheirAuthorSawAndTurnTheCheckGreen) {
   EXPECT_EQ(store_.check_runs()[0]["conclusion"], "success");
   EXPECT_THAT(store_.check_runs()[0]["output"]["title"].get<std::string>(),
               HasSubstr("waived by ada until 2026-12-20: a new fusion"));
+  EXPECT_THAT(store_.check_runs()[0]["output"]["summary"].get<std::string>(),
+              AllOf(HasSubstr("### \u2705 weir: waived: 1 of 1 cell broke a limit"),
+                    Not(HasSubstr("\u274c weir"))));
   EXPECT_EQ(store_.statuses(k_sha)[0]["state"], "success");
   EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate (main #7)");
 }

@@ -268,6 +268,25 @@ TEST(Waivers, AreTheSameWhenReadBackAndKeptInOneOrder) {
   EXPECT_EQ(with_waivers(all, {waived("dispatches_per_token", "65", "80")}).size(), 2U);
 }
 
+TEST(Waivers, ForANewCommitReplaceThoseForOlderOnes) {
+  const auto pinned = [](const char* metric, char digit) {
+    Waiver waiver = waived(metric, "65", "80");
+    waiver.head = std::string(40, digit);
+    return waiver;
+  };
+  Waiver everywhere = waived("syncs_per_token", "1", "2");
+  everywhere.head.reset();
+  Waiver elsewhere = pinned("copies_per_token", 'a');
+  elsewhere.base = "release";
+  const auto left =
+      with_waivers({pinned("dispatches_per_token", 'a'), everywhere, elsewhere},
+                   {pinned("barriers_per_token", 'b'), pinned("copies_per_token", 'b')});
+  EXPECT_EQ(left.size(), 4U) << "the one of commit aaaa… for this base is gone";
+  EXPECT_EQ(std::ranges::count(left, std::string("dispatches_per_token"),
+                               [](const Waiver& waiver) { return waiver.what.metric; }),
+            0);
+}
+
 TEST(Waivers, ThatAreNotWhatTheyShouldBeAreNone) {
   const Json good = *parse_json(to_text(12, {waived("dispatches_per_token", "65", "77")}));
   const struct {
