@@ -256,7 +256,8 @@ class Expansion {
         exclude_(verdict::make_match_table(settings.exclude)),
         limits_(verdict::make_match_table(settings.limits)),
         included_(settings.include.size()),
-        excluded_(settings.exclude.size()) {}
+        excluded_(settings.exclude.size()),
+        filled_(settings.include.size()) {}
 
   Result<Matrix> run() {
     WEIR_CHECK(check_size());
@@ -332,12 +333,14 @@ class Expansion {
                       *reason);
         }
         note(combination, *reason);
+        for_included(key, [&](std::size_t i) { misfits_.try_emplace(i, *reason); });
         continue;
       }
       if (matrix_.cells.size() >= k_max_cells) {
         return fail(Code::config, "{}: the matrix has more than {} cells", settings_.file,
                     k_max_cells);
       }
+      for_included(key, [&](std::size_t i) { filled_[i] = true; });
       add_limits(cell);
       for (const std::string& work : cell.works) bytes_ += sizeof work + work.size();
       matrix_.cells.push_back(std::move(cell));
@@ -361,6 +364,15 @@ class Expansion {
         const bool is_new = works.insert(pattern).second;
         if (is_new) cell.works.push_back(pattern);
       }
+    }
+  }
+
+  // Calls `take` with the place of each include entry that matches the cell.
+  template <class Take>
+  void for_included(const profile::CellKey& key, const Take& take) const {
+    const verdict::EntrySet fitting = include_.fitting(key);
+    for (std::size_t i = 0; i < settings_.include.size(); ++i) {
+      if (verdict::contains(fitting, i)) take(i);
     }
   }
 
@@ -397,8 +409,14 @@ class Expansion {
                 text::did_you_mean(*reference, names));
   }
 
-  // Fails if an include or exclude entry matched nothing.
+  // Fails if an include or exclude entry matched nothing, and if nothing that an include entry
+  // matched fits.
   Result<void> check_entries() const {
+    for (const auto& [entry, reason] : misfits_) {
+      if (filled_[entry]) continue;
+      return fail(Code::config, "{}: this include entry has no cell that fits: {}",
+                  settings_.include[entry].source, reason);
+    }
     for (const auto& [entries, matched, section] :
          {std::tuple(&settings_.include, &included_, "include"),
           std::tuple(&settings_.exclude, &excluded_, "exclude")}) {
@@ -425,7 +443,9 @@ class Expansion {
   const verdict::MatchTable include_, exclude_, limits_;
   std::size_t bytes_ = 0;
   Matrix matrix_;
-  std::vector<bool> included_, excluded_;  // by entry: it matched some cell
+  std::vector<bool> included_, excluded_;       // by entry: it matched some cell
+  std::vector<bool> filled_;                    // by include entry: a cell that it matches fits
+  std::map<std::size_t, std::string> misfits_;  // why the first one of an entry does not fit
   std::set<std::string> noted_;
 };
 

@@ -242,8 +242,10 @@ std::map<std::string, std::string> changed_options(const Job& job, const GateOpt
   if (options.from && !options.from->empty()) changed["--from"] = *options.from;
   const WaiverOptions& waived = options.waived;
   if (waived.ref) changed["--waivers-ref"] = *waived.ref;
-  if (waived.pull_request) changed["--pr"] = std::to_string(*waived.pull_request);
-  if (!waived.base.empty()) changed["--base"] = waived.base;
+  // In CI they come from the event, which nobody has elsewhere.
+  if (job.waived && job.waived->pull_request)
+    changed["--pr"] = std::to_string(*job.waived->pull_request);
+  if (job.waived && !job.waived->base.empty()) changed["--base"] = job.waived->base;
   if (!waived.merged.empty()) changed["--merged-pr"] = text::join(waived.merged, " ");
   if (!waived.in_base.empty()) changed["--base-pr"] = text::join(waived.in_base, " ");
   return changed;
@@ -372,6 +374,8 @@ namespace {
 Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
   WEIR_TRY(LoadedConfig loaded, load_config(job));
   const config::Redactor redactor = loaded.configuration.redactor;
+  for (const std::string& note : loaded.configuration.notes)
+    job.log("note: " + redactor.text(note));
   WEIR_TRY(const auto commands,
            planned_commands(std::move(loaded), job, wanted, {job.selection.runs_folder, ""}));
   Json planned = Json::array();
@@ -424,9 +428,11 @@ Result<Answer> run_matrix(const Job& job, const RunOptions& options) {
   WEIR_TRY(MeasuredRun measured, measure(job, wanted));
   redact_profiles(measured);
   report::Page notes(static_cast<std::size_t>(job.width()));
-  for (const std::string& note : profile::missing_kernel_costs(measured.profiles)) {
+  std::vector<std::string> all_notes = measured.configuration.notes;
+  for (std::string& note : profile::missing_kernel_costs(measured.profiles))
+    all_notes.push_back(std::move(note));
+  for (const std::string& note : all_notes)
     notes.paragraph("note: ", measured.configuration.redactor.text(note), 2);
-  }
   return profiles_answer(report::profiles_text(measured.profiles, {.width = job.width()}) +
                              notes.finish() + fmt::format("run {}\n", measured.folder),
                          measured.profiles);

@@ -395,13 +395,25 @@ std::string heading(const Document& document, const MarkdownStyle& style, std::s
   return out;
 }
 
+// Returns true for an option of a command that names a branch or a commit. A clone of the reader's
+// may lack it.
+bool names_commit(const std::string& option) {
+  constexpr std::string_view k_options[] = {"--against ", "--rules-from ", "--baselines-ref ",
+                                            "--waivers-ref "};
+  return !option.starts_with("--against --") &&
+         std::ranges::any_of(k_options,
+                             [&](std::string_view name) { return option.starts_with(name); });
+}
+
 // Returns the commands to try next, one a line; "" if there are none or they take more than `most`
 // bytes.
 std::string next_steps(const Document& document, const MarkdownStyle& style,
                        std::size_t max_bytes) {
   std::vector<std::string> lines;
   for (const Hint& hint : hints(document.gate, style.verbs, 200)) {
-    const std::string command = markdown_code(text::join(hint.words, " "), 2000);
+    const bool needs_fetch = hint.what == "again" && std::ranges::any_of(hint.words, names_commit);
+    const std::string command =
+        markdown_code((needs_fetch ? "git fetch && " : "") + text::join(hint.words, " "), 2000);
     if (hint.what == "comment") {
       lines.push_back(fmt::format("{} Comment {}", question(hint), command));
     } else if (hint.what == "accept" && !lines.empty() && lines.back().starts_with("Meant?")) {

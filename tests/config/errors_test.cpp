@@ -33,6 +33,10 @@ TEST(Errors, ReadLikeThis) {
        "{{tokns}} for the text itself\n"
        "  known here: args, depth, model, out, port, probe_dir, prompt, prompt_file, "
        "prompt_tokens, repeats, seed, threads, tokens"},
+      {config_with("matrix: {include: [{engine: agave, prompt: deco*}, {engine: llama.cpp}]}\n"),
+       "weir.yaml:10:20: this include entry has no cell that fits: the command wants a text, and "
+       "the "
+       "prompt has none"},
       {config_with("matrix: {include: [{engine: llama.cpp, prompt: hello}]}\n"),
        "weir.yaml:10:20: llama.cpp/tiny/cpu/hello does not fit: the command takes no text (it has "
        "neither {prompt} nor {prompt_file})"},

@@ -40,6 +40,18 @@ std::set<std::string> elements(const std::string& html) {
   return names;
 }
 
+TEST(Markdown, FetchesWhatACommandToTryNamesAndAFreshCloneLacks) {
+  auto gate = fixtures::red();
+  MarkdownStyle style;
+  style.verbs = {"gate --counts-only"};
+  EXPECT_THAT(markdown(Document(gate), style), HasSubstr("Try it: `weir gate"));
+  gate.options["--waivers-ref"] = "origin/perf-baselines";
+  gate.options["--pr"] = "12";
+  EXPECT_THAT(markdown(Document(gate), style),
+              HasSubstr("Try it: `git fetch && weir gate --waivers-ref "
+                        "origin/perf-baselines --pr 12"));
+}
+
 TEST(Markdown, RendersTheFailingMetricsOfABlockAsATableThatFitsAPhone) {
   const std::string html = rendered(markdown(fixtures::red(), {}));
   EXPECT_THAT(html, HasSubstr("<h3>\u274c weir: 1 of 8 cells broke a limit</h3>"));
