@@ -239,7 +239,10 @@ class Preflight {
     const std::string model = fmt::format("model \"{}\": ", cell.key.model);
     if (!is_new) {  // its problems were added with the first cell
     } else if (!files_.exists(prepared.model)) {
-      add_problem(fmt::format("{}{}: no such file", model, prepared.model));
+      add_problem(fmt::format(
+          "{}{}: no such file\n  weir.yaml names it under models: fetch it, or make it as CI does "
+          "(models: of the workflow); weir model make {} makes a small GGUF",
+          model, prepared.model, text::shell_word(cell.model_path)));
     } else if (!files_.readable(prepared.model)) {
       add_problem(fmt::format("{}{}: cannot be read", model, prepared.model));
     } else if (auto model_facts = read_model_facts(files_, prepared.model)) {

@@ -108,6 +108,24 @@ std::string table_cell(std::string text) {
   return text;
 }
 
+TEST(Reference, HasEveryVariableOfWeirsThatAnEngineGets) {
+  const std::string page = slurp(fs::path(WEIR_SOURCE_DIR) / "docs/reference/configuration.md");
+  const std::regex variable("\"(WEIR_(?:PROBE|PROFILE|PROMPT|RUNTIME|TWIN)[A-Z_]*)\"");
+  std::set<std::string> names;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(WEIR_SOURCE_DIR) / "gate")) {
+    const std::string suffix = entry.path().extension();
+    if (suffix != ".cpp" && suffix != ".hpp" && suffix != ".h") continue;
+    const std::string code = slurp(entry.path());
+    for (std::sregex_iterator it(code.begin(), code.end(), variable), end; it != end; ++it)
+      names.insert((*it)[1]);
+  }
+  // Beginnings of names, and where weir itself finds its probes.
+  for (const char* other : {"WEIR_PROBE", "WEIR_PROBE_", "WEIR_PROBES"}) names.erase(other);
+  EXPECT_GE(names.size(), 13U);
+  for (const std::string& name : names)
+    EXPECT_NE(page.find("`" + name + "`"), std::string::npos) << name;
+}
+
 TEST(Reference, HasEveryMetric) {
   std::string page =
       "# Metrics\n\nMade from weir's table of metrics. [What is counted, and how]"

@@ -126,6 +126,15 @@ TEST(Doctor, TellsNoiseOfTheMachineFromWhatIsInTheWay) {
               testing::HasSubstr("nothing is in the way; 1 thing makes times worse"));
 }
 
+TEST(Doctor, SaysWhereItStartedNoEngine) {
+  const auto line = testing::HasSubstr("\nno engine was started: --cell CELL runs one, and asks");
+  Diagnosis idle = laptop();
+  EXPECT_THAT(doctor_text(idle, {}), testing::Not(line));
+  idle.commands.clear();
+  EXPECT_THAT(doctor_text(idle, {}), line);
+  EXPECT_THAT(doctor_text(bare(), {}), testing::Not(line)) << "there is none";
+}
+
 // A server that a request was sent to needs neither probes nor devices.
 TEST(Doctor, LeavesOutWhatWasNotExamined) {
   Diagnosis asked;

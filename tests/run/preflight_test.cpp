@@ -33,7 +33,9 @@ prompts: {decode: {prompt_tokens: 0, tokens: 16}}
       "path",
       "engine \"plain\": /project/plain: is not executable (chmod +x)",
       "engine \"missing\": /bin/x: no such program; build it, or correct the path",
-      "model \"gone\": /project/gone.gguf: no such file",
+      "model \"gone\": /project/gone.gguf: no such file\n  weir.yaml names it under models: fetch "
+      "it",
+      "weir model make gone.gguf makes a small GGUF",
       "model \"fake\": /project/fake.gguf: ",
       "/read-only/new/run: cannot be made: /read-only cannot be written",
       "/file/below: cannot be made: /file is not a folder",
