@@ -162,14 +162,6 @@ bool has_failed_to_run(const CellVerdict& cell) {
   return is_unmeasured(cell) || has_last_words;
 }
 
-// Returns true if the metric is above its `max` or below its `min`, whatever the base was.
-bool breaks_plain_limit(const verdict::Judgement& judgement) {
-  if (judgement.verdict != Outcome::fail || !judgement.current) return false;
-  const verdict::Limit& limit = judgement.limit;
-  return (limit.max && *judgement.current > limit.max->value) ||
-         (limit.min && *judgement.current < limit.min->value);
-}
-
 }  // namespace
 
 std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,

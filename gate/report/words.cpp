@@ -108,7 +108,9 @@ std::string evidence_text(const Judgement& metric) {
     return text::plural(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)), singular);
   };
   if (metric.metric.kind == unit::Kind::count) return "";
-  if (metric.pairs) return count_text(*metric.pairs, "pair");
+  // An absolute limit is judged by a run where no pair was made.
+  const bool has_runs_alone = metric.pairs == 0 && metric.samples.value_or(0) > 0;
+  if (metric.pairs && !has_runs_alone) return count_text(*metric.pairs, "pair");
   if (!metric.samples) return "";
   std::string out = count_text(*metric.samples, "run");
   if (metric.baseline_sessions) out += ", " + count_text(*metric.baseline_sessions, "stored run");
@@ -155,10 +157,29 @@ std::string tolerated_text(const Judgement& metric) {
                      verdict::show(limit->amount));
 }
 
+// Returns the limit of a metric. Where it fails under limits of both kinds, absolute and on the
+// change, the one that broke.
+std::string limit_text(const Judgement& metric) {
+  verdict::Limit on_change = metric.limit;
+  on_change.max.reset();
+  on_change.min.reset();
+  const bool has_bound = metric.limit.max || metric.limit.min;
+  if (metric.verdict != Outcome::fail || !has_bound || !on_change.is_set())
+    return metric.limit.words();
+  return breaks_plain_limit(metric) && !metric.reason.empty() ? metric.reason : on_change.words();
+}
+
 }  // namespace
 
 const OutcomeLook& outcome_look(Outcome outcome) {
   return k_looks[static_cast<std::size_t>(outcome)];
+}
+
+bool breaks_plain_limit(const Judgement& judgement) {
+  if (judgement.verdict != Outcome::fail || !judgement.current) return false;
+  const verdict::Limit& limit = judgement.limit;
+  return (limit.max && *judgement.current > limit.max->value) ||
+         (limit.min && *judgement.current < limit.min->value);
 }
 
 bool is_unmeasured(const CellVerdict& cell) {
@@ -191,7 +212,7 @@ Number words(const Judgement& metric, bool to_keep) {
   out.change = change_text(metric);
   out.evidence = evidence_text(metric);
   const std::string tolerated = tolerated_text(metric);
-  out.limit = one_line(tolerated.empty() ? metric.limit.words() : tolerated, 200);
+  out.limit = one_line(tolerated.empty() ? limit_text(metric) : tolerated, 200);
   if (limit_says_improved(metric)) out.limit = to_keep ? k_keep : k_improved;
   return out;
 }

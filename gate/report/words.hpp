@@ -50,6 +50,9 @@ struct OutcomeLook {
 // Returns true for the count that the cell's kernels add up to: dispatches, or ops on the CPU.
 [[nodiscard]] bool is_kernel_total(const verdict::CellVerdict& cell, const unit::Metric& metric);
 
+// Returns true if the metric is above its `max` or below its `min`, whatever the base was.
+[[nodiscard]] bool breaks_plain_limit(const verdict::Judgement& judgement);
+
 // Returns true if the cell has no numbers; one that could only not be compared has numbers.
 [[nodiscard]] bool is_unmeasured(const verdict::CellVerdict& cell);
 

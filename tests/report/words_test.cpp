@@ -88,6 +88,24 @@ TEST(Words, NameWhatIsToleratedWhereATimeFailedWithinItsLimit) {
   EXPECT_THAT(words(slower).limit, ::testing::StartsWith("surely more than the tolerated 5 %"));
 }
 
+TEST(Words, NameTheLimitThatBrokeWhereAnAbsoluteOneStandsBesideAnother) {
+  auto rate = fixtures::rate("decode_tokens_per_second", verdict::Outcome::fail, 41.2, 30,
+                             {-0.27, -0.3, -0.24});
+  rate.limit = {};
+  rate.limit.max_drop = verdict::MaxChange{{0.05, true}, {0.025, true}};
+  rate.limit.min = verdict::Amount{35, false};
+  rate.reason = "30 tok/s (29 to 31) is below min 35";
+  EXPECT_EQ(words(rate).limit, rate.reason);
+  rate.limit.min = verdict::Amount{20, false};
+  EXPECT_EQ(words(rate).limit, "may drop 5 %");
+  rate.verdict = verdict::Outcome::pass;
+  EXPECT_EQ(words(rate).limit, "may drop 5 %, at least 20");
+  rate.pairs = 0;
+  rate.samples = 1;
+  rate.baseline_sessions.reset();
+  EXPECT_EQ(words(rate).evidence, "1 run") << "only an absolute limit was judged";
+}
+
 TEST(Words, GiveAReasonWhereNumbersDoNotTellIt) {
   const auto grew = fixtures::count("syncs_per_token", verdict::Outcome::fail, 1, 17);
   const auto fell = fixtures::count("syncs_per_token", verdict::Outcome::fail, 17, 1);
