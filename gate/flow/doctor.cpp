@@ -459,6 +459,8 @@ Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
     }
     all_found = all_found && diagnosis.engines.back().error.empty();
   }
+  diagnosis.is_idle =
+      resolved.engines.empty() && job.selection.cells.empty() && !diagnosis.engines.empty();
   return Answer{report::doctor_text(diagnosis, {job.width(), job.colored()}),
                 report::doctor_json(diagnosis), all_found ? ExitCode::pass : ExitCode::unmeasured};
 }

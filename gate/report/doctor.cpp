@@ -79,7 +79,7 @@ class Writer {
       words += fmt::format("; {} times worse", text::plural(noise, "thing makes", "things make"));
     page_.paragraph("weir doctor: ", words, k_indent, k_bold, number == 0 ? k_green : k_red);
     page_.paragraph("", one_line(diagnosis_.machine), k_indent, "", k_dim);
-    if (diagnosis_.commands.empty() && !diagnosis_.engines.empty()) {
+    if (diagnosis_.is_idle) {
       page_.paragraph("", "no engine was started: --cell CELL runs one, and asks a server",
                       k_indent, "", k_dim);
     }

@@ -71,6 +71,7 @@ struct Diagnosis {
   std::vector<std::string> layers;         // the other ones
   std::vector<DoctorEngine> engines;
   std::vector<DoctorCommand> commands;
+  bool is_idle = false;  // the engines are those of weir.yaml, and none was started
 };
 
 // Counts findings that make times worse, probes of weir.yaml that see nothing, engines that could
