@@ -314,7 +314,7 @@ class Terminal {
     if (gate_.exit_code == verdict::ExitCode::inconclusive) {
       line += "  Inconclusive fails here (on_inconclusive: fail).";
     }
-    if (gate_.seconds) line += "  " + unit::show_duration(*gate_.seconds) + ".";
+    if (gate_.seconds) line += "  " + without_breaks(unit::show_duration(*gate_.seconds)) + ".";
     if (gate_.profiling_cost) {
       line += fmt::format("  Profiling cost {:.1f} % of throughput.", *gate_.profiling_cost * 100);
     }
