@@ -87,17 +87,22 @@ void join_replaced_kinds(std::vector<Change>& changes) {
 // Returns the parts of a limit that differ, each with its effect.
 std::vector<Change> list_changes(const Limit& from, const Limit& to) {
   std::vector<Change> changes;
-  if (from.exact != to.exact) {
+  // Limits on a change say nothing under `mode: off`.
+  const bool is_off = from.mode == Mode::off || to.mode == Mode::off;
+  const bool is_exactness_new = !is_off && from.exact != to.exact;
+  if (is_exactness_new) {
     const auto exact_text = [](bool exact) { return exact ? "exact" : "not exact"; };
     changes.push_back({"", exact_text(from.exact), exact_text(to.exact),
                        to.exact ? Effect::tighter : Effect::looser});
   }
-  compare_max_change("max_drop", from.max_drop, to.max_drop, changes);
-  compare_max_change("max_increase", from.max_increase, to.max_increase, changes);
-  compare_max_change("max_decrease", from.max_decrease, to.max_decrease, changes);
+  if (!is_off) {
+    compare_max_change("max_drop", from.max_drop, to.max_drop, changes);
+    compare_max_change("max_increase", from.max_increase, to.max_increase, changes);
+    compare_max_change("max_decrease", from.max_decrease, to.max_decrease, changes);
+  }
   compare_amounts("max", from.max, to.max, /*more_is_looser=*/true, changes);
   compare_amounts("min", from.min, to.min, /*more_is_looser=*/false, changes);
-  if (from.exact != to.exact) join_replaced_kinds(changes);
+  if (is_exactness_new) join_replaced_kinds(changes);
   // The mode of a limit that sets nothing has no effect.
   if (from.mode != to.mode && (from.is_set() || to.is_set())) {
     changes.push_back({"mode", std::string(verdict::to_string(from.mode)),
