@@ -78,6 +78,23 @@ TEST(Run, OnlyShowsWhatADryOneWouldStart) {
   EXPECT_THAT(lines, testing::Contains(testing::EndsWith("decode, 3 times")));
 }
 
+TEST(Run, NotesWhatTheMatrixLeavesOut) {
+  std::string yaml = k_timed_yaml;
+  yaml.insert(yaml.find("  other:"), "  hello: {text: hello, tokens: 8}\n");
+  FakeWorld world(yaml);
+  Job job = world.job();
+  job.output.quiet = false;
+  for (const bool is_dry : {true, false}) {
+    RunOptions options;
+    options.dry_run = is_dry;
+    world.terminal.err.clear();
+    const auto answer = run_matrix(job, options);
+    ASSERT_TRUE(answer) << answer.error().message;
+    EXPECT_THAT(is_dry ? world.terminal.err : answer->text,
+                HasSubstr("note: left out: bench \u00d7 hello: the command takes no text"));
+  }
+}
+
 TEST(Run, IsAnErrorWhereTheEngineCrashes) {
   FakeWorld world(k_timed_yaml);
   Crashing crashing(world);
