@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t k_long = 100;
 constexpr std::string_view k_aten = "at::native::";
-// Of ATen's as well, though no scope says so. Their numbers follow the length of the text.
+// The beginning of more of ATen's names, without a scope. Their numbers follow the length of the
+// text.
 constexpr std::string_view k_softmax = "softmax_warp_";
 
 bool is_of_identifier(char c) {

@@ -382,7 +382,7 @@ WEIR_DRIVER(MemUnmap, (uint64_t at, size_t bytes)) {
 }
 WEIR_DRIVER(MemSetAccess, (uint64_t, size_t, const void*, size_t)) { return k_ok; }
 
-// What an address is of: CUpointer_attribute, and hipPointer_attribute.
+// CUpointer_attribute, and hipPointer_attribute.
 enum PointerAttribute : int {
   k_pointer_type = 2,
   k_pointer_on_device = 3,
