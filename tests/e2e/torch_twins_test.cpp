@@ -67,9 +67,9 @@ TEST_F(TorchTwins, FailForPlantedChangesWithTheirCauseFirst) {
   };
   const std::vector<Change> changes = {
       {each_layer + "lambda m, i, o: (o.sum().item(), o)[1])", "syncs/token",
-       "The CPU waits for the GPU more often in a token."},
+       "The CPU waits for the GPU more often in a token"},
       {each_token + "lambda m, i, o: torch.cuda.synchronize())", "syncs/token         1 → 2",
-       "The CPU waits for the GPU more often in a token."},
+       "The CPU waits for the GPU more often in a token"},
       {each_layer + "lambda m, i, o: o.clone())", "copies/token        3 → 5",
        "More is copied between memories a token."},
       {each_token + "lambda m, i, o: torch.cuda.empty_cache())", "allocations/token",
