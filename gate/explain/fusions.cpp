@@ -19,12 +19,23 @@ void add_once(WorkChanges& list, const WorkChanges& more) {
   }
 }
 
+// Returns true if a kernel of another kind does the same attention, and no part of it does:
+// "attention_scores" of "attention" is one.
+bool goes_on_in_another(const WorkChange& change, const std::vector<KernelName>& others) {
+  if (!is_large_work(change.parsed) || is_matmul(change.parsed)) return false;
+  return std::ranges::any_of(others, [&](const KernelName& other) {
+    return !other.works.empty() && other.works == change.parsed.works &&
+           other.words.front() != change.parsed.words.front();
+  });
+}
+
 // Finds kernels on one side whose names say that they do the work of several on the other side.
 Fusion fusion_by_name(const WorkChanges& joined_side, const WorkChanges& parts_side) {
   Fusion fusion;
   const std::vector<KernelName> names = names_in(parts_side);
   WorkChanges all_parts;
   for (const WorkChange* candidate : joined_side) {
+    if (goes_on_in_another(*candidate, names)) continue;
     const auto parts = find_fused_parts(candidate->parsed, names);
     if (!parts.empty()) fusion.joined.push_back(candidate);
     for (const std::size_t part : parts) all_parts.push_back(parts_side[part]);

@@ -164,6 +164,12 @@ std::vector<WorkChanges> extract_if(std::vector<WorkChanges>& groups,
   return result;
 }
 
+bool is_attention(const WorkChanges& group) {
+  return std::ranges::any_of(group, [](const WorkChange* change) {
+    return profile::is_large_work(change->parsed) && !profile::is_matmul(change->parsed);
+  });
+}
+
 bool differ_in_tuning_only(const WorkChanges& group) {
   std::map<std::string, WorkChanges> alike;
   for (const WorkChange* change : group) {
@@ -234,8 +240,11 @@ void add_variants(ExplainState& state, std::vector<WorkChanges> groups, int rank
   state.add(std::move(finding), units, rank);
 }
 
+// Adds findings of kinds of kernels that took the place of others. Another attention kernel comes
+// first: it takes other inputs, so that more changes with it.
 void add_exchanged_kinds(ExplainState& state) {
   std::vector<WorkChanges> groups = find_exchanged_kinds(UnexplainedChanges(state));
+  add_variants(state, extract_if(groups, is_attention), 0);
   std::vector<WorkChanges> renamed = extract_if(groups, is_only_renamed);
   add_variants(state, std::move(groups));
   add_variants(state, std::move(renamed), state.differences.count("dispatches") == k_zero ? 1 : 2);

@@ -43,7 +43,7 @@ constexpr std::array k_vocabulary{
     Meaning{"MUL_MAT", Kind::large,
             " mul_mat mul_mv mul_mm mat mv matmul gemv mm addmm qmv qmm dmmv "},
     Meaning{"MUL_MAT", Kind::large, " gemm ", " MUL_MAT ADD ", 2},
-    Meaning{"FLASH_ATTN_EXT", Kind::large, " flash_attn fattn xe_fa sdpa attention ",
+    Meaning{"FLASH_ATTN_EXT", Kind::large, " flash_attn fattn xe_fa sdpa attention flash_fwd fmha ",
             " SOFT_MAX MUL_MAT CPY "},
     Meaning{"", Kind::large, " attn "},
     Meaning{"", Kind::other, " gate_up ", " MUL_MAT GLU "},
@@ -62,7 +62,8 @@ constexpr std::array k_vocabulary{
     Meaning{"SET_ROWS", Kind::small, " set_rows "},
     Meaning{"SUM_ROWS", Kind::small, " sum_rows "},
     Meaning{"CPY", Kind::small,
-            " cpy contig_cpy copy dup cont convert_unary convert_unary_cont f32_to_f16 "},
+            " cpy contig_cpy copy direct_copy converting_copy dup cont convert_unary "
+            "convert_unary_cont f32_to_f16 "},
     Meaning{"MUL", Kind::small, " mul "},
     Meaning{"SUB", Kind::small, " sub "},
     Meaning{"DIV", Kind::small, " div "},
@@ -74,8 +75,8 @@ constexpr std::array k_vocabulary{
     Meaning{"SIGMOID", Kind::small, " sigmoid "},
     Meaning{"VIEW", Kind::other, " view "},
     Meaning{"", Kind::small,
-            " act activate activation axpy xaxpy bcast bias binary exp max normalization rows sqr "
-            "sum to unary "},
+            " act activate activation axpy xaxpy bcast bias binary exp max "
+            "normalization rows sqr sum to unary "},
     Meaning{"", Kind::finishing, " fa "},
     Meaning{"", Kind::tuned,
             " k m s l xs xxs nl norepeat aligned unaligned small medium large acc dp subgroup wave "
@@ -215,8 +216,23 @@ void add_meaning(KernelName& name) {
 
 // --- the parts of a name -------------------------------------------------------------------------
 
+// Returns what one of PyTorch's general kernels computes: "add" of "elementwise_kernel<add, bf16>";
+// "" of other names.
+std::string_view functor_of(std::string_view name) {
+  const std::size_t open = name.find('<');
+  const std::string_view function = name.substr(0, open);
+  if (open == std::string_view::npos ||
+      !(function.ends_with("elementwise_kernel") || function == "reduce_kernel")) {
+    return "";
+  }
+  const std::string_view arguments = name.substr(open + 1);
+  const std::string_view functor = arguments.substr(0, arguments.find_first_of(",>"));
+  return arguments.substr(functor.size()).starts_with(',') ? functor : "";
+}
+
 // Returns the function's own name: "mul_mv" of "void ns::kernel_mul_mv<float, 4>(int)".
 std::string_view strip_name(std::string_view name) {
+  if (const std::string_view functor = functor_of(name); !functor.empty()) return functor;
   if (const std::size_t cut = name.find_first_of("<("); cut != std::string_view::npos && cut > 0) {
     name = name.substr(0, cut);
   }
