@@ -86,5 +86,30 @@ TEST_F(TorchTwins, FailForPlantedChangesWithTheirCauseFirst) {
   }
 }
 
+// torch takes cuDNN's attention on Hopper and newer. Llama 3.3's 70B has 131 GiB of weights, which
+// nobody writes; 80 layers of seven products each, and the head: 561.
+TEST_F(TorchTwins, LoadA70BWhereItFitsAndEndInTorchsOwnErrorWhereNot) {
+  std::string config = slurp(scratch_ / "weir.yaml");
+  const std::string backend = "rtx4090: {device: cuda, twin: nvidia-rtx-4090}";
+  config.replace(
+      config.find(backend), backend.size(),
+      "h100: {device: cuda, twin: nvidia-h100}, b200: {device: cuda, twin: nvidia-b200}");
+  spill(scratch_ / "weir.yaml", config);
+  spill(scratch_ / "model/config.json",
+        R"({"model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,)"
+        R"( "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,)"
+        R"( "vocab_size": 128256, "max_position_embeddings": 8192})");
+  const Ended ended = weir(scratch_, {"run", "--counts-only", "--json", "-"});
+  const Json profiles = json_of(ended)["profiles"];
+  ASSERT_EQ(profiles.size(), 2U) << ended.err;
+  const auto of = [&](const std::string& cell) {
+    return *std::ranges::find_if(profiles, [&](const Json& each) { return each["cell"] == cell; });
+  };
+  const Json fits = of("hf/llama/b200/decode");
+  EXPECT_EQ(metric_of(fits, "cublas_calls_per_token")["exact"], 561);
+  EXPECT_EQ(fits["kernels"]["counts"]["cudnnBackendExecute"], 80);
+  EXPECT_THAT(of("hf/llama/h100/decode").dump(), HasSubstr("torch.OutOfMemoryError"));
+}
+
 }  // namespace torch_twins_test
 }  // namespace weir::e2e

@@ -6,7 +6,8 @@ namespace weir_probe::streams {
 
 using namespace cuda;
 
-const char* const k_libraries[] = {"/libcudart", "/libcuda.so", "/libcublas", "/libnccl", nullptr};
+const char* const k_libraries[] = {"/libcudart", "/libcuda.so", "/libcublas",
+                                   "/libcudnn",  "/libnccl",    nullptr};
 
 namespace {
 

@@ -52,7 +52,7 @@ uint64_t find_container(void**) { return 0; }  // names are enough
 #define WEIR_PTSZ_SPT WEIR_PTSZ
 #define WEIR_PTDS_SPT WEIR_PTDS
 #define WEIR_REGISTER_FUNCTION __cudaRegisterFunction
-#define WEIR_LIBRARIES(X) X(cublasSetStream_v2, cublasDestroy_v2)
+#define WEIR_LIBRARIES(X) X(cublasSetStream_v2, cublasDestroy_v2) X(cudnnSetStream, cudnnDestroy)
 #define WEIR_LIBRARY_PRODUCTS WEIR_CUBLAS_PRODUCTS
 #include "gate/probes/inject/streams/runtime_calls.h"
 
@@ -74,6 +74,10 @@ WEIR_COUNTED(WEIR_PTSZ, Memcpy3DPeerAsync, (const PeerCopy* of, void* stream), (
                         /*waits=*/false))
 
 WEIR_PRODUCT_ON(cublasLtMatmul, reinterpret_cast<void*>(w15))
+WEIR_COUNTED(WEIR_INTERCEPT_NAMED, cudnnBackendExecute, (void* handle, void* plan, void* pack),
+             (handle, plan, pack),
+             count_library_call("cudnnBackendExecute", g.library_streams.find(key_of(handle)),
+                                k_no_counter))
 
 // --- kernels of modules, as Triton's
 #define WEIR_CU(name, ...) \

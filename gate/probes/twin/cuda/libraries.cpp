@@ -1,4 +1,4 @@
-// NVIDIA's libraries of ready kernels: cuBLAS's and cuBLASLt's products, cuDNN, and NCCL. The
+// NVIDIA's libraries of ready kernels: cuBLAS's and cuBLASLt's products, and NCCL. The
 // number of kernels that a real library launches for a call is unknown.
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@ namespace weir_probe::runtime_twin {
 namespace {
 
 // Engines demand at least the version that they were compiled against: newer than any.
-constexpr int k_cudnn_major = 9, k_cudnn_minor = 99, k_nccl_version = 29900;
+constexpr int k_nccl_version = 29900;
 constexpr int k_cublas_failed = 13, k_cublas_out_of_memory = 3;
 
 // A descriptor of a library, which nobody reads.
@@ -79,21 +79,6 @@ WEIR_LT(Matmul, (void*, void*, const void*, const void*, void*, const void*, voi
   return error == k_ok ? int{k_ok} : k_cublas_failed;
 }
 extern "C" __attribute__((visibility("default"))) size_t cublasLtGetVersion() { return 130000; }
-
-// --- cuDNN: torch makes a handle, and asks for versions; what computes is missing.
-WEIR_EXPORTED size_t cudnnGetVersion() { return 10000 * k_cudnn_major + 100 * k_cudnn_minor; }
-WEIR_EXPORTED size_t cudnnGetCudartVersion() { return 13000; }
-WEIR_EXPORTED int cudnnGetProperty(int part, int* out) {
-  constexpr int k_parts[] = {k_cudnn_major, k_cudnn_minor, 0};
-  *out = part >= 0 && part < 3 ? k_parts[part] : 0;
-  return k_ok;
-}
-WEIR_EXPORTED int cudnnCreate(void** out) { return create_descriptor(out, 2000); }
-WEIR_EXPORTED int cudnnDestroy(void* handle) { return free_descriptor(handle); }
-WEIR_EXPORTED int cudnnSetStream(void*, void*) { return k_ok; }
-WEIR_EXPORTED const char* cudnnGetErrorString(int status) {
-  return status == 0 ? "CUDNN_STATUS_SUCCESS" : "CUDNN_STATUS_NOT_SUPPORTED";
-}
 
 // With one GPU there is nothing for NCCL to reduce.
 WEIR_EXPORTED int ncclGetVersion(int* version) {

@@ -12,6 +12,7 @@ enum NvmlError : int {
   k_nvml_ok = 0,
   k_nvml_no_driver = 9,
   k_nvml_invalid = 2,
+  k_nvml_not_supported = 3,
   k_nvml_not_found = 6,
 };
 
@@ -119,6 +120,14 @@ WEIR_EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count
   *count = 0;
   return k_nvml_ok;
 }
+// torch demands these before it explains that memory is out. A twin has no NVLink.
+WEIR_EXPORTED int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, int*) {
+  return k_nvml_not_supported;
+}
+WEIR_NVML_TWICE(DeviceGetNvLinkRemotePciInfo, (void*, unsigned, void*)) {
+  return k_nvml_not_supported;
+}
+WEIR_EXPORTED int nvmlDeviceGetGpuFabricInfoV(void*, void*) { return k_nvml_not_supported; }
 WEIR_NVML_TWICE(SystemGetCudaDriverVersion, (int* version)) {
   *version = twin() == nullptr ? 0 : twin()->driver_version;
   return k_nvml_ok;
