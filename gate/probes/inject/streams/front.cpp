@@ -28,6 +28,8 @@ int find_path(dl_phdr_info* info, size_t, void* data) {
 
 __thread const char* t_outermost __attribute__((tls_model("initial-exec")));
 
+WEIR_EXPORTED int weir_probe_in_call() { return t_outermost == nullptr ? 0 : 1; }
+
 // Searches the global scope, then each loaded library of the API. dlopen takes the lock that
 // dl_iterate_phdr holds while it visits, so the path is found first and the handle after it.
 void* find_below(const char* name) {

@@ -30,6 +30,10 @@ void* next_function(void** slot, const char* name);
 // initial-exec: read in two instructions, and no part of the C library that could allocate.
 extern __thread const char* t_outermost __attribute__((tls_model("initial-exec")));
 
+// Returns 1 within a call that the probe intercepted, on the calling thread. A twin's functions ask
+// this when they are called: a program that has their addresses from dlsym goes around the probe.
+WEIR_EXPORTED int weir_probe_in_call();
+
 // --- Defined by the probe: beginnings of the names of the libraries that it intercepts, without
 // ".so" ("libcudart-3b2f9a1c.so.13" in a wheel); ends with null.
 extern const char* const k_libraries[];

@@ -42,6 +42,15 @@ using namespace cuda;
 using Description = weir_runtime_twin;  // of the GPU, as mapped
 constexpr int k_product_failed = 13;
 
+// Returns the probe's function of this name if a program called the twin's around the probe: by an
+// address from dlsym, as torch does for kernels that it compiles itself. Null within a call of the
+// probe's, and without a probe.
+void* find_probes_function(const char* name);
+#define WEIR_THROUGH_PROBE(name, ...)                             \
+  if (void* const front = find_probes_function(#name)) {          \
+    return reinterpret_cast<decltype(&name)>(front)(__VA_ARGS__); \
+  }
+
 struct KernelNodeParams {  // cudaKernelNodeParams of driver_types.h
   const void* function;
   Size3 grid, block;

@@ -26,6 +26,13 @@ void* find_driver_function(const char* name) {
   return reinterpret_cast<void*>(&not_supported);
 }
 
+// A handle of the library that this function is in; null if it cannot be found.
+void* find_own_library() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&not_supported), &info) == 0) return nullptr;
+  return dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
 int look_up(const char* name, void** out, int* result) {
   *out = find_driver_function(name);
   if (result != nullptr) *result = k_found;
@@ -45,6 +52,16 @@ constexpr Missing k_missing[] = {{"cublasLt", 15},  // CUBLAS_STATUS_NOT_SUPPORT
                                  {"", k_not_supported}};
 
 }  // namespace
+
+void* find_probes_function(const char* name) {
+  static const auto in_call =
+      reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "weir_probe_in_call"));
+  if (in_call == nullptr || in_call() != 0) return nullptr;
+  static void* const twin_library = find_own_library();
+  if (twin_library == nullptr) return nullptr;
+  void* front = dlsym(RTLD_DEFAULT, name);
+  return front == dlsym(twin_library, name) ? nullptr : front;
+}
 
 WEIR_EXPORTED int cuGetProcAddress(const char* name, void** out, int, uint64_t) {
   return look_up(name, out, nullptr);

@@ -140,6 +140,7 @@ WEIR_EXPORTED int cuModuleGetLoadingMode(int* out) {
   return k_ok;
 }
 WEIR_EXPORTED int cuModuleGetFunction(void** out, void* module, const char* name) {
+  WEIR_THROUGH_PROBE(cuModuleGetFunction, out, module, name)
   return get_function(out, static_cast<LoadedModule*>(module), name);
 }
 WEIR_EXPORTED int cuModuleGetGlobal_v2(uint64_t*, size_t*, void*, const char*) {
@@ -152,6 +153,7 @@ WEIR_EXPORTED int cuLibraryLoadData(void** out, const void* image, int*, void**,
 }
 WEIR_EXPORTED int cuLibraryUnload(void*) { return k_ok; }
 WEIR_EXPORTED int cuLibraryGetKernel(void** out, void* library, const char* name) {
+  WEIR_THROUGH_PROBE(cuLibraryGetKernel, out, library, name)
   return get_function(out, static_cast<LoadedModule*>(library), name);
 }
 WEIR_EXPORTED int cuLibraryGetModule(void** out, void* library) {
@@ -208,18 +210,33 @@ WEIR_EXPORTED int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* out, void* ke
   return k_ok;
 }
 
+WEIR_EXPORTED int cuOccupancyMaxActiveClusters(int* out, void* kernel,
+                                               const DriverLaunchConfig* config) {
+  Function* function = nullptr;
+  if (const int error = find_loaded_function(kernel, &function)) return error;
+  const auto threads = static_cast<int>(config->block.x * config->block.y * config->block.z);
+  *out = resident_blocks(*function, threads, config->shared) * attribute(k_processors);
+  return k_ok;
+}
+
 WEIR_EXPORTED int cuLaunchKernel(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                  unsigned block_x, unsigned block_y, unsigned block_z,
-                                 unsigned shared, void* stream, void**, void**) {
+                                 unsigned shared, void* stream, void** args, void** more) {
+  WEIR_THROUGH_PROBE(cuLaunchKernel, kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z,
+                     shared, stream, args, more)
   return launch(kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream);
 }
 WEIR_EXPORTED int cuLaunchCooperativeKernel(void* kernel, unsigned grid_x, unsigned grid_y,
                                             unsigned grid_z, unsigned block_x, unsigned block_y,
                                             unsigned block_z, unsigned shared, void* stream,
-                                            void**) {
+                                            void** args) {
+  WEIR_THROUGH_PROBE(cuLaunchCooperativeKernel, kernel, grid_x, grid_y, grid_z, block_x, block_y,
+                     block_z, shared, stream, args)
   return launch(kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream);
 }
-WEIR_EXPORTED int cuLaunchKernelEx(const DriverLaunchConfig* config, void* kernel, void**, void**) {
+WEIR_EXPORTED int cuLaunchKernelEx(const DriverLaunchConfig* config, void* kernel, void** args,
+                                   void** more) {
+  WEIR_THROUGH_PROBE(cuLaunchKernelEx, config, kernel, args, more)
   return launch(kernel, config->grid, config->block, config->shared, config->stream);
 }
 // Describes a tile of memory for a kernel's loads: 128 bytes that only kernels read.
