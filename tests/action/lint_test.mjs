@@ -33,6 +33,13 @@ let lint;
 before(() => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-lint-'));
   const workflow_folder = path.join(folder, '.github/workflows');
+  // A configuration that somebody filled in: for an example weir init writes no workflow.
+  fs.writeFileSync(path.join(folder, 'bench'), '#!/bin/sh\necho "decode tokens/s: 40"\n', {mode: 0o755});
+  fs.writeFileSync(path.join(folder, 'weir.yaml'), `version: 1
+engines: {bench: {command: [./bench, "{tokens}"], output: generic, metrics: {decode_tokens_per_second: {regex: 's: (.*)'}}}}
+backends: {cpu: {device: cpu}}
+prompts: {decode: {tokens: 8}}
+`);
   const init = (...more) => spawnSync(weir, ['init', '--ci', 'github', ...more], {cwd: folder, env: {PATH: '/usr/bin:/bin', HOME: folder}});
   const add = (place, name) => workflows.push({place, text: fs.readFileSync(path.join(workflow_folder, name), 'utf8')});
   init();
