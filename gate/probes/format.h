@@ -51,7 +51,8 @@ enum weir_probe_section_kind {
   WEIR_SECTION_TRANSFERS = 7,
   WEIR_SECTION_LAUNCHES = 8,
   WEIR_SECTION_CODES = 9,
-  WEIR_SECTION_STEPS = 10
+  WEIR_SECTION_STEPS = 10,
+  WEIR_SECTION_NAMES = 11
 };
 
 /* Indices into `counters`. docs/explanation/counting.md defines each. */
@@ -144,8 +145,13 @@ struct weir_probe_kernel {
   uint64_t dispatches;
   char entry_point[40];
   char name[192];
-  /* Grown since version 1: what of a longer name does not fit there. */
-  char name_rest[768];
+};
+
+/* What of a kernel's name does not fit into its entry. */
+struct weir_probe_name {
+  uint32_t kernel; /* index of its entry */
+  uint32_t reserved;
+  char rest[760];
 };
 
 /* What code costs, as its device's driver says. */

@@ -553,6 +553,11 @@ void modules() {
   void* const own = dlsym(g_library, "cuLaunchKernel");
   std::printf("launched %d\n", reinterpret_cast<decltype(launch_kernel)>(own)(
                                    kernel, 4, 1, 1, 64, 1, 1, 0, stream, nullptr, nullptr));
+  // PTX has any kernel, here one with a long name.
+  void *text = nullptr, *named = nullptr;
+  reinterpret_cast<int (*)(void**, const void*)>(look_up("cuModuleLoadData"))(&text, ".version 8");
+  get(&named, text, std::string(300, 'k').c_str());
+  launch_kernel(named, 4, 1, 1, 64, 1, 1, 0, stream, nullptr, nullptr);
   const auto unknown = reinterpret_cast<int (*)()>(look_up("cuGreenCtxCreate"));
   std::printf("what it lacks %d\n", unknown());
 }

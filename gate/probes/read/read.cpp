@@ -59,11 +59,7 @@ std::string read_device_class(const weir_probe_device& entry) {
 // The size of an entry's first version. An entry that has grown since may end there.
 template <class Entry>
 constexpr std::size_t min_entry_bytes() {
-  if constexpr (std::is_same_v<Entry, weir_probe_code>) return offsetof(weir_probe_code, costs);
-  if constexpr (std::is_same_v<Entry, weir_probe_kernel>) {
-    return offsetof(weir_probe_kernel, name_rest);
-  }
-  return sizeof(Entry);
+  return std::is_same_v<Entry, weir_probe_code> ? offsetof(weir_probe_code, costs) : sizeof(Entry);
 }
 
 // Reads one section after the other into `out`.
@@ -84,10 +80,24 @@ class ProbeFileReader {
         {WEIR_SECTION_TRANSFERS, &ProbeFileReader::read_entries<weir_probe_transfer>},
         {WEIR_SECTION_LAUNCHES, &ProbeFileReader::read_entries<weir_probe_launch>},
         {WEIR_SECTION_CODES, &ProbeFileReader::read_entries<weir_probe_code>},
-        {WEIR_SECTION_STEPS, &ProbeFileReader::read_entries<weir_probe_step>}};
+        {WEIR_SECTION_STEPS, &ProbeFileReader::read_entries<weir_probe_step>},
+        {WEIR_SECTION_NAMES, &ProbeFileReader::read_entries<weir_probe_name>}};
     for (const auto& [kind, read] : k_kinds) {
       if (kind == section.kind) return (this->*read)(section);
     }
+    return {};
+  }
+
+  // Completes the names of kernels, and makes them readable.
+  Result<void> finish_names() {
+    for (const weir_probe_name& rest : rests_of_names_) {
+      if (rest.kernel >= out.kernels.size()) {
+        return fail(Code::data, "probe file: a name of kernel {} of {}", rest.kernel,
+                    out.kernels.size());
+      }
+      out.kernels[rest.kernel].name += printable_text(rest.rest);
+    }
+    for (auto& kernel : out.kernels) kernel.name = readable_kernel_name(kernel.name);
     return {};
   }
 
@@ -140,12 +150,16 @@ class ProbeFileReader {
   }
 
   Result<void> add(const weir_probe_kernel& entry) {
-    const std::string name = printable_text(entry.name) + printable_text(entry.name_rest);
-    out.kernels.push_back({.name = readable_kernel_name(name),
+    out.kernels.push_back({.name = printable_text(entry.name),
                            .device = entry.device,
                            .named = (entry.flags & WEIR_KERNEL_NAMED) != 0,
                            .dispatches = entry.dispatches});
     return check_count("a kernel", entry.dispatches);
+  }
+
+  Result<void> add(const weir_probe_name& entry) {
+    rests_of_names_.push_back(entry);
+    return {};
   }
 
   // Adds a counter that the probe names itself. weir's probes use names of metrics alone.
@@ -220,6 +234,7 @@ class ProbeFileReader {
   }
 
   std::string_view bytes_;
+  std::vector<weir_probe_name> rests_of_names_;
 };
 
 }  // namespace
@@ -243,6 +258,7 @@ Result<ProbeFile> read_probe_file(std::string_view bytes) {
   for (std::uint32_t i = 0; i < header.section_count; ++i) {
     WEIR_CHECK(reader.read_section(header.sections[i]));
   }
+  WEIR_CHECK(reader.finish_names());
   WEIR_CHECK(check_indices("a queue of device", out.queues, &ProbeQueue::device, out.devices));
   WEIR_CHECK(check_indices("a launch of kernel", out.launches, &ProbeLaunch::kernel, out.kernels));
   WEIR_CHECK(check_indices("code of kernel", out.codes, &ProbeCode::kernel, out.kernels));

@@ -9,7 +9,7 @@ Globals g = {};
 
 namespace {
 
-constexpr Capacity k_capacity{k_max_devices, 128, 4096, 16, 0, 0, 16, 4096, 4096};
+constexpr Capacity k_capacity{k_max_devices, 128, 4096, 16, 0, 0, 16, 4096, 4096, 0, 1024};
 
 // Under g.lock. Makes the file before the first count, also in a child.
 void ensure_initialized() {

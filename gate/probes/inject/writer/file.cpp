@@ -14,12 +14,12 @@ namespace {
 // The layout that other processes and later versions read (docs/reference/probe-format.md).
 static_assert(sizeof(weir_probe_header) == 568 && offsetof(weir_probe_header, sections) == 184);
 static_assert(sizeof(weir_probe_device) == 864 && sizeof(weir_probe_queue) == 160);
-static_assert(sizeof(weir_probe_kernel) == 1024 && sizeof(weir_probe_section) == 24);
+static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 24);
 
 static_assert(sizeof(weir_probe_named_counter) == 40 && sizeof(weir_probe_op) == 592);
 static_assert(sizeof(weir_probe_graph) == 112 && sizeof(weir_probe_transfer) == 120);
 static_assert(sizeof(weir_probe_launch) == 72 && sizeof(weir_probe_code) == 64);
-static_assert(sizeof(weir_probe_step) == 8);
+static_assert(sizeof(weir_probe_step) == 8 && sizeof(weir_probe_name) == 768);
 
 constexpr size_t k_page = 4096;
 // Limit for the file of the largest probe; a larger one could not use g_static_memory.
@@ -100,6 +100,7 @@ void for_each_section(Visit visit) {
   visit(WEIR_SECTION_CODES, &Capacity::codes, &File::codes,
         [](weir_probe_code* entry) { entry->dispatches = entry->groups = 0; });
   visit(WEIR_SECTION_STEPS, &Capacity::steps, &File::steps, [](weir_probe_step*) {});
+  visit(WEIR_SECTION_NAMES, &Capacity::names, &File::names, [](weir_probe_name*) {});
 }
 
 // Fills in the table of sections for that capacity, and the size of the file.
@@ -373,6 +374,17 @@ uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index,
   return publish_entry(section);
 }
 
+// Keeps what of a kernel's name does not fit into its entry. False where it does not fit either.
+static bool add_rest_of_name(File* file, uint32_t kernel, const char* rest) {
+  weir_probe_section* section = find_section(file, WEIR_SECTION_NAMES);
+  if (section == nullptr || section->used == section->capacity) return false;
+  weir_probe_name& entry = file->names[section->used];
+  entry.kernel = kernel;
+  const bool fits = copy_text(entry.rest, sizeof entry.rest, rest);
+  publish_entry(section);
+  return fits;
+}
+
 // Returns the index of the kernel (device, hash, named), adding it if it is new; 0 without room.
 uint32_t kernel_index(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
                       const char* entry_point) {
@@ -389,9 +401,8 @@ uint32_t kernel_index(File* file, uint32_t device, uint64_t hash, bool named, co
   entry.hash = hash;
   entry.device = device;
   entry.flags = named ? WEIR_KERNEL_NAMED : 0;
-  constexpr size_t k_first_part = sizeof entry.name - 1;
-  if (!copy_text(entry.name, sizeof entry.name, name) &&
-      !copy_text(entry.name_rest, sizeof entry.name_rest, name + k_first_part)) {
+  const bool fits = copy_text(entry.name, sizeof entry.name, name);
+  if (!fits && !add_rest_of_name(file, section->used, name + sizeof entry.name - 1)) {
     entry.flags |= WEIR_KERNEL_TRUNCATED;
     set_flag(file, WEIR_PROBE_NAMES_TRUNCATED);
   }
