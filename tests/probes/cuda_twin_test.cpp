@@ -267,7 +267,8 @@ TEST_F(CudaLibraries, KeepsWhatCopiesWroteAndAnswersWhatKernelsWouldHaveByRules)
   ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
   EXPECT_THAT(text::lines(text::trim(ran.out)),
               ElementsAre("devices 0: 2", "fresh 0", "copied 7, within 7, filled 0x1010101",
-                          "after it was freed 0", "of a kernel 0 3 0", "types 2 1 0"));
+                          "after it was freed 0", "reserved apart 1, freed 0", "of a kernel 0 3 0",
+                          "types 2 1 0"));
   more_ = {{WEIR_TWIN_FILL_VARIABLE, "1"}};
   EXPECT_THAT(play("values").out, HasSubstr("fresh 16843009\n")) << "0x01010101";
 }

@@ -459,6 +459,17 @@ void values() {
   call("cudaFree", memory);
   call("cudaMalloc", &memory, std::size_t{4096});
   std::printf("after it was freed %d\n", read(8));
+  // Reserved addresses begin behind all blocks, however small these are.
+  char* blocks[3]{};
+  for (char*& block : blocks) call("cudaMalloc", &block, std::size_t{3} << 20);
+  call("cudaFree", blocks[1]);
+  std::uint64_t reserved = 0;
+  call("cuMemAddressReserve", &reserved, std::size_t{64} << 20, std::size_t{0}, std::uint64_t{0},
+       0ULL);
+  const auto last = reinterpret_cast<std::uint64_t>(blocks[2]);
+  std::printf("reserved apart %d, freed %d\n",
+              reserved >= last + (3U << 20) || reserved + (64U << 20) <= last,
+              call("cudaFree", blocks[2]));
   launch(&g_scale, stream);
   const int first = read(8), second = read(8), third = read(8);
   std::printf("of a kernel %d %d %d\n", first, second, third);

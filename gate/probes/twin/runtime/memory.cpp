@@ -117,8 +117,9 @@ uint64_t allocate_addresses(uint64_t bytes, uint64_t device_bytes, int index) {
   const uint64_t size = round_up_to(bytes, granularity);
   uint64_t at = g_arena.begin;
   DeviceMemory::Block** link = g_arena.memory.first();
-  while (*link != nullptr && (*link)->at - at < size) {
-    at = round_up_to((*link)->at + (*link)->bytes, granularity);
+  while (*link != nullptr && (*link)->at < at + size) {
+    const uint64_t end = round_up_to((*link)->at + (*link)->bytes, granularity);
+    if (end > at) at = end;
     link = &(*link)->next;
   }
   if (size > g_arena.end - at) return 0;
