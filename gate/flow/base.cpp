@@ -167,6 +167,13 @@ void seal_inputs(const std::vector<std::string>& inputs, const std::string& top,
   }
 }
 
+// Appends the files of a cell's device twin; a path may be "".
+void append_twin_files(const run::PreparedCell& cell, std::vector<std::string>& paths) {
+  if (!cell.twin) return;
+  const run::RuntimeFiles& files = cell.twin->files;
+  paths.insert(paths.end(), {cell.twin->blob, cell.twin->driver, files.kernels, files.stubs});
+}
+
 // Returns the work tree to watch while a base of `tree` runs, without what the base may open there:
 // its own checkout, runs, git's files, and `inputs`.
 sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::BaseTree& tree,
@@ -177,10 +184,7 @@ sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::
                                   cell.prompt_file, sys::join_path(top, ".git")};
   if (const auto cache = source::default_cache_folder()) except.push_back(*cache);
   except.insert(except.end(), inputs.begin(), inputs.end());
-  if (cell.twin) {
-    except.insert(except.end(), {cell.twin->blob, cell.twin->driver, cell.twin->files.kernels,
-                                       cell.twin->files.stubs});
-  }
+  append_twin_files(cell, except);
   for (const std::string& path : except) {
     std::string followed = sys::follow_links(path);
     const bool holds_all = sys::relative_path(watched.folder, followed).has_value();
@@ -355,10 +359,7 @@ Result<void> seal_folder(const std::string& folder, const std::string& place, co
 // and files of a twin.
 Result<void> seal_cell(const run::PreparedCell& cell, const Job& job, source::Seal& seal) {
   std::vector<std::string> paths{cell.program, cell.folder, cell.model, cell.prompt_file};
-  if (cell.twin) {
-    paths.insert(paths.end(), {cell.twin->blob, cell.twin->driver, cell.twin->files.kernels,
-                                       cell.twin->files.stubs});
-  }
+  append_twin_files(cell, paths);
   for (const std::string& path : paths) {
     if (path.empty()) continue;
     seal.add(job.files(), path, path);

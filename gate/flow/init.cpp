@@ -12,6 +12,7 @@
 #include "gate/flow/workflows.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/python_environment.hpp"
 
 namespace weir::flow {
 namespace {
@@ -46,7 +47,7 @@ std::vector<std::string> find_environments(const sys::World& world) {
   for (const std::string& name :
        {world.environment("VIRTUAL_ENV").value_or(""), std::string(".venv"), std::string("venv")}) {
     const std::string folder = sys::absolute(name);
-    if (name.empty() || world.files.kind(sys::join_path(folder, "pyvenv.cfg")) != sys::Kind::file)
+    if (name.empty() || !sys::is_python_environment(world.files, folder))
       continue;
     const auto inner = sys::relative_path(folder, here);
     const std::string shown = inner ? "./" + *inner : folder;

@@ -16,6 +16,7 @@
 #include "gate/run/leftovers.hpp"
 #include "gate/sys/code_file.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/python_environment.hpp"
 #include "gate/unit/device_api.hpp"
 #include "gate/verdict/proposal.hpp"
 
@@ -262,8 +263,7 @@ std::optional<std::string> EngineCall::strayed(const sys::Finished& finished) co
   }
   if (files.empty()) return std::nullopt;
   constexpr std::size_t k_max_files = 5;
-  const std::string environment = sys::join_path(spec.watched->folder, "pyvenv.cfg");
-  if (effects_.files.kind(environment) == sys::Kind::file) {
+  if (sys::is_python_environment(effects_.files, spec.watched->folder)) {
     return fmt::format(
         "opened an installed copy of what the change edits, not the files of the work tree: {} in "
         "{}; install the package again (pip install .), in an environment of the checkout's own",

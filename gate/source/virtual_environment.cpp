@@ -10,6 +10,7 @@
 #include "gate/base/text.hpp"
 #include "gate/sys/code_file.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/python_environment.hpp"
 
 namespace weir::source {
 namespace {
@@ -30,18 +31,6 @@ bool begins_with_path(std::string_view text, std::string_view path) {
 
 std::vector<std::string> list(const sys::Files& files, const std::string& folder) {
   return files.list(folder).value_or(std::vector<std::string>());
-}
-
-// Returns the folders of installed packages.
-std::vector<std::string> find_package_folders(const sys::Files& files,
-                                              const std::string& environment) {
-  std::vector<std::string> folders;
-  for (const char* libraries : {"lib", "lib64"}) {
-    const std::string folder = sys::join_path(environment, libraries);
-    for (const std::string& python : list(files, folder))
-      folders.push_back(sys::join_path(sys::join_path(folder, python), "site-packages"));
-  }
-  return folders;
 }
 
 // Returns where a file of a checkout is installed, from the folder of packages.
@@ -78,7 +67,7 @@ class WayBack {
     const std::string settings = sys::join_path(environment_, "pyvenv.cfg");
     if (names_checkout(settings)) return settings;
     if (auto link = find_link(sys::join_path(environment_, "bin"))) return link;
-    for (const std::string& packages : find_package_folders(files_, environment_)) {
+    for (const std::string& packages : sys::package_folders(files_, environment_)) {
       if (auto link = find_link(packages)) return link;
       if (auto file = find_file(packages)) return file;
     }
@@ -152,7 +141,7 @@ class WayBack {
 
 std::optional<std::string> environment_around(const sys::Files& files, const std::string& path) {
   for (std::string folder = path; folder.size() > 1; folder = sys::folder_of(folder)) {
-    if (files.kind(sys::join_path(folder, "pyvenv.cfg")) == sys::Kind::file) return folder;
+    if (sys::is_python_environment(files, folder)) return folder;
   }
   return std::nullopt;
 }
@@ -169,7 +158,7 @@ std::vector<std::string> find_copies(const sys::Files& files, const std::string&
     if (sys::is_module(path)) packages.insert(package_name(path));
   }
   std::vector<std::string> copies;
-  for (const std::string& folder : find_package_folders(files, environment)) {
+  for (const std::string& folder : sys::package_folders(files, environment)) {
     for (const std::string& package : packages) {
       const std::string path = sys::join_path(folder, package);
       if (files.exists(sys::join_path(path, "__init__.py"))) copies.push_back(path);
@@ -187,15 +176,16 @@ std::vector<std::string> find_copies(const sys::Files& files, const std::string&
 std::vector<std::string> find_stale_copies(const sys::Files& files, const std::string& environment,
                                            const std::string& root,
                                            const std::vector<std::string>& changed) {
+  const std::vector<std::string> folders = sys::package_folders(files, environment);
   std::vector<std::string> stale;
   for (const std::string& path : changed) {
     const auto own = files.read(sys::join_path(root, path), k_max_bytes);
-    const bool is_stale = std::ranges::any_of(
-        find_package_folders(files, environment), [&](const std::string& folder) {
-          const auto copy = files.read(sys::join_path(folder, installed_path(path)), k_max_bytes);
-          return own && copy && *own != *copy;
-        });
-    if (is_stale) stale.push_back(path);
+    const std::string installed = installed_path(path);
+    const auto differs = [&](const std::string& folder) {
+      const auto copy = files.read(sys::join_path(folder, installed), k_max_bytes);
+      return own && copy && *own != *copy;
+    };
+    if (std::ranges::any_of(folders, differs)) stale.push_back(path);
   }
   return find_copies(files, environment, stale);
 }

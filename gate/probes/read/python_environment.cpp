@@ -2,8 +2,10 @@
 #include "gate/probes/read/python_environment.hpp"
 
 #include <cstddef>
+#include <set>
 
 #include "gate/sys/paths.hpp"
+#include "gate/sys/python_environment.hpp"
 
 namespace weir::probes {
 namespace {
@@ -41,14 +43,16 @@ void add_libraries(const std::string& folder, int depth, const sys::Files& files
 
 std::string python_environment_of(const std::string& program, const sys::Files& files) {
   std::string environment = sys::folder_of(sys::folder_of(program));
-  return files.kind(sys::join_path(environment, "pyvenv.cfg")) == sys::Kind::file ? environment
-                                                                                  : "";
+  return sys::is_python_environment(files, environment) ? environment : "";
 }
 
 Paths libraries_of_environment(const std::string& environment, const sys::Files& files) {
   Paths libraries;
-  for (const std::string& python : list(sys::join_path(environment, "lib"), files)) {
-    add_libraries(sys::join_path(python, "site-packages"), 0, files, libraries);
+  std::set<std::string> visited;  // without links
+  for (const std::string& folder : sys::package_folders(files, environment)) {
+    if (visited.insert(sys::follow_links(folder)).second) {
+      add_libraries(folder, 0, files, libraries);
+    }
   }
   return libraries;
 }

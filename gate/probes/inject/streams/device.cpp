@@ -8,11 +8,10 @@ namespace weir_probe::streams {
 namespace {
 
 bool is_device_memory(const void* at) {
-  constexpr int k_memory_type = 2, k_of_device = 2;
   int type = 0;
-  return succeeds(runtime().pointer_attribute, static_cast<void*>(&type), k_memory_type,
+  return succeeds(runtime().pointer_attribute, static_cast<void*>(&type), k_pointer_type,
                   key_of(at)) &&
-         type == k_of_device;
+         type == k_device_memory;
 }
 
 }  // namespace

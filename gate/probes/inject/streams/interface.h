@@ -37,6 +37,17 @@ inline bool is_handle(const void* stream) { return key_of(stream) > k_thread_str
 enum CaptureStatus : int { k_not_captured = 0, k_captured = 1, k_capture_is_broken = 2 };
 constexpr int k_by_address = 4;  // cudaMemcpyDefault, beside Direction
 
+// CUpointer_attribute and hipPointer_attribute.
+enum PointerAttribute : int {
+  k_pointer_type = 2,
+  k_pointer_on_device = 3,
+  k_pointer_on_host = 4,
+  k_pointer_device = 9,
+  k_pointer_block_begin = 11,
+  k_pointer_block_bytes = 12,
+};
+enum MemoryType : int { k_unregistered = 0, k_host_memory = 1, k_device_memory = 2 };
+
 constexpr int k_on_device = 1;  // CUmemLocationType
 struct AllocationProperties {   // the beginning of CUmemAllocationProp
   int type, handle_types;

@@ -16,23 +16,19 @@ __thread void* t_current;
 
 int has_twin() { return twin() == nullptr ? int{k_no_device} : int{k_ok}; }
 
-enum MemoryType : int { k_unregistered = 0, k_host_memory = 1, k_device_memory = 2 };
-
 }  // namespace
 
 WEIR_EXPORTED int cuInit(unsigned) { return has_twin(); }
 WEIR_EXPORTED int cuDriverGetVersion(int* version) {
-  *version = twin() == nullptr ? 0 : twin()->driver_version;
+  *version = driver_version();
   return k_ok;
 }
 WEIR_EXPORTED int cuDeviceGetCount(int* count) {
-  *count = twin() == nullptr ? 0 : static_cast<int>(twin()->devices);
+  *count = device_count();
   return k_ok;
 }
 WEIR_EXPORTED int cuDeviceGet(int* out, int index) {
-  if (twin() == nullptr || index < 0 || index >= static_cast<int>(twin()->devices)) {
-    return k_invalid_device;
-  }
+  if (index < 0 || index >= device_count()) return k_invalid_device;
   *out = index;
   return k_ok;
 }
@@ -121,7 +117,6 @@ WEIR_RUNTIME(PointerGetAttributes, (PointerAttributes * out, const void* at)) {
   const bool on_device = is_device_address(at), pinned = is_pinned(at);
   *out = {k_unregistered, -2, nullptr, at};  // cudaInvalidDeviceId
   if (!on_device && !pinned) return k_ok;
-  constexpr int k_pointer_device = 9;
   cuPointerGetAttribute(&out->device, k_pointer_device, key_of(at));
   out->type = on_device ? k_device_memory : k_host_memory;
   out->on_device = at;

@@ -10,8 +10,6 @@
 namespace weir_probe::runtime_twin {
 namespace {
 
-enum LookUpResult : int { k_found = 0, k_not_found = 1 };
-
 int not_supported() { return k_not_supported; }
 
 // Finds a function of the driver. The newest version comes first: cuMemAlloc is cuMemAlloc_v2. What
@@ -35,21 +33,20 @@ void* find_own_library() {
 
 int look_up(const char* name, void** out, int* result) {
   *out = find_driver_function(name);
+  constexpr int k_found = 0;
   if (result != nullptr) *result = k_found;
   return k_ok;
 }
 
-// Functions that a compiled library calls and the twin lacks, by the beginning of their names.
+// Answers of functions that a compiled library calls and the twin lacks, by the beginning of their
+// names; others answer k_not_supported.
 struct Missing {
   const char* prefix;
   int answer;
 };
-constexpr Missing k_missing[] = {{"cublasLt", 15},  // CUBLAS_STATUS_NOT_SUPPORTED
-                                 {"cublas", 15},       {"cudnn", 3000},  {"nccl", 3},
-                                 {"cusparseLt", 10},   {"cusparse", 10}, {"cusolver", 16},
-                                 {"cufft", 16},        {"cuFile", 5011}, {"cupti", 15},
-                                 {"nvshmem", 1},       {"nvml", 3},      {"cu", k_not_supported},
-                                 {"", k_not_supported}};
+constexpr Missing k_missing[] = {
+    {"cublas", 15}, {"cudnn", 3000},  {"nccl", 3},   {"cusparse", 10}, {"cusolver", 16},
+    {"cufft", 16},  {"cuFile", 5011}, {"cupti", 15}, {"nvshmem", 1},   {"nvml", 3}};
 
 }  // namespace
 

@@ -8,6 +8,10 @@
 #include "gate/probes/twin/runtime/runtime.h"
 
 namespace weir_probe::runtime_twin {
+
+extern "C" int weir_twin_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int* blocks, const void* kernel, int threads, size_t shared, unsigned flags);
+
 namespace {
 
 // A kernel of a module. The function is first: its address is the kernel's handle.
@@ -204,12 +208,9 @@ WEIR_EXPORTED int cuFuncSetAttribute(void* kernel, int number, int value) {
 WEIR_EXPORTED int cuFuncSetCacheConfig(void*, int) { return k_ok; }
 WEIR_EXPORTED int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* out, void* kernel, int threads,
                                                               size_t shared) {
-  Function* function = nullptr;
-  if (const int error = find_loaded_function(kernel, &function)) return error;
-  *out = resident_blocks(*function, threads, shared);
-  return k_ok;
+  return weir_twin_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(out, kernel, threads,
+                                                                          shared, 0);
 }
-
 WEIR_EXPORTED int cuOccupancyMaxActiveClusters(int* out, void* kernel,
                                                const DriverLaunchConfig* config) {
   Function* function = nullptr;

@@ -25,7 +25,7 @@ int index_of(const void* handle) { return static_cast<int>(key_of(handle)) - 1; 
 
 int find_device(int index, void** out) {
   if (twin() == nullptr) return k_nvml_no_driver;
-  if (index < 0 || index >= static_cast<int>(twin()->devices)) return k_nvml_invalid;
+  if (index < 0 || index >= device_count()) return k_nvml_invalid;
   *out = handle_of(index);
   return k_nvml_ok;
 }
@@ -38,8 +38,7 @@ void write_uuid(char* out, size_t size, int index) {
 // Finds the device of which `read` writes a text that ends as `wanted` does.
 template <class Read>
 int find_by_text(const char* wanted, void** out, Read read) {
-  const int count = twin() == nullptr ? 0 : static_cast<int>(twin()->devices);
-  for (int index = 0; index < count; ++index) {
+  for (int index = 0; index < device_count(); ++index) {
     char text[96];
     read(text, sizeof text, index);
     const size_t size = strlen(text), length = strlen(wanted);
@@ -66,7 +65,7 @@ WEIR_EXPORTED const char* nvmlErrorString(int error) {
   return error == k_nvml_ok ? "Success" : "Not Supported";
 }
 WEIR_NVML_TWICE(DeviceGetCount, (unsigned* count)) {
-  *count = twin() == nullptr ? 0 : twin()->devices;
+  *count = static_cast<unsigned>(device_count());
   return k_nvml_ok;
 }
 WEIR_NVML_TWICE(DeviceGetHandleByIndex, (unsigned index, void** out)) {
@@ -129,7 +128,7 @@ WEIR_NVML_TWICE(DeviceGetNvLinkRemotePciInfo, (void*, unsigned, void*)) {
 }
 WEIR_EXPORTED int nvmlDeviceGetGpuFabricInfoV(void*, void*) { return k_nvml_not_supported; }
 WEIR_NVML_TWICE(SystemGetCudaDriverVersion, (int* version)) {
-  *version = twin() == nullptr ? 0 : twin()->driver_version;
+  *version = driver_version();
   return k_nvml_ok;
 }
 WEIR_EXPORTED int nvmlSystemGetDriverVersion(char* out, unsigned size) {

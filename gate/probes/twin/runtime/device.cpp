@@ -88,6 +88,9 @@ int attribute(int number) {
   return twin()->attributes[number];
 }
 
+int device_count() { return twin() == nullptr ? 0 : static_cast<int>(twin()->devices); }
+int driver_version() { return twin() == nullptr ? 0 : twin()->driver_version; }
+
 int device() { return t_device; }
 void set_device(int index) {
   t_device = index;
@@ -96,7 +99,7 @@ void set_device(int index) {
 bool is_used(int index) { return (__atomic_load_n(&g_used, __ATOMIC_RELAXED) >> index & 1U) != 0; }
 int check_device(int index) {
   if (twin() == nullptr) return fail(k_no_device);
-  return success_if(index >= 0 && index < static_cast<int>(twin()->devices), k_invalid_device);
+  return success_if(index >= 0 && index < device_count(), k_invalid_device);
 }
 const char* error_name(int error) { return find_error(error).name; }
 const char* error_text(int error) { return find_error(error).text; }
@@ -106,7 +109,7 @@ int fail(int error) {
 }
 
 WEIR_RUNTIME(GetDeviceCount, (int* count)) {
-  *count = twin() == nullptr ? 0 : static_cast<int>(twin()->devices);
+  *count = device_count();
   return success_if(*count > 0, k_no_device);
 }
 WEIR_RUNTIME(GetDevice, (int* out)) {
@@ -137,7 +140,7 @@ WEIR_RUNTIME(DeviceEnablePeerAccess, (int, unsigned)) {
 }
 WEIR_RUNTIME(DeviceDisablePeerAccess, (int)) { return k_ok; }
 WEIR_RUNTIME(DriverGetVersion, (int* version)) {
-  *version = twin() == nullptr ? 0 : twin()->driver_version;
+  *version = driver_version();
   return k_ok;
 }
 WEIR_RUNTIME(GetLastError, ()) {

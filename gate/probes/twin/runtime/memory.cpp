@@ -363,7 +363,7 @@ WEIR_DRIVER(MemCreate, (uint64_t * out, size_t bytes, const AllocationProperties
                         unsigned long long)) {
   if (twin() == nullptr) return k_no_device;
   const int index = properties->location;
-  if (index < 0 || index >= static_cast<int>(twin()->devices)) return k_invalid_device;
+  if (index < 0 || index >= device_count()) return k_invalid_device;
   *out = allocate_addresses(bytes, round_up_to(bytes, k_reservation_granularity), index);
   return *out == 0 ? int{k_out_of_memory} : int{k_ok};
 }
@@ -383,18 +383,8 @@ WEIR_DRIVER(MemUnmap, (uint64_t at, size_t bytes)) {
 }
 WEIR_DRIVER(MemSetAccess, (uint64_t, size_t, const void*, size_t)) { return k_ok; }
 
-// CUpointer_attribute, and hipPointer_attribute.
-enum PointerAttribute : int {
-  k_pointer_type = 2,
-  k_pointer_on_device = 3,
-  k_pointer_on_host = 4,
-  k_pointer_device = 9,
-  k_pointer_block_begin = 11,
-  k_pointer_block_bytes = 12,
-};
 // Writes one attribute of an address; others than those above are 0.
 WEIR_DRIVER(PointerGetAttribute, (void* out, int number, uint64_t address)) {
-  enum Type : int { k_of_host = 1, k_of_device = 2 };
   const void* at = reinterpret_cast<const void*>(address);
   uint64_t begin = 0, bytes = 0;
   int index = 0;
@@ -404,7 +394,7 @@ WEIR_DRIVER(PointerGetAttribute, (void* out, int number, uint64_t address)) {
   const auto write = [out](auto value) { memcpy(out, &value, sizeof value); };
   switch (number) {
     case k_pointer_type:
-      write(is_of_host ? k_of_host : k_of_device);
+      write(is_of_host ? k_host_memory : k_device_memory);
       break;
     case k_pointer_on_device:
     case k_pointer_on_host:

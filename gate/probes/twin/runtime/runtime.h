@@ -24,6 +24,8 @@ namespace weir_probe::runtime_twin {
 // The description; null where there is none, after a message.
 const weir_runtime_twin* twin();
 int attribute(int number);  // 0 without a twin
+int device_count();         // the same
+int driver_version();       // the same
 int device();               // the calling thread's
 void set_device(int index);
 bool is_used(int index);      // whether a thread made it its own
