@@ -1,4 +1,4 @@
-// Where a virtual environment of Python keeps its packages.
+// The folders in which a virtual environment of Python keeps its packages.
 #pragma once
 
 #include <string>
