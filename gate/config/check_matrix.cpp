@@ -240,6 +240,7 @@ Result<void> check_limits(const Settings& settings, std::span<const Cell> cells)
       collect<verdict::EntrySet>(cells, [&](const Cell& cell) { return limits.fitting(cell.key); });
   std::vector<std::string> complaints;
   for (std::size_t i = 0; i < settings.limits.size(); ++i) {
+    if (settings.limits[i].source == verdict::k_default_source) continue;
     std::vector<const Cell*> fitting_kinds;
     std::vector<bool> has_kind(kinds.kinds.size());
     for (std::size_t cell = 0; cell < cells.size(); ++cell) {

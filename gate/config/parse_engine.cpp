@@ -5,6 +5,7 @@
 #include "gate/config/placeholders.hpp"
 #include "gate/config/presets.hpp"
 #include "gate/profile/assemble.hpp"
+#include "gate/unit/declared_metric.hpp"
 #include "gate/verdict/limits.hpp"
 
 namespace weir::config {
@@ -54,20 +55,22 @@ unit::Kind default_kind(unit::Unit base_unit) {
 }
 
 // Reads the unit, direction and kind of a metric that the generic output declares. A metric that
-// weir has itself needs none of them; any other needs unit and direction.
+// weir has itself needs none of them; the name's end may say those of any other.
 void parse_declared(const std::string& name, const Entry& entry, Fields& fields, ValueRule& rule,
                     Problems& problems) {
   constexpr auto k_better = names_in_order<unit::Better>("higher", "lower");
   constexpr auto k_kinds =
       names_in_order<unit::Kind>("time", "memory", "quality", "usage", "count");
-  const Node* unit = fields.find({"unit", "Unit in the output.", "ms", "the metric's base unit"},
+  const Node* unit = fields.find({"unit", "Unit in the output.", "ms", "as the metric's name says"},
                                  choice_form(k_units, true));
-  const Node* better =
-      fields.find({"better", "Direction, for a metric that weir does not know.", "lower"},
-                  OneOf{k_better}.form());
+  std::optional<unit::Better> direction;
+  const Node* better = fields.read({"better", "Direction, for a metric that weir does not know.",
+                                    "lower", "as the metric's name says"},
+                                   direction, OneOf{k_better});
+  std::optional<unit::Kind> own_kind;
   const Node* kind =
-      fields.find({"kind", "Kind, for a metric that weir does not know.", "time", "by its unit"},
-                  OneOf{k_kinds}.form());
+      fields.read({"kind", "Kind, for a metric that weir does not know.", "time", "by its unit"},
+                  own_kind, OneOf{k_kinds});
   if (unit != nullptr) {
     const auto text = read_text(*unit, "unit", problems);
     if (!text) return;
@@ -90,19 +93,20 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     }
     return;
   }
-  if (unit == nullptr || better == nullptr) {
+  const auto named = unit::metric_of_name(name);
+  if (!named && (unit == nullptr || better == nullptr)) {
     problems.add(entry.key_position,
-                 "weir does not know the metric \"{}\"{}: one of your own needs unit and better: "
-                 "higher or lower",
-                 name, text::did_you_mean(name, unit::metric_names()));
+                 "weir does not know the metric \"{}\"{}: one of your own needs unit and better "
+                 "(higher or lower), or a name that ends in {}",
+                 name, text::did_you_mean(name, unit::metric_names()),
+                 text::join(unit::metric_name_ends()));
     return;
   }
-  const auto direction = OneOf{k_better}.parse(*better, "direction", problems);
-  unit::Kind metric_kind = default_kind(rule.scale->unit);
-  if (kind != nullptr) {
-    metric_kind = OneOf{k_kinds}.parse(*kind, "kind", problems).value_or(metric_kind);
-  }
-  if (direction) rule.custom = unit::custom_metric(name, metric_kind, rule.scale->unit, *direction);
+  if (!named && !direction) return;  // complained about already
+  const unit::Kind metric_kind = rule.scale ? default_kind(rule.scale->unit) : named->metric.kind;
+  if (!rule.scale) rule.scale = named->scale;
+  rule.custom = unit::custom_metric(name, own_kind.value_or(metric_kind), rule.scale->unit,
+                                    direction ? *direction : named->metric.better);
 }
 
 // Reads one entry of `cpu_ops_allowed`: the reason as a text, or a mapping {why, when, match}.
@@ -195,8 +199,18 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   return rule;
 }
 
+// Adds the limit of a metric that none of weir's own limits covers.
+void add_default_limit(const ValueRule& rule, const std::string& engine,
+                       std::vector<verdict::LimitEntry>& limits) {
+  const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
+  if (!metric || unit::is_op_or_kernel_metric(metric->name)) return;
+  if (!rule.custom && metric->kind == unit::Kind::count) return;
+  auto limit = verdict::limit_of_declared(*metric, engine);
+  if (limit) limits.push_back(std::move(*limit));
+}
+
 // Reads `metrics` and `facts` of an engine with the generic output; either may be null.
-void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generic,
+void parse_generic(const Node* metrics, const Node* facts, EngineSettings& engine,
                    Parsing& parsing) {
   constexpr std::size_t k_max_rules = 100;
   for (const Node* section : {metrics, facts}) {
@@ -230,8 +244,9 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
                              entry.key);
         continue;
       }
-      auto& rules = is_fact ? generic.facts : generic.values;
+      auto& rules = is_fact ? engine.generic.facts : engine.generic.values;
       rules.push_back(parse_rule(entry, is_fact, parsing));
+      if (!is_fact) add_default_limit(rules.back(), engine.name, parsing.settings.limits);
     }
   }
 }
@@ -493,7 +508,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
                    "output: generic needs \"metrics\", which says where each value "
                    "stands in what the engine prints, or \"facts\" where probes count alone");
     }
-    parse_generic(metrics, facts, engine.generic, parsing);
+    parse_generic(metrics, facts, engine, parsing);
   } else if (rules != nullptr && !engine.output.empty()) {
     problems.add(rules->position,
                  engine.server

@@ -1,12 +1,10 @@
 // Finds metrics in what a program printed, and parses those named on the command line.
 #include "gate/config/printed_metrics.hpp"
 
-#include <array>
-
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/pattern.hpp"
-#include "gate/unit/metric.hpp"
+#include "gate/unit/declared_metric.hpp"
 
 namespace weir::config {
 namespace {
@@ -44,15 +42,14 @@ std::vector<LineForm> line_forms() {
   constexpr std::string_view k_time = R"(ms ?(?:/|per) ?tok(?:en)?\b)";
   std::vector<LineForm> forms;
   for (const auto& form : {value_first, unit_first}) {
-    forms.push_back({{k_prefill, form(k_prompt, k_rate), "", "", ""}, {k_prefill}});
-    forms.push_back({{k_decode, form(k_generation, k_rate), "", "", ""}, {k_decode}});
+    forms.push_back({{k_prefill, form(k_prompt, k_rate)}, {k_prefill}});
+    forms.push_back({{k_decode, form(k_generation, k_rate)}, {k_decode}});
   }
   for (const auto& form : {value_first, unit_first}) {
-    forms.push_back({{k_decode, form("", k_rate), "", "", ""}, {k_decode, k_prefill}});
+    forms.push_back({{k_decode, form("", k_rate)}, {k_decode, k_prefill}});
   }
   for (const auto& form : {value_first, unit_first}) {
-    forms.push_back(
-        {{"token_ms", form("", k_time), "ms", "lower", ""}, {k_decode, k_prefill, "token_ms"}});
+    forms.push_back({{"token_ms", form("", k_time)}, {k_decode, k_prefill, "token_ms"}});
   }
   return forms;
 }
@@ -65,28 +62,9 @@ bool is_in(std::string_view text, const Pattern& pattern) {
   });
 }
 
-// The ends of names that say unit and direction.
-struct NameEnd {
-  std::string_view end, unit, better, kind = "";
-};
-constexpr std::array k_name_ends{
-    NameEnd{"_tokens_per_second", "tok/s", "higher"},
-    NameEnd{"_requests_per_second", "requests/s", "higher"},
-    NameEnd{"_per_second", "count", "higher", "time"},
-    NameEnd{"_seconds", "s", "lower"},
-    NameEnd{"_ms", "ms", "lower"},
-    NameEnd{"_us", "us", "lower"},
-    NameEnd{"_bytes", "B", "lower"},
-    NameEnd{"_mib", "MiB", "lower"},
-    NameEnd{"_ratio", "ratio", "higher"},
-    NameEnd{"_rate", "ratio", "higher"},
-    NameEnd{"_share", "ratio", "higher"},
-};
-
 }  // namespace
 
-std::vector<PrintedMetric> find_printed_metrics(std::string_view text) {
-  std::vector<PrintedMetric> metrics;
+void add_printed_metrics(std::string_view text, std::vector<PrintedMetric>& metrics) {
   for (const LineForm& form : line_forms()) {
     const bool has_same_work = std::ranges::any_of(metrics, [&](const PrintedMetric& metric) {
       return holds(form.unless, std::string_view(metric.name));
@@ -95,6 +73,11 @@ std::vector<PrintedMetric> find_printed_metrics(std::string_view text) {
     const auto pattern = Pattern::compile(form.metric.regex);
     if (pattern && is_in(text, *pattern)) metrics.push_back(form.metric);
   }
+}
+
+std::vector<PrintedMetric> find_printed_metrics(std::string_view text) {
+  std::vector<PrintedMetric> metrics;
+  add_printed_metrics(text, metrics);
   return metrics;
 }
 
@@ -105,26 +88,17 @@ Result<PrintedMetric> parse_printed_metric(const std::string& assignment) {
     return fail(Code::usage, "{}: expected NAME=REGEX, such as '{}'", place,
                 "decode_tokens_per_second=speed: ([0-9.]+)");
   }
-  PrintedMetric metric{assignment.substr(0, equals), assignment.substr(equals + 1), "", "", ""};
+  PrintedMetric metric{assignment.substr(0, equals), assignment.substr(equals + 1)};
   if (const auto pattern = Pattern::compile(metric.regex); !pattern) {
     return fail(Code::usage, "{}: {}", place, pattern.error().message);
   }
-  if (unit::find_metric(metric.name)) return metric;
-  const NameEnd* end =
-      find_first(k_name_ends, [&](const NameEnd& row) { return metric.name.ends_with(row.end); });
-  if (end == nullptr) {
-    return fail(Code::usage,
-                "{}: weir does not know this metric{}\n"
-                "  end its name in what it is: {}\n"
-                "  (of a ratio, more is better), or write unit: and better: in weir.yaml",
-                place, text::did_you_mean(metric.name, unit::metric_names()),
-                text::join(collect<std::string>(
-                    k_name_ends, [](const NameEnd& row) { return std::string(row.end); })));
-  }
-  metric.unit = end->unit;
-  metric.better = end->better;
-  metric.kind = end->kind;
-  return metric;
+  if (unit::find_metric(metric.name) || unit::metric_of_name(metric.name)) return metric;
+  return fail(Code::usage,
+              "{}: weir does not know this metric{}\n"
+              "  end its name in what it is: {}\n"
+              "  (of a ratio, more is better), or write unit: and better: in weir.yaml",
+              place, text::did_you_mean(metric.name, unit::metric_names()),
+              text::join(unit::metric_name_ends()));
 }
 
 }  // namespace weir::config

@@ -139,6 +139,22 @@ void compare_expiry(const std::vector<LimitEntry>& base, const std::vector<Limit
   }
 }
 
+// Returns the base's limits, after the default ones of metrics that only engines of the head
+// declare.
+std::vector<LimitEntry> judging_limits(const Settings& base, const Settings& head) {
+  std::vector<LimitEntry> limits;
+  for (const LimitEntry& entry : head.limits) {
+    if (entry.source != verdict::k_default_source) continue;
+    const bool is_in_base = std::ranges::any_of(base.limits, [&](const LimitEntry& other) {
+      return other.source == entry.source && other.match.engine == entry.match.engine &&
+             other.metrics == entry.metrics;
+    });
+    if (!is_in_base) limits.push_back(entry);
+  }
+  limits.insert(limits.end(), base.limits.begin(), base.limits.end());
+  return limits;
+}
+
 // The cells to which the same entries of both versions apply: their limits change alike.
 struct CellClasses {
   CellClasses(const std::vector<profile::CellKey>& cells, const verdict::LimitTable& base,
@@ -299,7 +315,8 @@ class RulesComparison {
         compare_cpu_ops(engine.name, {}, engine.cpu_ops_allowed, /*holds=*/true);
       }
     }
-    compare_limits(cells_, limitable_metrics(), base_.limits, head_.limits, edits_.proposals);
+    compare_limits(cells_, limitable_metrics(), judging_limits(base_, head_), head_.limits,
+                   edits_.proposals);
     compare_gate();
     if (member_or_null(*base_.tree, "explain") != member_or_null(*head_.tree, "explain")) {
       add("explain", "", "", Effect::changed);
@@ -444,7 +461,7 @@ class RulesComparison {
           still_applies = true;
         }
       }
-      if (still_applies) continue;
+      if (still_applies || entry.source == verdict::k_default_source) continue;
       for (verdict::BaseCell* cell : removed) cell->limits.push_back(entry.source);
     }
   }
@@ -567,7 +584,7 @@ class RulesComparison {
 }  // namespace
 
 void copy_rules(const Settings& base, Settings& head) {
-  head.limits = base.limits;
+  head.limits = judging_limits(base, head);
   head.gate = base.gate;
   head.explain = base.explain;
   head.has_replaced_rules = true;

@@ -14,7 +14,8 @@
 
 namespace weir::config {
 
-// `base`'s rules in place of `head`'s own. Cells made from `head` before keep pointing into it.
+// `base`'s rules in place of `head`'s own, but for default limits of metrics that only `head`
+// declares. Cells made from `head` before keep pointing into it.
 void copy_rules(const Settings& base, Settings& head);
 
 // Marks the engines, models and prompts of `head` as private that `base` calls private by name.

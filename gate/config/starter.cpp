@@ -201,13 +201,16 @@ std::vector<std::string> setup_steps(const StarterCi& ci, const std::string& fil
                     shell_word(fmt::format("::error title=weir::{}: {} {}", file, what, place))));
   };
   for (const std::string& program : ci.programs) {
-    if (script) {
+    const bool is_installed = program.find('/') == std::string::npos;
+    if (script && !is_installed) {
       lines.push_back(fmt::format(
           "# the runner has no {} unless a step gets it: \"build:\" is missing in weir.yaml",
           program));
     }
     require("command -v " + shell_word(program) + " >/dev/null", program,
-            "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
+            is_installed
+                ? "install this program here:"
+                : "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
   }
   for (const std::string& model : ci.models) {
     require("test -e " + shell_word(model), model, "fetch this model here:");

@@ -100,7 +100,6 @@ class ConfigWriter {
     put(root, "models", single_entry_map(model_name, text_node(model_path)));
     put(root, "backends", single_entry_map(typed_.device, std::move(backend)));
     put(root, "prompts", std::move(prompts));
-    if (Node limits = limits_node(); !limits.items.empty()) put(root, "limits", std::move(limits));
     put(root, "gate", std::move(gate));
     return TypedConfig{
         to_yaml(root), command_, is_total() && !typed_.probes.empty(),
@@ -183,30 +182,9 @@ class ConfigWriter {
   [[nodiscard]] Node metrics_node() const {
     Node metrics = map_node({});
     for (const PrintedMetric& metric : typed_.metrics) {
-      Node rule = single_entry_map("regex", text_node(metric.regex));
-      if (!metric.unit.empty()) put(rule, "unit", text_node(metric.unit));
-      if (!metric.better.empty()) put(rule, "better", text_node(metric.better));
-      if (!metric.kind.empty()) put(rule, "kind", text_node(metric.kind));
-      put(metrics, metric.name.c_str(), std::move(rule));
+      put(metrics, metric.name.c_str(), single_entry_map("regex", text_node(metric.regex)));
     }
     return metrics;
-  }
-
-  // Returns the limit of throughput for each metric that has none by itself: neither the generation
-  // speed nor a count, which is exact.
-  [[nodiscard]] Node limits_node() const {
-    Node limits = list_node({});
-    for (const PrintedMetric& metric : typed_.metrics) {
-      if (metric.name.ends_with("_tokens_per_second")) continue;
-      const auto built_in = unit::find_metric(metric.name);
-      if (built_in && built_in->kind == unit::Kind::count) continue;
-      const bool is_better_higher =
-          built_in ? built_in->better == unit::Better::higher : metric.better == "higher";
-      Node limit = single_entry_map("metrics", text_node(metric.name));
-      put(limit, is_better_higher ? "max_drop" : "max_increase", text_node("5%"));
-      limits.items.push_back(std::move(limit));
-    }
-    return limits;
   }
 
   // Returns the entry of `engines`.

@@ -260,9 +260,7 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
              try_once(job, command_line(base, typed), typed.probes, *probing, interrupts.stop()));
     WEIR_CHECK(check_is_printed(typed.metrics, base, trial.printed));
     typed.output = typed.metrics.empty() ? trial.output : "";
-    if (typed.output.empty() && typed.metrics.empty()) {
-      typed.metrics = config::find_printed_metrics(trial.printed);
-    }
+    if (typed.output.empty()) config::add_printed_metrics(trial.printed, typed.metrics);
     // Counts of an engine that weir reads may need a pass with probes.
     if (typed.output.empty()) typed.probes = trial.counting_probes;
     typed.device = trial.device;

@@ -251,28 +251,6 @@ std::map<std::string, std::string> changed_options(const Job& job, const GateOpt
   return changed;
 }
 
-// Says of cells with nothing to count which numbers of theirs have no limit: they are why nothing
-// is judged.
-void name_unlimited_metrics(MeasuredRun& measured) {
-  const config::Settings& settings = *measured.configuration.settings;
-  const verdict::LimitTable limits(settings.limits);
-  for (profile::Profile& profile : measured.profiles) {
-    const auto* engine = find_named(settings.engines, profile.cell.engine);
-    const bool is_silent = profile.counts_skip_reason && profile.timed_runs == 0;
-    if (!is_silent || engine == nullptr) continue;
-    for (const config::ValueRule& rule : engine->generic.values) {
-      const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
-      const bool is_unlimited = metric && metric->kind != unit::Kind::count &&
-                                !verdict::resolve_limit(profile.cell, *metric, limits).is_set();
-      if (!is_unlimited) continue;
-      profile.counts_skip_reason = fmt::format(
-          "{0} has no limit, so nothing is judged: add limits: [{{metrics: {0}, {1}: 5%}}]",
-          metric->name, metric->better == unit::Better::higher ? "max_drop" : "max_increase");
-      break;
-    }
-  }
-}
-
 // Returns true if a cell's profile lacks times that its engine prints: any of those that its
 // configuration names (output: generic), or all of another format.
 bool lacks_times(const config::Cell& cell, const profile::Profile& profile) {
@@ -341,7 +319,6 @@ Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
   WEIR_TRY(job.waived, load_waivers(options.waived, job));
   WEIR_TRY(MeasuredRun measured, obtain_run(job, options));
   if (job.waived) measured.waived = *job.waived;
-  if (!measured.counts_only) name_unlimited_metrics(measured);
   const StoredBaselines stored = choose_baselines(job, options, measured);
   verdict::Policy policy = gate_policy(measured, options.require_baseline);
   policy.require_times = measured.claimed && !job.selection.counts_only;

@@ -100,7 +100,7 @@ LimitEntry default_entry(std::vector<std::string> metrics,
                          std::optional<Amount> LimitEntry::*kind = nullptr, double share = 0) {
   LimitEntry entry;
   entry.metrics = std::move(metrics);
-  entry.source = "default";
+  entry.source = k_default_source;
   if (kind != nullptr) {
     entry.*kind = Amount{share, true};
   } else {
@@ -333,6 +333,18 @@ Limit LimitTable::resolve_non_metric(const EntrySet& fitting_cell, std::string_v
   for (const LimitEntry* entry : *special.defaults) apply(*entry, nullptr, limit);
   apply_entries(fitting_cell, *special.covering, nullptr, limit);
   return limit;
+}
+
+std::optional<LimitEntry> limit_of_declared(const unit::Metric& metric, const std::string& engine) {
+  const bool has_default = std::ranges::any_of(
+      default_limits(), [&](const LimitEntry& entry) { return entry.covers_name(metric.name); });
+  if (has_default) return std::nullopt;
+  auto kind = &LimitEntry::max_increase;
+  if (metric.better == unit::Better::higher)
+    kind = is_count(metric) ? &LimitEntry::max_decrease : &LimitEntry::max_drop;
+  LimitEntry entry = default_entry({metric.name}, kind, 0.05);
+  entry.match.engine = engine;
+  return entry;
 }
 
 Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,

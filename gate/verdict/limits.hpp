@@ -39,6 +39,8 @@ struct Match {
 };
 
 // One entry under `limits:`. An absent kind is left to other entries.
+inline constexpr const char* k_default_source = "default";  // of limits that no file has
+
 struct LimitEntry {
   Match match;
   std::vector<std::string>
@@ -49,7 +51,7 @@ struct LimitEntry {
   std::optional<Amount> max, min;  // absolute
   std::optional<Mode> mode;
   std::optional<std::string> until, reason, issue;
-  std::string source;  // "weir.yaml:31:5", for messages
+  std::string source;  // "weir.yaml:31:5", for messages; else k_default_source
 
   [[nodiscard]] bool covers(const profile::CellKey& cell, std::string_view metric_name) const;
   [[nodiscard]] bool covers_name(std::string_view metric_name) const;
@@ -192,6 +194,11 @@ class LimitTable {
   mutable std::size_t compared_ = 0;
   mutable bool has_given_up_ = false;
 };
+
+// Returns the limit of a metric that an engine's output declares: it may get 5 % worse. Nothing if
+// a default limit covers the metric.
+[[nodiscard]] std::optional<LimitEntry> limit_of_declared(const unit::Metric& metric,
+                                                          const std::string& engine);
 
 // For each kind the last covering entry wins; kinds add up; `exact: false` removes one. `mode: off`
 // leaves the `max` and `min` of its own and later entries.

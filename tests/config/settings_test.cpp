@@ -42,6 +42,7 @@ engines:
       decode_tokens_per_second: {pointer: /rates/0, pick: all}
       time_per_output_token_seconds: {regex: 'Token time: ([\d.]+)ms', unit: ms}
       my_metric: {pointer: /stats/x, unit: ms, better: lower}
+      draft_hit_rate: {regex: 'hits ([\d.]+)'}
       my_count: {regex: 'x=(\d+)', unit: count, better: lower, kind: count, stream: out}
     facts: {generated_tokens: {regex: 'n=(\d+)'}, output_digest: {pointer: /hash}}
 models:
@@ -111,7 +112,7 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   const EngineSettings& own = settings->engines[1];
   EXPECT_FALSE(own.is_private);
   EXPECT_TRUE(own.reports_counts());
-  ASSERT_EQ(own.generic.values.size(), 5U);
+  ASSERT_EQ(own.generic.values.size(), 6U);
   EXPECT_EQ(own.generic.values[0].stream, ValueRule::Stream::err);
   EXPECT_EQ(own.generic.values[0].pick, ValueRule::Pick::first);
   EXPECT_EQ(own.generic.values[1].pointer, "/rates/0");
@@ -120,7 +121,8 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(
       own.generic.values[3].custom,
       unit::custom_metric("my_metric", unit::Kind::time, unit::Unit::seconds, unit::Better::lower));
-  EXPECT_EQ(own.generic.values[4].custom->kind, unit::Kind::count);
+  EXPECT_EQ(own.generic.values[4].custom->kind, unit::Kind::quality) << "its name says it";
+  EXPECT_EQ(own.generic.values[5].custom->kind, unit::Kind::count);
   ASSERT_EQ(own.generic.facts.size(), 2U);
   EXPECT_EQ(own.generic.facts[0].metric, "generated_tokens");
 
@@ -145,18 +147,25 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->prompts[4].file, "prompts/a.txt");
 
   EXPECT_EQ(settings->include[0].match.backend, "cpu");
-  EXPECT_EQ(settings->exclude[0].source, "weir.yaml:51:13");
-  ASSERT_EQ(settings->limits.size(), 4U);
-  EXPECT_EQ(settings->limits[0].max_drop, (verdict::Amount{0.05, true}));
-  EXPECT_EQ(settings->limits[0].tolerate, (verdict::Amount{0.02, true}));
-  EXPECT_THAT(settings->limits[1].metrics, ElementsAre("syncs_per_token", "my_*"));
-  EXPECT_EQ(settings->limits[1].max, (verdict::Amount{3, false}));
-  EXPECT_EQ(settings->limits[1].match.backend, "fast");
-  EXPECT_EQ(settings->limits[2].mode, verdict::Mode::report);
-  EXPECT_EQ(settings->limits[2].until, "2026-11-20") << "holds on the day itself";
-  EXPECT_EQ(settings->limits[3].exact, false);
-  EXPECT_EQ(settings->limits[3].max_increase, (verdict::Amount{4, false}));
-  EXPECT_EQ(settings->limits[3].source, "weir.yaml:56:5");
+  EXPECT_EQ(settings->exclude[0].source, "weir.yaml:52:13");
+  ASSERT_EQ(settings->limits.size(), 8U);
+  const std::span limits(settings->limits);
+  // Of metrics that an engine declares and no default covers.
+  EXPECT_THAT(
+      collect<std::string>(limits.first(4),
+                           [](const verdict::LimitEntry& limit) { return limit.metrics.front(); }),
+      ElementsAre("time_per_output_token_seconds", "my_metric", "draft_hit_rate", "my_count"));
+  EXPECT_EQ(limits[0].match.engine, "own");
+  EXPECT_EQ(limits[4].max_drop, (verdict::Amount{0.05, true}));
+  EXPECT_EQ(limits[4].tolerate, (verdict::Amount{0.02, true}));
+  EXPECT_THAT(limits[5].metrics, ElementsAre("syncs_per_token", "my_*"));
+  EXPECT_EQ(limits[5].max, (verdict::Amount{3, false}));
+  EXPECT_EQ(limits[5].match.backend, "fast");
+  EXPECT_EQ(limits[6].mode, verdict::Mode::report);
+  EXPECT_EQ(limits[6].until, "2026-11-20") << "holds on the day itself";
+  EXPECT_EQ(limits[7].exact, false);
+  EXPECT_EQ(limits[7].max_increase, (verdict::Amount{4, false}));
+  EXPECT_EQ(limits[7].source, "weir.yaml:57:5");
 
   EXPECT_EQ(settings->gate.false_alarm, 0.002);
   EXPECT_EQ(settings->gate.budget_seconds, 90);

@@ -68,9 +68,11 @@ TEST_F(AnyProgram, IsWrittenDownByInitWithTheMetricThatIsNamed) {
   EXPECT_EQ(init.exit_code, 0) << init.err;
   commit("with weir.yaml");
   const std::string config = slurp(scratch_ / "weir.yaml");
-  EXPECT_THAT(config, testing::HasSubstr("metrics: load_seconds, max_increase: 5%"));
-  EXPECT_THAT(config, testing::Not(testing::HasSubstr("metrics: dispatches_per_token")))
-      << "a count is exact without a limit";
+  for (const char* metric :
+       {"load_seconds:", "dispatches_per_token:", "decode_tokens_per_second:"}) {
+    EXPECT_THAT(config, testing::HasSubstr(metric));
+  }
+  EXPECT_THAT(config, testing::Not(testing::HasSubstr("limits:"))) << "each has a limit by itself";
   EXPECT_EQ(weir_here({"config", "show"}).exit_code, 0);
   EXPECT_EQ(weir_here({"init", "--metric", "load_seconds=([0-9.]+)"}).exit_code, 2);
   EXPECT_EQ(weir_here({"init", "--", "./engine"}).exit_code, 2) << "weir.yaml is there already";
@@ -98,21 +100,22 @@ TEST_F(AnyProgram, IsAskedForAPatternThatMatchesWhatItPrints) {
   EXPECT_FALSE(fs::exists(scratch_ / "weir.yaml"));
 }
 
-TEST_F(AnyProgram, IsToldWhichOfItsNumbersHasNoLimit) {
-  spill_program(scratch_ / "engine", "#!/bin/sh\necho hits 0.81\n");
+TEST_F(AnyProgram, IsJudgedByANumberOfItsOwnWithoutALimit) {
+  const auto print_hits = [&](const char* line) {
+    spill_program(scratch_ / "engine", fmt::format("#!/bin/sh\necho {}\n", line));
+  };
+  print_hits("hits 0.81");
   spill(scratch_ / "weir.yaml",
         "version: 1\nengines: {mine: {command: [./engine, \"{model}\", \"{prompt}\"],\n"
-        "  output: generic, metrics: {cache_hit_rate: {regex: 'hits ([0-9.]+)', unit: ratio, "
-        "better: higher}}}}\n"
+        "  output: generic, metrics: {cache_hit_rate: {regex: 'hits ([0-9.]+)'}}}}\n"
         "models: {none: /dev/null}\nbackends: {cpu: {}}\nprompts: {run: {text: once}}\n");
   commit("one");
-  spill_program(scratch_ / "engine", "#!/bin/sh\necho hits 0.50\n");
+  print_hits("hits 0.50");
   commit("two");
-  const Ended gate = weir_here({"gate", "--budget", "2s", "--against", "HEAD~1"});
-  EXPECT_THAT(text::join(text::split(gate.out, '\n'), " "),
-              testing::HasSubstr("cache_hit_rate has no limit, so nothing is judged"))
-      << gate.err;
-  EXPECT_THAT(gate.out, testing::HasSubstr("max_drop: 5%"));
+  const Ended gate = weir_here({"gate", "--budget", "20s", "--against", "HEAD~1"});
+  EXPECT_EQ(gate.exit_code, 1) << gate.err;
+  EXPECT_THAT(gate.out, testing::HasSubstr("cache hit rate  0.81"));
+  EXPECT_THAT(gate.out, testing::HasSubstr("may drop 5 %"));
 }
 
 // Its second line is also one of Agave's.

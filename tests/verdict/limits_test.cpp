@@ -40,6 +40,27 @@ TEST(Limits, HaveDefaults) {
   EXPECT_TRUE(resolve_non_metric_limit(k_cell, "placement", {}).exact);
 }
 
+TEST(Limits, OfDeclaredMetricsLetThemGetALittleWorse) {
+  using unit::Better, unit::Kind, unit::Unit;
+  const struct {
+    unit::Metric metric;
+    const char* limit;
+  } cases[] = {
+      {unit::custom_metric("load_seconds", Kind::time, Unit::seconds, Better::lower),
+       "may rise 5 %"},
+      {unit::custom_metric("hit_rate", Kind::quality, Unit::ratio, Better::higher), "may drop 5 %"},
+      {unit::custom_metric("retries", Kind::count, Unit::count, Better::lower), "may rise 5 %"},
+      {unit::custom_metric("hits", Kind::count, Unit::count, Better::higher), "may fall 5 %"},
+  };
+  for (const auto& c : cases) {
+    const auto declared = limit_of_declared(c.metric, "llama.cpp");
+    ASSERT_TRUE(declared) << c.metric.name;
+    EXPECT_EQ(resolve_limit(k_cell, c.metric, {&*declared, 1}).words(), c.limit);
+  }
+  const unit::Metric covered = *unit::find_metric("decode_tokens_per_second");
+  EXPECT_FALSE(limit_of_declared(covered, "llama.cpp"));
+}
+
 TEST(Limits, OfALaterEntryWinForEachKindAndKindsAddUp) {
   LimitEntry range = entry({"syncs_per_token"});
   range.min = Amount{1, false};

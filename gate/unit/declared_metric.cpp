@@ -1,0 +1,44 @@
+// The ends of names by which users declare metrics.
+#include "gate/unit/declared_metric.hpp"
+
+#include <array>
+
+#include "gate/base/find.hpp"
+
+namespace weir::unit {
+namespace {
+
+struct NameEnd {
+  std::string_view end, scale;
+  Kind kind;
+  Better better;
+};
+constexpr std::array k_name_ends{
+    NameEnd{"_tokens_per_second", "tok/s", Kind::time, Better::higher},
+    NameEnd{"_requests_per_second", "requests/s", Kind::time, Better::higher},
+    NameEnd{"_per_second", "count", Kind::time, Better::higher},
+    NameEnd{"_seconds", "s", Kind::time, Better::lower},
+    NameEnd{"_ms", "ms", Kind::time, Better::lower},
+    NameEnd{"_us", "us", Kind::time, Better::lower},
+    NameEnd{"_bytes", "B", Kind::memory, Better::lower},
+    NameEnd{"_mib", "MiB", Kind::memory, Better::lower},
+    NameEnd{"_ratio", "ratio", Kind::quality, Better::higher},
+    NameEnd{"_rate", "ratio", Kind::quality, Better::higher},
+    NameEnd{"_share", "ratio", Kind::quality, Better::higher},
+};
+
+}  // namespace
+
+std::optional<DeclaredMetric> metric_of_name(std::string_view name) {
+  const NameEnd* end =
+      find_first(k_name_ends, [&](const NameEnd& row) { return name.ends_with(row.end); });
+  if (end == nullptr) return std::nullopt;
+  const Scale scale = parse_scale(end->scale).value();
+  return DeclaredMetric{custom_metric(name, end->kind, scale.unit, end->better), scale};
+}
+
+std::vector<std::string> metric_name_ends() {
+  return collect<std::string>(k_name_ends, [](const NameEnd& row) { return std::string(row.end); });
+}
+
+}  // namespace weir::unit

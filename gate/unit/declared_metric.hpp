@@ -1,0 +1,25 @@
+// Metrics that a user names: the end of the name says unit, direction and kind. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/unit/metric.hpp"
+
+namespace weir::unit {
+
+struct DeclaredMetric {
+  Metric metric;
+  Scale scale;  // of the values as printed: milliseconds of "start_ms"
+};
+
+// Returns the metric that a name declares by its end ("load_seconds", "hit_rate"); nothing if its
+// end says nothing.
+[[nodiscard]] std::optional<DeclaredMetric> metric_of_name(std::string_view name);
+
+// Returns the ends that metric_of_name() knows: "_tokens_per_second", "_ms" …
+[[nodiscard]] std::vector<std::string> metric_name_ends();
+
+}  // namespace weir::unit

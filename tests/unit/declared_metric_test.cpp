@@ -1,0 +1,42 @@
+// Metrics that the end of their name declares.
+#include "gate/unit/declared_metric.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace weir::unit {
+namespace declared_metric_test {
+
+TEST(DeclaredMetric, HasTheUnitDirectionAndKindThatItsNameEndsIn) {
+  const struct {
+    const char* name;
+    const char* metric;
+  } cases[] = {
+      {"images_per_second", "count higher time 1"},
+      {"draft_tokens_per_second", "tok/s higher time 1"},
+      {"ok_requests_per_second", "requests/s higher time 1"},
+      {"start_seconds", "s lower time 1"},
+      {"start_ms", "s lower time 0.001"},
+      {"cache_bytes", "B lower memory 1"},
+      {"cache_mib", "B lower memory 1048576"},
+      {"hit_rate", "ratio higher quality 1"},
+      {"overlap_share", "ratio higher quality 1"},
+  };
+  for (const auto& c : cases) {
+    const auto declared = metric_of_name(c.name);
+    ASSERT_TRUE(declared) << c.name;
+    const Metric& metric = declared->metric;
+    EXPECT_EQ(metric.name, c.name);
+    EXPECT_EQ(fmt::format("{} {} {} {}", to_string(metric.unit), to_string(metric.better),
+                          to_string(metric.kind), declared->scale.factor),
+              c.metric)
+        << c.name;
+  }
+}
+
+TEST(DeclaredMetric, IsNoneOfANameWhoseEndSaysNothing) {
+  for (const char* name : {"score", "ms", "seconds_total", ""}) EXPECT_FALSE(metric_of_name(name));
+}
+
+}  // namespace declared_metric_test
+}  // namespace weir::unit
