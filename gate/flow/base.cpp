@@ -284,6 +284,7 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
     }
     // An interpreter: the file that the command names beside it is the base's own.
     WEIR_TRY(const bool is_in_environment, base_side.share_environment(own_program_path));
+    if (!is_own) WEIR_CHECK(candidate_side.share_environment(own_program_path));
     const bool is_shared = is_outside || is_in_environment;
     std::string base_program_path = own_program_path;
     if (!is_shared)

@@ -47,8 +47,7 @@ std::vector<std::string> find_environments(const sys::World& world) {
   for (const std::string& name :
        {world.environment("VIRTUAL_ENV").value_or(""), std::string(".venv"), std::string("venv")}) {
     const std::string folder = sys::absolute(name);
-    if (name.empty() || !sys::is_python_environment(world.files, folder))
-      continue;
+    if (name.empty() || !sys::is_python_environment(world.files, folder)) continue;
     const auto inner = sys::relative_path(folder, here);
     const std::string shown = inner ? "./" + *inner : folder;
     if (!holds(environments, shown)) environments.push_back(shown);
@@ -345,7 +344,13 @@ Result<Answer> init(const Job& job, const InitOptions& options) {
   }
   if (!options.trailing_arguments.empty()) {
     if (!options.ci.empty() || !options.twin.empty()) {
-      return fail(Code::usage, "a command after -- cannot be combined with --ci or --twin");
+      return fail(
+          Code::usage,
+          "a command after -- cannot be combined with --ci or --twin\n  two steps: weir "
+          "init -- {}, then {}",
+          text::join(collect<std::string>(options.trailing_arguments, text::shell_word), " "),
+          options.twin.empty() ? "weir init --ci " + options.ci
+                               : "\"twin: " + options.twin + "\" at a backend of weir.yaml");
     }
     WEIR_CHECK(write_command(job, options));
     return Answer{};

@@ -69,7 +69,7 @@ Result<std::string> Repository::commit(const std::string& option, const std::str
   const auto remote = git_->resolve_commit("refs/remotes/origin/" + ref);
   return fail(Code::config, "{} {}: no commit that is known here; {}", option, text::printable(ref),
               remote && *remote ? fmt::format("did you mean origin/{}?", text::printable(ref))
-                                : std::string("is it fetched? (`git fetch origin`)"));
+                                : std::string("is it fetched? (`git fetch --all`)"));
 }
 
 // Returns where an edit of the branch starts: its local tip, else the fetched one. Code::usage if

@@ -141,6 +141,9 @@ struct Unfinished {
   bool has_failed = false;           // some cell could not be measured
 };
 
+// Returns true for a program that is looked up in PATH, as an interpreter is.
+bool is_installed(const std::string& program) { return program.find('/') == std::string::npos; }
+
 // Returns what is left to do until pull requests are gated: if no workflow is new, only what files
 // here lack.
 std::vector<std::string> remaining_steps(bool github, const Workflows& workflows,
@@ -164,6 +167,7 @@ std::vector<std::string> remaining_steps(bool github, const Workflows& workflows
   if (workflow == k_gitlab_part)
     steps.emplace_back(".gitlab-ci.yml: include: [{local: /.gitlab/weir.yml}]");
   std::vector<std::string> missing = ci.programs;
+  std::erase_if(missing, is_installed);
   missing.insert(missing.end(), ci.models.begin(), ci.models.end());
   if (!missing.empty() && holds_text("::error title=weir::")) {
     steps.push_back(fmt::format("{}: say in {} where these come from: {}", workflow,
@@ -266,20 +270,29 @@ bool is_in_environment(const sys::Files& files, const std::string& folder,
   return source::environment_around(files, path).has_value();
 }
 
-// Returns true if a command starts a program of a virtual environment and names no file beside it:
-// a base would run the same.
-bool is_shared_program(const sys::Files& files, const std::string& folder,
-                       const std::vector<std::string>& command) {
-  if (command.empty() || !is_in_environment(files, folder, command.front())) return false;
-  return std::none_of(command.begin() + 1, command.end(), [&](const std::string& word) {
-    return files.kind(sys::join_path(folder, word)) == sys::Kind::file;
-  });
+// Returns true if a base can run a command with files of its own: it starts a program of the work
+// tree, or names a file of it, that no virtual environment has.
+bool has_own_files(const sys::Files& files, const std::string& folder, const std::string& root,
+                   const std::vector<std::string>& command) {
+  const auto is_own = [&](const std::string& word) {
+    const std::string path = sys::absolute(sys::join_path(folder, word));
+    return sys::is_within(path, root) && !is_in_environment(files, folder, word);
+  };
+  const auto names_own = [&](const std::string& word) {
+    return files.kind(sys::join_path(folder, word)) == sys::Kind::file && is_own(word);
+  };
+  if (command.empty()) return false;
+  const std::string& program = command.front();
+  const bool is_by_path = program.find('/') != std::string::npos;
+  return (is_by_path && is_own(program)) ||
+         std::any_of(command.begin() + 1, command.end(), names_own);
 }
 
 // Lists the programs, builds and models of the cells that a fresh checkout lacks. Returns the
 // command that seems to build them, if no engine names one.
 std::string find_missing_files(const Job& job, const LoadedConfig& loaded,
-                               const std::string& folder, config::StarterCi& ci) {
+                               const std::string& folder, const std::string& root,
+                               config::StarterCi& ci) {
   std::set<std::string> listed;
   const auto is_new = [&](const std::string& item) { return listed.insert(item).second; };
   const auto tracked = tracked_files(job, folder);
@@ -294,8 +307,7 @@ std::string find_missing_files(const Job& job, const LoadedConfig& loaded,
     const std::string program = engine.command.empty() ? "" : engine.command.front();
     // By its name alone it is found in PATH, which no commit holds.
     const bool inside = program.find('/') != std::string::npos && !program.starts_with('/');
-    const bool has_base = inside && !is_shared_program(job.files(), folder, engine.command);
-    ci.has_base = ci.has_base || has_base;
+    ci.has_base = ci.has_base || has_own_files(job.files(), folder, root, engine.command);
     const auto build = text::join(collect<std::string>(engine.build, text::shell_word), " ");
     if (!build.empty() && is_new(build)) ci.builds.push_back(build);
     const bool is_made = !build.empty() || program.empty();
@@ -386,23 +398,24 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   ci.minutes = std::max(k_min_minutes, 3 * settings.gate.budget_seconds / 60);
   ci.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
   Unfinished unfinished;
-  unfinished.likely_build = find_missing_files(job, loaded, folder, ci);
+  unfinished.likely_build = find_missing_files(job, loaded, folder, root, ci);
   const bool has_gate = has_gating_times(loaded);
   ci.has_counts = has_counted_pass(job, std::move(loaded));
   if (!ci.has_counts && !ci.has_base) {
-    return fail(Code::usage,
-                "--ci {}: a runner could judge nothing: {} gives times alone, and lies outside of "
-                "the repository, so that no base of it can run beside it\n  start it by a program "
-                "of the repository (command: [./bench.sh]) or of a virtual environment "
-                "([.venv/bin/python, bench.py]), or say what counts it (probes)",
-                options.ci, verdict::list_some(ci.programs));
+    return fail(
+        Code::usage,
+        "--ci {}: a runner could judge nothing: {} gives times alone, and the command names "
+        "no file of the repository, so that no base of it can run beside it\n  name what "
+        "the repository changes (command: [python3, bench.py]), or say what counts it "
+        "(probes)",
+        options.ci, verdict::list_some(ci.programs));
   }
   WEIR_TRY(const Workflows workflows, write_workflows(options, root, ci, files));
   job.answer_printable(workflows.report);
   // Both sides share a virtual environment.
   unfinished.unbuilt = ci.programs;
   std::erase_if(unfinished.unbuilt, [&](const std::string& program) {
-    return is_in_environment(files, folder, program);
+    return is_installed(program) || is_in_environment(files, folder, program);
   });
   unfinished.is_gated = ci.has_counts || has_gate;
   if (!workflows.has_new) {

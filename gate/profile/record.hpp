@@ -147,7 +147,8 @@ struct RunRecord {
   std::vector<ProbeCounts> probes;
   // Why this record measures nothing: one or more lines, ready to show. Absent when it measures.
   std::optional<std::string> error;
-  std::string stderr_tail;  // last lines, kept when there is an error
+  // With an error: the last lines of stderr, or of stdout where stderr is empty.
+  std::string stderr_tail;
   std::vector<std::string> warnings;
 
   friend bool operator==(const RunRecord&, const RunRecord&) = default;

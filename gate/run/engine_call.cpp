@@ -266,7 +266,8 @@ std::optional<std::string> EngineCall::strayed(const sys::Finished& finished) co
   if (sys::is_python_environment(effects_.files, spec.watched->folder)) {
     return fmt::format(
         "opened an installed copy of what the change edits, not the files of the work tree: {} in "
-        "{}; install the package again (pip install .), in an environment of the checkout's own",
+        "{}; install the package again (pip install .), or let \"build:\" make an environment in "
+        "each checkout",
         verdict::list_some(files, k_max_files), text::printable(spec.watched->folder));
   }
   if (files.front().find("/site-packages/") != std::string::npos) {

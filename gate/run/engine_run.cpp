@@ -188,7 +188,8 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   }
   if (record.error) {
     record.error = text::printable(*record.error);
-    record.stderr_tail = last_lines(finished.err);
+    const bool is_silent = text::trim(finished.err).empty();
+    record.stderr_tail = last_lines(is_silent ? finished.out : finished.err);
   }
   return record;
 }

@@ -9,6 +9,7 @@
 #include "gate/run/server_hold.hpp"
 #include "gate/run/starts.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/python_environment.hpp"
 #include "gate/sys/resting.hpp"
 
 namespace weir::run {
@@ -102,17 +103,20 @@ class Preflight {
         fmt::format("{}engine \"{}\": {}", config_location(cell), cell.key.engine, problem));
   }
 
-  // Returns the program's path: `name` as written, or its counterpart in the other checkout.
-  // Returns nothing if the program lies outside the repository.
-  [[nodiscard]] std::optional<std::string> resolve_program(const std::string& name) const {
-    if (!surroundings_.programs) return name;
-    if (name.find('/') == std::string::npos) return std::nullopt;
+  // Returns the program's path: its counterpart in the other checkout, else `name` as written. One
+  // of a virtual environment that the other checkout lacks stays, too: both sides share it.
+  [[nodiscard]] std::string resolve_program(const std::string& name) const {
+    if (!surroundings_.programs || name.find('/') == std::string::npos) return name;
     const std::string path = resolve(name);
     for (const std::string& root : surroundings_.programs->own_roots) {
-      if (path.starts_with(root + "/"))
-        return surroundings_.programs->root + path.substr(root.size());
+      if (!path.starts_with(root + "/")) continue;
+      const std::string environment = sys::folder_of(sys::folder_of(path));
+      std::string counterpart = surroundings_.programs->root + path.substr(root.size());
+      const bool is_shared =
+          !files_.exists(counterpart) && sys::is_python_environment(files_, environment);
+      return is_shared ? path : counterpart;
     }
-    return std::nullopt;
+    return name;
   }
 
   [[nodiscard]] std::optional<std::string> find(std::string_view name) const {
@@ -127,14 +131,7 @@ class Preflight {
       return add_engine_problem(cell,
                                 "it has no command: name its result files (weir gate --results)");
     }
-    const auto place = resolve_program(cell.command.front());
-    if (!place) {
-      return add_engine_problem(cell,
-                                cell.command.front() +
-                                    ": outside the repository, so no other commit has a program of "
-                                    "its own in its place");
-    }
-    const std::string& name = *place;
+    const std::string name = resolve_program(cell.command.front());
     const auto program = find(name);
     if (program) {
       prepared.program = *program;
@@ -408,8 +405,7 @@ class Preflight {
   [[nodiscard]] std::optional<std::string> resolve_engine_file(std::string path) const {
     if (path.empty()) return std::nullopt;
     if (path.find('/') == std::string::npos) path.insert(0, "./");
-    const auto place = resolve_program(path);
-    return place ? std::optional(resolve(*place)) : std::nullopt;
+    return resolve(resolve_program(path));
   }
 
   // Finds the files that name the engine's kernels. A base without them is no problem: it may be

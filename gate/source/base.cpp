@@ -33,7 +33,7 @@ tl::unexpected<Error> unknown_ref(const Git& git, const std::string& ref) {
   if (remote && *remote) {
     hint = fmt::format("did you mean origin/{}?", ref);
   } else {
-    hint = git.shallow().value_or(false) ? k_fetch_all : "is it fetched? (`git fetch origin`)";
+    hint = git.shallow().value_or(false) ? k_fetch_all : "is it fetched? (`git fetch --all`)";
   }
   return fail(Code::config, "--against {}: neither a folder nor a commit that is known here; {}",
               text::printable(ref), text::printable(hint));
