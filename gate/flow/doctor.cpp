@@ -367,9 +367,16 @@ Result<std::vector<report::DoctorCommand>> run_cells(const Job& job, const sys::
   WEIR_TRY(const sys::ScratchFolder scratch,
            sys::ScratchFolder::make_temporary(job.files(), "weir-doctor-"));
   const std::string out = scratch.path() + "/out", probes = scratch.path() + "/probes";
-  WEIR_TRY(const auto planned, planned_commands(std::move(loaded), job, {}, {out, probes}));
+  WEIR_TRY(const PlannedCommands planned,
+           planned_commands(std::move(loaded), job, {}, {out, probes}));
   std::vector<report::DoctorCommand> commands;
-  for (const PlannedCommand& command : planned) {
+  for (const auto& [cell, reason] : planned.unavailable) {
+    report::DoctorCommand result;
+    result.cell = redactor.cell_name(cell);
+    result.unread = text::lines(redactor.text(reason));
+    commands.push_back(std::move(result));
+  }
+  for (const PlannedCommand& command : planned.commands) {
     const std::string cell = redactor.cell_name(command.cell);
     if (find_first(commands, [&](const auto& other) { return other.cell == cell; })) continue;
     report::DoctorCommand result;

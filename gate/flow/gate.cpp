@@ -353,14 +353,14 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
   const config::Redactor redactor = loaded.configuration.redactor;
   for (const std::string& note : loaded.configuration.notes)
     job.log("note: " + redactor.text(note));
-  WEIR_TRY(const auto commands,
+  WEIR_TRY(const PlannedCommands planned,
            planned_commands(std::move(loaded), job, wanted, {job.selection.runs_folder, ""}));
-  Json planned = Json::array();
+  Json commands = Json::array();
   // The lines without those that were before, and how often each is run.
   std::vector<std::string> lines;
   std::map<std::string, int> runs;
   std::vector<std::string> passed_names;
-  for (const PlannedCommand& command : commands) {
+  for (const PlannedCommand& command : planned.commands) {
     passed_names.insert(passed_names.end(), command.spec.passed_variables.begin(),
                         command.spec.passed_variables.end());
     Json env = Json::object();
@@ -373,16 +373,23 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
       words.push_back(text::shell_word(redactor.text(word)));
     }
     for (std::string& word : words) word = text::printable(word);
-    planned.push_back({{"cell", command.cell},
-                       {"pass", profile::to_string(command.pass)},
-                       {"argv", command.spec.argv},
-                       {"env", std::move(env)},
-                       {"passed", command.spec.passed_variables}});
+    commands.push_back({{"cell", command.cell},
+                        {"pass", profile::to_string(command.pass)},
+                        {"argv", command.spec.argv},
+                        {"env", std::move(env)},
+                        {"passed", command.spec.passed_variables}});
     std::string line = fmt::format("{}  # {}", text::join(words, " "),
                                    text::printable(redactor.cell_name(command.cell)));
     if (++runs[line] == 1) lines.push_back(std::move(line));
   }
   std::string shown;
+  Json unavailable = Json::object();
+  for (const auto& [cell, reason] : planned.unavailable) {
+    const std::string why = redactor.text(reason);
+    unavailable[redactor.cell_name(cell)] = why;
+    shown += fmt::format("# {} cannot run here: {}\n", text::printable(redactor.cell_name(cell)),
+                         text::printable(text::first_line(why)));
+  }
   for (const std::string& line : lines) {
     const int times = runs[line];
     shown += times == 1 ? line + "\n" : fmt::format("{}, {} times\n", line, times);
@@ -390,7 +397,9 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
   if (const std::string names = sys::withheld_names(passed_names); !names.empty()) {
     job.log(fmt::format("withheld from engines: {} ({})", names, k_pass_through));
   }
-  return Answer{shown, json_document({{"schema", "weir.commands/1"}, {"commands", planned}})};
+  return Answer{shown, json_document({{"schema", "weir.commands/1"},
+                                      {"commands", std::move(commands)},
+                                      {"unavailable", std::move(unavailable)}})};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "gate/flow/repository.hpp"
 #include "gate/flow/workflows.hpp"
 #include "gate/probes/read/twin_folder.hpp"
+#include "gate/source/virtual_environment.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/python_environment.hpp"
 
@@ -272,6 +273,13 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   return incomplete;
 }
 
+// Returns true if a program is of a virtual environment in which the checkout at `top` is
+// installed.
+bool installs_itself(const Job& job, const std::string& program, const std::string& top) {
+  const auto environment = source::environment_around(job.files(), sys::absolute(program));
+  return environment && source::find_way_back(job.files(), *environment, {top});
+}
+
 // Writes a configuration for the command after "--", which it starts once.
 Result<void> write_command(const Job& job, const InitOptions& options) {
   const std::string& file = job.selection.config;
@@ -287,9 +295,14 @@ Result<void> write_command(const Job& job, const InitOptions& options) {
   ignore_runs(job);
   const std::string options_text = fmt::format("{}{}", file == "weir.yaml" ? "" : " -c " + file,
                                                config.is_read ? "" : " --counts-only");
-  const bool has_git = Repository::containing(job.world, job.folder()).has_value();
-  const char* next = has_git ? "commit it; then weir gate --against HEAD~1{}"
-                             : "weir baseline accept{0}, then weir gate{0} after a change";
+  const auto repository = Repository::containing(job.world, job.folder());
+  const char* next = repository ? "commit it; then weir gate --against HEAD~1{}"
+                                : "weir baseline accept{0}, then weir gate{0} after a change";
+  if (repository && installs_itself(job, command.programs.front(), (*repository)->git().top())) {
+    next =
+        "its virtual environment has this repository installed: say under build: how each checkout "
+        "makes its own (build: [sh, -c, \"python3 -m venv .venv && .venv/bin/pip install .\"])";
+  }
   job.answer_printable(
       fmt::format("wrote {}\nnext: {}\n", file, fmt::format(fmt::runtime(next), options_text)));
   return {};

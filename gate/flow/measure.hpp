@@ -109,11 +109,14 @@ struct PlannedCommand {
 struct PlannedPlaces {
   std::string out, probe_dir;
 };
-// Returns the programs that a run would start, in order. Errors contain no private names.
-[[nodiscard]] Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded,
-                                                                   const Job& job,
-                                                                   const MeasureOptions& wanted,
-                                                                   const PlannedPlaces& places);
+struct PlannedCommands {
+  std::vector<PlannedCommand> commands;            // in order
+  std::map<std::string, std::string> unavailable;  // cell -> why nothing of it can run here
+};
+// Returns the programs that a run would start. Errors contain no private names.
+[[nodiscard]] Result<PlannedCommands> planned_commands(LoadedConfig loaded, const Job& job,
+                                                       const MeasureOptions& wanted,
+                                                       const PlannedPlaces& places);
 
 // A checked plan, ready to be measured or shown.
 struct ReadyPlan {

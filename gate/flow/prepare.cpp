@@ -125,7 +125,7 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
                                           job.selection.runs_folder, job.world));
   ProgramCode programs;
   surroundings.runtime_files = [&](const std::string& program, const std::string& library,
-                                     const run::DeviceTwin& twin) {
+                                   const run::DeviceTwin& twin) {
     return write_runtime_files(program, library, twin, job, programs);
   };
   surroundings.output_places = wanted.output_places;
@@ -178,9 +178,9 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
   return ready;
 }
 
-Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded, const Job& job,
-                                                     const MeasureOptions& wanted,
-                                                     const PlannedPlaces& places) {
+Result<PlannedCommands> planned_commands(LoadedConfig loaded, const Job& job,
+                                         const MeasureOptions& wanted,
+                                         const PlannedPlaces& places) {
   const sys::Interrupts interrupts;
   const config::Redactor redactor = loaded.configuration.redactor;
   MeasureOptions options = wanted;
@@ -188,7 +188,10 @@ Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded, const 
   WEIR_TRY(ReadyPlan plan, prepare_plan(std::move(loaded), job, options, interrupts.stop())
                                .map_error(redacting(redactor)));
   const auto ready = std::make_shared<const ReadyPlan>(std::move(plan));
-  std::vector<PlannedCommand> commands;
+  PlannedCommands planned;
+  for (const run::PreparedCell& cell : ready->plan.cells) {
+    if (cell.unavailable) planned.unavailable[cell.cell.key.str()] = *cell.unavailable;
+  }
   for (const run::Step& step : ready->plan.steps) {
     const run::PreparedCell& cell = ready->plan.cells[step.cell];
     const std::optional<config::ServerSettings>& server = cell.cell.engine->server;
@@ -200,7 +203,7 @@ Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded, const 
     }
     PlannedCommand command;
     command.ready = ready;
-    command.step = commands.size();
+    command.step = planned.commands.size();
     command.cell = cell.cell.key.str();
     command.pass = step.pass;
     command.spec.argv = line.argv;
@@ -224,9 +227,9 @@ Result<std::vector<PlannedCommand>> planned_commands(LoadedConfig loaded, const 
     command.spec.folder = cell.folder;
     command.spec.timeout_seconds = cell.cell.engine->timeout_seconds;
     command.spec.output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit);
-    commands.push_back(std::move(command));
+    planned.commands.push_back(std::move(command));
   }
-  return commands;
+  return planned;
 }
 
 }  // namespace weir::flow

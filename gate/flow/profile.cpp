@@ -123,10 +123,14 @@ Result<Target> find_cell_target(const Job& job, const ProfileOptions& options,
                 "  weir run measures it, and weir profile RUN shows all that it saw",
                 target.redactor.cell_name(cell.key.str()));
   }
-  WEIR_TRY(const auto commands, planned_commands(std::move(loaded), cell_job, wanted,
-                                                 {profile_folder.out(), profile_folder.events()}));
+  WEIR_TRY(const PlannedCommands planned,
+           planned_commands(std::move(loaded), cell_job, wanted,
+                            {profile_folder.out(), profile_folder.events()}));
+  const std::vector<PlannedCommand>& commands = planned.commands;
   if (commands.empty()) {
-    return fail(Code::usage, "nothing would be counted in {}", target.redactor.text(options.what));
+    const std::string why = planned.unavailable.empty() ? "" : planned.unavailable.begin()->second;
+    return fail(Code::usage, "nothing would be counted in {}{}", target.redactor.text(options.what),
+                text::prefix_if_any(": ", target.redactor.text(why)));
   }
   for (const PlannedCommand& command : commands) {
     if (command.cell == commands.back().cell) continue;

@@ -183,11 +183,12 @@ class Recorder {
     MeasureOptions wanted;
     wanted.plan.runs = 1;
     wanted.plan.instruction_processes = 0;  // the same program again, under valgrind already
-    WEIR_TRY(const auto commands, planned_commands(std::move(loaded), job_, wanted,
-                                                   {folder + "/out", folder + "/probes"}));
+    WEIR_TRY(
+        const PlannedCommands planned,
+        planned_commands(std::move(loaded), job_, wanted, {folder + "/out", folder + "/probes"}));
     for (const ReachCell& cell : cells) {
       const std::string name = redactor_.cell_name(cell.cell);
-      const PlannedCommand* command = choose_command(commands, cell.cell);
+      const PlannedCommand* command = choose_command(planned.commands, cell.cell);
       const char* problem = recording_problem(command);
       if (problem != nullptr) {
         job_.log(fmt::format("{}: {}: not recorded", name, problem));

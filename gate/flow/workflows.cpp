@@ -333,10 +333,10 @@ std::string find_missing_files(const Job& job, const LoadedConfig& loaded,
 // Returns false if nothing of a cell can be counted here: then a gate has times alone. What keeps a
 // plan from being made is told by the measurement.
 bool has_counted_pass(const Job& job, LoadedConfig loaded) {
-  const auto commands =
+  const auto planned =
       planned_commands(std::move(loaded), job, {}, {job.selection.runs_folder, ""});
-  return !commands ||
-         std::ranges::count(*commands, profile::Pass::counted, &PlannedCommand::pass) > 0;
+  return !planned ||
+         std::ranges::count(planned->commands, profile::Pass::counted, &PlannedCommand::pass) > 0;
 }
 
 // Returns true if a limit on some time gates.

@@ -126,6 +126,10 @@ class Writer {
   // Writes a command that was run: how it ended and the last lines that it printed.
   void show(const DoctorCommand& command) {
     title(command.cell);
+    if (command.line.empty()) {
+      for (const std::string& line : command.unread) entry("not run", k_red, line, "");
+      return;
+    }
     entry("runs", "", command.line, "");
     entry("in", k_dim, command.folder, "");
     if (command.answered) entry("asked", k_green, "it answered a request", "");

@@ -47,7 +47,7 @@ struct DoctorDevice {
 // The command of a cell that was run once.
 struct DoctorCommand {
   std::string cell;
-  std::string line;                     // as a shell takes it, with the variables of the cell
+  std::string line;  // as a shell takes it, with the variables of the cell; "": it cannot run here
   std::string folder;                   // where it ran
   std::string outcome;                  // "it exited with code 2"; "": it ended well
   std::vector<std::string> out, err;    // its last lines

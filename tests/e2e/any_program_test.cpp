@@ -80,6 +80,16 @@ TEST_F(AnyProgram, IsWrittenDownByInitWithTheMetricThatIsNamed) {
   EXPECT_THAT(slurp(scratch_ / "weir.yaml"), testing::HasSubstr("decode_tokens_per_second"));
 }
 
+TEST_F(AnyProgram, OfAnEnvironmentThatHasTheRepositoryInstalledIsToldToMakeItInEachCheckout) {
+  spill_program(scratch_ / ".venv/bin/python", "#!/bin/sh\necho 41.2 tok/s\n");
+  spill(scratch_ / ".venv/pyvenv.cfg", "");
+  EXPECT_THAT(weir_here({"init", "--", ".venv/bin/python"}).out,
+              testing::HasSubstr("commit it; then weir gate"));
+  spill(scratch_ / ".venv/lib/python3/site-packages/mine.pth", (scratch_ / "").string());
+  EXPECT_THAT(weir_here({"init", "--force", "--", ".venv/bin/python"}).out,
+              testing::HasSubstr("say under build: how each checkout"));
+}
+
 TEST_F(AnyProgram, TakesThePlaceOfTheExampleThatNobodyEdited) {
   write_script("engine", "41.2");
   ASSERT_LE(weir_here({"init"}).exit_code, 1);

@@ -85,6 +85,23 @@ TEST(Doctor, ShowsWhyACellIsAnErrorByTheCommandThatTheGateNames) {
   }
 }
 
+TEST(Doctor, SaysWhyACellCannotRunHere) {
+  const Scratch scratch;
+  spill_program(scratch / "engine", "#!/bin/sh\n");
+  spill(scratch / "weir.yaml",
+        "version: 1\nengines: {mine: {command: [./engine, '{tokens}'], probes: [cuda], output: "
+        "generic, metrics: {start_ms: {regex: '(.*) ms'}}}}\n"
+        "models: {m: /dev/null}\nbackends: {cuda: {twin: nvidia-rtx-4090}}\n"
+        "prompts: {decode: {tokens: 8}}\n");
+  const Ended doctor = weir(scratch, {"doctor", "--cell", "mine/m/cuda/decode"});
+  EXPECT_EQ(doctor.exit_code, 3) << doctor.err;
+  EXPECT_NE(doctor.out.find("not run  engine has no CUDA code"), std::string::npos) << doctor.out;
+  const Ended planned = weir(scratch, {"run", "--dry-run"});
+  EXPECT_NE(planned.out.find("# mine/m/cuda/decode cannot run here: engine has no CUDA code"),
+            std::string::npos)
+      << planned.out;
+}
+
 TEST(Doctor, ShowsWhichMetricsACellsOutputLacks) {
   const Scratch scratch;
   spill_program(scratch / "engine", "#!/bin/sh\necho 4 submits\necho 5 submits\necho 6 submits\n");
