@@ -283,10 +283,13 @@ TEST_F(CudaLibraries, EndsALoopThatWaitsForWhatAKernelShouldHaveWritten) {
 TEST_F(CudaLibraries, CountsKernelsOfModulesThatAreLookedUp) {
   const Ran ran = play("modules");
   ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
-  EXPECT_THAT(
-      text::lines(text::trim(ran.out)),
-      ElementsAre("devices 0: 2", "loaded 0, found 0, another 500", "registers 40, shared 1024",
-                  "launched 0", "launched 0", "launched 0", "launched 0", "what it lacks 801"));
+  EXPECT_THAT(text::lines(text::trim(ran.out)),
+              ElementsAre("devices 0: 2", "loaded 0, found 0, another 500",
+                          "registers 40, shared 1024", "launched 0", "launched 0", "launched 0",
+                          "launched 0", ".version 9.0: 0 cudaSuccess",
+                          ".version 9.1: 222 cudaErrorUnsupportedPtxVersion", "what it lacks 801"))
+      << "the description's driver is that of CUDA 13.0";
+  EXPECT_THAT(ran.err, HasSubstr("PTX 9.1 is newer than the driver of the CUDA twin takes, 9.0"));
   EXPECT_EQ(counted().kernels,
             (std::map<std::string, std::int64_t>{{"triton_add", 4}, {std::string(300, 'k'), 1}}));
 }

@@ -566,7 +566,13 @@ void modules() {
                                    kernel, 4, 1, 1, 64, 1, 1, 0, stream, nullptr, nullptr));
   // PTX has any kernel, here one with a long name.
   void *text = nullptr, *named = nullptr;
-  reinterpret_cast<int (*)(void**, const void*)>(look_up("cuModuleLoadData"))(&text, ".version 8");
+  const auto load_text =
+      reinterpret_cast<int (*)(void**, const void*)>(look_up("cuModuleLoadData"));
+  for (const char* version : {"//\n.version 9.0", "//\n.version 9.1"}) {
+    const int result = load_text(&text, version);
+    std::printf("%s: %d %s\n", version + 3, result, call<const char*>("cudaGetErrorName", result));
+  }
+  load_text(&text, ".version 8");
   get(&named, text, std::string(300, 'k').c_str());
   launch_kernel(named, 4, 1, 1, 64, 1, 1, 0, stream, nullptr, nullptr);
   const auto unknown = reinterpret_cast<int (*)()>(look_up("cuGreenCtxCreate"));

@@ -18,6 +18,7 @@ enum Error : int {
   k_no_device = 100,
   k_invalid_device = 101,
   k_no_image = 209,
+  k_new_ptx = 222,  // CUDA
   k_invalid_handle = 400,
   k_symbol_not_found = 500,
   k_not_ready = 600,

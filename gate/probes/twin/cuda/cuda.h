@@ -12,6 +12,9 @@
 #define WEIR_NO_IMAGE_NAME "ErrorNoKernelImageForDevice"
 #define WEIR_INVALID_HANDLE_NAME "ErrorInvalidResourceHandle"
 #define WEIR_NOT_FOUND_NAME "ErrorSymbolNotFound"
+#define WEIR_OWN_ERRORS                         \
+  {k_new_ptx, "cudaErrorUnsupportedPtxVersion", \
+   "the provided PTX was compiled with an unsupported toolchain."},
 
 // Defines a function of the runtime or of cuBLAS once, with symbol versions of both majors:
 // programs of CUDA 12 need name@libcudart.so.12. (Assembly, as clang has no attribute for it.)

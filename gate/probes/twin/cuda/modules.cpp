@@ -66,6 +66,37 @@ bool read_facts(const char* code, const char* name, weir_runtime_kernel* out) {
   return true;
 }
 
+// Returns the newest PTX that a driver takes, as 90 for 9.0: release notes of the PTX ISA.
+int newest_ptx(int driver) {
+  constexpr int k_of_cuda_12[] = {80, 81, 82, 83, 84, 85, 85, 86, 87, 88};
+  const int major = driver / 1000, minor = driver % 1000 / 10;
+  if (major == 12 && minor < 10) return k_of_cuda_12[minor];
+  return 10 * (major - 4) + minor;  // 7.8 of CUDA 11.8, 9.0 of 13.0
+}
+
+// Returns the version of PTX in a text, as 90 for ".version 9.0"; 0 if it names none.
+int ptx_version(const char* text) {
+  constexpr const char* k_key = ".version ";
+  const char* at = strstr(text, k_key);
+  if (at == nullptr) return 0;
+  const char* digits = at + strlen(k_key);
+  const auto value = [](char digit) { return digit >= '0' && digit <= '9' ? digit - '0' : 0; };
+  return 10 * value(digits[0]) + (digits[1] == '.' ? value(digits[2]) : 0);
+}
+
+// Returns true if the driver refuses the text, which is said once.
+bool refuses_ptx(const char* text) {
+  static int s_is_said = 0;
+  const int version = ptx_version(text), newest = newest_ptx(driver_version());
+  if (version <= newest) return false;
+  if (__atomic_exchange_n(&s_is_said, 1, __ATOMIC_RELAXED) == 0) {
+    print_line(STDERR_FILENO,
+               "weir: PTX %d.%d is newer than the driver of the CUDA twin takes, %d.%d\n",
+               version / 10, version % 10, newest / 10, newest % 10);
+  }
+  return true;
+}
+
 int load(void** out, const void* image) {
   if (twin() == nullptr) return k_no_device;
   if (image == nullptr) return k_invalid_value;
@@ -73,6 +104,12 @@ int load(void** out, const void* image) {
   if (loaded == nullptr) return k_out_of_memory;
   const int arch = 10 * attribute(k_major) + attribute(k_minor);
   const bool is_machine_code = memcmp(image, ELFMAG, SELFMAG) == 0;
+  const char first = *static_cast<const char*>(image);
+  const bool is_text = first == '.' || first == '/' || first == '\n';
+  if (is_text && refuses_ptx(static_cast<const char*>(image))) {
+    free(loaded);
+    return k_new_ptx;
+  }
   loaded->module = {arch, is_machine_code, 0};
   // The program may free the image once it is loaded.
   if (is_machine_code) {

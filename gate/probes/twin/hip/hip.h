@@ -13,6 +13,7 @@
 #define WEIR_NO_IMAGE_NAME "ErrorNoBinaryForGpu"
 #define WEIR_INVALID_HANDLE_NAME "ErrorInvalidHandle"
 #define WEIR_NOT_FOUND_NAME "ErrorNotFound"
+#define WEIR_OWN_ERRORS
 
 #define WEIR_RUNTIME_OF(result, name, ...) WEIR_EXPORTED result hip##name __VA_ARGS__
 #define WEIR_RUNTIME(name, ...) WEIR_RUNTIME_OF(int, name, __VA_ARGS__)

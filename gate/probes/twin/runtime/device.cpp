@@ -67,7 +67,7 @@ constexpr ErrorText k_errors[] = {
     {k_update_failed, WEIR_API_PREFIX "ErrorGraphExecUpdateFailure",
      "the graph update was not performed because it included changes which violated constraints "
      "specific to instantiated graph update"},
-};
+    WEIR_OWN_ERRORS};
 const ErrorText& find_error(int error) {
   static constexpr ErrorText k_unknown{0, "unrecognized error code", "unrecognized error code"};
   for (const ErrorText& entry : k_errors) {
