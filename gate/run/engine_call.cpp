@@ -143,8 +143,9 @@ EngineCall::~EngineCall() {
 Result<void> check_before_process(const Effects& effects) {
   if (!sys::restore_own_settings()) {
     return fail(Code::unavailable,
-                "the limits of weir's own process on resources (ulimit) were lowered while it ran, "
-                "and engines inherit them, so nothing can be compared: run it again");
+                "the limits of weir's own process on resources (ulimit, cgroup, autogroup) were "
+                "changed while it ran, and engines inherit them, so nothing can be compared: run "
+                "it again");
   }
   return effects.check ? effects.check() : Result<void>();
 }

@@ -191,9 +191,10 @@ inline constexpr auto k_withheld = std::to_array<std::string_view>(
 // Names of weir's own environment that are withheld, joined by ", ". Those in `passed` are not.
 [[nodiscard]] std::string withheld_names(const std::vector<std::string>& passed);
 
-// Gives all threads of this process the processors and the priority that it began with, where it
-// may, and the process its limits on resources: an engine of the same user can have changed them.
-// Returns false if the limits cannot be had back.
+// Gives all threads of this process the processors, the priorities (also of access to disks) and
+// the timer slack that it began with, where it may, and the process its limits on resources: an
+// engine of the same user can have changed them. Returns false if the limits or the session's
+// priority cannot be had back, or the process is in another cgroup.
 [[nodiscard]] bool restore_own_settings();
 
 // The absolute path of this program; "" where the system does not say.

@@ -1,6 +1,12 @@
 // Processes on Linux: descriptors, orphans, performance counters.
+#include <algorithm>
 #include <array>
 #include <climits>
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <string>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -28,12 +34,53 @@ void hide_process() { prctl(PR_SET_DUMPABLE, 0); }
 
 namespace {
 
-// The processors and the priority of a program.
+// struct sched_attr of the kernel, as of Linux 5.3: what a thread asks of the scheduler.
+struct SchedulerWishes {
+  std::uint32_t size = sizeof(SchedulerWishes), policy = 0;
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime = 0, deadline = 0, period = 0;
+  std::uint32_t min_clock = 0,
+                max_clock = 0;  // of 1024; both 0 where the kernel has no such bounds
+  friend bool operator==(const SchedulerWishes&, const SchedulerWishes&) = default;
+};
+constexpr int k_io_of_thread = 1;              // IOPRIO_WHO_PROCESS
+constexpr std::uint64_t k_sets_clocks = 0x60;  // SCHED_FLAG_UTIL_CLAMP
+
+std::optional<SchedulerWishes> read_wishes(pid_t thread) {
+  SchedulerWishes wishes;
+  const bool is_read = syscall(SYS_sched_getattr, thread, &wishes, sizeof wishes, 0) == 0;
+  return is_read ? std::optional(wishes) : std::nullopt;
+}
+
+long read_io_priority(pid_t thread) { return syscall(SYS_ioprio_get, k_io_of_thread, thread); }
+
+// Makes a short file of /proc hold `text`.
+void write_proc(const char* path, std::string_view text) {
+  const int file = open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  (void)!write(file, text.data(), text.size());
+  close(file);
+}
+
+std::string read_proc(const char* path) {
+  std::array<char, 4096> text{};
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t count = file < 0 ? 0 : read(file, text.data(), text.size());
+  if (file >= 0) close(file);
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))};
+}
+
+// The processors and the priorities of a program.
 struct Scheduling {
   cpu_set_t cpus{};
   bool has_cpus = false;
   int policy = SCHED_OTHER, nice = 0;
   sched_param parameters{};
+  std::optional<SchedulerWishes> wishes;
+  long io_priority = -1;     // -1: not known
+  long timer_slack_ns = -1;  // by how much the kernel may delay what a thread waits for
 };
 
 Scheduling read_scheduling() {
@@ -42,6 +89,9 @@ Scheduling read_scheduling() {
   scheduling.policy = sched_getscheduler(0);
   sched_getparam(0, &scheduling.parameters);
   scheduling.nice = getpriority(PRIO_PROCESS, 0);
+  scheduling.wishes = read_wishes(0);
+  scheduling.io_priority = read_io_priority(0);
+  scheduling.timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
   return scheduling;
 }
 
@@ -56,14 +106,62 @@ Limits read_limits() {
   return limits;
 }
 
+constexpr const char* k_session_priority = "/proc/self/autogroup";  // "/autogroup-7 nice 0"
+constexpr const char* k_own_cgroups = "/proc/self/cgroup";
+
 const Scheduling g_scheduling_at_start = read_scheduling();
 const Limits g_limits_at_start = read_limits();
+const std::string g_session_priority_at_start = read_proc(k_session_priority);
 
+// Only somebody who may set the timer slack of another thread may read it.
+void set_timer_slack(pid_t thread) {
+  const long wanted = g_scheduling_at_start.timer_slack_ns;
+  if (wanted <= 0) return;
+  if (thread == 0) {
+    prctl(PR_SET_TIMERSLACK, wanted, 0, 0, 0);
+    return;
+  }
+  std::array<char, 48> path{}, text{};
+  snprintf(path.data(), path.size(), "/proc/%d/timerslack_ns", static_cast<int>(thread));
+  const std::string now = read_proc(path.data());
+  snprintf(text.data(), text.size(), "%ld", wanted);
+  if (!now.empty() && text::trim(now) != text.data()) write_proc(path.data(), text.data());
+}
+
+// Thread 0 is the caller. Allocates nothing for it: it may have been forked from several threads.
 void set_scheduling(pid_t thread) {
   const Scheduling& scheduling = g_scheduling_at_start;
   if (scheduling.has_cpus) sched_setaffinity(thread, sizeof scheduling.cpus, &scheduling.cpus);
   sched_setscheduler(thread, scheduling.policy, &scheduling.parameters);
   setpriority(PRIO_PROCESS, static_cast<id_t>(thread), scheduling.nice);
+  if (scheduling.wishes && read_wishes(thread) != scheduling.wishes) {
+    SchedulerWishes wishes = *scheduling.wishes;
+    if (wishes.max_clock > 0) wishes.flags |= k_sets_clocks;
+    (void)syscall(SYS_sched_setattr, thread, &wishes, 0);
+  }
+  if (scheduling.io_priority >= 0 && read_io_priority(thread) != scheduling.io_priority)
+    (void)syscall(SYS_ioprio_set, k_io_of_thread, thread, scheduling.io_priority);
+  set_timer_slack(thread);
+}
+
+// Gives the session of this process the priority that it began with. The kernel takes ten a second
+// from all users. Returns false if it cannot be had back.
+bool restore_session_priority() {
+  constexpr int k_attempts = 5;
+  const timespec pause{0, 120'000'000};
+  const std::string& wanted = g_session_priority_at_start;
+  for (int attempt = 0; read_proc(k_session_priority) != wanted; ++attempt) {
+    if (attempt == k_attempts) return false;
+    if (attempt > 0) nanosleep(&pause, nullptr);
+    write_proc(k_session_priority, wanted.substr(wanted.rfind(' ') + 1));
+  }
+  return true;
+}
+
+// Returns true if this process is in the cgroups in which it was at the first call.
+bool is_in_own_cgroups() {
+  static const std::string at_first_call = read_proc(k_own_cgroups);
+  return read_proc(k_own_cgroups) == at_first_call;
 }
 
 }  // namespace
@@ -77,7 +175,7 @@ bool restore_own_settings() {
       set_scheduling(static_cast<pid_t>(*thread));
   }
   if (threads != nullptr) closedir(threads);
-  bool has_all = true;
+  bool has_all = restore_session_priority() && is_in_own_cgroups();
   for (int i = 0; i < k_limits; ++i) {
     const auto resource = static_cast<__rlimit_resource_t>(i);
     const rlimit& limit = g_limits_at_start.at(static_cast<std::size_t>(i));

@@ -2,6 +2,7 @@
 #include "gate/sys/resting.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <climits>
 #include <csignal>
@@ -271,12 +272,13 @@ namespace {
 // Returns what decides how a process may use the machine, besides its threads' settings.
 std::string read_process_settings(std::int64_t process) {
   std::string settings;
-  for (const char* name : {"limits", "autogroup", "cgroup", "timerslack_ns"})
+  for (const char* name : {"limits", "autogroup", "cgroup"})
     settings += read_proc(fmt::format("/proc/{}/{}", process, name), 4 * k_page).value_or("");
   return settings;
 }
 
-// Returns the processors, memory nodes, priorities and policy of a thread, from its files.
+// Returns the processors, memory nodes, priorities, policy and timer slack of a thread, from its
+// files. Only somebody who may set the slack may read it.
 std::string thread_settings(std::string_view status, const std::vector<std::string>& stat,
                             std::int64_t thread) {
   const std::size_t begin = status.find("Cpus_allowed:"),
@@ -288,6 +290,11 @@ std::string thread_settings(std::string_view status, const std::vector<std::stri
 #ifdef __linux__
   constexpr int k_of_process = 1;  // IOPRIO_WHO_PROCESS: one thread
   settings += fmt::format(" {}", syscall(SYS_ioprio_get, k_of_process, thread));
+  // The time slice, and bounds on the processor's clock.
+  std::array<std::uint64_t, 16> wishes{};  // struct sched_attr
+  (void)syscall(SYS_sched_getattr, thread, wishes.data(), sizeof wishes, 0);
+  for (const std::uint64_t word : wishes) settings += fmt::format(" {:x}", word);
+  settings += read_proc(fmt::format("/proc/{}/timerslack_ns", thread), k_page).value_or("");
 #endif
   return settings;
 }

@@ -89,7 +89,7 @@ class StoppedTree {
   enum class Change {
     none,
     ran,       // a thread has run, or one is there that was not
-    settings,  // processors, priority, policy, limits or cgroup are others
+    settings,  // processors, priorities, policy, timers, limits or cgroup are others
   };
   // Tells what has changed since then.
   [[nodiscard]] Change find_change() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -11,6 +12,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "gate/run/against.hpp"
 #include "gate/run/server_run.hpp"
@@ -400,6 +402,14 @@ TEST_F(ServerPair, IsVoidIfAStoppedServerWasNotLeftAlone) {
     const rlimit files{64, 64};
     prlimit(process, RLIMIT_NOFILE, &files, nullptr);
   };
+  const auto set_idle_disk = [](pid_t process) {
+    constexpr int k_idle = 3 << 13;  // IOPRIO_CLASS_IDLE
+    syscall(SYS_ioprio_set, 1, process, k_idle);
+  };
+  const auto slow_timers = [](pid_t process) {
+    std::ofstream("/proc/" + std::to_string(process) + "/timerslack_ns") << 100'000'000;
+  };
+  const bool may_slow_timers = std::ifstream("/proc/1/timerslack_ns").get() != EOF;
   const struct {
     const char* what;
     bool in_turn_of_base;
@@ -413,8 +423,12 @@ TEST_F(ServerPair, IsVoidIfAStoppedServerWasNotLeftAlone) {
       {"another priority", false, set_nice, "priority or limits of the base's server were changed"},
       {"fewer processors", false, narrow, "priority or limits of the base's server were changed"},
       {"other limits", false, limit, "priority or limits of the base's server were changed"},
+      {"waits for disks", false, set_idle_disk,
+       "priority or limits of the base's server were changed"},
+      {"slow timers", false, slow_timers, "priority or limits of the base's server were changed"},
   };
   for (const auto& c : cases) {
+    if (c.what == std::string("slow timers") && !may_slow_timers) continue;
     if (c.what == std::string("fewer processors") && std::thread::hardware_concurrency() < 2)
       continue;
     make();
