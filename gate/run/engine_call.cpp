@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <set>
 
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "gate/probes/format.h"
 #include "gate/run/environment.hpp"
 #include "gate/run/leftovers.hpp"
+#include "gate/run/named_files.hpp"
 #include "gate/sys/code_file.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/python_environment.hpp"
@@ -182,16 +184,26 @@ Result<void> EngineCall::attach_probes() {
 
 void EngineCall::read_inputs() {
   if (!step_.pair) return;
-  std::vector<std::string> paths = model_files(effects_.files, cell_.model);
-  std::uint64_t bytes = 0;
-  for (const std::string& path : paths) bytes += effects_.files.size(path).value_or(0);
   const auto available = effects_.load.memory_available();
-  is_too_large_ = available && bytes > static_cast<std::uint64_t>(*available);
-  if (is_too_large_) paths.clear();
-  paths.insert(paths.end(), {cell_.program, cell_.prompt_file});
-  for (const std::string& path : paths) {
-    if (!path.empty()) effects_.read_into_cache(path);
+  std::uint64_t bytes_left = available ? static_cast<std::uint64_t>(*available) : UINT64_MAX;
+  std::set<std::string> done{""};
+  // Reads files that were not read before. Returns false if they do not fit into memory together.
+  const auto read = [&](std::vector<std::string> paths) {
+    std::erase_if(paths, [&](const std::string& path) { return !done.insert(path).second; });
+    std::uint64_t bytes = 0;
+    for (const std::string& path : paths) bytes += effects_.files.size(path).value_or(0);
+    if (bytes > bytes_left) return false;
+    bytes_left -= bytes;
+    for (const std::string& path : paths) effects_.read_into_cache(path);
+    return true;
+  };
+  is_too_large_ = !read(model_files(effects_.files, cell_.model));
+  for (const std::string& path : {cell_.program, cell_.prompt_file}) {
+    if (done.insert(path).second) effects_.read_into_cache(path);
   }
+  const bool has_libraries = read(find_libraries(effects_.files, cell_.program));
+  const bool has_inputs = read(find_named_files(effects_.files, line(""), cell_.folder));
+  has_large_inputs_ = !has_libraries || !has_inputs;
 }
 
 // Fills `spec` for a start: directly, or through the container's runtime.
@@ -304,6 +316,7 @@ void EngineCall::copy_outcome(RunRecord& record, const sys::Finished& finished) 
     record.warnings.emplace_back(k_not_watched);
   }
   if (is_too_large_) record.warnings.emplace_back(k_not_cached);
+  if (has_large_inputs_) record.warnings.emplace_back(k_inputs_not_cached);
   if (const auto& usage = finished.usage) {
     record.machine.major_faults = usage->major_faults;
     if (cell_.host && record.pass == profile::Pass::timed) {

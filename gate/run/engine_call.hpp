@@ -24,6 +24,9 @@ inline constexpr std::string_view k_not_watched =
 inline constexpr std::string_view k_not_cached =
     "the model is larger than the memory that is available, so weir does not read it before each "
     "process: a process may wait for the disk";
+inline constexpr std::string_view k_inputs_not_cached =
+    "files that the command names are larger than the memory that is available, so weir does not "
+    "read all of them before each process: a process may wait for the disk";
 
 // The engine's command line in one step, and its environment as weir.yaml and the cell's twin have
 // it: of one that runs here, and what is carried in of one in a container.
@@ -78,9 +81,9 @@ class EngineCall {
   [[nodiscard]] Result<void> prepare(const std::string& port = "",
                                      const std::string& published = "");
   sys::ProcessSpec spec;
-  // Reads the program, the model and the prompt into the system's cache if the process's time is
-  // compared with the other side's: one side could drop them from there, and the other would wait
-  // for the disk.
+  // Reads the model, the prompt, the program with its libraries, and the files that the command
+  // names into the system's cache if the process's time is compared with the other side's: one side
+  // could drop them from there, and the other would wait for the disk.
   void read_inputs();
 
   // Stops and removes what the container's runtime may have left of a process that has ended.
@@ -107,7 +110,8 @@ class EngineCall {
   ContainerFolders folders_;
   std::string name_;  // in the container's label, of srun's step: no other process has it
   std::string id_file_;
-  bool is_too_large_ = false;  // the model, for the system's cache
+  bool is_too_large_ = false;      // the model, for the system's cache
+  bool has_large_inputs_ = false;  // the same for what the command names
 };
 
 }  // namespace weir::run

@@ -745,6 +745,45 @@ TEST(Runner, ReadsTheModelIntoTheCacheBeforeEachProcessOfAPair) {
   EXPECT_THAT(read, testing::ElementsAre("/project/bench"));
 }
 
+TEST(Runner, ReadsFilesThatTheCommandNamesIntoTheCacheBeforeEachProcessOfAPair) {
+  auto scene = make_scene();
+  config::Cell& cell = scene->cells[0];
+  sys::MemoryFiles& files = scene->files;
+  for (const char* name : {"a.bin", "data/b.txt", "data/deep/c.txt", "data/.git/config", "d1.csv",
+                           "d2.csv", "e.json", "sets/f.bin", "lib/g.txt", "h.yaml", "other.bin"})
+    files.put(std::string("/project/") + name, "input");
+  files.put("/project/libbench.so.2", "library");
+  files.put("/elsewhere/w.bin", "input");
+  cell.command.insert(cell.command.end(),
+                      {"--table=a.bin", "data", "d?.csv", "[e].json", "/elsewhere/w.bin",
+                       "none.bin", "cd sets && cat f.bin; x <$H", ".", ".."});
+  cell.env["H"] = "h.yaml";
+  cell.env["LD_LIBRARY_PATH"] = "lib";
+  Stage stage(std::move(scene));
+  const Plan plan = plan_scene(*stage.scene);
+  std::set<std::string> read;
+  Effects effects = stage.effects();
+  effects.read_into_cache = [&](const std::string& path) {
+    EXPECT_TRUE(read.insert(path).second) << path << " is read twice";
+  };
+  const auto warnings = [&] {
+    read.clear();
+    Step step{.pair = 1};
+    step.parameters = plan.steps.front().parameters;
+    return run_engine(effects, "/out", plan.cells[0], step, 1).value().value().warnings;
+  };
+  EXPECT_THAT(warnings(), testing::IsEmpty());
+  EXPECT_THAT(read, testing::ElementsAre(
+                        "/elsewhere/w.bin", "/project/a.bin", "/project/bench", "/project/d1.csv",
+                        "/project/d2.csv", "/project/data/b.txt", "/project/data/deep/c.txt",
+                        "/project/e.json", "/project/h.yaml", "/project/libbench.so.2",
+                        "/project/sets/f.bin", "/project/tiny.bin"));
+  stage.load.memory = 7 + 7 + 5;  // the model, the library and one of the others
+  EXPECT_THAT(warnings(), testing::ElementsAre(std::string(k_inputs_not_cached)));
+  EXPECT_THAT(
+      read, testing::ElementsAre("/project/bench", "/project/libbench.so.2", "/project/tiny.bin"));
+}
+
 TEST(Runner, GivesUpInstructionsAloneWhereTheyCanNotBeCounted) {
   auto scene = scene_with_instructions("valgrind");
   sys::MemoryFiles& files = scene->files;
