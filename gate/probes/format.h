@@ -21,6 +21,12 @@
 #define WEIR_PROBE_SUFFIX ".weirprobe"
 #define WEIR_PROBE_DIR_VARIABLE "WEIR_PROBE_DIR"
 
+/* The Vulkan layer asks the driver for a function of this name of each device that it counts, so
+ * that a device twin knows. Where work is submitted to another device of a twin, the driver makes
+ * an empty file `uncounted-<pid>-<random>.weirprobe` in that folder. */
+#define WEIR_PROBE_COUNTED_DEVICE "vkWeirCounted"
+#define WEIR_PROBE_UNCOUNTED "uncounted"
+
 /* Header flags. */
 #define WEIR_PROBE_DEVICES_OVERFLOWED 0x1u /* further devices share the last entry */
 #define WEIR_PROBE_QUEUES_OVERFLOWED 0x2u  /* further queues share the last entry */

@@ -13,6 +13,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/probes/format.h"
+#include "gate/probes/read/read.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/run/leftovers.hpp"
 #include "gate/run/named_files.hpp"
@@ -155,7 +156,9 @@ Result<void> check_before_process(const Effects& effects) {
 Result<void> EngineCall::make_place() {
   WEIR_CHECK(check_before_process(effects_));
   WEIR_CHECK(effects_.files.make_dirs(out()));
-  return effects_.files.make_dirs(probes());
+  WEIR_CHECK(effects_.files.make_dirs(probes()));
+  if (attaches_probes()) counts_watch_ = sys::FolderWatch(probes(), WEIR_PROBE_SUFFIX);
+  return {};
 }
 
 config::CommandLine EngineCall::line(const std::string& port) const {
@@ -261,7 +264,25 @@ std::optional<sys::WatchedFolder> EngineCall::watched_folder() const {
   return watched;
 }
 
+// Returns why counts of a process may be missing, if they may.
+std::optional<std::string> EngineCall::find_lost_counts() const {
+  if (const auto removed = counts_watch_.find_removed()) {
+    return fmt::format(
+        "a process of it left no record: {}, where a probe counts, was removed, renamed or "
+        "replaced, so that its work is in no count",
+        text::printable(*removed));
+  }
+  if (!attaches_probes() || !cell_.twin || !holds(cell_.probes, "vulkan")) return std::nullopt;
+  const auto marks =
+      probes::list_files(effects_.files, probes(), WEIR_PROBE_UNCOUNTED, WEIR_PROBE_SUFFIX);
+  if (!marks || marks->empty()) return std::nullopt;
+  return "a process of it used the device twin past the probe, whose Vulkan layer was turned off "
+         "(VK_LOADER_LAYERS_DISABLE), so that its work is in no count: let all processes inherit "
+         "the engine's environment";
+}
+
 std::optional<std::string> EngineCall::strayed(const sys::Finished& finished) const {
+  if (auto lost = find_lost_counts()) return lost;
   if (!finished.gpu_library.empty()) {
     return fmt::format(
         "a process of it opened {} without the variables of the probes (WEIR_PROBE_DIR), so that "

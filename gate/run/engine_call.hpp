@@ -12,6 +12,7 @@
 #include "gate/run/container.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
+#include "gate/sys/folder_watch.hpp"
 
 namespace weir::run {
 
@@ -90,7 +91,7 @@ class EngineCall {
   // Returns a warning if that fails or is uncertain, else "".
   [[nodiscard]] std::string end_leftovers(const Result<sys::Finished>& finished) const;
   // Why it compares nothing: a base that opened code of the user's work tree, where the candidate's
-  // is, or a process that used a device twin out of the probes' sight.
+  // is, a process that used a device twin out of the probes' sight, or counts that were removed.
   [[nodiscard]] std::optional<std::string> strayed(const sys::Finished& finished) const;
   // How it ended and what it took.
   void copy_outcome(profile::RunRecord& record, const sys::Finished& finished) const;
@@ -100,6 +101,7 @@ class EngineCall {
  private:
   [[nodiscard]] config::CommandLine line(const std::string& port) const;
   [[nodiscard]] std::optional<sys::WatchedFolder> watched_folder() const;
+  [[nodiscard]] std::optional<std::string> find_lost_counts() const;
 
   const Effects& effects_;
   const PreparedCell& cell_;
@@ -107,6 +109,7 @@ class EngineCall {
   const config::ContainerSettings* container_;  // null: it runs here
   std::string root_;                            // absolute
   config::Environment probe_env_;
+  sys::FolderWatch counts_watch_;  // of files that probes make
   ContainerFolders folders_;
   std::string name_;  // in the container's label, of srun's step: no other process has it
   std::string id_file_;

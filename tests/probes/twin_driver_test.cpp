@@ -58,6 +58,30 @@ TEST(TwinDriver, CountsEachSceneAsTheRealDriverDoes) {
   EXPECT_EQ(threads.counts.at("dispatches"), 600);  // as in vulkan_layer_test.cpp
 }
 
+// A program may turn layers off, or bring one that hides them.
+TEST(TwinDriver, TellsOfWorkPastTheLayer) {
+  const auto uncounted = [](const char* scene, const Environment& more) {
+    const Folder folder;
+    Environment env = twin("lavapipe");
+    env["WEIR_PROBE_DIR"] = folder.path();
+    env["VK_LAYER_PATH"] = k_probes;
+    env["VK_INSTANCE_LAYERS"] = "VK_LAYER_WEIR_probe";
+    for (const auto& [name, value] : more) env[name] = value;
+    const Ran ran = run({WEIR_SCENES, scene}, env);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    std::size_t count = 0;
+    for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
+      if (file.path().filename().string().starts_with("uncounted-")) ++count;
+    }
+    return count;
+  };
+  for (const char* scene : {"many", "twice", "fork"}) EXPECT_EQ(uncounted(scene, {}), 0U) << scene;
+  EXPECT_EQ(uncounted("made", {{"VK_INSTANCE_LAYERS", ""}}), 0U) << "nothing is submitted";
+  EXPECT_EQ(uncounted("many", {{"VK_INSTANCE_LAYERS", ""}}), 1U);
+  EXPECT_EQ(uncounted("twice", {{"VK_INSTANCE_LAYERS", ""}}), 1U) << "of one process";
+  EXPECT_EQ(uncounted("fork", {{"VK_INSTANCE_LAYERS", ""}}), 3U) << "it, and two children";
+}
+
 profile::ProbeCounts llama(const std::string& model, const std::vector<std::string>& work,
                            Environment env) {
   const std::string engine = WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench";

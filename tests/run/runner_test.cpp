@@ -4,12 +4,15 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <thread>
 
 #include <gmock/gmock.h>
 
+#include "gate/base/find.hpp"
 #include "gate/run/engine_call.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/schedule.hpp"
@@ -23,6 +26,8 @@ using profile::Ended;
 using profile::Pass;
 using profile::RunRecord;
 using ::testing::StartsWith;
+
+sys::RealFiles g_files;
 
 // A runner with fake effects.
 struct Stage {
@@ -715,6 +720,70 @@ TEST(Runner, TakesNoCountsOnATwinIfAProcessUsedItOutOfTheProbesSight) {
   EXPECT_THAT(needed(), testing::Contains(testing::Pair("WEIR_PROBE_DIR", testing::_)));
   library.clear();
   EXPECT_EQ(record().value().value().error, std::nullopt);
+}
+
+// A child could count and have its record removed, or turn the probe's layer off.
+TEST(Runner, TakesNoCountsIfARecordIsGoneOrAProcessUsedATwinPastTheLayer) {
+  auto folder = sys::ScratchFolder::make_temporary(g_files, "weir-counts-");
+  ASSERT_TRUE(folder);
+  std::function<void(const std::filesystem::path&)> act;
+  Stage stage(make_scene(), [&](const sys::ProcessSpec& spec) {
+    const auto* probes = find_first(
+        spec.env, [](const auto& variable) { return variable.first == "WEIR_PROBE_DIR"; });
+    if (probes != nullptr) act(probes->second);
+    return FakeProcesses::good(spec);
+  });
+  Effects with_files{stage.processes, g_files,       stage.clock,    stage.locks,
+                     stage.load,      stage.probing, stage.progress, stage.stop};
+  Plan plan = plan_scene(*stage.scene);
+  PreparedCell cell = plan.cells.at(1);  // on Vulkan
+  Step step{.pass = Pass::counted};
+  step.parameters = plan.steps.front().parameters;
+  const auto error = [&] {
+    return run_engine(with_files, folder->path(), cell, step, 1).value().value().error.value_or("");
+  };
+  const auto put = [](const std::filesystem::path& path) { std::ofstream(path) << "counts"; };
+  act = [&](const auto& probes) { put(probes / "vulkan-1-a.weirprobe"); };
+  EXPECT_EQ(error(), "");
+  act = [&](const auto& probes) {
+    put(probes / "trace.tmp");
+    std::filesystem::rename(probes / "trace.tmp", probes / "trace.json");
+  };
+  EXPECT_EQ(error(), "") << "the engine's own files are its own";
+#ifdef __linux__
+  const std::function<void(const std::filesystem::path&)> attacks[] = {
+      [&](const auto& probes) {
+        put(probes / "vulkan-2-b.weirprobe");
+        std::filesystem::remove(probes / "vulkan-2-b.weirprobe");
+      },
+      [&](const auto& probes) {
+        put(probes / "vulkan-2-b.weirprobe");
+        std::filesystem::rename(probes / "vulkan-2-b.weirprobe", probes / "b");
+      },
+      [&](const auto& probes) {
+        put(probes / "vulkan-2-b.weirprobe");
+        put(probes / "small");
+        std::filesystem::rename(probes / "small", probes / "vulkan-2-b.weirprobe");
+      },
+      [&](const auto& probes) {
+        const auto root = probes.parent_path();
+        std::filesystem::rename(root, root.string() + "-away");
+        std::filesystem::create_directories(probes);
+        put(probes / "vulkan-2-b.weirprobe");
+        std::filesystem::remove_all(root);
+        std::filesystem::rename(root.string() + "-away", root);
+      }};
+  for (const auto& attack : attacks) {
+    act = attack;
+    EXPECT_THAT(error(), testing::HasSubstr("a process of it left no record"));
+  }
+#endif
+  act = [&](const auto& probes) { put(probes / "uncounted-3-c.weirprobe"); };
+  EXPECT_EQ(error(), "") << "no twin";
+  cell.twin.emplace().driver = "/twins/weir_twin.json";
+  EXPECT_THAT(error(), testing::HasSubstr("used the device twin past the probe"));
+  cell.probes = {"ggml"};
+  EXPECT_EQ(error(), "") << "no layer was asked for";
 }
 
 // One side could drop the model from the system's cache, and the other would wait for the disk.

@@ -129,9 +129,14 @@ PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance, const char* name) {
   return entry == nullptr ? nullptr : entry->function;
 }
 
-// Returns null for a function of a later version, or of an extension that is not enabled.
+// Returns null for a function of a later version, or of an extension that is not enabled. Notes
+// that weir's layer counts the device.
 PFN_vkVoidFunction vkGetDeviceProcAddr(VkDevice handle, const char* name) {
-  const auto* device = object<Device>(handle);
+  auto* device = object<Device>(handle);
+  if (strcmp(name, WEIR_PROBE_COUNTED_DEVICE) == 0) {
+    device->is_counted = true;
+    return nullptr;
+  }
   const Command* entry = find_command(name);
   if (entry == nullptr || entry->level != k_device) return nullptr;
   const Twin& twin = device->physical->twin;

@@ -6,6 +6,7 @@
 #include <vulkan/vk_icd.h>
 #include <vulkan/vulkan.h>
 
+#include "gate/probes/format.h"
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/table.h"
 #include "gate/probes/twin/blob.h"
@@ -85,7 +86,8 @@ struct Device {
   bool* enabled;  // by the extension's index in the description
   uint64_t last_ticks;
   uint8_t fill;
-  int fill_file;  // a file of memory full of `fill`; -1: not created yet
+  int fill_file;    // a file of memory full of `fill`; -1: not created yet
+  bool is_counted;  // by weir's layer
 };
 
 struct Memory {

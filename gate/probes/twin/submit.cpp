@@ -278,6 +278,23 @@ struct BatchList {
   }
 };
 
+// Makes the file that tells of work past weir's layer, once a process, where counts are taken.
+void report_uncounted_work() {
+  static pid_t reported_by = 0;
+  const weir_probe::KeepErrno keep;
+  const pid_t process = getpid();
+  if (__atomic_exchange_n(&reported_by, process, __ATOMIC_RELAXED) == process) return;
+  const char* folder = weir_probe::environment(WEIR_PROBE_DIR_VARIABLE);
+  if (folder == nullptr || *folder == '\0') return;
+  uint64_t random = 0;
+  (void)weir_probe::random_number(&random);
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/" WEIR_PROBE_UNCOUNTED "-%ld-%016llx" WEIR_PROBE_SUFFIX, folder,
+           static_cast<long>(process), static_cast<unsigned long long>(random));
+  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (file >= 0) close(file);
+}
+
 // Appends submissions to the queue and runs it as far as possible. The fence is signaled after the
 // last one; without any it gets a batch of its own. Without memory nothing is submitted.
 template <class Info>
@@ -296,6 +313,7 @@ VkResult submit_all(VkQueue handle, uint32_t count, const Info* infos, VkFence f
   if (batches.first == nullptr) return VK_SUCCESS;
   batches.last->fence = object<Fence>(fence);
   Device* device = queue->device;
+  if (!device->is_counted) report_uncounted_work();
   const weir_probe::Locked locked(&device->lock);
   if (queue->first == nullptr) {
     queue->first = batches.first;

@@ -198,6 +198,7 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
   pthread_mutex_init(&device->pipelines_lock, nullptr);
   device->get = get;
   fetch_next_functions(&device->next, get, *out);
+  (void)get(*out, WEIR_PROBE_COUNTED_DEVICE);
   write_device_entry(device, *instance, physical);
   capture_device(device, info, instance->api_version);
   start_timer(device, instance->functions, physical, is_calibrated);
