@@ -62,10 +62,10 @@ config::CommandLine line_of(const PreparedCell& cell, const Step& step, const st
                   .one_thread = step.counts_instructions});
   if (!line.argv.empty()) line.argv.front() = cell.program;  // empty for a server that runs already
   if (cell.twin) {
-    for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
-      std::string& value_there = line.env[name];
-      const bool is_prepended = name == "LD_LIBRARY_PATH" && !value_there.empty();
-      value_there = is_prepended ? value + ":" + value_there : std::move(value);
+    const sys::EnvironmentList own(line.env.begin(), line.env.end());
+    for (auto& [name, value] :
+         merge_environment(own, twin_environment(*cell.twin, step.twin_fill), {})) {
+      line.env[name] = std::move(value);
     }
   }
   return line;
@@ -220,10 +220,6 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
     sys::EnvironmentList inherited = sys::own_environment();
     for (auto& [name, value] : inherited) value = look_up(cell_.moved_env, name, value);
     spec.env.assign(cell_.moved_env.begin(), cell_.moved_env.end());
-    if (cell_.twin && !cell_.twin->files.preloads.empty()) {
-      std::string& preloads = probe_env_["LD_PRELOAD"];
-      preloads += (preloads.empty() ? "" : ":") + preload_list(cell_.twin->files);
-    }
     for (auto& variable : merge_environment(inherited, command.env, probe_env_))
       spec.env.push_back(std::move(variable));
     spec.unset = probes_own(sys::own_environment());  // `env` is set afterwards

@@ -40,12 +40,17 @@ std::vector<std::string> split_entries(const LoaderList& list, std::string text)
   return parts;
 }
 
-// Merges two values of a list, each entry once.
+// Merges two values of a list, each entry once. Libraries to preload by a bare name stand in for
+// others of that name, as a twin's do: they come behind those by path, which are probes.
 std::string extend_list(const LoaderList& list, const std::string& current,
                         const std::string& added) {
   std::vector<std::string> merged = split_entries(list, list.in_front ? added : current);
   for (std::string& entry : split_entries(list, list.in_front ? current : added)) {
     if (!holds(merged, entry)) merged.push_back(std::move(entry));
+  }
+  if (list.spaces) {
+    std::ranges::stable_partition(
+        merged, [](const std::string& entry) { return entry.find('/') != std::string::npos; });
   }
   return text::join(merged, ":");
 }
@@ -92,22 +97,23 @@ std::vector<std::string> passed_variables(const PreparedCell& cell) {
 // Returns the variables that make the engine use a device twin.
 config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) {
   if (twin.runtime != nullptr) {
-    return {{"LD_LIBRARY_PATH", twin.driver},
-            {WEIR_RUNTIME_TWIN_VARIABLE, twin.blob},
-            {WEIR_RUNTIME_KERNELS_VARIABLE, twin.files.kernels},
-            {WEIR_TWIN_FILL_VARIABLE, fmt::format("{}", fill)}};
+    config::Environment variables = {{"LD_LIBRARY_PATH", twin.driver},
+                                     {WEIR_RUNTIME_TWIN_VARIABLE, twin.blob},
+                                     {WEIR_RUNTIME_KERNELS_VARIABLE, twin.files.kernels},
+                                     {WEIR_TWIN_FILL_VARIABLE, fmt::format("{}", fill)}};
+    std::vector<std::string> preloads = twin.files.preloads;
+    if (const std::string& stubs = twin.files.stubs; !stubs.empty()) {
+      preloads.push_back(sys::file_name_of(stubs));
+      variables["LD_LIBRARY_PATH"] += ":" + sys::folder_of(stubs);
+    }
+    if (!preloads.empty()) variables["LD_PRELOAD"] = text::join(preloads, ":");
+    return variables;
   }
   return {{"VK_DRIVER_FILES", twin.driver},
           {"VK_ICD_FILENAMES", twin.driver},  // for older loaders
           {"VK_LOADER_DRIVERS_SELECT", "*" + sys::file_name_of(twin.driver)},
           {WEIR_TWIN_VARIABLE, twin.blob},
           {WEIR_TWIN_FILL_VARIABLE, fmt::format("{}", fill)}};
-}
-
-std::string preload_list(const RuntimeFiles& files) {
-  std::vector<std::string> libraries = files.preloads;
-  if (!files.stubs.empty()) libraries.push_back(files.stubs);
-  return text::join(libraries, ":");
 }
 
 }  // namespace weir::run

@@ -19,13 +19,11 @@ namespace weir::run {
 // Variables that show an engine `twin` as the only device of its API. Its memory reads as bytes of
 // `fill`.
 [[nodiscard]] config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill);
-// The twin's libraries to load before the program's, as LD_PRELOAD takes them; they follow the
-// probes'.
-[[nodiscard]] std::string preload_list(const RuntimeFiles& files);
 
 // Variables to set on top of `inherited`. Lists of folders get new entries in front, so that the
 // config's are found first. Lists of layers and preloads get them at the end, so that a probe is
-// next to the driver and counts what reaches it. Entries are not repeated.
+// next to the driver and counts what reaches it; preloads by a bare name come last. Entries are not
+// repeated.
 [[nodiscard]] sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
                                                      const config::Environment& config,
                                                      const config::Environment& probes);

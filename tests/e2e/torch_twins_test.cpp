@@ -58,6 +58,15 @@ TEST_F(TorchTwins, CountAToken) {
   }
 }
 
+// The environment of a cell's command is whole wherever it is shown or run.
+TEST_F(TorchTwins, RunACellsCommandAsItIsShown) {
+  const Ended doctor = weir(scratch_, {"doctor", "--cell", "hf/llama/rtx4090/decode"});
+  EXPECT_EQ(doctor.exit_code, 0) << doctor.out << doctor.err;
+  EXPECT_THAT(doctor.out, HasSubstr("tokens/s"));
+  const Ended shown = weir(scratch_, {"run", "--dry-run"});
+  EXPECT_THAT(shown.out, HasSubstr(" LD_PRELOAD=lib"));
+}
+
 TEST_F(TorchTwins, FailForPlantedChangesWithTheirCauseFirst) {
   ASSERT_EQ(accepted_.exit_code, 0) << accepted_.out << accepted_.err;
   const std::string each_layer = "for layer in model.model.layers: layer.register_forward_hook(";

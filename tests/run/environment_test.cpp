@@ -35,6 +35,9 @@ TEST(Environment, AddsToLoaderListsAndNeverReplacesThem) {
        "VK_LAYER_user:VK_LAYER_config:VK_LAYER_weir"},
       {"LD_PRELOAD", "a.so b.so", "", "probe.so", "a.so:b.so:probe.so"},
       {"OPENCL_LAYERS", "x.so", "", "y.so", "x.so:y.so"},
+      // Preloads by a bare name, as a twin's, come behind the probe.
+      {"LD_PRELOAD", "/user/a.so b.so", "libcudart.so.13:stubs.so", "/probe.so",
+       "/user/a.so:/probe.so:b.so:libcudart.so.13:stubs.so"},
       // An entry that is there already is not repeated, also if a probe returns the whole list.
       {"VK_INSTANCE_LAYERS", "VK_LAYER_user", "", "VK_LAYER_user:VK_LAYER_weir",
        "VK_LAYER_user:VK_LAYER_weir"},
@@ -55,6 +58,20 @@ TEST(Environment, ReplacesEverythingElse) {
   // A chosen driver must stay the only one.
   EXPECT_EQ(merged({{"VK_DRIVER_FILES", "/all"}}, {{"VK_DRIVER_FILES", "/one"}}),
             (Map{{"VK_DRIVER_FILES", "/one"}}));
+}
+
+// The loader finds the twin's libraries, and those of functions that it lacks, by their names.
+TEST(Environment, OfATwinPreloadsWhatStandsInForAPrograms) {
+  const probes::RuntimeApi api{};
+  DeviceTwin twin;
+  twin.driver = "/twins/cuda";
+  twin.runtime = &api;
+  EXPECT_FALSE(twin_environment(twin, 0).contains("LD_PRELOAD"));
+  twin.files.preloads = {"libcudart.so.13", "libcudnn.so.9"};
+  twin.files.stubs = "/out/twins/stubs-1.so";
+  const config::Environment variables = twin_environment(twin, 0);
+  EXPECT_EQ(variables.at("LD_PRELOAD"), "libcudart.so.13:libcudnn.so.9:stubs-1.so");
+  EXPECT_EQ(variables.at("LD_LIBRARY_PATH"), "/twins/cuda:/out/twins");
 }
 
 TEST(Environment, OfProbesIsNotTakenOver) {
