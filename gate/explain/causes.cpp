@@ -181,12 +181,25 @@ void keep_ops(std::vector<std::string>& names) {
   if (!names.empty() && is_op(names.front())) std::erase_if(names, std::not_fn(is_op));
 }
 
-// Returns the headline that all findings share, or else one made of the kind and of the works that
-// all of them name.
+// Returns the work that ran as one, or now does, if all findings of a fusion agree on it; else "".
+std::string joined_work(const Group& group, const Names& common_names) {
+  const bool is_fusion = group.kind() == kind::fusion_lost || group.kind() == kind::fusion_gained;
+  const auto first_work = [](const Member& member) {
+    return member.subject.works.empty() ? "" : member.subject.works.front();
+  };
+  const std::string work = first_work(group.members.front());
+  const bool agree = std::ranges::all_of(
+      group.members, [&](const Member& member) { return first_work(member) == work; });
+  return is_fusion && agree && common_names.common > 0 ? common_names.all.front() : "";
+}
+
+// Returns the headline that all findings share, with numbers or without them, or else one made of
+// the kind and of the works that all of them name.
 std::string cause_headline(const Group& group, const Names& common_names) {
   constexpr std::size_t k_max_names = 3;
   std::string shared = common_text(group, &Finding::headline);
   const FindingKind* kind = find_named(k_finding_kinds, group.kind());
+  if (shared.empty()) shared = common_text(group, &Finding::summary);
   if (!shared.empty()) return shared;
   if (kind == nullptr || kind->sentence.empty()) return group.members.front().finding->headline;
   const bool seems =
@@ -199,12 +212,18 @@ std::string cause_headline(const Group& group, const Names& common_names) {
   if (is_move(group.kind())) {
     keep_ops(names);
   }
-  if (names.size() > k_max_names) names.resize(k_max_names);
+  if (const std::string joined = joined_work(group, common_names); !joined.empty()) {
+    return fmt::format("{}: {} {}.", seems ? kind->seems : kind->sentence, safe_name(joined),
+                       group.kind() == kind::fusion_lost ? "now runs in parts" : "now runs as one");
+  }
+  const std::size_t more = names.size() - std::min(names.size(), k_max_names);
+  names.resize(names.size() - more);
   for (std::string& name : names) name = safe_name(name);
   const std::string& what = group.subject().what;
   if (!what.empty()) names.insert(names.begin(), safe_name(readable_name(what)));
   std::string headline(seems ? kind->seems : kind->sentence);
   if (!names.empty()) headline += ": " + text::join(names);
+  if (more > 0) headline += fmt::format(" and {} more", more);
   return headline + ".";
 }
 
@@ -218,16 +237,20 @@ struct ChangedMetric {
   unit::Metric metric{};
 };
 
-// Returns the position of a metric in the order of how much it explains.
-std::size_t metric_rank(const std::string& base) {
+// Returns the position of a metric in the order of how much it explains. Work that moved is counted
+// by the ops on the CPU.
+std::size_t metric_rank(const std::string& base, bool is_move) {
   constexpr std::array k_telling = {"dispatches", "syncs",   "barriers",     "copies", "submits",
                                     "splits",     "cpu_ops", "copied_bytes", "graphs"};
-  return static_cast<std::size_t>(std::ranges::find(k_telling, base) - k_telling.begin());
+  if (is_move && base == "cpu_ops") return 0;
+  return static_cast<std::size_t>(std::ranges::find(k_telling, base) - k_telling.begin()) + 1;
 }
 
 // Collects the metrics that members claim, with the range of their changes, the most telling first.
 std::vector<ChangedMetric> collect_changed_metrics(const Group& group) {
   std::map<std::string, ChangedMetric> metrics;
+  // Cells by base: a count per token and the same per prefill are one.
+  std::map<std::string, std::set<const CellVerdict*>> failed_cells;
   for (const Member& member : group.members) {
     const std::set<std::string_view> claims(member.claims.begin(), member.claims.end());
     for (const Judgement& judgement : member.cell->metrics()) {
@@ -237,7 +260,10 @@ std::vector<ChangedMetric> collect_changed_metrics(const Group& group) {
       verdict::Carrier& carrier = carried.carrier;
       carrier.metric = name;
       carried.metric = judgement.metric;
-      if (judgement.verdict == Outcome::fail) ++carried.failed;
+      if (judgement.verdict == Outcome::fail) {
+        ++carried.failed;
+        failed_cells[judgement.metric.base].insert(member.cell);
+      }
       if (!judgement.baseline || !judgement.current) continue;
       const double change = *judgement.current - *judgement.baseline;
       carrier.min_change = carrier.cells == 0 ? change : std::min(carrier.min_change, change);
@@ -247,9 +273,11 @@ std::vector<ChangedMetric> collect_changed_metrics(const Group& group) {
   }
   std::vector<ChangedMetric> list;
   for (auto& [name, carried] : metrics) list.push_back(std::move(carried));
-  std::ranges::stable_sort(list, {}, [](const ChangedMetric& entry) {
+  std::ranges::stable_sort(list, {}, [&](const ChangedMetric& entry) {
+    const std::string& base = entry.metric.base;
     return std::tuple(entry.carrier.cells == 0, entry.metric.kind != unit::Kind::count,
-                      -entry.failed, metric_rank(entry.metric.base), entry.metric.scope);
+                      entry.failed == 0, -std::ssize(failed_cells[base]),
+                      metric_rank(base, is_move(group.kind())), entry.metric.scope);
   });
   return list;
 }
@@ -295,6 +323,8 @@ verdict::Cause make_cause(const Group& group) {
   std::set<std::string> bases;  // per token and per prefill they say the same
   for (const ChangedMetric& entry : carried) {
     if (cause.carriers.size() == k_max_carriers || entry.carrier.cells == 0) break;
+    // Metrics that broke no limit are worth a line only if none did.
+    if (entry.failed == 0 && carried.front().failed > 0) continue;
     if (bases.insert(entry.metric.base).second) cause.carriers.push_back(entry.carrier);
   }
   cause.follow = std::ssize(carried) - std::ssize(cause.carriers);

@@ -28,7 +28,8 @@ bool owns_kernels(const Entry& entry) {
                              [](const auto& item) { return item.starts_with("kernel "); });
 }
 
-// Returns true if all parts of a kernel that ran as one run on the device.
+// Returns true if all parts of a kernel that ran as one run on the device: none of its works is
+// missing among them because it moved to the CPU.
 bool has_parts_on_device(const ExplainState& state, const Entry& entry) {
   WorkChanges joined, parts;
   for (const WorkChange& kernel : state.differences.kernels) {
@@ -37,8 +38,15 @@ bool has_parts_on_device(const ExplainState& state, const Entry& entry) {
     side.push_back(&kernel);
   }
   const std::vector<KernelName> names = names_in(parts);
+  const auto has_left = [&](const std::string& work) {
+    const auto does_it = [&](const KernelName& part) { return holds(part.works, work); };
+    const auto moved = [&](const WorkChange& op) { return op.is_increase() && op.work() == work; };
+    return std::ranges::none_of(names, does_it) &&
+           std::ranges::any_of(state.differences.cpu_ops, moved);
+  };
   return std::ranges::any_of(joined, [&](const WorkChange* kernel) {
-    return !find_fused_parts(kernel->parsed, names).empty();
+    return std::ranges::none_of(kernel->parsed.works, has_left) &&
+           !find_fused_parts(kernel->parsed, names).empty();
   });
 }
 

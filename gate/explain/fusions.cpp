@@ -74,8 +74,10 @@ Fusion fusion_by_number(const WorkChanges& joined_side, const WorkChanges& parts
   return {joined_side, std::move(parts), true};
 }
 
-// Returns "Fusion lost: RMS_NORM_MUL ran as one kernel once a token; now MUL runs apart."
-std::string fusion_headline(const ExplainState& state, const Fusion& fusion, bool lost) {
+// Returns "Fusion lost: RMS_NORM_MUL ran as one kernel once a token; now MUL runs apart." Without
+// numbers it lacks "once a token", and is "" where nothing else is left.
+std::string fusion_headline(const ExplainState& state, const Fusion& fusion, bool lost,
+                            bool has_numbers) {
   const WorkChange* joined_kernel = fusion.joined.front();
   WorkChanges parts;
   for (const std::size_t part : find_fused_parts(joined_kernel->parsed, names_in(fusion.parts))) {
@@ -99,9 +101,11 @@ std::string fusion_headline(const ExplainState& state, const Fusion& fusion, boo
     return frequency_text(total_delta(changes), state.evidence.scope);
   };
   const std::string frequency = frequency_among(fusion.joined);
+  const std::string how_often = has_numbers ? " " + frequency : "";
   const std::string name = safe_name(joined_kernel->work());
   const char* seems = fusion.by_number ? " seems" : "";
   if (parts.empty()) {
+    if (!has_numbers) return "";
     const std::string frequency_alone = frequency_among(fusion.parts);
     if (lost) {
       return fmt::format("Fusion{} lost: {} runs {} where it ran {}.", seems, name, frequency_alone,
@@ -113,11 +117,11 @@ std::string fusion_headline(const ExplainState& state, const Fusion& fusion, boo
   const std::string names = joined_names(parts);
   const char* op_or_kernel = state.evidence.device == "cpu" ? "op" : "kernel";
   if (!lost) {
-    return fmt::format("Fusion{} gained: {} runs as one {} {}, where {} ran.", seems, name,
-                       op_or_kernel, frequency, names);
+    return fmt::format("Fusion{} gained: {} runs as one {}{}, where {} ran.", seems, name,
+                       op_or_kernel, how_often, names);
   }
-  return fmt::format("Fusion{} lost: {} ran as one {} {}; now {} run{} apart.", seems, name,
-                     op_or_kernel, frequency, names, parts.size() == 1 ? "s" : "");
+  return fmt::format("Fusion{} lost: {} ran as one {}{}; now {} run{} apart.", seems, name,
+                     op_or_kernel, how_often, names, parts.size() == 1 ? "s" : "");
 }
 
 // Returns the kernels that finish an attention computed in pieces, such as llama.cpp's
@@ -136,7 +140,8 @@ WorkChanges find_helpers(const WorkChanges& joined_kernels, WorkChanges candidat
 void add_fusion(ExplainState& state, Fusion fusion, bool lost) {
   Finding finding =
       state.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
-  finding.headline = fusion_headline(state, fusion, lost);
+  finding.headline = fusion_headline(state, fusion, lost, /*has_numbers=*/true);
+  finding.summary = fusion_headline(state, fusion, lost, /*has_numbers=*/false);
   finding.lines = {changes_text(concatenated(fusion.joined, fusion.helpers), 4),
                    changes_text(fusion.parts, 6)};
   const WorkChanges all = concatenated(fusion.joined, fusion.parts);

@@ -322,6 +322,12 @@ void find_times(ExplainState& state) {
     finding.lines.push_back(time_change_text(state.evidence, name, ratio));
   }
   finding.headline = finding.lines.front() + (counted ? ", counts unchanged." : ".");
+  const auto metric = metric_by_name(state.evidence, times.front().first);
+  if (metric && metric->kind == unit::Kind::time) {
+    const bool slower = unit::got_worse(metric->better, /*rose=*/times.front().second > 1);
+    finding.summary = fmt::format("{} {}.", counted ? "The same work takes" : "The engine takes",
+                                  slower ? "longer" : "less time");
+  }
   finding.lines.erase(finding.lines.begin());
   if (counted) {
     finding.cause =

@@ -53,6 +53,7 @@ const report::Verbs& report_hints() {
   static const report::Verbs k_hints{"baseline accept",
                                      "baseline accept --reason",
                                      "gate --counts-only",
+                                     "gate --from",
                                      "gate --resume",
                                      "doctor",
                                      "explain",

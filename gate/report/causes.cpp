@@ -107,9 +107,15 @@ class Places {
   std::map<Cells, std::string> texts_;
 };
 
-// Returns the row of a metric that carries a cause: its values, change, and in how many cells.
+// Returns the row of a metric that carries a cause: its values and change, and in how many of the
+// cells that measure it, if not in all.
 Number carrier_row(const verdict::Carrier& carrier, const Cells& cells) {
-  Number number = metric_numbers(carrier.metric, cells);
+  Cells changed = cells;
+  std::erase_if(changed, [&](const CellDocument* cell) {
+    const MetricRow* row = look_up(cell->by_metric, carrier.metric, nullptr);
+    return row == nullptr || row->judgement->baseline == row->judgement->current;
+  });
+  Number number = metric_numbers(carrier.metric, changed);
   // The carrier's own range is exact where the verdict's numbers were rounded. Times of several
   // loads differ by their nature, so their change stays in percent.
   const auto metric = unit::find_metric(carrier.metric);
@@ -118,26 +124,28 @@ Number carrier_row(const verdict::Carrier& carrier, const Cells& cells) {
                                  {carrier.max_change, show_change(*metric, carrier.max_change)}});
   }
   const auto with_it = static_cast<std::size_t>(std::max<std::int64_t>(carrier.cells, 0));
-  if (with_it < cells.size()) {
-    number.where = fmt::format("in {} of {}", with_it, text::plural(cells.size(), "cell"));
+  const auto have_metric = static_cast<std::size_t>(std::ranges::count_if(
+      cells, [&](const CellDocument* cell) { return cell->by_metric.contains(carrier.metric); }));
+  if (with_it < have_metric) {
+    number.where = fmt::format("in {} of {}", with_it, text::plural(have_metric, "cell"));
   }
   return number;
 }
 
-// Returns what comes with a cause: "9 more counts follow from it; beside it: More is copied". ""
-// for nothing.
+// Returns what comes with a cause: "9 more counts follow from it. Also in these cells: More is
+// copied." "" for nothing.
 std::string consequences_text(const verdict::Cause& cause) {
-  std::vector<std::string> parts;
+  std::vector<std::string> sentences;
   if (cause.follow > 0) {
     const bool singular = cause.follow == 1;
-    parts.push_back(fmt::format("{} more {} from it", cause.follow,
-                                singular ? "count follows" : "counts follow"));
+    sentences.push_back(fmt::format("{} more {} from it.", cause.follow,
+                                    singular ? "count follows" : "counts follow"));
   }
   if (!cause.beside.empty()) {
-    const char* beside = parts.empty() ? "Beside it: " : "beside it: ";
-    parts.push_back(beside + one_line(text::join(cause.beside, "; "), 300));
+    const char* where = cause.cells.size() == 1 ? "Also in this cell: " : "Also in these cells: ";
+    sentences.push_back(where + one_line(text::join(cause.beside, "; "), 300) + ".");
   }
-  return text::join(parts, "; ");
+  return text::join(sentences, " ");
 }
 
 // Returns the section of a cause: cells, numbers, consequences, typical cause and place to look at.
@@ -155,8 +163,7 @@ Part cause_part(const verdict::Cause& cause, const Cells& cells, Places& places)
                                     collect<Number>(cause.carriers, [&](const auto& carrier) {
                                       return carrier_row(carrier, cells);
                                     })));
-  add_if_text(part.parts,
-              paragraph("", consequences.empty() ? "" : consequences + ".", /*soft=*/true));
+  add_if_text(part.parts, paragraph("", consequences, /*soft=*/true));
   Part typical = paragraph("Typical cause", one_line(cause.cause, 400), /*soft=*/true);
   add_if_text(part.parts, shown_to(k_long, std::move(typical)));
   add_if_text(part.parts, paragraph("Look at", one_line(cause.look_at, 200)));

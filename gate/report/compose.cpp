@@ -518,8 +518,9 @@ Parts compose(const Document& document) {
   }
   for (const Hint& hint : hints(gate, {})) {
     if (hint.what != "allow") continue;
-    parts.push_back(shown_to(
-        k_page, list("Meant to run on the CPU? Say why in the configuration", hint.words)));
+    Part allow = list("Meant to run on the CPU? Say why in the configuration", {});
+    for (const std::string& line : hint.words) allow.items.push_back({{line, true}});
+    parts.push_back(shown_to(k_page, std::move(allow)));
   }
   if (Part code = messages_part("code", "Kernels with other code", document,
                                 document.shared_kernel_changes());

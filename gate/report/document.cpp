@@ -191,7 +191,7 @@ std::string headline(const GateVerdict& gate) {
   }
   out += causes_text(gate);
   if (gate.verdict == Outcome::fail && errors > 0) {
-    out += fmt::format(", {} could not be measured", errors);
+    out += fmt::format(", {} could not be measured", text::plural(errors, "cell"));
   }
   if (gate.exit_code == verdict::ExitCode::interrupted) out += "; interrupted before the end";
   return out;

@@ -206,15 +206,30 @@ std::string allowed_ops(const OpsByEngine& ops) {
     return !word.empty() && one_line(word, 100) == word;
   };
   std::vector<std::string> engines;
+  std::size_t anchors = 0;
   for (const auto& [engine, all] : ops) {
-    std::vector<std::string> entries;
+    std::map<std::string, std::vector<std::string>> ops_by_entry;
     for (const auto& [op, backends] : all) {
       if (!can_show(op)) continue;
       std::string entry = fmt::format("\"{}\"", k_ellipsis);  // the reason, for the reader to write
       if (backends.size() == 1 && can_show(*backends.begin())) {
         entry = fmt::format("{{match: {{backend: {}}}, why: {}}}", name(*backends.begin()), entry);
       }
-      entries.push_back(fmt::format("{}: {}", name(op), entry));
+      ops_by_entry[entry].push_back(name(op));
+    }
+    // Several ops share one entry by a YAML anchor, so that a reason is written once.
+    std::vector<std::string> entries;
+    for (const auto& [entry, names] : ops_by_entry) {
+      if (names.size() == 1) {
+        entries.push_back(fmt::format("{}: {}", names.front(), entry));
+        continue;
+      }
+      ++anchors;
+      for (const std::string& op : names) {
+        const bool is_first = &op == &names.front();
+        entries.push_back(is_first ? fmt::format("{}: &ops{} {}", op, anchors, entry)
+                                   : fmt::format("{}: *ops{}", op, anchors));
+      }
     }
     if (entries.empty() || !can_show(engine)) continue;
     engines.push_back(
@@ -232,6 +247,16 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
   if (!gate.config.empty() && gate.config != "weir.yaml") options["-c"] = gate.config;
   Hint why{"why", {"weir explain"}};
   if (fails && holds(verbs, "explain") && add_run(why, gate)) out.push_back(std::move(why));
+  Hint numbers{"numbers", {"weir gate"}};
+  const auto run = shell_word(gate.run.value_or(""));
+  if (fails && !gate.runs && run && holds(verbs, "gate --from") &&
+      add_options(numbers, options,
+                  {"--baselines", "--rules-from", "--baselines-ref", "--waivers-ref", "--pr",
+                   "--base", "--merged-pr", "--base-pr"})) {
+    numbers.words.push_back("--from " + *run);
+    numbers.words.emplace_back("--html report.html");
+    out.push_back(std::move(numbers));
+  }
   // The command of the first cell that could not be measured shows why; others often fail alike.
   const std::vector<std::string> unmeasured = cell_names(gate, has_failed_to_run);
   Hint look{"look", {"weir doctor"}};

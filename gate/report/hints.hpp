@@ -24,7 +24,8 @@ namespace weir::report {
 using Verbs = std::vector<std::string>;
 
 struct Hint {
-  std::string what;  // "why", "look", "again", "allow", "comment", "accept", "store"
+  // "why", "numbers", "look", "again", "allow", "comment", "accept", "store"
+  std::string what;
   // {"weir", "baseline accept", "--cell 'a/b/*'"}; lines break between these. "allow" has no
   // command but the line of allowed_ops().
   std::vector<std::string> words;
@@ -38,7 +39,8 @@ struct Hint {
 using OpsByEngine = std::map<std::string, std::map<std::string, std::set<std::string>>>;
 // Returns the entry of the configuration that lets ops run on the CPU, as one line of YAML:
 // `engines: {llama.cpp: {cpu_ops_allowed: {SWIGLU: {match: {backend: gpu}, why: "…"}}}}`. An op of
-// several backends has no match. "" if it can't be shown.
+// several backends has no match; ops of one entry share it by a YAML anchor. "" if it can't be
+// shown.
 [[nodiscard]] std::string allowed_ops(const OpsByEngine& ops);
 
 // Returns patterns for --cell that match the cells `wanted` and no others in `all`: names for up to

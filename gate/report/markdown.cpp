@@ -410,7 +410,11 @@ bool names_commit(const std::string& option) {
 std::string next_steps(const Document& document, const MarkdownStyle& style,
                        std::size_t max_bytes) {
   std::vector<std::string> lines;
-  for (const Hint& hint : hints(document.gate, style.verbs, 200)) {
+  std::vector<Hint> steps = hints(document.gate, style.verbs, 200);
+  std::erase_if(steps, [](const Hint& hint) { return hint.what == "numbers"; });  // in folds below
+  // Readers of a comment have no run yet that a command could explain.
+  std::ranges::stable_partition(steps, [](const Hint& hint) { return hint.what == "again"; });
+  for (const Hint& hint : steps) {
     const bool needs_fetch = hint.what == "again" && std::ranges::any_of(hint.words, names_commit);
     const std::string command =
         markdown_code((needs_fetch ? "git fetch && " : "") + text::join(hint.words, " "), 2000);

@@ -338,16 +338,14 @@ class Terminal {
       command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
     }
     const std::vector<Hint> commands = hints(gate_, style_.verbs, page_.width() - 19);
-    if (document_.cause_first && !style_.verbose) {
-      const Hint* why = find_first(commands, [](const Hint& hint) { return hint.what == "why"; });
-      fact("numbers",
-           why == nullptr || !gate_.run
-               ? "of each cell: --html FILE, --json FILE"
-               : fmt::format("of each cell: {} --cell CELL, weir gate --from {} --html FILE",
-                             text::join(why->words, " "),
-                             text::shell_word(one_line(*gate_.run, 300))));
+    // Only a report that begins with causes leaves out the numbers of each cell.
+    const bool lacks_numbers = document_.cause_first && !style_.verbose;
+    const auto is_of_numbers = [](const Hint& hint) { return hint.what == "numbers"; };
+    if (lacks_numbers && std::ranges::none_of(commands, is_of_numbers)) {
+      fact("numbers", "of each cell: --html FILE, --json FILE");
     }
     for (const Hint& hint : commands) {
+      if (is_of_numbers(hint) && !lacks_numbers) continue;
       if (hint.what == "allow") {
         fact(hint.what, hint.words.front());
       } else {

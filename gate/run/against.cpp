@@ -513,9 +513,9 @@ static baseline::BaselineChoice choose_counts_beside(const profile::Profile& can
       fmt::format("{} and {}", text::printable(of_base), text::printable(of_candidate));
   if (choice.match == Match::nearest) {
     choice.match = Match::same;
-    choice.reason = "the two sides ran on different versions of one device: " + classes;
+    choice.reason = "base and candidate ran on different versions of one device: " + classes;
   } else if (choice.match == Match::other_class) {
-    choice.reason = "the two sides ran on different devices: " + classes;
+    choice.reason = "base and candidate ran on different devices: " + classes;
     choice.base_failed = true;
     choice.devices_differ = true;
   }

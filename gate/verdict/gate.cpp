@@ -294,7 +294,7 @@ std::string describe_decision_rule(const Cells& cells, const Policy& policy) {
         "Counts are exact: one that changed fails, in either direction, unless all work is seen "
         "to have stayed where it was. ";
   }
-  if (with_allowance) rule += "Some counts have an allowance instead. ";
+  if (with_allowance) rule += "Counts with a limit of their own may change within it. ";
   if (!paired.empty()) rule += describe_paired_rule(paired, policy);
   if (!times.empty()) {
     rule += fmt::format(

@@ -186,9 +186,12 @@ struct Finding {
   std::vector<std::string> tensors;       // patterns that distinguish these layers; empty: none do
   std::vector<std::string> ops;           // ops and kernels that it is about, the largest first
   std::string headline;                   // one sentence
-  std::vector<std::string> lines;         // the arithmetic, a line each
-  std::vector<FindingNumber> numbers{};   // the same as data; metric and delta are of the first
-  std::string cause, look_at;             // "" where there is nothing to add
+  // The sentence without the numbers of its cell, for a cause of several cells; "" where there is
+  // none. Not a part of weir.verdict/1.
+  std::string summary{};
+  std::vector<std::string> lines;        // the arithmetic, a line each
+  std::vector<FindingNumber> numbers{};  // the same as data; metric and delta are of the first
+  std::string cause, look_at;            // "" where there is nothing to add
   // Judgements of its cell that follow from it: full names of metrics, "kernels", "kernel_code",
   // "placement". Each is claimed by one finding.
   std::vector<std::string> claims{};

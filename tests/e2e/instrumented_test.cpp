@@ -85,7 +85,7 @@ TEST_F(Instrumented, IsNotJudgedOnAnotherDeviceThanItsBase) {
   const Ended other = beside("metal-1-2-3");
   EXPECT_EQ(other.exit_code, 3) << other.err;
   EXPECT_EQ(cell_of(json_of(other), k_metal).value("reason", ""),
-            "the two sides ran on different devices: metal-1-2-3 and sample-1002-0-0-1-0");
+            "base and candidate ran on different devices: metal-1-2-3 and sample-1002-0-0-1-0");
 }
 
 TEST_F(Instrumented, FailsWhenTheEngineSaysThatItWorkedElsewhere) {

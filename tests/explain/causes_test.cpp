@@ -290,6 +290,79 @@ TEST(Causes, WhatFailedForNoFindingIsUnexplainedBeforeWhatIsNotDecided) {
   EXPECT_THAT(lost(gate), IsEmpty());
 }
 
+// llama.cpp's GGML_VK_DISABLE_FUSION=1: 4 and 6 layers.
+TEST(Causes, SayWhatIsLostWithoutTheNumbersOfACell) {
+  std::vector<JudgedCell> cells;
+  for (const auto& [model, layers] : {std::pair("small", 4), {"large", 6}}) {
+    JudgedCell& cell = cells.emplace_back("vulkan", model);
+    cell.count("dispatches_per_token", 20 * layers, 22 * layers)
+        .count("submits_fixed", layers, layers + 1, Outcome::info)
+        .kernel("rms_norm_mul_f32", 2 * layers, 0)
+        .kernel("rms_norm_f32", 0, 2 * layers)
+        .kernel("mul_f32_f32_f32_norepeat", 0, 2 * layers);
+  }
+  const GateVerdict gate = make_gate(std::move(cells));
+  ASSERT_EQ(gate.causes.size(), 1U);
+  EXPECT_EQ(gate.causes[0].headline,
+            "Fusion lost: rms_norm_mul ran as one kernel; now rms_norm and mul run apart.");
+  EXPECT_THAT(gate.causes[0].carriers, ElementsAre(Carrier{"dispatches_per_token", 8, 12, 2}))
+      << "submits_fixed broke no limit";
+}
+
+// llama.cpp's `-fa 0` on a CPU and on Vulkan, whose kernels have names of their own.
+TEST(Causes, NameWhatRanAsOneWhereItsPartsHaveOtherNames) {
+  std::vector<JudgedCell> cells;
+  for (const char* backend : {"cpu", "vulkan"}) {
+    JudgedCell& cell = cells.emplace_back(backend);
+    cell.count("dispatches_per_token", 65, 73);
+    const bool cpu = backend[0] == 'c';
+    cell.verdict.findings = {
+        finding("fusion_lost",
+                cpu ? std::vector<std::string>{"FLASH_ATTN_EXT", "SOFT_MAX"}
+                    : std::vector<std::string>{"flash_attn_f32_f16", "soft_max_f32", "cpy_f32"},
+                {"dispatches_per_token"})};
+    cell.verdict.findings.front().headline += backend;
+  }
+  const GateVerdict gate = make_gate(std::move(cells), false);
+  ASSERT_EQ(gate.causes.size(), 1U);
+  EXPECT_EQ(gate.causes[0].headline, "Fusion lost: FLASH_ATTN_EXT now runs in parts.");
+}
+
+TEST(Causes, CountTheOpsThatAHeadlineHasNoRoomFor) {
+  std::vector<JudgedCell> cells;
+  for (const char* model : {"a", "b"}) {
+    JudgedCell& cell = cells.emplace_back("vulkan", model);
+    cell.count("dispatches_per_token", 65, 21)
+        .count("cpu_ops_per_token", 1, 57)
+        .count("backend_syncs_per_token", 8, 9);
+    cell.verdict.findings = {
+        finding("work_moved_to_cpu", {"MUL_MAT", "MUL", "RMS_NORM", "ROPE", "ADD"},
+                {"cpu_ops_per_token", "dispatches_per_token", "backend_syncs_per_token"})};
+    cell.verdict.findings.front().headline += model;
+  }
+  const GateVerdict gate = make_gate(std::move(cells), false);
+  ASSERT_EQ(gate.causes.size(), 1U);
+  EXPECT_EQ(gate.causes[0].headline, "Work moved to the CPU: MUL_MAT, MUL, RMS_NORM and 2 more.");
+  EXPECT_THAT(collect<std::string>(gate.causes[0].carriers, &Carrier::metric),
+              ElementsAre("cpu_ops_per_token", "dispatches_per_token", "backend_syncs_per_token"));
+}
+
+TEST(Causes, SayWhetherTheSameWorkTakesLonger) {
+  for (const bool slower : {true, false}) {
+    std::vector<JudgedCell> cells;
+    for (const char* prompt : {"decode", "prefill"}) {
+      JudgedCell& cell = cells.emplace_back("cpu", "tiny", prompt);
+      const std::string rate = prompt + std::string("_tokens_per_second");
+      const std::string count = prompt[0] == 'd' ? "cpu_ops_per_token" : "cpu_ops_per_prefill";
+      cell.count(count, 163, 163, Outcome::pass).rate(rate, 100, slower ? 20 : 300);
+    }
+    const GateVerdict gate = make_gate(std::move(cells));
+    ASSERT_EQ(gate.causes.size(), 1U);
+    EXPECT_EQ(gate.causes[0].headline,
+              slower ? "The same work takes longer." : "The same work takes less time.");
+  }
+}
+
 TEST(Causes, AGateThatPassesHasNone) {
   JudgedCell cell("vulkan");
   cell.count("syncs_per_token", 3, 1, Outcome::improved);

@@ -176,6 +176,18 @@ TEST(Claims, TwoInjectedRegressionsClaimEachTheirOwn) {
            .kernel("mul_f32_f32_f32_norepeat", 0, 8)
            .op("RMS_NORM", 0, 8),
        {{"work_moved_to_cpu", {"kernels", "placement", "syncs_per_token"}}}},
+      {"llama.cpp -ngl 2, gemma3: RMS_NORM of the joined kernel moved",
+       JudgedCell("vulkan")
+           .count("dispatches_per_token", 125, 40)
+           .kernel("rms_norm_mul_f32", 20, 0)
+           .kernel("rms_norm_mul_add_f32", 10, 0)
+           .kernel("matmul_quant_f32_f16acc_aligned_0", 61, 0)
+           .kernel("mul_f32_f32_f32", 0, 5)
+           .kernel("add_f32_f32_f32_norepeat", 0, 1)
+           .op("MUL_MAT", 0, 61)
+           .op("RMS_NORM", 0, 30)
+           .op("MUL", 0, 25),
+       {{"work_moved_to_cpu", {"dispatches_per_token", "kernels", "placement"}}}},
       {"more is gone from the device than came",
        JudgedCell("vulkan")
            .count("dispatches_per_token", 57, 53)

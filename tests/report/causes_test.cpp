@@ -21,8 +21,9 @@ using testing::Not;
 
 TerminalStyle terminal_style() {
   TerminalStyle style;
-  style.verbs = {"baseline accept", "baseline accept --reason", "gate --counts-only", "doctor",
-                 "explain"};
+  style.verbs = {
+      "baseline accept", "baseline accept --reason", "gate --counts-only", "gate --from", "doctor",
+      "explain"};
   return style;
 }
 
@@ -103,9 +104,10 @@ TEST(Causes, SayWhereTheyHoldWhatCarriesThemAndWhatToLookAt) {
   EXPECT_EQ(syncs.label, "syncs/token");
   EXPECT_EQ(syncs.from_to(), "1 \u2192 9 \u2026 17");
   EXPECT_EQ(syncs.change, "+8 \u2026 +16");
-  EXPECT_EQ(syncs.where, "in 30 of 40 cells");
+  EXPECT_EQ(syncs.where, "") << "30 of 40 cells decode, and only they have syncs per token";
   EXPECT_EQ(plain_text(cause.parts[2].words),
-            "9 more counts follow from it; beside it: Another kernel does the same work.");
+            "9 more counts follow from it. Also in these cells: Another kernel does the same "
+            "work.");
 }
 
 TEST(Causes, GiveTheChangesOfTimesInPercent) {
@@ -133,7 +135,7 @@ TEST(Causes, FitOnATerminalHoweverManyCellsBreak) {
     EXPECT_LE(lines.size(), row.lines) << text;
     for (const std::string& line : lines) EXPECT_LE(text::columns(line), 80U) << line;
     EXPECT_THAT(text, HasSubstr("FAIL  40 of 40 cells broke a limit, "));
-    EXPECT_THAT(text, HasSubstr("weir explain --cell CELL"));
+    EXPECT_THAT(text, HasSubstr("weir gate --from weir-out/20260102-030405 --html report.html\n"));
   }
 }
 
@@ -192,7 +194,8 @@ TEST(Causes, AreAnnotationsInPlaceOfTheirCells) {
   EXPECT_EQ(single[0].title, "fail: Work moved to the CPU: SET_ROWS, 8 to 16 times a token.");
   EXPECT_THAT(single[0].message,
               HasSubstr("In all 40 cells: 2 models \u00d7 5 backends \u00d7 4 prompts.\n"));
-  EXPECT_THAT(single[0].message, HasSubstr("\n9 more counts follow from it; beside it: "));
+  EXPECT_THAT(single[0].message,
+              HasSubstr("\n9 more counts follow from it. Also in these cells: "));
   const auto several = check_text(fixtures::two_causes(), {}).annotations;
   ASSERT_EQ(several.size(), 3U);
   EXPECT_EQ(several[2].title, "fail: Not explained");

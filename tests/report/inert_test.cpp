@@ -171,6 +171,7 @@ GateVerdict caused(const std::string& text) {
 const Verbs k_verbs{"baseline accept",
                     "baseline accept --reason",
                     "gate --counts-only",
+                    "gate --from",
                     "doctor",
                     "explain",
                     "gate --resume",

@@ -35,8 +35,8 @@ TEST(Terminal, KeepsEveryLineWithinItsWidth) {
 TEST(Terminal, KeepsEightyColumnsAlsoWithCommands) {
   for (const auto& [name, gate] : fixtures::all()) {
     TerminalStyle style;
-    style.verbs = {"explain", "doctor", "gate --counts-only", "baseline accept",
-                   "baseline accept --reason"};
+    style.verbs = {"explain",     "doctor",          "gate --counts-only",
+                   "gate --from", "baseline accept", "baseline accept --reason"};
     for (const std::string& line : text::lines(terminal(gate, style))) {
       EXPECT_LE(text::columns(line), 80U) << name << ": " << line;
     }

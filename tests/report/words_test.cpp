@@ -135,7 +135,7 @@ TEST(Words, HeadTheReportWithTheGatesVerdict) {
   };
   for (const auto& [gate, want] : {
            Row{fixtures::red(), "1 of 8 cells broke a limit"},
-           Row{fixtures::hostile(), "1 of 8 cells broke a limit, 1 could not be measured"},
+           Row{fixtures::hostile(), "1 of 8 cells broke a limit, 1 cell could not be measured"},
            Row{fixtures::errors(), "2 of 8 cells could not be measured"},
            Row{fixtures::undecided(), "1 of 8 cells is inconclusive"},
            // Eight cells have five counts and a rate each.
@@ -303,6 +303,9 @@ TEST(Hints, WriteOpsThatMayStayAsTheConfigurationTakesThem) {
       {{{"toy", {}}}, ""},
       {{{"toy", {{"ROPE", {"gpu"}}, {"ADD", {"gpu", "other"}}}}},
        R"(engines: {toy: {cpu_ops_allowed: {ADD: "…", ROPE: {match: {backend: gpu}, why: "…"}}}})"},
+      {{{"toy", {{"ADD", {"gpu"}}, {"MUL", {"gpu"}}, {"ROPE", {"gpu"}}}}},
+       "engines: {toy: {cpu_ops_allowed: {ADD: &ops1 {match: {backend: gpu}, why: \"…\"}, "
+       "MUL: *ops1, ROPE: *ops1}}}"},
       {{{"a", {{"ADD", {}}}}, {"b", {{"ROPE", {}}}}},
        R"(engines: {a: {cpu_ops_allowed: {ADD: "…"}}, b: {cpu_ops_allowed: {ROPE: "…"}}})"},
       {{{"1", {{"a: b", {}}}}}, R"(engines: {"1": {cpu_ops_allowed: {"a: b": "…"}}})"},
@@ -312,7 +315,7 @@ TEST(Hints, WriteOpsThatMayStayAsTheConfigurationTakesThem) {
 }
 
 TEST(Hints, RepeatTheOptionsOfTheGate) {
-  const Verbs verbs{"explain", "doctor", "gate --counts-only", "baseline accept"};
+  const Verbs verbs{"explain", "doctor", "gate --counts-only", "gate --from", "baseline accept"};
   struct Case {
     const char* config;
     std::map<std::string, std::string> options;
@@ -322,6 +325,7 @@ TEST(Hints, RepeatTheOptionsOfTheGate) {
            Case{"weir.yaml",
                 {},
                 {{"why", "weir explain"},
+                 {"numbers", "weir gate --from 'my out/1' --html report.html"},
                  {"look", "weir doctor"},
                  {"again", "weir gate --c"},
                  {"accept", "weir baseline accept --c"}}},
@@ -329,6 +333,7 @@ TEST(Hints, RepeatTheOptionsOfTheGate) {
                "ci/my weir.yaml",
                {{"--baselines", "perf"}, {"--out", "my out"}},
                {{"why", "weir explain 'my out/1'"},
+                {"numbers", "weir gate --baselines perf --from 'my out/1' --html report.html"},
                 {"look", "weir doctor -c 'ci/my weir.yaml'"},
                 {"again", "weir gate -c 'ci/my weir.yaml' --baselines perf --out 'my out' --c"},
                 {"accept",
@@ -338,6 +343,8 @@ TEST(Hints, RepeatTheOptionsOfTheGate) {
                  {"--baselines-ref", "origin/perf:x"},
                  {"--from", "my out/1"}},
                 {{"why", "weir explain 'my out/1'"},
+                 {"numbers",
+                  "weir gate --rules-from main --baselines-ref origin/perf:x --from 'my out/1'"},
                  {"look", "weir doctor"},
                  {"again", "weir gate --rules-from main --baselines-ref origin/perf:x --c"},
                  {"accept", "weir baseline accept --baselines-ref perf:x --c"}}},
@@ -348,6 +355,9 @@ TEST(Hints, RepeatTheOptionsOfTheGate) {
                  {"--merged-pr", "3@a 4@b"},
                  {"--base-pr", "5@c"}},
                 {{"why", "weir explain"},
+                 {"numbers",
+                  "weir gate --waivers-ref perf --pr 12 --base main --merged-pr 3@a "
+                  "--merged-pr 4@b --base-pr 5@c --from 'my out/1' --html report.html"},
                  {"look", "weir doctor"},
                  {"again",
                   "weir gate --waivers-ref perf --pr 12 --base main --merged-pr 3@a "

@@ -265,10 +265,10 @@ TEST(Against, ABaseOnAnotherDeviceIsAnErrorAndAnotherVersionIsTheSameDevice) {
   } cases[] = {
       {"metal-106b-m4-0", "metal-106b-m4-0", Match::same, ""},
       {"metal-106b-m4-0", "metal-106b-m4-1", Match::same,
-       "the two sides ran on different versions of one device: metal-106b-m4-0 and "
+       "base and candidate ran on different versions of one device: metal-106b-m4-0 and "
        "metal-106b-m4-1"},
       {"metal-106b-m4-0", "metal-106b-m5-0", Match::other_class,
-       "the two sides ran on different devices: metal-106b-m4-0 and metal-106b-m5-0"},
+       "base and candidate ran on different devices: metal-106b-m4-0 and metal-106b-m5-0"},
   };
   Duel duel;
   const auto measured = duel.run();
