@@ -20,13 +20,13 @@ bool add_own_count(profile::EngineReport& report, const unit::Metric& metric,
                    const std::vector<std::int64_t>& values, bool of_all_tokens,
                    const profile::RunParameters& request) {
   const auto count = std::ssize(values);
-  if (count == 1) {
-    report.counts[metric.name] = values.front();
-    return true;
-  }
   const std::int64_t repeats = std::max<std::int64_t>(request.repeats, 1);
   const std::int64_t tokens = report.generated_tokens.value_or(request.tokens) * repeats;
   const bool of_all = of_all_tokens && metric.scope == unit::Scope::per_token && tokens > 0;
+  if (count == 1 && !of_all) {
+    report.counts[metric.name] = values.front();
+    return true;
+  }
   const auto divisor =
       of_all ? std::optional(tokens) : find_divisor(count, metric, tokens, repeats);
   const auto share = divisor ? Rational::share(values, *divisor) : std::nullopt;

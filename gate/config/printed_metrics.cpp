@@ -97,8 +97,7 @@ Result<PrintedMetric> parse_printed_metric(const std::string& assignment) {
               "{}: weir does not know this metric{}\n"
               "  end its name in what it is: {}\n"
               "  (of a ratio, more is better), or write unit: and better: in weir.yaml",
-              place, text::did_you_mean(metric.name, unit::metric_names()),
-              text::join(unit::metric_name_ends()));
+              place, unit::suggest_metric(metric.name), text::join(unit::metric_name_ends()));
 }
 
 }  // namespace weir::config

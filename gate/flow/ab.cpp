@@ -73,7 +73,10 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
            sys::ScratchFolder::make_temporary(job.files(), "weir-ab-"));
   const std::string& folder = scratch.path();
   WEIR_CHECK(attach_probes(probing, probes, folder, line.env, spec));
-  job.log(fmt::format("running {} once to see what it does", sys::file_name_of(program)));
+  job.log(
+      fmt::format("running {} once to see what it does, for at most {} (a server: see "
+                  "docs/how-to/servers.md)",
+                  sys::file_name_of(program), unit::show_duration(k_trial_seconds)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, /*has_to=*/true));
   const auto counted = probing.collect(probes, folder);
   if (const std::string failure = failure_text(finished, spec); !failure.empty()) {

@@ -10,7 +10,7 @@
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/unit/metric.hpp"
+#include "gate/unit/declared_metric.hpp"
 #include "gate/verdict/proposal.hpp"
 
 namespace weir::flow {
@@ -427,11 +427,10 @@ Answer acceptance_answer(Acceptance acceptance, const std::string& summary) {
 
 Result<Answer> accept(const Job& given_job, const AcceptOptions& options) {
   for (const std::string& glob : options.metrics) {
-    const auto& names = unit::metric_names();
-    if (glob != "kernels" && glob.find('*') == std::string::npos && !unit::find_metric(glob) &&
-        text::nearest(glob, names)) {
-      return fail(Code::usage, "unknown metric \"{}\"{}", glob, text::did_you_mean(glob, names));
-    }
+    const bool is_name = glob != "kernels" && glob.find('*') == std::string::npos;
+    const std::string meant = unit::suggest_metric(glob);
+    if (is_name && !unit::find_metric(glob) && !meant.empty())
+      return fail(Code::usage, "unknown metric \"{}\"{}", glob, meant);
   }
   if (!options.reason.empty() && !baseline::valid_reason(options.reason)) {
     return fail(Code::usage, "--reason: expected one line of at most 1000 bytes");

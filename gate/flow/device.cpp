@@ -5,6 +5,7 @@
 #include "gate/flow/devices.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/program.hpp"
+#include "gate/probes/read/runtime_twin.hpp"
 #include "gate/probes/read/twin_facts.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/probes/twin/blob.h"
@@ -38,7 +39,12 @@ Result<Answer> list_devices(const Job& job, const DeviceOptions& /*options*/) {
 Result<Answer> show_device(const Job& job, const DeviceOptions& options) {
   WEIR_TRY(probes::Twin twin,
            probes::load_twin(job.files(), description_folders(job), options.name));
-  if (twin.has_vulkan()) static_cast<void>(probes::compile_twin(twin));  // for its doubts
+  if (twin.has_vulkan()) static_cast<void>(probes::compile_twin(twin));  // for its warnings
+  for (const probes::RuntimeApi* api : probes::runtime_apis()) {
+    if (!(twin.*api->section).is_object()) continue;
+    const auto compiled = probes::compile_runtime_twin(twin, api->name, 1);
+    if (!compiled) twin.warnings.push_back(compiled.error().message);
+  }
   const report::DeviceSheet sheet{twin.name,    twin.title,    twin.source,
                                   twin.assumed, twin.warnings, probes::facts_of(twin)};
   return Answer{report::device_text(sheet, job.width()),

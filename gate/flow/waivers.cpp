@@ -11,6 +11,7 @@
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/unit/declared_metric.hpp"
 #include "gate/verdict/removed.hpp"
 
 namespace weir::flow {
@@ -365,6 +366,9 @@ Result<verdict::NeededWaivers> changes_to_waive(const WaiveOptions& options,
   if (options.metric == "kernels") {
     return fail(Code::usage, "kernels are waived each by its name: from a verdict.json");
   }
+  const std::string meant = unit::suggest_metric(options.metric);
+  if (!unit::find_metric(options.metric) && !meant.empty())
+    return fail(Code::usage, "--metric: unknown metric \"{}\"{}", options.metric, meant);
   return verdict::NeededWaivers{{{options.cell, options.metric, options.from, options.to}}, {}};
 }
 

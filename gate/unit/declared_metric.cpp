@@ -4,6 +4,7 @@
 #include <array>
 
 #include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
 
 namespace weir::unit {
 namespace {
@@ -39,6 +40,12 @@ std::optional<DeclaredMetric> metric_of_name(std::string_view name) {
 
 std::vector<std::string> metric_name_ends() {
   return collect<std::string>(k_name_ends, [](const NameEnd& row) { return std::string(row.end); });
+}
+
+std::string suggest_metric(std::string_view name) {
+  const bool is_base = std::ranges::find(count_bases(), name) != count_bases().end();
+  const std::string per_token = fmt::format("{}_per_token", name);
+  return text::did_you_mean(is_base ? per_token : name, metric_names());
 }
 
 }  // namespace weir::unit

@@ -299,16 +299,17 @@ void LimitTable::apply_entries(const EntrySet& fitting_cell, const EntrySet& cov
     if (last[k]) k_all_settings[k].copy(entries_[*last[k]], metric, limit);
   }
   if (limit.mode != Mode::off) return;
-  // An absent place is before all others.
-  const auto& switched_off = last[k_mode_setting];
-  const bool holds_max = limit.max && last[k_max_setting] >= switched_off;
-  const bool holds_min = limit.min && last[k_min_setting] >= switched_off;
-  if (!holds_max && !holds_min) return;
-  Limit bounds;
-  if (holds_max) bounds.max = limit.max;
-  if (holds_min) bounds.min = limit.min;
-  bounds.reason = std::move(limit.reason);
-  limit = std::move(bounds);
+  // Later entries hold, and bounds of the entry that switches comparisons off.
+  const std::size_t switched_off = last[k_mode_setting].value();
+  Limit held;
+  for (std::size_t k = 0; k < k_mode_setting; ++k) {
+    const bool is_bound = k == k_max_setting || k == k_min_setting;
+    const bool holds = last[k] && (is_bound ? *last[k] >= switched_off : *last[k] > switched_off);
+    if (holds) k_all_settings[k].copy(entries_[*last[k]], metric, held);
+  }
+  if (!held.is_set()) return;
+  held.reason = std::move(limit.reason);
+  limit = std::move(held);
 }
 
 // Applies the defaults, then the entries that cover the metric; later ones win.

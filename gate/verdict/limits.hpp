@@ -175,7 +175,7 @@ class LimitTable {
   [[nodiscard]] EntrySet none() const { return matches_.none(); }
   [[nodiscard]] const Name& find_name(std::string_view metric_name) const;
   // Replaces the settings in `limit` by those of the last entries that have them. Under `mode: off`
-  // only bounds that no earlier entry set are left, and gate.
+  // later settings, and bounds of the same entry, are left, and gate.
   void apply_entries(const EntrySet& fitting_cell, const EntrySet& covering_name,
                      const unit::Metric* metric, Limit& limit) const;
 
@@ -201,7 +201,7 @@ class LimitTable {
                                                           const std::string& engine);
 
 // For each kind the last covering entry wins; kinds add up; `exact: false` removes one. `mode: off`
-// leaves the `max` and `min` of its own and later entries.
+// leaves later entries, and the `max` and `min` of its own.
 // `limits` holds the config's own entries; the defaults are applied before them.
 [[nodiscard]] Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
                                   const LimitTable& limits);

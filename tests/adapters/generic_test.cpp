@@ -164,6 +164,7 @@ TEST(Generic, SumsWhatIsPrintedForEachTokenOverTheTokens) {
       {"syncs_per_token", sync_lines(16), {}, 2, *Rational::make(96, 16), "two repetitions"},
       {"syncs_per_token", sync_lines(3), {}, 1, std::nullopt, "three values for eight tokens"},
       {"syncs_per_token", sync_lines(3), Pick::sum, 1, *Rational::make(19, 8), "of all tokens"},
+      {"syncs_per_token", "16 syncs\n", Pick::sum, 1, 2, "a total of all tokens"},
       {"syncs_per_token", sync_lines(8), Pick::last, 1, 1, ""},
       {"syncs_per_token", sync_lines(8), Pick::first, 1, 1, ""},
       {"syncs_per_token", sync_lines(8), Pick::max, 1, 17, ""},

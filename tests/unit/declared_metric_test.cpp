@@ -38,5 +38,12 @@ TEST(DeclaredMetric, IsNoneOfANameWhoseEndSaysNothing) {
   for (const char* name : {"score", "ms", "seconds_total", ""}) EXPECT_FALSE(metric_of_name(name));
 }
 
+TEST(DeclaredMetric, IsSuggestedWhereTheNameIsNearOrABaseOfCounts) {
+  EXPECT_NE(suggest_metric("dispatches").find("dispatches_per_token"), std::string::npos);
+  EXPECT_NE(suggest_metric("decode_tokens_per_secnd").find("decode_tokens_per_second"),
+            std::string::npos);
+  EXPECT_EQ(suggest_metric("score"), "");
+}
+
 }  // namespace declared_metric_test
 }  // namespace weir::unit

@@ -101,7 +101,7 @@ TEST(Limits, CarryTheModeAndItsReason) {
   EXPECT_EQ(resolve_non_metric_limit(k_cell, "placement", std::vector{report}).mode, Mode::report);
 }
 
-TEST(Limits, SwitchedOffLeaveTheBoundsOfTheirEntryAndOfLaterOnes) {
+TEST(Limits, SwitchedOffLeaveTheBoundsOfTheirEntryAndAllOfLaterOnes) {
   LimitEntry off = entry({});
   off.mode = Mode::off;
   LimitEntry least = entry({"*"});
@@ -111,6 +111,8 @@ TEST(Limits, SwitchedOffLeaveTheBoundsOfTheirEntryAndOfLaterOnes) {
   alone.reason = "slow machine";
   LimitEntry report = off;
   report.mode = Mode::report;
+  LimitEntry vary = entry({"*"});
+  vary.max_increase = Amount{0.1, true};
   const struct {
     const char* what;
     std::vector<LimitEntry> entries;
@@ -119,6 +121,7 @@ TEST(Limits, SwitchedOffLeaveTheBoundsOfTheirEntryAndOfLaterOnes) {
   } cases[] = {
       {"a bound alone", {alone}, Mode::gate, "at least 1"},
       {"a later bound", {off, least}, Mode::gate, "at least 1"},
+      {"a later change", {off, vary}, Mode::gate, "may rise 10 %"},
       {"an earlier bound", {least, off}, Mode::off, "must not change, at least 1"},
       {"no bound", {off}, Mode::off, "must not change"},
       {"reported after all", {alone, report}, Mode::report, "must not change, at least 1"}};

@@ -21,7 +21,8 @@ class Compiler {
   Compiler(const Twin& twin, const RuntimeApi& api, RuntimeTwin& out)
       : api_(api),
         section_(twin.*api.section),
-        read_(section_, fmt::format("{}: weir.{}", twin.name, api.name)),
+        place_(fmt::format("{}: weir.{}", twin.name, api.name)),
+        read_(section_, place_),
         out_(out) {}
 
   // Compiles a twin with `devices` GPUs.
@@ -65,7 +66,7 @@ class Compiler {
     if (auto problem = read_.problem()) return tl::unexpected(std::move(*problem));
     WEIR_TRY(const RuntimeGeneration generation,
              api_.find_generation(text).map_error(
-                 with_prefix(fmt::format("weir.{}.{}", api_.name, api_.generation_key))));
+                 with_prefix(fmt::format("{}.{}", place_, api_.generation_key))));
     out_.major = generation.major;
     out_.minor = generation.minor;
     out_.target = generation.target.substr(0, sizeof weir_hip_twin::target - 1);
@@ -80,7 +81,7 @@ class Compiler {
   Result<void> read_attributes() {
     const Json& attributes = member_or_null(section_, "attributes");
     if (attributes.is_null()) return {};
-    const std::string place = fmt::format("weir.{}.attributes", api_.name);
+    const std::string place = place_ + ".attributes";
     if (!attributes.is_object()) return fail(Code::data, "{}: no object", place);
     for (const auto& [name, value] : attributes.items()) {
       if (find_named(api_.attributes, name) == nullptr) {
@@ -97,6 +98,7 @@ class Compiler {
 
   const RuntimeApi& api_;
   const Json& section_;
+  std::string place_;  // "nvidia-l4: weir.cuda"
   JsonReader read_;
   RuntimeTwin& out_;
   weir_runtime_twin blob_{};
