@@ -291,7 +291,7 @@ std::optional<double> Duration::parse(const Node& node, std::string_view what,
 }
 
 Form Duration::form() const {
-  return {"duration", R"("type": "string", "pattern": "^[0-9.]+ *(ms|s|m|min|h)$")"};
+  return {"duration", R"("type": "string", "pattern": "^([0-9.]+ *(ms|s|m|min|h) *)+$")"};
 }
 
 Fields::Fields(const Node& node, std::string what, Problems& problems)

@@ -80,7 +80,7 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, /*has_to=*/true));
   const auto counted = probing.collect(probes, folder);
   if (const std::string failure = failure_text(finished, spec); !failure.empty()) {
-    talk_stderr(job, finished.err);
+    talk_output(job, sys::error_output(finished));
     return fail(Code::unavailable, "{}: {}", program, failure);
   }
   Trial trial;

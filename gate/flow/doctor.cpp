@@ -283,7 +283,7 @@ Result<void> check_by_running(const Job& job, const DoctorOptions& options, cons
   WEIR_CHECK(finished);
   WEIR_TRY(const auto collected, std::move(counts));
   if (const std::string failure = failure_text(*finished, spec); !failure.empty()) {
-    talk_stderr(job, finished->err);
+    talk_output(job, sys::error_output(*finished));
     engine.findings.push_back(
         {"command", report::Health::worse, failure, "See what it said above"});
   }

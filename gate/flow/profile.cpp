@@ -295,7 +295,7 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
   for (std::string& warning : timeline.warnings) warning = target.redactor.text(warning);
   if (target.on_twin) forget_device_times(timeline);
   if (!failure.empty()) {
-    talk_stderr(job, target.redactor.text(finished.err));
+    talk_output(job, target.redactor.text(sys::error_output(finished)));
     timeline.warnings.insert(timeline.warnings.begin(), failure);
   } else if (timeline.processes.empty()) {
     timeline.warnings.insert(timeline.warnings.begin(),

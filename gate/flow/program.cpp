@@ -83,7 +83,7 @@ Result<sys::Finished> run_program(sys::World& world, const sys::ProcessSpec& spe
   return finished;
 }
 
-void talk_stderr(const Job& job, const std::string& output) {
+void talk_output(const Job& job, const std::string& output) {
   for (const std::string& line : text::lines(text::printable(output))) job.log("| " + line);
 }
 

@@ -39,8 +39,8 @@ inline constexpr std::string_view k_pass_through =
                                                 const sys::Stop& stop, bool has_to = false);
 // Returns "" for a program that ended well, else for instance "it exited with code 2".
 [[nodiscard]] std::string failure_text(const sys::Finished& finished, const sys::ProcessSpec& spec);
-// Prints the lines that a program wrote to standard error.
-void talk_stderr(const Job& job, const std::string& output);
+// Prints the lines of a text as a program's.
+void talk_output(const Job& job, const std::string& output);
 
 // Returns the path of weir-engine, the reference engine (docs/reference/engine.md): `option`
 // (--engine), else beside `program` (weir itself, absolute), where a build or an installation puts

@@ -278,7 +278,7 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));
   const std::string failed = failure_text(finished, spec);
   if (!failed.empty()) {
-    talk_stderr(job, finished.err);
+    talk_output(job, sys::error_output(finished));
     return fail(Code::unavailable, "{}: {}; nothing was recorded",
                 options.trailing_arguments.front(), failed);
   }

@@ -369,7 +369,16 @@ Result<verdict::NeededWaivers> changes_to_waive(const WaiveOptions& options,
   const std::string meant = unit::suggest_metric(options.metric);
   if (!unit::find_metric(options.metric) && !meant.empty())
     return fail(Code::usage, "--metric: unknown metric \"{}\"{}", options.metric, meant);
-  return verdict::NeededWaivers{{{options.cell, options.metric, options.from, options.to}}, {}};
+  const auto metric = unit::find_metric(options.metric);
+  if (metric && metric->kind != unit::Kind::count && options.from != "0 %") {
+    return fail(Code::usage,
+                "{} is no count: a change of it is waived from \"0 %\" to the worst end of its "
+                "interval (--base-value '0 %' --waived-value '-38.9 %')",
+                options.metric);
+  }
+  std::string cell = options.cell;  // reports put spaces around each "/"
+  std::erase(cell, ' ');
+  return verdict::NeededWaivers{{{cell, options.metric, options.from, options.to}}, {}};
 }
 
 // Adds waivers to a local branch.
@@ -409,8 +418,7 @@ Result<Answer> waive_by_hand(const Job& job, const WaiveOptions& options) {
   text += written_text(options.branch, commit);
   text += fmt::format(
       "it holds where a gate reads it: in the workflows of weir init --ci once it is published, "
-      "and "
-      "here by\n    weir gate --waivers-ref {} --pr {}{}\n",
+      "and here by the gate that was red, with\n    --waivers-ref {} --pr {}{}\n",
       text::shell_word(options.branch), number,
       options.base.empty() ? "" : " --base " + text::shell_word(options.base));
   return Answer{text, json_document({{"schema", "weir.waived/1"},

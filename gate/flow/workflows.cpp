@@ -378,7 +378,7 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   if (incomplete) {
     return Answer{
         text::printable(fmt::format("no workflow yet: {} is an example still\n\n", config)) +
-        steps_text({config + ": fill in what was not found",
+        steps_text({config + ": fill in what was not found, or weir init --force -- COMMAND",
                     "here: weir init --ci " + options.ci + " again; it goes on from there"},
                    job.width())};
   }

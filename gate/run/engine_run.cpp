@@ -188,8 +188,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   }
   if (record.error) {
     record.error = text::printable(*record.error);
-    const bool is_silent = text::trim(finished.err).empty();
-    record.stderr_tail = last_lines(is_silent ? finished.out : finished.err);
+    record.stderr_tail = last_lines(sys::error_output(finished));
   }
   return record;
 }

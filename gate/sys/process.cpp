@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "gate/base/text.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/supervisor.hpp"
 
@@ -64,6 +65,10 @@ Result<Finished> RealProcesses::run(const ProcessSpec& spec, const Stop& stop) {
 }
 
 // Describes how a process ended, to follow its name.
+const std::string& error_output(const Finished& finished) {
+  return text::trim(finished.err).empty() ? finished.out : finished.err;
+}
+
 std::string describe_ending(const Finished& finished, const ProcessSpec& spec) {
   switch (finished.ended) {
     case HowEnded::exited:

@@ -119,6 +119,8 @@ struct Finished {
   std::shared_ptr<void> output_place{};
 };
 
+// Returns what a program wrote to standard error; to standard output if that is blank.
+[[nodiscard]] const std::string& error_output(const Finished& finished);
 // How it ended, behind the name of what ran: "exited with code 2", "was ended by signal 9".
 [[nodiscard]] std::string describe_ending(const Finished& finished, const ProcessSpec& spec);
 

@@ -43,9 +43,12 @@ std::vector<std::string> metric_name_ends() {
 }
 
 std::string suggest_metric(std::string_view name) {
-  const bool is_base = std::ranges::find(count_bases(), name) != count_bases().end();
-  const std::string per_token = fmt::format("{}_per_token", name);
-  return text::did_you_mean(is_base ? per_token : name, metric_names());
+  const std::string* labeled = find_first(metric_names(), [&](const std::string& metric) {
+    return label(find_metric(metric).value()) == name;
+  });
+  std::string meant(labeled == nullptr ? name : *labeled);
+  if (std::ranges::find(count_bases(), name) != count_bases().end()) meant += "_per_token";
+  return text::did_you_mean(meant, metric_names());
 }
 
 }  // namespace weir::unit

@@ -22,8 +22,8 @@ struct DeclaredMetric {
 // Returns the ends that metric_of_name() knows: "_tokens_per_second", "_ms" …
 [[nodiscard]] std::vector<std::string> metric_name_ends();
 
-// Returns the question whether a metric of a near name was meant, or the count per token for the
-// base of one ("dispatches"); "" if none is near.
+// Returns the question whether a metric of a near name, or of this label, was meant, or the count
+// per token for the base of one ("dispatches"); "" if none is near.
 [[nodiscard]] std::string suggest_metric(std::string_view name);
 
 }  // namespace weir::unit

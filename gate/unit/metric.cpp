@@ -582,14 +582,24 @@ std::optional<Scale> parse_scale(std::string_view text) {
 }
 
 Result<double> parse_duration_seconds(std::string_view text) {
-  if (const auto parts = split_number(text)) {
-    const auto& [value, suffix] = *parts;
-    if (suffix == "ms") return value * 1e-3;
-    if (suffix == "s") return value;
-    if (suffix == "m" || suffix == "min") return value * 60;
-    if (suffix == "h") return value * 3600;
-  }
-  return fail(Code::config, "\"{}\" is not a duration (write 500ms, 120s, 10m or 2h)", text);
+  static const std::map<std::string, double, std::less<>> k_seconds{
+      {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};
+  // A sum of parts, as show_duration() writes it: "1 m 21 s".
+  double seconds = 0;
+  std::string_view rest = text;
+  do {
+    const auto parts = split_number(rest);
+    const std::string_view after = parts ? parts->second : "";
+    const std::size_t unit_bytes = std::min(after.find_first_not_of("hmins"), after.size());
+    const double* unit = look_up(k_seconds, after.substr(0, unit_bytes));
+    if (unit == nullptr) {
+      return fail(Code::config, "\"{}\" is not a duration (write 500ms, 120s, 10m, 1m30s or 2h)",
+                  text);
+    }
+    seconds += parts->first * *unit;
+    rest = text::trim(after.substr(unit_bytes));
+  } while (!rest.empty());
+  return seconds;
 }
 
 Result<std::int64_t> parse_bytes(std::string_view text) {

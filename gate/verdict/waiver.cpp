@@ -434,7 +434,7 @@ std::string waiver_path(std::int64_t pull_request) {
 // fine.
 std::optional<std::string> waiver_problem(const Waiver& waiver) {
   const Waivable& what = waiver.what;
-  if (!profile::CellKey::parse(what.cell)) return "names no cell";
+  if (!profile::CellKey::parse(what.cell)) return "names no cell: ENGINE/MODEL/BACKEND/PROMPT";
   if (what.metric.empty() || !is_shown(what.metric, 100)) return "names no metric";
   if (what.metric == "placement") return "cannot be about placement: cpu_ops_allowed is a rule";
   if (!is_line(what.from, 100) || !is_line(what.to, 100)) return "has no value from or to";
@@ -447,7 +447,7 @@ std::optional<std::string> waiver_problem(const Waiver& waiver) {
   if (waiver.pull_request <= 0 || waiver.pull_request > k_largest_number) {
     return "is for no pull request";
   }
-  if (waiver.head && !text::is_commit(*waiver.head)) return "is pinned to what is no commit";
+  if (waiver.head && !text::is_commit(*waiver.head)) return "is pinned to what is no commit: give its whole id (git rev-parse HEAD)";
   if (waiver.base && !is_shown(*waiver.base, 1024)) return "is for no branch";
   if (!baseline::valid_reason(waiver.reason)) {
     return "needs a reason, one line of at most 1000 bytes";

@@ -214,7 +214,7 @@ TEST_F(Hook, SaysWhereItCanCountNothing) {
         "backends: {cpu: }\nprompts: {run: {text: once}}\n");
   EXPECT_THAT(hook({"install"}).out,
               HasSubstr("No cell of repo/weir.yaml can be counted, and the hook takes no times: it "
-                        "stops crashes alone."));
+                        "judges nothing here."));
 }
 
 TEST_F(Hook, RunsTheHookThatWasThereFirstAndGivesItBack) {

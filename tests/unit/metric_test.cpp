@@ -159,6 +159,8 @@ TEST(Durations, AndSizesReadAsConfigsWriteThem) {
   EXPECT_EQ(*parse_duration_seconds("120s"), 120);
   EXPECT_EQ(*parse_duration_seconds("10m"), 600);
   EXPECT_EQ(*parse_duration_seconds("500ms"), 0.5);
+  EXPECT_EQ(*parse_duration_seconds("1m21s"), 81);
+  EXPECT_EQ(*parse_duration_seconds("1 m 21 s"), 81) << "as it is printed";
   EXPECT_EQ(*parse_bytes("16MiB"), 16 << 20);
   EXPECT_EQ(*parse_bytes("4096"), 4096);
   for (const char* bad : {"", "s", "12", "-3s", "1 fortnight", "1.2.3s"}) {
