@@ -146,9 +146,10 @@ std::vector<std::string> shared_inputs(const source::BaseTree& tree, const std::
 }
 
 // Seals the files and folders of the work tree at `top` that both sides share. In a folder they may
-// keep files, so only code, and what git tracks, is held there.
+// keep files, so only code, and what git tracks, is held there; in an environment also what Python
+// compiled.
 void seal_inputs(const std::vector<std::string>& inputs, const std::string& top, const Job& job,
-                 source::Seal& seal) {
+                 source::Seal& seal, const sys::Stop& stop) {
   if (inputs.empty()) return;
   std::set<std::string> tracked;
   if (const auto repository = Repository::containing(job.world, top)) {
@@ -156,14 +157,23 @@ void seal_inputs(const std::vector<std::string>& inputs, const std::string& top,
     for (const std::string& name : names.value_or(std::vector<std::string>()))
       tracked.insert(sys::join_path(top, name));
   }
+  std::set<std::string> environments;
+  for (const std::string& input : inputs) {
+    const auto environment = source::environment_around(job.files(), input);
+    if (environment && environments.insert(*environment).second)
+      prepare_environment(job, *environment, seal, stop);
+  }
   for (const std::string& input : inputs) {
     if (job.files().kind(input) == sys::Kind::file) {
       seal.add(job.files(), input, input);
       continue;
     }
-    seal.add_start_place(job.files(), input, input, [tracked, input](std::string_view name) {
-      return is_package_code(name) || tracked.contains(sys::join_path(input, std::string(name)));
-    });
+    const bool has_compiled = source::environment_around(job.files(), input).has_value();
+    const auto is_held = [tracked, input, has_compiled](std::string_view name) {
+      return is_package_code(name) || (has_compiled && is_compiled_by_python(name)) ||
+             tracked.contains(sys::join_path(input, std::string(name)));
+    };
+    seal.add_start_place(job.files(), input, input, is_held);
   }
 }
 
@@ -258,7 +268,8 @@ Result<void> find_own_kernels(run::PreparedCell& cell, const source::SidePaths& 
 Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
                                        const std::vector<std::string>& own_roots,
                                        const std::string& counts_folder, const Job& job,
-                                       std::vector<run::PreparedCell>& candidate) {
+                                       std::vector<run::PreparedCell>& candidate,
+                                       const sys::Stop& stop) {
   PreparedBase base;
   base.facts = {
       {},         tree.words,      tree.commit, tree.candidate_commit, tree.candidate_dirty,
@@ -315,7 +326,7 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   const auto inputs = shared_inputs(tree, own_roots.front(), base_side, job);
   for (run::PreparedCell& cell : base.cells)
     cell.watched = watch_work_tree(cell, tree, own_roots.front(), inputs, job);
-  if (!job.reuses_cache()) seal_inputs(inputs, own_roots.front(), job, base.seal);
+  if (!job.reuses_cache()) seal_inputs(inputs, own_roots.front(), job, base.seal, stop);
   // The configuration may lie in a folder that the base lacks.
   WEIR_CHECK(job.files().make_dirs(base_side.folder()));
   if (!base_side.shared().empty()) {
@@ -396,6 +407,7 @@ Result<void> seal_command(const run::PreparedCell& cell, const Job& job, source:
     if (!real) continue;
     seal.add(job.files(), path, *real, " in the base's folder");
     const std::string folder = sys::folder_of(*real);
+    seal_folders_above(job, folder, seal);
     const auto is_same = [&](std::string_view other) {
       return sys::real_path(std::string(other)) == folder;
     };
@@ -433,7 +445,7 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
       PreparedBase base,
       prepare_from_tree(tree, {tree.candidate_root, tree.candidate_real_root},
                         has_counts ? tree_counts_folder(base_wanted.cache_folder, tree.root) : "",
-                        job, candidate));
+                        job, candidate, stop));
   base.facts.against.spec = wanted.spec;
   if (tree.kind == source::BaseTree::Kind::worktree)
     WEIR_SET(base.facts.is_behind, lacks_rules_commit(job, tree));
@@ -443,7 +455,10 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
                            is_folder ? " in the base's folder" : " in the base's checkout", job,
                            base.seal));
     for (const run::PreparedCell& cell : base.cells) WEIR_CHECK(seal_cell(cell, job, base.seal));
-    seal_start_files(job, base.seal);
+    seal_start_files(job, base.seal, stop);
+    // A link leads from the cache's folder to the checkout.
+    seal_folders_above(job, sys::follow_links(tree.root), base.seal);
+    seal_folders_above(job, sys::join_path(base_wanted.cache_folder, "sides/link"), base.seal);
   }
   return base;
 }
@@ -452,7 +467,7 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
 Result<PreparedBase> prepare_from_command(const BaseRequest& wanted, const Job& job,
                                           const config::Settings& settings,
                                           std::vector<run::PreparedCell>& candidate,
-                                          const PrepareCells& prepare) {
+                                          const PrepareCells& prepare, const sys::Stop& stop) {
   std::set<std::string> engines;
   for (const run::PreparedCell& cell : candidate) engines.insert(cell.cell.key.engine);
   if (engines.size() != 1) {
@@ -503,7 +518,7 @@ Result<PreparedBase> prepare_from_command(const BaseRequest& wanted, const Job& 
       WEIR_CHECK(seal_command(cell, job, base.seal));
       WEIR_CHECK(seal_cell(cell, job, base.seal));
     }
-    seal_start_files(job, base.seal);
+    seal_start_files(job, base.seal, stop);
   }
   return base;
 }
@@ -542,11 +557,12 @@ Result<PreparedBase> prepare_base(const BaseRequest& wanted, const Job& job,
                                   const PrepareCells& prepare, const sys::Stop& stop) {
   if (wanted.commits) {
     return prepare_from_tree(wanted.commits->base, wanted.commits->own_roots,
-                             wanted.commits->counts_folder, job, candidate);
+                             wanted.commits->counts_folder, job, candidate, stop);
   }
   if (wanted.own) return prepare_same_program(job, candidate);
-  return wanted.command.empty() ? prepare_from_spec(wanted, job, redactor, candidate, stop)
-                                : prepare_from_command(wanted, job, settings, candidate, prepare);
+  return wanted.command.empty()
+             ? prepare_from_spec(wanted, job, redactor, candidate, stop)
+             : prepare_from_command(wanted, job, settings, candidate, prepare, stop);
 }
 
 std::vector<baseline::Baseline> CachedCounts::find_counts(const profile::CellKey& cell) const {

@@ -1,4 +1,4 @@
-// Lists files that programs load as they start.
+// Lists files that programs load from outside of their checkout.
 #include "gate/flow/start_files.hpp"
 
 #include <array>
@@ -27,9 +27,67 @@ constexpr std::array<std::string_view, 9> k_system_files = {
     "/etc/profile",       "/etc/profile.d",    "/etc/vulkan",
     "/etc/OpenCL",        "/usr/share/vulkan", "/usr/local/share/vulkan"};
 
+// Names by which programs look for code and settings in each folder above their own.
+constexpr auto k_names_above = std::to_array<std::string_view>(
+    {// Node, Bun, Deno
+     "node_modules", "package.json", "tsconfig.json", "jsconfig.json", ".npmrc", "bunfig.toml",
+     "deno.json", "deno.jsonc", ".pnp.cjs", ".pnp.loader.mjs", ".yarnrc.yml", ".babelrc",
+     "babel.config.js", "babel.config.json", ".swcrc",
+     // Python
+     "pyvenv.cfg", "pyproject.toml", "setup.cfg", "uv.toml", "conftest.py", "pytest.ini", "tox.ini",
+     ".env", ".venv/pyvenv.cfg",
+     // builds that a program starts
+     ".cargo/config", ".cargo/config.toml", "Cargo.toml", "rust-toolchain", "rust-toolchain.toml",
+     "go.mod", "go.work", "Directory.Build.props", "Directory.Build.targets",
+     "Directory.Packages.props", "global.json", "nuget.config", "NuGet.Config", "settings.gradle",
+     "settings.gradle.kts", "gradle.properties", "pom.xml", ".mvn", "MODULE.bazel", "WORKSPACE",
+     ".bazelrc", "Project.toml", "JuliaProject.toml", "LocalPreferences.toml", "Gemfile",
+     // versions of interpreters
+     ".python-version", ".node-version", ".nvmrc", ".ruby-version", ".tool-versions", ".mise.toml",
+     "mise.toml"});
+
+// Returns true for code in a folder of Node's modules. Other names that begin with a dot are
+// caches.
+bool is_node_module(std::string_view name) {
+  const bool is_cache = name.starts_with('.') && !name.starts_with(".bin/");
+  return !is_cache && (sys::is_module(name) || name.ends_with(".json") || name.ends_with(".node") ||
+                       name.find('.', name.rfind('/') + 1) == std::string_view::npos);
+}
+
+// Has Python compile the modules below a folder. What is no module of its version stays as it is.
+void compile_modules(const Job& job, const std::string& python, const std::string& folder,
+                     const sys::Stop& stop) {
+  if (!job.files().executable(python) || job.files().kind(folder) != sys::Kind::folder) return;
+  constexpr double k_max_seconds = 900;
+  sys::ProcessSpec spec;
+  spec.argv = {python, "-I", "-S", "-m", "compileall", "-q", "-j", "0", folder};
+  spec.timeout_seconds = k_max_seconds;
+  spec.whole_output = false;
+  (void)job.world.processes.run(spec, stop);
+}
+
+std::string python_of(const std::string& environment) {
+  return sys::join_path(environment, "bin/python");
+}
+
+bool is_python_file(std::string_view name) {
+  return is_package_code(name) || is_compiled_by_python(name);
+}
+
+// Seals the folders of packages that the user installed, one for each version of Python.
+void seal_user_packages(const Job& job, const std::string& folder, source::Seal& seal,
+                        const sys::Stop& stop) {
+  for (const std::string& version : job.files().list(folder).value_or(std::vector<std::string>())) {
+    const auto python = sys::find_program(job.files(), version, ".", job.variable("PATH"));
+    if (python && version.starts_with("python"))
+      compile_modules(job, *python, sys::join_path(folder, version), stop);
+  }
+  seal.add_start_place(job.files(), folder, folder, is_python_file);
+}
+
 // Seals the folders outside of the work tree in which programs, libraries and modules are looked
 // up.
-void seal_search_folders(const Job& job, source::Seal& seal) {
+void seal_search_folders(const Job& job, source::Seal& seal, const sys::Stop& stop) {
   const auto repository = Repository::containing(job.world, job.folder());
   const std::string top = sys::follow_links(repository ? (*repository)->git().top() : job.folder());
   const auto is_outside = [&](const std::string& folder) {
@@ -45,7 +103,8 @@ void seal_search_folders(const Job& job, source::Seal& seal) {
     const std::string environment = job.variable(variable);
     if (!is_outside(environment)) continue;
     const std::string packages = sys::join_path(environment, "lib");
-    seal.add_start_place(job.files(), packages, packages, is_package_code);
+    prepare_environment(job, environment, seal, stop);
+    seal.add_start_place(job.files(), packages, packages, is_python_file);
   }
 }
 
@@ -56,8 +115,49 @@ bool is_package_code(std::string_view name) {
          (sys::is_module(name) || name.ends_with(".pth"));
 }
 
-void seal_start_files(const Job& job, source::Seal& seal) {
-  seal_search_folders(job, seal);
+bool is_compiled_by_python(std::string_view name) {
+  return name.find("__pycache__/") != std::string_view::npos && name.ends_with(".pyc");
+}
+
+void prepare_environment(const Job& job, const std::string& environment, source::Seal& seal,
+                         const sys::Stop& stop) {
+  constexpr std::uint64_t k_max_bytes = 65536;
+  const std::string python = python_of(environment), libraries = sys::join_path(environment, "lib");
+  compile_modules(job, python, libraries, stop);
+  const auto settings = job.files().read(sys::join_path(environment, "pyvenv.cfg"), k_max_bytes);
+  for (const std::string& line : text::lines(settings.value_or(""))) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string::npos ||
+        text::trim(std::string_view(line).substr(0, equals)) != "home")
+      continue;
+    const std::string programs(text::trim(std::string_view(line).substr(equals + 1)));
+    const std::string installation = sys::folder_of(programs);
+    // The system's own is root's.
+    if (!installation.starts_with('/') || installation == "/" || installation == "/usr") continue;
+    for (const std::string& version :
+         job.files().list(libraries).value_or(std::vector<std::string>())) {
+      const std::string modules = sys::join_path(installation, "lib/" + version);
+      compile_modules(job, python, modules, stop);
+      seal.add_start_place(job.files(), modules, modules, is_python_file);
+    }
+  }
+}
+
+void seal_folders_above(const Job& job, const std::string& folder, source::Seal& seal) {
+  for (std::string above = folder; above.size() > 1;) {
+    above = sys::folder_of(above);
+    for (const std::string_view name : k_names_above) {
+      const std::string path = sys::join_path(above, std::string(name));
+      const bool is_of_node = name == "node_modules";
+      seal.add_start_place(job.files(), path, path, [is_of_node](std::string_view file) {
+        return !is_of_node || is_node_module(file);
+      });
+    }
+  }
+}
+
+void seal_start_files(const Job& job, source::Seal& seal, const sys::Stop& stop) {
+  seal_search_folders(job, seal, stop);
   const auto is_any = [](std::string_view) { return true; };
   for (const std::string_view path : k_system_files)
     seal.add_start_place(job.files(), std::string(path), std::string(path), is_any);
@@ -81,7 +181,7 @@ void seal_start_files(const Job& job, source::Seal& seal) {
   }
   seal.add_start_place(job.files(), layers, layers, is_any);
   for (const std::string& path : {python, python_of_macos})
-    seal.add_start_place(job.files(), path, path, is_package_code);
+    seal_user_packages(job, path, seal, stop);
 }
 
 }  // namespace weir::flow

@@ -48,6 +48,7 @@ void Seal::read_states(const sys::Files& files, StartPlace& place) {
 
 void Seal::add_start_place(const sys::Files& files, const std::string& path,
                            const std::string& name, IsHeld is_held) {
+  if (!places_.insert({path, is_held != nullptr}).second) return;
   StartPlace place{path, name, std::move(is_held), {}, {}};
   read_states(files, place);
   start_places_.push_back(std::move(place));

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gate/base/result.hpp"
@@ -23,8 +24,9 @@ class Seal {
   void add(const sys::Files& files, const std::string& path, const std::string& name,
            const std::string& place = "");
   // Adds a place from which programs load what they run before their own code, by a name for
-  // people. It may be a file, a folder or nothing: a file that is new counts as changed. In a
-  // folder those files are held whose names, from there, `is_held` accepts.
+  // people; does nothing for one that was added before. It may be a file, a folder or nothing: a
+  // file that is new counts as changed. In a folder those files are held whose names, from there,
+  // `is_held` accepts.
   using IsHeld = std::function<bool(std::string_view name)>;
   void add_start_place(const sys::Files& files, const std::string& path, const std::string& name,
                        IsHeld is_held);
@@ -51,6 +53,7 @@ class Seal {
   std::vector<Sealed> sealed_;  // the first that was written to is named
   std::set<std::string> paths_;
   std::vector<StartPlace> start_places_;
+  std::set<std::pair<std::string, bool>> places_;  // their paths, and those with is_held
 };
 
 }  // namespace weir::source

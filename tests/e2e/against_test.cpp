@@ -146,6 +146,11 @@ TEST_F(AgainstBase, ACandidateThatLeavesFilesForOtherProgramsToLoadIsNotCompared
   const std::string packages = path + "/.local/lib/python3.11/site-packages";
   fs::create_directories(packages + "/numpy/__pycache__");
   spill(packages + "/numpy/__init__.py", "pi = 3");
+  const std::string compiled = "/numpy/__pycache__/__init__.cpython-311.pyc",
+                    not_used_yet = "/numpy/__pycache__/more.cpython-311.pyc";
+  spill(packages + compiled, "compiled");
+  // The checkout lies in trees, and a link to it in sides.
+  const std::string cache = (scratch_ / "cache").string();
   fs::create_directories(path + "/bin");
   const std::map<std::string, std::string> env{
       {"CI", "true"}, {"HOME", path}, {"PATH", path + "/bin:/usr/bin:/bin"}};
@@ -162,8 +167,15 @@ TEST_F(AgainstBase, ACandidateThatLeavesFilesForOtherProgramsToLoadIsNotCompared
       {path + "/.local/share/vulkan/implicit_layer.d/slow.json", "implicit_layer.d/slow.json: it"},
       {path + "/.drirc", "~/.drirc: it was written to"},
       {path + "/bin/awk", "/bin/awk: it was written to"},
-      // Caches, and what Python compiles.
-      {packages + "/numpy/__pycache__/__init__.cpython-311.pyc", ""},
+      {packages + compiled, compiled + ": it was written to"},
+      {packages + not_used_yet, not_used_yet + ": it was written to"},
+      {cache + "/trees/node_modules/index.js", "/trees/node_modules/index.js: it was written to"},
+      {cache + "/sides/tsconfig.json", "/sides/tsconfig.json: it was written to"},
+      {cache + "/package.json", "/cache/package.json: it was written to"},
+      {cache + "/pyvenv.cfg", "/cache/pyvenv.cfg: it was written to"},
+      // Caches.
+      {cache + "/trees/node_modules/.vite/index.js", ""},
+      {cache + "/.cache/node_modules/index.js", ""},
       {path + "/.cache/huggingface/hub/model", ""},
       {path + "/.config/vllm/usage_stats.json", ""},
   };
@@ -180,7 +192,7 @@ TEST_F(AgainstBase, ACandidateThatLeavesFilesForOtherProgramsToLoadIsNotCompared
     EXPECT_EQ(ended.exit_code, c.named.empty() ? 0 : 3) << ended.out << ended.err;
     EXPECT_THAT(ended.err, HasSubstr(c.named));
     git({"reset", "-q", "--hard", "HEAD~1"});
-    if (c.file != packages + "/numpy/__init__.py") fs::remove(c.file);
+    if (c.file.find("/__init__.") == std::string::npos) fs::remove(c.file);
   }
 }
 
@@ -487,6 +499,42 @@ TEST_F(AgainstBaseInEnvironment, SharesItWhetherItIsNamedOrActive) {
     EXPECT_THAT(dump_json(verdict["notes"]),
                 HasSubstr("both programs are given the file here: .venv"))
         << words;
+  }
+}
+
+// Python compiles packages as it imports them first; weir has it do so before anything is held.
+TEST_F(AgainstBaseInEnvironment, HoldsWhatPythonCompiledThere) {
+  const fs::path python = "/usr/bin/python3";
+  if (!fs::exists(python)) GTEST_SKIP() << "no Python";
+  const std::string version = fs::canonical(python).filename();  // "python3.11"
+  const fs::path packages = environment_ / "lib" / version / "site-packages";
+  fs::create_directories(environment_ / "bin");
+  fs::create_symlink(python, environment_ / "bin/python");
+  const auto gate_script = [&](const std::string& attack) {
+    fs::remove_all(packages);
+    spill(packages / "pkg/__init__.py", "number = 3\n");
+    spill(packages / "pkg/later.py", "number = 4\n");
+    const std::string script = "exec run ./engine \"$@\"\n";
+    spill_program(scratch_ / "bench", "#!/bin/sh\npython -c 'import pkg'\n" + script);
+    write_config("2h");
+    replace_in_config("[./engine, ", "[./bench, ");
+    commit_engine("the base", "10000000");
+    spill_program(scratch_ / "bench",
+                  "#!/bin/sh\npython -c 'import pkg'\n" + attack + "\n" + script);
+    return weir_here({"gate", "--json", "-", "--against", "HEAD"},
+                     {{"CI", "true"},
+                      {"VIRTUAL_ENV", environment_.string()},
+                      {"PATH", (environment_ / "bin").string() + ":" + std::getenv("PATH")}});
+  };
+  const Ended ended = gate_script("python -c 'import pkg.later'");
+  EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.err;
+  const std::string cache = (packages / "pkg/__pycache__").string();
+  for (const std::string& attack :
+       {"for f in " + cache + "/__init__.*.pyc; do echo >> $f; done",
+        "for f in " + cache + "/later.*.pyc; do rm $f; done", "echo > " + cache + "/x.py.pyc"}) {
+    const Ended refused = gate_script(attack);
+    EXPECT_EQ(refused.exit_code, 3) << attack << refused.out << refused.err;
+    EXPECT_THAT(refused.err, HasSubstr("it was written to or removed while both sides ran"));
   }
 }
 
