@@ -106,12 +106,18 @@ Limits read_limits() {
   return limits;
 }
 
-constexpr const char* k_session_priority = "/proc/self/autogroup";  // "/autogroup-7 nice 0"
+constexpr const char* k_session_priority = "/proc/self/autogroup";
 constexpr const char* k_own_cgroups = "/proc/self/cgroup";
 
 const Scheduling g_scheduling_at_start = read_scheduling();
 const Limits g_limits_at_start = read_limits();
-const std::string g_session_priority_at_start = read_proc(k_session_priority);
+
+// Returns the last word of "/autogroup-7 nice 0".
+std::string read_session_priority() {
+  const std::string text = read_proc(k_session_priority);
+  return text.substr(text.rfind(' ') + 1);
+}
+const std::string g_session_priority_at_start = read_session_priority();
 
 // Only somebody who may set the timer slack of another thread may read it.
 void set_timer_slack(pid_t thread) {
@@ -149,11 +155,10 @@ void set_scheduling(pid_t thread) {
 bool restore_session_priority() {
   constexpr int k_attempts = 5;
   const timespec pause{0, 120'000'000};
-  const std::string& wanted = g_session_priority_at_start;
-  for (int attempt = 0; read_proc(k_session_priority) != wanted; ++attempt) {
+  for (int attempt = 0; read_session_priority() != g_session_priority_at_start; ++attempt) {
     if (attempt == k_attempts) return false;
     if (attempt > 0) nanosleep(&pause, nullptr);
-    write_proc(k_session_priority, wanted.substr(wanted.rfind(' ') + 1));
+    write_proc(k_session_priority, g_session_priority_at_start);
   }
   return true;
 }

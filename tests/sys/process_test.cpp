@@ -584,7 +584,14 @@ TEST(Processes, GiveWeirBackWhatAnotherProcessOfTheUserChanged) {
   ASSERT_EQ(syscall(SYS_sched_setattr, self, shorter_slice.data(), 0), 0);
   const int timer_slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
   ASSERT_EQ(prctl(PR_SET_TIMERSLACK, 100'000'000, 0, 0, 0), 0);
+  const auto session_priority = [] {
+    std::ifstream file("/proc/self/autogroup");  // "/autogroup-7 nice 0"
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string session_before = session_priority();
+  std::ofstream("/proc/self/autogroup") << 5;
   std::thread([] { EXPECT_TRUE(restore_own_settings()); }).join();
+  EXPECT_EQ(session_priority(), session_before);
   EXPECT_EQ(syscall(SYS_ioprio_get, 1, self), io_priority);
   EXPECT_EQ(wishes(), wishes_before);
   // Without the right to change the timers of others, nobody can have changed weir's.
