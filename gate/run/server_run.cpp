@@ -497,6 +497,12 @@ std::optional<std::string> explain_change(sys::StoppedTree::Change change, profi
   return std::nullopt;
 }
 
+// Returns true if the candidate's events may have slowed the base's server: those that counted
+// while the candidate was stopped, or any if the base has none.
+bool may_slow_base(const PerfEvents& candidate, const PerfEvents& base) {
+  return (candidate.are_held && !base.are_held) || (candidate.have_counted && !base.have_counted);
+}
+
 // Runs both servers of a pair: starts and warms up both, then sends their blocks in turns. While
 // one starts or has its turn, the other one is stopped: an idle server could keep the machine busy.
 class ServerPair {
@@ -585,13 +591,23 @@ class ServerPair {
   // Invalidates the candidate's step if a server was not left alone while it was stopped: such a
   // pair must not count against the base.
   void check_stopped() {
+    const std::size_t candidate = slots_[0].step->side == profile::Side::candidate ? 0 : 1;
+    const auto invalidate = [&](std::string why) {
+      if (servers_.at(candidate)) servers_.at(candidate)->invalidate(std::move(why));
+    };
+    std::array<PerfEvents, 2> events;
     for (const std::size_t slot : k_slots) {
       if (!starts_.at(slot)) continue;
+      events.at(slot) = starts_.at(slot)->perf_events_while_stopped();
       auto problem =
           explain_change(starts_.at(slot)->change_while_stopped(), slots_[slot].step->side);
-      const std::size_t candidate = slots_[0].step->side == profile::Side::candidate ? 0 : 1;
-      if (problem && servers_.at(candidate))
-        servers_.at(candidate)->invalidate(std::move(*problem));
+      if (problem) invalidate(std::move(*problem));
+    }
+    if (may_slow_base(events.at(candidate), events.at(1 - candidate))) {
+      invalidate(
+          "the candidate's server holds performance events (perf_event_open) that the base's does "
+          "not, or that count the work of other processes: they can slow the base's server down "
+          "while it is measured");
     }
   }
 

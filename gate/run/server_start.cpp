@@ -61,13 +61,20 @@ class ServerProcess {
       const auto stopped = sys::stop_descendants(supervisor);
       stopped_.insert(stopped_.end(), stopped.begin(), stopped.end());
       if (!tree_) tree_.emplace(supervisor);
+      if (!perf_watch_) perf_watch_.emplace(supervisor);
       return;
     }
     if (tree_ && change_ == Change::none && !is_gone()) change_ = tree_->find_change();
     tree_.reset();
+    if (perf_watch_) {
+      perf_events_.are_held = perf_events_.are_held || perf_watch_->has_events();
+      perf_events_.have_counted = perf_events_.have_counted || perf_watch_->has_counted();
+    }
+    perf_watch_.reset();
     sys::continue_processes(std::exchange(stopped_, {}));
   }
   [[nodiscard]] Change change_while_stopped() const { return change_; }
+  [[nodiscard]] PerfEvents perf_events_while_stopped() const { return perf_events_; }
 
   // Ends the server (SIGTERM, after the spec's grace period SIGKILL), waits until it and all its
   // children are gone, and returns how it ended. Call it once.
@@ -135,6 +142,8 @@ class ServerProcess {
   std::vector<std::int64_t> stopped_;        // by set_stopped()
   std::optional<sys::StoppedTree> tree_;     // while they are
   Change change_ = Change::none;
+  std::optional<sys::PerfWatch> perf_watch_;  // while they are
+  PerfEvents perf_events_;
   Result<sys::Finished> finished_;  // valid once runner_ is joined
   std::thread runner_, stop_forwarder_;
 };
@@ -178,6 +187,10 @@ void ServerStart::set_stopped(bool is_stopped) {
 
 sys::StoppedTree::Change ServerStart::change_while_stopped() const {
   return server_ ? server_->change_while_stopped() : sys::StoppedTree::Change::none;
+}
+
+PerfEvents ServerStart::perf_events_while_stopped() const {
+  return server_ ? server_->perf_events_while_stopped() : PerfEvents{};
 }
 
 bool ServerStart::is_gone() const { return server_ && server_->is_gone(); }

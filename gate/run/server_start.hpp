@@ -15,6 +15,7 @@
 #include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
 #include "gate/sys/interrupts.hpp"
+#include "gate/sys/perf_watch.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/resting.hpp"
 
@@ -23,6 +24,11 @@ namespace weir::run {
 // Seconds that the cell may keep a server busy, including its start. A soak has its own duration;
 // with a capacity, each rate has the engine's timeout.
 [[nodiscard]] double longest_step_seconds(const config::Cell& cell);
+
+// Performance events that a server held while it was stopped, as sys::PerfWatch has it.
+struct PerfEvents {
+  bool are_held = false, have_counted = false;
+};
 
 class ServerProcess;  // a running server; defined in server_start.cpp
 
@@ -76,6 +82,7 @@ class ServerStart {
   void set_stopped(bool is_stopped);
   // Returns the first change of them while they were stopped.
   [[nodiscard]] sys::StoppedTree::Change change_while_stopped() const;
+  [[nodiscard]] PerfEvents perf_events_while_stopped() const;
   // Ends the server; nothing of it is left then. Fails as Processes::run().
   [[nodiscard]] Result<void> end();
   // Adds the process's figures to the record of one of its steps, once the process has ended. With

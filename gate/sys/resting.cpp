@@ -277,14 +277,17 @@ std::string read_process_settings(std::int64_t process) {
   return settings;
 }
 
-// Returns the processors, memory nodes, priorities, policy and timer slack of a thread, from its
-// files. Only somebody who may set the slack may read it.
+// Returns the processors, memory nodes, priorities, policy, timer slack and tracer of a thread,
+// from its files. Only somebody who may set the slack may read it.
 std::string thread_settings(std::string_view status, const std::vector<std::string>& stat,
                             std::int64_t thread) {
   const std::size_t begin = status.find("Cpus_allowed:"),
                     end = status.find("voluntary_ctxt_switches:");
   std::string settings;
   if (begin < end) settings = status.substr(begin, end - begin);
+  const std::size_t tracer = status.find("TracerPid:");
+  if (tracer != std::string_view::npos)
+    settings += status.substr(tracer, status.find('\n', tracer) - tracer);
   for (const std::size_t place : {k_nice, k_realtime_priority, k_policy})
     settings += place < stat.size() ? " " + stat[place] : std::string();
 #ifdef __linux__

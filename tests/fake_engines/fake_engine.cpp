@@ -14,6 +14,10 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#ifdef __linux__
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#endif
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -170,6 +174,23 @@ int main(int argc, char** argv) {
     raise(SIGSEGV);
   } else if (mode == "hang") {
     hang();
+#ifdef __linux__
+  } else if (mode == "perf") {  // counts the work of the process FAKE_ENGINE_WATCHED, 0: its own
+    const char* watched = std::getenv("FAKE_ENGINE_WATCHED");
+    perf_event_attr event{};
+    event.type = PERF_TYPE_SOFTWARE;
+    event.size = sizeof event;
+    event.config = PERF_COUNT_SW_TASK_CLOCK;
+    event.exclude_kernel = 1;
+    if (syscall(SYS_perf_event_open, &event, watched == nullptr ? 0 : std::atoi(watched), -1, -1,
+                0) < 0) {
+      std::perror("fake engine: perf_event_open");
+      return 1;
+    }
+    std::puts("up");
+    std::fflush(stdout);
+    hang();
+#endif
   } else if (mode == "ignore_term") {
     signal(SIGTERM, SIG_IGN);
     hang();

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -16,6 +17,7 @@
 
 #include "gate/run/against.hpp"
 #include "gate/run/server_run.hpp"
+#include "gate/sys/perf_events.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/resting.hpp"
 
@@ -68,6 +70,7 @@ class StandIns final : public sys::Processes {
   }
   // Real processes stand for the servers, so that they can be stopped.
   bool runs_sleep = false;
+  std::set<std::string> watchers;  // programs that hold a performance event
   bool is_stopped(const std::string& program) {
     return sys::are_descendants_stopped(supervisor_of(program));
   }
@@ -89,6 +92,10 @@ class StandIns final : public sys::Processes {
   Result<sys::Finished> run_sleep(const sys::ProcessSpec& spec, const sys::Stop& stop) {
     sys::ProcessSpec sleep;
     sleep.argv = {"/bin/sleep", "1000"};
+    if (watchers.contains(spec.argv.front())) {
+      sleep.argv = {WEIR_BINARY_DIR "/tests/fake_engines/fake_engine", "perf"};
+      sleep.env = {{"FAKE_ENGINE_WATCHED", "0"}};
+    }
     sleep.started = [&](std::int64_t supervisor) {
       const std::lock_guard hold(mutex_);
       supervisors_[spec.argv.front()] = supervisor;
@@ -446,6 +453,25 @@ TEST_F(ServerPair, IsVoidIfAStoppedServerWasNotLeftAlone) {
           << c.what << ": the base would count as infinitely slow";
     }
   }
+}
+
+// By breakpoints or samples a stopped process slows others down.
+TEST_F(ServerPair, IsVoidIfTheCandidateAloneHoldsPerformanceEvents) {
+  if (!sys::can_see_rest() || sys::counter_problem(sys::page_faults_event()))
+    GTEST_SKIP() << "no perf events";
+  const auto error = [&](const std::set<std::string>& watchers) {
+    make();
+    processes_.runs_sleep = true;
+    processes_.watchers = watchers;
+    const auto records = run(true);
+    EXPECT_TRUE(records[0] && records[1]);
+    EXPECT_EQ(records[0]->error, std::nullopt) << "the base's";
+    return records[1]->error.value_or("none");
+  };
+  EXPECT_THAT(error({"/project/bench"}), HasSubstr("holds performance events (perf_event_open)"));
+  EXPECT_EQ(error({"/project/bench", k_base}), "none") << "of their own work";
+  EXPECT_EQ(error({k_base}), "none");
+  EXPECT_EQ(error({}), "none");
 }
 
 // A server may change files while it has its turn, and put them back in the next one.

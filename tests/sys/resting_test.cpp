@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "gate/sys/files.hpp"
+#include "gate/sys/perf_events.hpp"
+#include "gate/sys/perf_watch.hpp"
 #include "gate/sys/process.hpp"
 
 namespace weir::sys {
@@ -172,6 +174,46 @@ TEST(Descendants, AreStoppedAndGoOnWhereverTheyWent) {
   EXPECT_FALSE(stop_descendants(supervisor).empty());
   stop.request();
   runner.join();  // stopped processes are ended as well
+}
+
+// A stopped process counts nothing of its own.
+TEST(PerfWatch, SeesEventsOfStoppedProcessesAndWhetherTheyCountOthers) {
+  if (counter_problem(page_faults_event()) || !can_see_rest()) GTEST_SKIP() << "no perf events";
+  const struct {
+    const char* what;
+    std::string mode, watched;
+    bool has_events, has_counted;
+  } cases[] = {{"none", "hang", "", false, false},
+               {"its own work", "perf", "0", true, false},
+               {"ours", "perf", std::to_string(getpid()), true, true}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    Stop stop;
+    std::atomic<std::int64_t> supervisor{0};
+    std::promise<void> is_up;
+    ProcessSpec spec;
+    spec.argv = {WEIR_BINARY_DIR "/tests/fake_engines/fake_engine", c.mode};
+    spec.env = {{"FAKE_ENGINE_WATCHED", c.watched}};
+    spec.started = [&](std::int64_t process) { supervisor = process; };
+    const std::string sign = c.mode == "perf" ? "up\n" : "mode hang\n";
+    std::string heard;
+    spec.heard = [&](std::string_view piece) {
+      if (heard.find(sign) != std::string::npos) return;
+      heard += piece;
+      if (heard.find(sign) != std::string::npos) is_up.set_value();
+    };
+    std::thread runner([&] { (void)RealProcesses().run(spec, stop); });
+    is_up.get_future().wait();
+    const std::vector<std::int64_t> stopped = stop_descendants(supervisor);
+    const StoppedTree tree(supervisor);
+    const PerfWatch watch(supervisor);
+    for (volatile int i = 0; i < 10'000'000; i = i + 1) continue;
+    EXPECT_EQ(watch.has_events(), c.has_events);
+    EXPECT_EQ(watch.has_counted(), c.has_counted);
+    continue_processes(stopped);
+    stop.request();
+    runner.join();
+  }
 }
 
 TEST(SharedPage, IsHadOfAWholeFileAlone) {
