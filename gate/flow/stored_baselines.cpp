@@ -1,6 +1,8 @@
 // The stored baselines of a folder: reads, writes, lists and prunes them.
 #include "gate/flow/stored_baselines.hpp"
 
+#include <fmt/format.h>
+
 #include "gate/base/text.hpp"
 #include "gate/flow/accept.hpp"
 #include "gate/flow/configure.hpp"
@@ -17,9 +19,14 @@ constexpr int k_levels = 4;  // engine, model, backend, prompt; the files lie be
 }  // namespace
 
 StoredBaselines::StoredBaselines(sys::Files& files, std::string folder, std::string words)
-    : files_(files),
-      folder_(std::move(folder)),
-      words_(words.empty() ? "stored baselines in " + folder_ : std::move(words)) {}
+    : files_(files), folder_(std::move(folder)), words_(std::move(words)) {}
+
+std::string StoredBaselines::words() const {
+  if (!words_.empty()) return words_;
+  return files_.kind(folder_) == sys::Kind::folder
+             ? "stored baselines in " + folder_
+             : fmt::format("no stored baselines: there is no folder {}", folder_);
+}
 
 Result<baseline::Baseline> StoredBaselines::read(const std::string& path) const {
   return files_.read(path, k_largest_file).and_then(baseline::parse).map_error(with_prefix(path));

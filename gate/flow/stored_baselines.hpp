@@ -12,7 +12,7 @@
 namespace weir::flow {
 class StoredBaselines {
  public:
-  // `words`: their name in reports; "" is "stored baselines in FOLDER".
+  // `words`: their name in reports; "" is "stored baselines in FOLDER", if there is such a folder.
   StoredBaselines(sys::Files& files, std::string folder, std::string words = "");
 
   struct Entry {
@@ -30,7 +30,7 @@ class StoredBaselines {
   [[nodiscard]] Result<std::string> put(const baseline::Baseline& baseline);  // returns the path
   [[nodiscard]] Result<void> remove(const Entry& entry);
   [[nodiscard]] const std::string& folder() const { return folder_; }
-  [[nodiscard]] const std::string& words() const { return words_; }
+  [[nodiscard]] std::string words() const;
 
  private:
   [[nodiscard]] Result<baseline::Baseline> read(const std::string& path) const;

@@ -438,7 +438,8 @@ std::string footer(const Document& document, const MarkdownStyle& style, std::si
   std::string commits;
   if (gate.commit) commits = markdown_code(*gate.commit, 12);
   if (!document.base.empty()) {
-    text::append_item(commits, " ", "against " + markdown_text(document.base, 200));
+    const char* against = document.base.starts_with("no ") ? "" : "against ";
+    text::append_item(commits, " ", against + markdown_text(document.base, 200));
   }
   if (!commits.empty()) parts.push_back(commits);
   for (std::string& device : device_names(gate)) parts.push_back(std::move(device));

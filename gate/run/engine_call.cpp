@@ -13,6 +13,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/probes/format.h"
+#include "gate/probes/read/kernel_names.hpp"
 #include "gate/probes/read/read.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/run/leftovers.hpp"
@@ -112,6 +113,15 @@ std::string timeout_hint(const config::EngineSettings& engine) {
                      engine.name, 2 * engine.timeout_seconds);
 }
 
+// Writes the symbol of a kernel at the end of a device twin's line as a name.
+void make_kernel_readable(std::string& line) {
+  constexpr std::string_view k_kernel = "The kernel: ";
+  const std::size_t at = line.rfind(k_kernel);
+  if (at == line.npos) return;
+  const std::size_t begin = at + k_kernel.size();
+  line.replace(begin, line.npos, probes::readable_kernel_name(line.substr(begin)));
+}
+
 // Returns the last lines of an engine's output. Lines of weir's own probes come last.
 std::string last_lines(std::string_view text) {
   constexpr std::size_t k_lines = 20, k_reasons = 3, k_characters = 500, k_bytes = 16384;
@@ -124,6 +134,7 @@ std::string last_lines(std::string_view text) {
                             [](const std::string& line) { return !line.starts_with("weir: "); });
   std::vector<std::string> reasons(own_lines, lines.end());
   if (reasons.size() > k_reasons) reasons.resize(k_reasons);
+  for (std::string& reason : reasons) make_kernel_readable(reason);
   lines.erase(own_lines, lines.end());
   text::keep_last_lines(lines, k_lines - reasons.size());
   lines.insert(lines.end(), reasons.begin(), reasons.end());

@@ -125,7 +125,7 @@ constexpr std::array k_counts{
     Count{"graph_instantiations", Unit::count, "graphs of CUDA or HIP made ready for launching"},
     Count{"programmatic_launches", Unit::count,
           "kernels of CUDA that may start before the one ahead of them ends", Better::higher},
-    Count{"cublas_calls", Unit::count, "calls of cuBLAS that compute"},
+    Count{"cublas_calls", Unit::count, "calls of cuBLAS and cuDNN that compute"},
     Count{"hipblas_calls", Unit::count, "calls of hipBLAS, hipBLASLt and rocBLAS that compute"},
     Count{"device_memory_bytes", Unit::bytes,
           "most memory that was taken of each device of CUDA or HIP at once, added up"},
@@ -482,7 +482,8 @@ std::string label(const Metric& metric) {
   if (const WorkMetric* work = find_work(metric.name)) {
     return work->label + metric.name.substr(work->prefix.size());
   }
-  std::string base = metric.base;
+  // The metric's name is older than the counts of cuDNN.
+  std::string base = metric.base == "cublas_calls" ? "library_calls" : metric.base;
   std::ranges::replace(base, '_', ' ');
   if (metric.scope == Scope::at_length) {
     return fmt::format("{} at {}", base, metric.length.value_or(0));

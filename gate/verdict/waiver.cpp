@@ -157,20 +157,21 @@ std::string waived_text(const Waiver& waiver, const WaiverContext& gate) {
                      waiver.reason);
 }
 
-// Reasons of judgements -> who waived them.
-using WaivedReasons = std::map<const std::string*, std::string>;
+// Reasons of judgements -> the waivers that they have.
+using WaivedReasons = std::map<const std::string*, const Waiver*>;
 
-// Puts each waiver's text before the first reason that it is for, in the order in which reports
-// show the judgements.
-void prepend_waivers(const WaivedReasons& waived, CellVerdict& cell) {
+// Puts each waiver's text before the reasons that it is for, in the order in which reports show the
+// judgements: in full before the first, then only who waived it.
+void prepend_waivers(const WaivedReasons& waived, const WaiverContext& gate, CellVerdict& cell) {
   std::set<std::string> shown;
   for (Judgement& judgement : cell.judgements) {
     std::string& reason = judgement.reason;
-    const std::string* waiver = look_up(waived, &reason);
+    const Waiver* waiver = look_up(waived, &reason, nullptr);
     if (waiver == nullptr) continue;
-    const bool is_first = shown.insert(*waiver).second;
-    if (!is_first) continue;
-    reason = reason.empty() ? *waiver : fmt::format("{} ({})", *waiver, reason);
+    std::string text = waived_text(*waiver, gate);
+    const bool is_first = shown.insert(text).second;
+    if (!is_first) text = "waived by " + waiver->who;
+    reason = reason.empty() ? text : fmt::format("{} ({})", text, reason);
   }
 }
 
@@ -379,13 +380,13 @@ std::vector<std::string> apply_waivers(const std::vector<Waiver>& waivers,
     JudgedMetrics& metrics = judged.try_emplace(match->second, cell).first->second;
     if (const std::string* reason = apply_waiver(waiver, cell, metrics, now)) {
       changed.insert(match->second);
-      waived.emplace(reason, waived_text(waiver, gate));
+      waived.emplace(reason, &waiver);
     } else if (!now.empty()) {
       voided.push_back(fmt::format("{} is void: it is {} now", describe_waiver(waiver), now));
     }
   }
   for (const std::size_t i : changed) {
-    prepend_waivers(waived, cells[i]);
+    prepend_waivers(waived, gate, cells[i]);
     fold_judgements(cells[i]);
   }
   return voided;

@@ -280,10 +280,13 @@ TEST(Rules, AnEntryOfTheBaseWhoseTimeIsOverHoldsNoMoreButKeepsNobodyOut) {
   auto base = parse_settings(
       with_engine(k_command,
                   "limits: [{metrics: syncs_per_token, mode: report, until: 2026-01-01},\n"
+                  "         {metrics: copies_per_token, mode: off, min: 1, until: 2026-01-01},\n"
                   "         {metrics: syncs_per_token, max: 4, until: 2026-01-01}]\n"),
       "weir.yaml", past);
   ASSERT_TRUE(base) << base.error().message;
-  EXPECT_EQ(remove_expired_limits(*base, "2026-11-20").size(), 1U);
+  EXPECT_THAT(
+      remove_expired_limits(*base, "2026-11-20"),
+      testing::Each(testing::EndsWith("until 2026-01-01, which is over: it holds no more")));
   ASSERT_EQ(base->limits.size(), 1U);  // the one that holds something stays
   EXPECT_TRUE(base->limits[0].max);
 }

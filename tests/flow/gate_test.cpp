@@ -583,6 +583,8 @@ prompts: {one: {tokens: 8}, two: {tokens: 16}}
   ASSERT_TRUE(measured) << measured.error().message;
   ASSERT_EQ(measured->profiles.size(), 2U);
   const StoredBaselines stored(job.files(), job.selection.baselines);
+  EXPECT_EQ(StoredBaselines(job.files(), "/project/none").words(),
+            "no stored baselines: there is no folder /project/none");
 
   const std::string base = "the command ./old",
                     in_folder = "stored baselines in /project/baselines";

@@ -173,6 +173,19 @@ TEST(Markdown, NamesDevicesAndTheMachineInItsLastLine) {
               HasSubstr("<sub>`a1b2c3d` against stored baselines in baselines, commit "
                         "`e4f5a6b` \u00b7 llvmpipe (LLVM 15.0.6, 256 bits) "
                         "`vulkan-10005-0-d-1-0a1b2c3d` \u00b7 Example CPU, 2 cores, 8 GiB"));
+  auto gate = fixtures::red();
+  gate.base_origin = "no stored baselines: there is no folder perf";
+  EXPECT_THAT(markdown(gate, {}),
+              HasSubstr("<sub>`a1b2c3d` no stored baselines: there is no folder perf"));
+}
+
+TEST(Markdown, NamesTheGateBeforeTheCommandThatExplainsItsRun) {
+  MarkdownStyle style;
+  style.verbs = {"explain", "gate --counts-only", "gate --from"};
+  const std::string comment = markdown(fixtures::red(), style);
+  ASSERT_THAT(comment, HasSubstr("Why: `weir explain`"));
+  EXPECT_LT(comment.find("Try it: `weir gate"), comment.find("Why: `weir explain`"));
+  EXPECT_THAT(comment, testing::Not(HasSubstr("--html")));
 }
 
 TEST(Markdown, KeepsTextFromOutsideInert) {

@@ -454,6 +454,8 @@ TEST(LastLines, AreFewShortAndClean) {
   // A long backtrace does not hide the message that weir printed before it.
   EXPECT_THAT(last_lines("weir: no code for this GPU\n" + text),
               testing::EndsWith("\nweir: no code for this GPU"));
+  EXPECT_EQ(last_lines("weir: it waits. The kernel: _Z12rms_norm_f32ILi256ELb1EEvPKfPf\n"),
+            "weir: it waits. The kernel: rms_norm_f32<256, true>");
   EXPECT_EQ(last_lines(std::string(600, 'x')), std::string(500, 'x') + "…");
   EXPECT_EQ(last_lines("a\x1b[31m\r\x07 b\n"), "a b");
   EXPECT_EQ(last_lines(std::string(1 << 20, '\n')), "");

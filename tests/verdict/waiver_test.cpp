@@ -65,7 +65,7 @@ TEST(Waivers, WaiveExactlyTheValueThatTheyName) {
   EXPECT_EQ(judge_gate(cells, {}).exit_code, ExitCode::pass);
 }
 
-TEST(Waivers, OfOnePersonForOneReasonAreSaidOnceACell) {
+TEST(Waivers, OfOnePersonForOneReasonAreSaidInFullOnceACell) {
   std::vector<CellVerdict> cells{
       failing({count("dispatches_per_token", "65", "77"), count("barriers_per_token", "46", "58"),
                count("syncs_per_token", "2", "3")})};
@@ -78,7 +78,7 @@ TEST(Waivers, OfOnePersonForOneReasonAreSaidOnceACell) {
               IsEmpty());
   EXPECT_EQ(cells[0].verdict, Outcome::waived);
   EXPECT_EQ(cells[0].judgements[0].reason, "waived by ada until 2026-12-31: a new fusion (grew)");
-  EXPECT_EQ(cells[0].judgements[1].reason, "grew");
+  EXPECT_EQ(cells[0].judgements[1].reason, "waived by ada (grew)");
   EXPECT_EQ(cells[0].judgements[2].reason, "waived by ada until 2026-12-31: one more read (grew)");
 }
 
