@@ -333,7 +333,7 @@ void find_times(ExplainState& state) {
     finding.cause =
         "the same work takes another time: other code in the kernels, another compiler or driver, "
         "memory, or the machine.";
-    finding.look_at = "times by op: weir profile CELL on both sides.";
+    finding.look_at = "times by op, which weir profile lists for base and candidate.";
   } else {
     finding.look_at = "what changed in the source: nothing was counted here, so no cause is known.";
   }

@@ -176,7 +176,7 @@ std::string describe_cells(const std::vector<CellKey>& cells, const std::vector<
   if (cells.size() == 1) return cell_title(cells.front());
   const bool every = cells.size() == all.size();
   const std::string head =
-      every ? fmt::format("all {} cells", all.size())
+      every ? (all.size() == 2 ? "both cells" : fmt::format("all {} cells", all.size()))
             : fmt::format("{} of {}", cells.size(), text::plural(all.size(), "cell"));
   // Distinct cells are all combinations of their values if there are as many.
   const Values values = dimension_values(cells);

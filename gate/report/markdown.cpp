@@ -209,9 +209,11 @@ class Writer {
         return head_text(part) + text::join(shortened(std::move(items), part.max_shown)) + "\n\n";
       }
       case Part::Kind::preformatted: {
+        constexpr std::size_t k_few_lines = 3;  // often the reason itself
         const auto lines = last_lines(part.text, 15, 4000);
         return lines.empty() ? ""
-                             : fmt::format("<details><summary>{}</summary>\n\n{}{}",
+                             : fmt::format("<details{}><summary>{}</summary>\n\n{}{}",
+                                           lines.size() <= k_few_lines ? " open" : "",
                                            marked_up(part.head), markdown_fence(lines), k_end_fold);
       }
       case Part::Kind::ratios:

@@ -247,7 +247,7 @@ using PairedLimits = std::map<std::pair<std::string, std::string>, std::set<std:
 // The promise of the paired rule: "a change of throughput for the worse of 5 % and more passes in
 // at most 1 of 100; …" for each limit.
 std::string describe_paired_rule(const PairedLimits& limits, const Policy& policy) {
-  std::string rule = "Pairs beside the base program: ";
+  std::string rule = "Pairs with the base program: ";
   const std::string blamed =
       policy.strict ? share_text(policy.false_alarm) + " gates" : share_text(0.01);
   for (const auto& [limit, groups] : limits) {

@@ -76,6 +76,8 @@ TEST(Where, NamesEnginesWhereTheyDifferAndCountsLongOrManyValues) {
             "e@fused/a-model-of-some-size/cpu/d", "e@fused/another-such-model/cpu/d"});
   EXPECT_EQ(describe_cells(all, all),
             "all 4 cells: e, e@fused \u00d7 2 models \u00d7 cpu \u00d7 d");
+  const std::vector<CellKey> two = keys({"e/a/cpu/d", "e/b/cpu/d"});
+  EXPECT_EQ(describe_cells(two, two), "both cells: a, b \u00d7 cpu \u00d7 d");
 }
 
 TEST(Causes, AreNumberedInTheHeadlineWhereTheyAreFewerThanCells) {

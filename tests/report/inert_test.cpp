@@ -228,6 +228,7 @@ const std::set<std::string>& own_tags() {
                                               "</li>",
                                               "<br>",
                                               "<details>",
+                                              "<details open>",
                                               "</details>",
                                               "<summary>",
                                               "</summary>",

@@ -179,6 +179,18 @@ TEST(Markdown, NamesDevicesAndTheMachineInItsLastLine) {
               HasSubstr("<sub>`a1b2c3d` no stored baselines: there is no folder perf"));
 }
 
+TEST(Markdown, ShowsTheLastWordsOfAnEngineIfTheyAreFew) {
+  auto gate = fixtures::errors();
+  for (auto& cell : gate.cells) {
+    if (cell.verdict == verdict::Outcome::error) cell.stderr_tail = "loading\nout of memory";
+  }
+  EXPECT_THAT(markdown(gate, {}), HasSubstr("<details open><summary>"));
+  for (auto& cell : gate.cells) {
+    if (!cell.stderr_tail.empty()) cell.stderr_tail = "a\nb\nc\nd";
+  }
+  EXPECT_THAT(markdown(gate, {}), testing::Not(HasSubstr("<details open>")));
+}
+
 TEST(Markdown, NamesTheGateBeforeTheCommandThatExplainsItsRun) {
   MarkdownStyle style;
   style.verbs = {"explain", "gate --counts-only", "gate --from"};
