@@ -12,6 +12,8 @@ namespace {
 // mixed with other bytes, so a form is shorter than the whole encoding.
 constexpr std::size_t k_shortest_base64 = 6;
 
+constexpr std::string_view k_mask = "***";
+
 // Returns the base64 digits that depend on the secret alone if it begins at this offset (0, 1 or 2)
 // of a group.
 std::string base64_core(const std::string& secret, std::size_t offset) {
@@ -52,6 +54,7 @@ void Masker::add(const Secret& secret) {
     add_form(core, k_shortest_base64);
     add_form(percent_encode(base64_core(plain, offset)), k_shortest_base64);
   }
+  // The longest first, so that no form masks a part of a longer one.
   std::ranges::stable_sort(forms_,
                            [](const auto& a, const auto& b) { return a.size() > b.size(); });
 }
@@ -60,37 +63,47 @@ std::string Masker::mask(std::string_view text) const {
   std::string masked(text);
   for (const std::string& form : forms_) {
     for (std::size_t at = masked.find(form); at != std::string::npos;
-         at = masked.find(form, at + 3)) {
-      masked.replace(at, form.size(), "***");
+         at = masked.find(form, at + k_mask.size())) {
+      masked.replace(at, form.size(), k_mask);
     }
   }
   return masked;
+}
+
+// Masks the longest beginnings of `form` that are in `text`, of k_min_secret_bytes at least.
+static void mask_beginnings(std::string_view form, std::string& text) {
+  const std::string_view shortest = form.substr(0, Masker::k_min_secret_bytes);
+  for (std::size_t at = text.find(shortest); at != std::string::npos;
+       at = text.find(shortest, at + k_mask.size())) {
+    std::size_t length = shortest.size();
+    while (length < form.size() && at + length < text.size() && text[at + length] == form[length]) {
+      ++length;
+    }
+    text.replace(at, length, k_mask);
+  }
+}
+
+// Masks the longest ends of `form` that are in `text`, of k_min_secret_bytes at least.
+static void mask_ends(std::string_view form, std::string& text) {
+  const std::string_view shortest =
+      form.substr(form.size() - std::min(form.size(), Masker::k_min_secret_bytes));
+  for (std::size_t at = text.find(shortest); at != std::string::npos;
+       at = text.find(shortest, at + 1)) {
+    std::size_t length = shortest.size();
+    while (length < form.size() && at > 0 && text[at - 1] == form[form.size() - length - 1]) {
+      --at;
+      ++length;
+    }
+    text.replace(at, length, k_mask);
+  }
 }
 
 // Masks complete forms, then beginnings and ends of them, as left by a text that was cut.
 std::string Masker::mask_with_parts(std::string_view text) const {
   std::string masked = mask(text);
   for (const std::string& form : forms_) {
-    const std::string head = form.substr(0, k_min_secret_bytes);
-    for (std::size_t at = masked.find(head); at != std::string::npos;
-         at = masked.find(head, at + 3)) {
-      std::size_t length = head.size();
-      while (length < form.size() && at + length < masked.size() &&
-             masked[at + length] == form[length]) {
-        ++length;
-      }
-      masked.replace(at, length, "***");
-    }
-    const std::string tail = form.substr(form.size() - std::min(form.size(), k_min_secret_bytes));
-    for (std::size_t at = masked.find(tail); at != std::string::npos;
-         at = masked.find(tail, at + 1)) {
-      std::size_t length = tail.size();
-      while (length < form.size() && at > 0 && masked[at - 1] == form[form.size() - length - 1]) {
-        --at;
-        ++length;
-      }
-      masked.replace(at, length, "***");
-    }
+    mask_beginnings(form, masked);
+    mask_ends(form, masked);
   }
   return masked;
 }

@@ -76,15 +76,17 @@ char32_t windows_1252(unsigned char byte) {
   return byte < 0xA0 ? k_points[byte - 0x80] : byte;
 }
 
-// Returns the place of the low byte within a character of UTF-16; nothing for other text. A text
-// without a mark is UTF-16 if it begins with two characters of ASCII in that form.
-std::optional<std::size_t> utf16_low_byte(std::string_view text) {
-  if (text.starts_with("\xFF\xFE")) return 0;
-  if (text.starts_with("\xFE\xFF")) return 1;
+enum class ByteOrder { little_endian, big_endian };
+
+// Returns the byte order of UTF-16; nothing for other text. A text without a mark is UTF-16 if it
+// begins with two characters of ASCII in that form.
+std::optional<ByteOrder> find_utf16_order(std::string_view text) {
+  if (text.starts_with("\xFF\xFE")) return ByteOrder::little_endian;
+  if (text.starts_with("\xFE\xFF")) return ByteOrder::big_endian;
   if (text.size() < 4) return std::nullopt;
   const auto is_zero = [&](std::size_t at) { return text[at] == '\0'; };
-  if (!is_zero(0) && is_zero(1) && !is_zero(2) && is_zero(3)) return 0;
-  if (is_zero(0) && !is_zero(1) && is_zero(2) && !is_zero(3)) return 1;
+  if (!is_zero(0) && is_zero(1) && !is_zero(2) && is_zero(3)) return ByteOrder::little_endian;
+  if (is_zero(0) && !is_zero(1) && is_zero(2) && !is_zero(3)) return ByteOrder::big_endian;
   return std::nullopt;
 }
 
@@ -105,11 +107,13 @@ void append_utf8(char32_t point, std::string& text) {
 }
 
 // Decodes UTF-16. Half a character, also at the end, becomes U+FFFD.
-std::string decode_utf16(std::string_view text, std::size_t low_byte) {
+std::string decode_utf16(std::string_view text, ByteOrder order) {
   const auto unit_at = [&](std::size_t at) -> char32_t {
     if (at + 1 >= text.size()) return k_bad;
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-    return static_cast<char32_t>(byte(low_byte) | byte(1 - low_byte) << 8);
+    const auto first = static_cast<unsigned char>(text[at]);
+    const auto second = static_cast<unsigned char>(text[at + 1]);
+    const int unit = order == ByteOrder::big_endian ? (first << 8) | second : (second << 8) | first;
+    return static_cast<char32_t>(unit);
   };
   std::string utf8;
   utf8.reserve(text.size() / 2);
@@ -154,8 +158,8 @@ char32_t next_code_point(std::string_view text, std::size_t& at) {
 
 std::optional<std::string> decoded(std::string_view text) {
   std::optional<std::string> utf16, utf8;
-  if (const auto low_byte = utf16_low_byte(text)) {
-    text = utf16.emplace(decode_utf16(text, *low_byte));
+  if (const auto order = find_utf16_order(text)) {
+    text = utf16.emplace(decode_utf16(text, *order));
   }
   std::size_t copied = 0;  // bytes of `text` that utf8 has
   const auto replace = [&](std::size_t from, std::size_t to, char32_t point) {
