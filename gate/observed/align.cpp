@@ -282,7 +282,40 @@ std::vector<Command*> find_sent_dispatches(const GraphRun& run, Process& process
   return out;
 }
 
+// The nodes of a graph that a device computes, in order.
+struct DeviceNodes {
+  std::vector<std::size_t> indices;  // among all nodes of the graph
+  std::vector<std::string> ops;
+};
+
+DeviceNodes list_device_nodes(const std::vector<Node>& nodes) {
+  DeviceNodes listed;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].on_cpu) continue;
+    listed.indices.push_back(i);
+    listed.ops.push_back(nodes[i].op);
+  }
+  return listed;
+}
+
+// Writes the op, the graph run and the nodes that each dispatch computes.
+void write_match(const Aligned& aligned, const std::vector<Node>& nodes,
+                 const DeviceNodes& device_nodes, std::uint32_t graph_run,
+                 std::span<Command* const> dispatches) {
+  for (std::size_t i = 0; i < dispatches.size(); ++i) {
+    Command& dispatch = *dispatches[i];
+    dispatch.op = aligned.ops[i];
+    dispatch.run = graph_run;
+    if (aligned.nodes[i] < 0) continue;
+    const std::size_t first_node = device_nodes.indices[static_cast<std::size_t>(aligned.nodes[i])];
+    dispatch.node = nodes[first_node].name;
+    dispatch.first_node = static_cast<std::uint32_t>(first_node);
+    dispatch.nodes = static_cast<std::uint32_t>(aligned.counts[i]);
+  }
+}
+
 // Matches the dispatches of every graph that a process computed, and writes the matches into them.
+// `listed` holds the kernels and nodes that are listed as left over already.
 void align_process(Process& process, Alignment& alignment, std::set<std::string>& listed) {
   // The same graph sends the same kernels again and again, so each match is made once.
   std::map<std::pair<std::uint32_t, std::vector<std::string>>, Aligned> matches;
@@ -290,40 +323,27 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
   for (std::uint32_t index = 0; index < process.graph_runs.size(); ++index) {
     const GraphRun& run = process.graph_runs[index];
     if (run.from_marks || run.graph >= process.graphs.size()) continue;
-    const std::vector<Node>& all = process.graphs[run.graph].nodes;
-    std::vector<const Node*> nodes;
-    std::vector<std::string> ops;
-    for (const Node& node : all) {
-      if (node.on_cpu) continue;
-      nodes.push_back(&node);
-      ops.push_back(node.op);
-    }
-    const std::vector<Command*> commands = find_sent_dispatches(run, process, repeated);
+    const std::vector<Node>& nodes = process.graphs[run.graph].nodes;
+    const DeviceNodes device_nodes = list_device_nodes(nodes);
+    const std::vector<Command*> dispatches = find_sent_dispatches(run, process, repeated);
     // A device that only ggml's probe sees sends nothing that could be matched with the nodes.
-    if (commands.empty()) continue;
-    const auto kernels = collect<std::string>(commands, &Command::name);
+    if (dispatches.empty()) continue;
+    const auto kernels = collect<std::string>(dispatches, &Command::name);
     const auto [match, is_new] = matches.try_emplace({run.graph, kernels});
-    if (is_new) match->second = align_sequences(kernels, ops);
+    if (is_new) match->second = align_sequences(kernels, device_nodes.ops);
     const Aligned& aligned = match->second;
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-      commands[i]->op = aligned.ops[i];
-      commands[i]->run = index;
-      if (aligned.nodes[i] < 0) continue;
-      const Node* first = nodes[static_cast<std::size_t>(aligned.nodes[i])];
-      commands[i]->node = first->name;
-      commands[i]->first_node = static_cast<std::uint32_t>(first - all.data());
-      commands[i]->nodes = static_cast<std::uint32_t>(aligned.counts[i]);
-    }
+    write_match(aligned, nodes, device_nodes, index, dispatches);
     ++alignment.graphs;
-    alignment.dispatches += commands.size();
-    alignment.nodes += nodes.size();
+    alignment.dispatches += dispatches.size();
+    alignment.nodes += device_nodes.indices.size();
     alignment.unmatched_dispatches += aligned.unmatched_kernels.size();
     alignment.unmatched_nodes += aligned.unmatched_nodes.size();
     for (const std::size_t i : aligned.unmatched_kernels) {
       add_left_over(listed, fmt::format("graph {}: kernel {}", run.graph, kernels[i]), alignment);
     }
     for (const std::size_t j : aligned.unmatched_nodes) {
-      add_left_over(listed, fmt::format("graph {}: {} {}", run.graph, ops[j], nodes[j]->name),
+      const Node& node = nodes[device_nodes.indices[j]];
+      add_left_over(listed, fmt::format("graph {}: {} {}", run.graph, node.op, node.name),
                     alignment);
     }
   }

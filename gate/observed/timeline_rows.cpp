@@ -57,8 +57,9 @@ void copy_operands(const Process& process, const OpScope& mark, ObservedOp& out)
   out.shape = process.op_kinds[*mark.kind].shape;
 }
 
-// Copies what the marks around a piece's commands agree on; false if a command is in no mark.
-bool describe_by_marks(const Piece& piece, ObservedOp& out) {
+// Copies the layer, backend and operands of the op scopes around a piece's commands, each if it is
+// the same for all of them. Returns false if a command is in no scope.
+bool describe_by_scopes(const Piece& piece, ObservedOp& out) {
   const OpScope* first = nullptr;
   bool one_layer = true, one_backend = true, one_kind = true;
   for (const Command* command : piece.commands) {
@@ -76,7 +77,8 @@ bool describe_by_marks(const Piece& piece, ObservedOp& out) {
   return true;
 }
 
-// The row of an op's scope, without its times: a mark of an engine, or a node that was timed alone.
+// Returns the row of an op's scope, without its times. A scope is a mark of an engine, or a node
+// that was timed alone.
 ObservedOp describe_scope(const Process& process, const OpScope& scope) {
   ObservedOp out;
   if (!scope.place) {  // a mark
@@ -93,8 +95,8 @@ ObservedOp describe_scope(const Process& process, const OpScope& scope) {
   return out;
 }
 
-// Copies what the nodes that a piece's commands compute agree on, and adds up their flops and
-// bytes.
+// Copies the backend of the nodes that a piece's commands compute; their layer and operands, if
+// equal; and the sum of their flops and bytes.
 void describe_by_nodes(const Piece& piece, const std::vector<Node>& nodes, ObservedOp& out) {
   const Process& process = piece.process;
   out.flops = 0;
@@ -118,7 +120,8 @@ void describe_by_nodes(const Piece& piece, const std::vector<Node>& nodes, Obser
   }
 }
 
-// The row of a piece, without its times. Flops and bytes are for all its calls together.
+// Returns the row of a piece, without its times. A piece is work that is timed together: one or
+// more commands, or the scope of an op. Flops and bytes are for all its calls together.
 ObservedOp describe_work(const Piece& piece) {
   const Process& process = piece.process;
   if (piece.scope != nullptr) return describe_scope(process, *piece.scope);
@@ -136,13 +139,14 @@ ObservedOp describe_work(const Piece& piece) {
   }
   out.category = "device";
   const GraphRun* run = find_graph_run(process, piece);
-  const bool computes = run != nullptr && run->graph < process.graphs.size();
-  if (computes) out.phase = graph_phase(process, run->graph);
+  const bool has_graph = run != nullptr && run->graph < process.graphs.size();
+  if (has_graph) out.phase = graph_phase(process, run->graph);
   const auto has_op = [](const Command* command) { return !command->op.empty(); };
   if (!std::ranges::any_of(piece.commands, has_op)) return out;
   out.op = work_name(piece, By::op).name;
-  if (!computes || describe_by_marks(piece, out)) return out;
-  describe_by_nodes(piece, process.graphs[run->graph].nodes, out);
+  if (!has_graph) return out;
+  const bool is_described = describe_by_scopes(piece, out);
+  if (!is_described) describe_by_nodes(piece, process.graphs[run->graph].nodes, out);
   return out;
 }
 
