@@ -113,41 +113,59 @@ Json changed_json(const SiteIndex& index, const SiteStep& step, std::size_t cell
           {"causes", std::move(cell_causes)}};
 }
 
+// Adds the steps to each commit. A commit that changed nothing still gets a step without changes,
+// from the last commit with counts.
+void add_steps(SiteIndex& index) {
+  static const std::map<std::size_t, ChangedCell> k_no_changes;
+  const CommitChanges& changes = *index.model.commit_changes;
+  std::optional<std::size_t> last_counted_commit;
+  auto next = changes.changed.begin();  // sorted by commit, then by the commit before
+  for (std::size_t commit = 0; commit < changes.commits.all.size(); ++commit) {
+    bool has_changes = false;
+    for (; next != changes.changed.end() && next->first.first == commit; ++next) {
+      const std::size_t before = next->first.second;
+      index.steps.push_back({.commit = commit, .before = before, .changed = &next->second});
+      has_changes = true;
+    }
+    if (changes.counted[commit].empty()) continue;
+    if (!has_changes && last_counted_commit) {
+      index.steps.push_back(
+          {.commit = commit, .before = *last_counted_commit, .changed = &k_no_changes});
+    }
+    last_counted_commit = commit;
+  }
+}
+
+// Adds the runs of all kernels. A run goes on if the kernel came as often when the cell was last
+// counted; else a new run begins.
+void add_kernel_runs(SiteIndex& index) {
+  const CommitChanges& changes = *index.model.commit_changes;
+  std::vector<std::optional<std::size_t>> last_commit(changes.cells.all.size());  // by cell
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> last_run;  // by kernel and cell
+  index.kernel_runs.resize(changes.kernels.all.size());
+  for (std::size_t commit = 0; commit < changes.commits.all.size(); ++commit) {
+    for (const auto& [cell, counted] : changes.counted[commit]) {
+      for (const auto& [kernel, times] : counted.kernels) {
+        auto& runs = index.kernel_runs[kernel];
+        const std::size_t* last = look_up(last_run, std::pair(kernel, cell));
+        if (last != nullptr && runs[*last].to == last_commit[cell] && runs[*last].times == times) {
+          runs[*last].to = commit;
+        } else {
+          last_run[{kernel, cell}] = runs.size();
+          runs.push_back({.cell = cell, .from = commit, .to = commit, .times = times});
+        }
+      }
+      last_commit[cell] = commit;
+    }
+  }
+}
+
 }  // namespace
 
 void index_commit_changes(SiteIndex& index) {
-  static const std::map<std::size_t, ChangedCell> k_none;
   if (!index.model.commit_changes) return;
-  const CommitChanges& all = *index.model.commit_changes;
-  std::optional<std::size_t> last_counted;  // the last commit with counts
-  std::vector<std::optional<std::size_t>> last_of_cell(all.cells.all.size());  // with its counts
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> last_run;         // by kernel and cell
-  index.kernel_runs.resize(all.kernels.all.size());
-  for (std::size_t commit = 0; commit < all.commits.all.size(); ++commit) {
-    auto at = all.changed.lower_bound({commit, 0});
-    const bool has_changes = at != all.changed.end() && at->first.first == commit;
-    for (; at != all.changed.end() && at->first.first == commit; ++at) {
-      index.steps.push_back({commit, at->first.second, &at->second});
-    }
-    if (all.counted[commit].empty()) continue;
-    if (!has_changes && last_counted) index.steps.push_back({commit, *last_counted, &k_none});
-    last_counted = commit;
-    for (const auto& [cell, counted] : all.counted[commit]) {
-      for (const auto& [kernel, times] : counted.kernels) {
-        auto& runs = index.kernel_runs[kernel];
-        const auto [run, is_new] = last_run.try_emplace({kernel, cell}, runs.size());
-        // A run goes on if the kernel came as often when the cell was last counted.
-        if (!is_new && runs[run->second].to == last_of_cell[cell] &&
-            runs[run->second].times == times) {
-          runs[run->second].to = commit;
-        } else {
-          run->second = runs.size();
-          runs.push_back({cell, commit, commit, times});
-        }
-      }
-      last_of_cell[cell] = commit;
-    }
-  }
+  add_steps(index);
+  add_kernel_runs(index);
 }
 
 Json site_steps_json(const SiteIndex& index) {
