@@ -61,7 +61,10 @@ static std::vector<Point> block_means(std::span<const Point> points) {
   return blocks;
 }
 
-// Fits a line through the means of blocks. Its interval is wider if the blocks remember each other.
+// Fits a line through the means of blocks. Its standard error is that of least squares, enlarged
+// for the autocorrelation r of the residuals and for the efficiency e of Sen's slope:
+//
+//   sqrt(residual squares / freedom / x squares * (1 + r) / (1 - r) / e)
 std::optional<Drift> measure_drift(std::span<const Point> points, double level) {
   if (points.size() < k_min_drift_points) return std::nullopt;
   const std::vector<Point> blocks = block_means(pull_in_outliers(points));
@@ -73,19 +76,20 @@ std::optional<Drift> measure_drift(std::span<const Point> points, double level) 
   }
   Drift drift;
   drift.memory = residual_memory(residuals);
-  double middle = 0, squares = 0, width = 0;
-  for (const Point& block : blocks) middle += block.x / k_drift_blocks;
-  for (const Point& block : blocks) width += (block.x - middle) * (block.x - middle);
-  for (const double residual : residuals) squares += residual * residual;
-  constexpr double k_freedom = k_drift_blocks - 2, k_efficiency = 0.955;  // 3 / pi: Sen 1968
-  const double memory = std::max(0.0, drift.memory);
-  const double deviation =
-      std::sqrt(squares / k_freedom / width * (1 + memory) / (1 - memory) / k_efficiency);
-  const double reach = student_quantile(1 - level / 2, k_freedom) * deviation;
+  double mean_x = 0, x_squares = 0, residual_squares = 0;
+  for (const Point& block : blocks) mean_x += block.x / k_drift_blocks;
+  for (const Point& block : blocks) x_squares += (block.x - mean_x) * (block.x - mean_x);
+  for (const double residual : residuals) residual_squares += residual * residual;
+  constexpr double k_degrees_of_freedom = k_drift_blocks - 2;
+  constexpr double k_efficiency = 0.955;  // 3 / pi, by Sen 1968
+  const double correlation = std::max(0.0, drift.memory);
+  const double standard_error = std::sqrt(residual_squares / k_degrees_of_freedom / x_squares *
+                                          (1 + correlation) / (1 - correlation) / k_efficiency);
+  const double half_width = student_quantile(1 - level / 2, k_degrees_of_freedom) * standard_error;
   const double span = points.back().x - points.front().x;
   drift.change = line->slope * span;
-  drift.low = (line->slope - reach) * span;
-  drift.high = (line->slope + reach) * span;
+  drift.low = (line->slope - half_width) * span;
+  drift.high = (line->slope + half_width) * span;
   return drift;
 }
 
