@@ -26,28 +26,35 @@ char parse_phase(const ChromeEvent& event) {
 // counts from 1970.
 struct Moment {
   std::int64_t micros = 0;
-  double rest = 0;
+  double fraction = 0;
 };
 
+// Parses "1700000000123456.789": the digits before the point as an integer, the rest as a fraction.
+// Nothing for another form ("1.7e15") or too many digits.
+std::optional<Moment> parse_long_moment(std::string_view value) {
+  constexpr std::size_t k_max_digits = 18;  // all such numbers fit an int64
+  const char* const end = value.data() + value.size();
+  Moment moment;
+  const auto [point, error] = std::from_chars(value.data(), end, moment.micros);
+  const auto digits = static_cast<std::size_t>(point - value.data());
+  if (error != std::errc() || moment.micros < 0 || digits > k_max_digits) return std::nullopt;
+  if (point == end) return moment;
+  if (*point != '.') return std::nullopt;
+  const auto fraction = std::from_chars(point, end, moment.fraction, std::chars_format::fixed);
+  return fraction.ptr == end ? std::optional(moment) : std::nullopt;
+}
+
+// Parses a time in microseconds. A long number is parsed in two parts, because a double holds only
+// 15 digits exactly.
 std::optional<Moment> parse_moment(std::string_view value) {
-  constexpr std::size_t k_exact = 15, k_max_digits = 18;  // digits: of a double, of an int64
-  if (value.size() > k_exact) {
-    Moment moment;
-    const char* const end = value.data() + value.size();
-    const auto [dot, wrong] = std::from_chars(value.data(), end, moment.micros);
-    const auto digits = static_cast<std::size_t>(dot - value.data());
-    if (wrong == std::errc() && moment.micros >= 0 && digits <= k_max_digits) {
-      if (dot == end) return moment;
-      if (*dot == '.' &&
-          std::from_chars(dot, end, moment.rest, std::chars_format::fixed).ptr == end) {
-        return moment;
-      }
-    }
+  constexpr std::size_t k_exact_digits = 15;
+  if (value.size() > k_exact_digits) {
+    if (const auto moment = parse_long_moment(value)) return moment;
   }
-  const auto at = event_number(value);
-  if (!at || !(std::fabs(*at) < k_longest_micros)) return std::nullopt;
-  const double micros = std::floor(*at);
-  return Moment{static_cast<std::int64_t>(micros), *at - micros};
+  const auto number = event_number(value);
+  if (!number || !(std::fabs(*number) < k_longest_micros)) return std::nullopt;
+  const double micros = std::floor(*number);
+  return Moment{.micros = static_cast<std::int64_t>(micros), .fraction = *number - micros};
 }
 
 }  // namespace
@@ -156,7 +163,7 @@ class ChromeTraceReader::TraceBuilder {
     if (!moment) return std::nullopt;
     const bool is_long_clock = moment->micros > k_long_clock;
     if (!origin_) origin_ = is_long_clock ? moment->micros : 0;
-    return static_cast<double>(moment->micros - *origin_) + moment->rest;
+    return static_cast<double>(moment->micros - *origin_) + moment->fraction;
   }
 
   std::uint32_t find_row(std::string_view otherwise = "") {

@@ -124,6 +124,7 @@ void warn_of_equal_formats(const Format& format, const std::vector<const Format*
   }
 }
 
+// Fails if there is no text, if it is packed, or if it has more than `most` bytes.
 Result<void> check_size(const Document& document, std::size_t most) {
   if (text::trim(document.out).empty() && text::trim(document.err).empty()) {
     return fail(Code::data, "there is no text in it");
@@ -165,6 +166,7 @@ const std::vector<Adapter>& table() {
   return k_table;
 }
 
+// Reads an engine's output as UTF-8. A crash that it reports is part of the error, or a warning.
 Result<profile::EngineReport> Adapter::read(const Output& output) const {
   const auto out = text::decoded(output.out), err = text::decoded(output.err);
   Output utf8 = output;
@@ -192,6 +194,7 @@ std::vector<const Format*> find_formats(const Printed& printed) {
   return collect<const Format*>(sure, [](const auto& entry) { return entry.second; });
 }
 
+// Reads a text by the first of its likely formats that can read it.
 Result<Observed> read_any(const Document& document) {
   WEIR_CHECK(check_size(document, k_max_result_bytes));
   const Printed printed(document);

@@ -121,6 +121,7 @@ std::optional<unit::Metric> find_rule_metric(const ValueRule& rule) {
   return rule.custom ? rule.custom : unit::find_metric(rule.metric);
 }
 
+// Parses a number that a rule found, times the rule's scale.
 Result<double> parse_number(const ValueRule& rule, const std::string& text) {
   const auto value = text::to_double(text::trim(text));
   if (!value) {
@@ -144,9 +145,9 @@ Result<std::int64_t> to_count(const ValueRule& rule, double value) {
   return static_cast<std::int64_t>(value);
 }
 
-// Reduces `values` to the one that a rule with max or median picks.
+// Reduces `values` to the one that a rule with max or median picks. Other rules keep them all.
 template <class T>
-void pick_one(std::optional<ValueRule::Pick> pick, std::vector<T>& values) {
+void reduce_values(std::optional<ValueRule::Pick> pick, std::vector<T>& values) {
   using Pick = ValueRule::Pick;
   if (pick != Pick::max && pick != Pick::median) return;
   std::ranges::sort(values);
@@ -167,8 +168,8 @@ Result<void> add_share(profile::EngineReport& report, const ValueRule& rule,
   return {};
 }
 
-// Adds a count to the report. Returns false if it is unknown how many tokens its values cover; the
-// reason is in the report's `uncounted`.
+// Adds a count of the rule's values to the report. Returns false, and notes the reason in
+// report.uncounted, if the values cannot be divided by a number of tokens.
 Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
                        const unit::Metric& metric, const std::vector<std::string>& texts,
                        const profile::RunParameters& parameters) {
@@ -179,8 +180,9 @@ Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
     values.push_back(count);
   }
   if (rule.custom) report.count_metrics[metric.name] = metric;
-  pick_one(rule.pick, values);
-  return add_own_count(report, metric, values, rule.pick == ValueRule::Pick::sum, parameters);
+  reduce_values(rule.pick, values);
+  const bool is_sum = rule.pick == ValueRule::Pick::sum;
+  return add_own_count(report, metric, values, /*of_all_tokens=*/is_sum, parameters);
 }
 
 // Adds a series of times or rates to the report.
@@ -195,7 +197,7 @@ Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
     }
     series.samples.push_back(value);
   }
-  pick_one(rule.pick, series.samples);
+  reduce_values(rule.pick, series.samples);
   if (rule.pick == ValueRule::Pick::sum) {
     series.samples = {std::accumulate(series.samples.begin(), series.samples.end(), 0.0)};
   }

@@ -200,10 +200,12 @@ bool JsonPieces::scan_piece() {
   return false;
 }
 
-// Hands out a finished piece: a name, a member or an element.
+// Handles a complete piece: a member's key in quotes, a member's value or an element of a list.
 void JsonPieces::end_piece(std::string_view piece) {
+  constexpr std::size_t k_max_key_bytes = 256;
   if (state_ == State::in_key) {
-    key_ = piece.substr(1, std::min<std::size_t>(piece.size() - 2, 256));
+    const std::size_t size_without_quotes = piece.size() - 2;
+    key_ = piece.substr(1, std::min(size_without_quotes, k_max_key_bytes));
     state_ = State::colon;
     return;
   }
@@ -213,20 +215,21 @@ void JsonPieces::end_piece(std::string_view piece) {
     ++losses_.too_long;
     return;
   }
+  // Replacing bare words (NaN, as Python writes it) may make the text longer.
   const JsonLimits limits{limits_.piece_bytes * 2, limits_.depth};
-  auto parsed = parse_json(piece, limits);
-  if (!parsed) parsed = parse_json(replace_bare_words(piece), limits);
-  if (!parsed) {
+  auto json = parse_json(piece, limits);
+  if (!json) json = parse_json(replace_bare_words(piece), limits);
+  if (!json) {
     ++losses_.broken;
     return;
   }
-  if (!is_member) return takers_.element(list_, std::move(*parsed));
+  if (!is_member) return takers_.element(list_, std::move(*json));
   members_size_ += piece.size();
   if (members_size_ > limits_.members_bytes) {
     ++losses_.too_long;
     return;
   }
-  members_[key_] = std::move(*parsed);
+  members_[key_] = std::move(*json);
 }
 
 void JsonPieces::end_object() {

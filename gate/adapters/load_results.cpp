@@ -241,6 +241,7 @@ Result<Observed> read_complete(std::string_view format, const Output& output) {
 
 }  // namespace
 
+// Adds a mean, deviation, median or percentile ("p99") of a latency. Invalid values are left out.
 void add_figure(std::vector<ObservedLatency>& latencies, std::string_view metric,
                 std::string_view figure, double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return;
@@ -256,6 +257,7 @@ void add_figure(std::vector<ObservedLatency>& latencies, std::string_view metric
   latencies.push_back(std::move(latency));
 }
 
+// Adds a figure by a key such as "mean_ttft_ms" or "p99_itl_ms".
 void add_keyed_figure(std::vector<ObservedLatency>& latencies, const std::string& key, double ms) {
   Scan scan(key);
   const std::string figure(scan.read_until("_").value_or(""));
@@ -313,6 +315,7 @@ std::optional<std::int64_t> rounded_count(std::optional<double> count) {
   return std::llround(*count);
 }
 
+// Returns the bytes of all complete elements of a list, with commas, that `rest` begins with.
 std::size_t skip_elements(std::string_view rest) {
   std::size_t taken = 0;
   while (true) {
@@ -326,6 +329,8 @@ std::size_t skip_elements(std::string_view rest) {
   }
 }
 
+// Names the loads, and adds their errors and warnings. A single load's tokens are those of the
+// whole.
 void finish_loads(Observed& observed) {
   name_by_load(observed.cases);
   for (ObservedCase& load : observed.cases) {
@@ -362,6 +367,8 @@ std::vector<std::int64_t> list_concurrencies(const Observed& result) {
   return {concurrencies.begin(), concurrencies.end()};
 }
 
+// Makes a report of the load that the gate wants. Fails if it has an error, failed requests beyond
+// the limit, or other settings.
 Result<profile::EngineReport> make_load_report(std::string_view format, const Output& output) {
   WEIR_TRY(const auto observed, read_complete(format, output));
   WEIR_TRY(const ObservedCase* run, choose_run(observed, output.wanted_load));
@@ -408,6 +415,7 @@ Result<profile::EngineReport> make_load_report(std::string_view format, const Ou
   return report;
 }
 
+// Makes a report of a whole set of benchmarks. Its time is the sum over all benchmarks.
 Result<profile::EngineReport> make_benchmark_report(std::string_view format, const Output& output) {
   // Enough for a spread, and few enough to be stored.
   constexpr std::size_t k_max_samples = 100;

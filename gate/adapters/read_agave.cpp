@@ -406,7 +406,8 @@ void read_json(const Json& json, Observed& observed) {
   }
 }
 
-// Reads a line with an error or a warning of Agave. Paths are in quotes there.
+// Reads a line with an error or a warning of Agave: "Error: failed to open 'PATH': error.NAME",
+// "thread 7 panic: TEXT" or "warning: TEXT". Returns false for other lines.
 bool read_complaint(std::string_view line, Observed& observed) {
   const bool is_panic =
       line.starts_with("thread ") && line.find(" panic: ") != std::string_view::npos;
@@ -417,11 +418,11 @@ bool read_complaint(std::string_view line, Observed& observed) {
     if (place) add_place(observed, display_text(*place));
     return true;
   }
-  if (line.starts_with("warning: ") && line.find("Metal stats") == std::string_view::npos) {
-    add_warning(observed, display_text(line.substr(9)));
-    return true;
-  }
-  return false;
+  Scan scan(line);
+  // "warning: Metal stats: 994 dispatches, …" is a line of counters.
+  if (!scan.skip_prefix("warning: ") || line.find("Metal stats") != line.npos) return false;
+  add_warning(observed, display_text(scan.rest()));
+  return true;
 }
 
 }  // namespace
@@ -445,19 +446,18 @@ void read(const Printed& printed, Observed& observed) {
   bool in_table = false;
   TokenReader tokens(observed);
   for (const std::string_view line : printed.lines()) {
-    if (read_table(line, in_table, observed) || tokens.take(line) ||
-        read_statistics(line, observed) || read_banner(line, observed) ||
-        read_system(line, observed) || read_counters_line(line, observed)) {
-      continue;
-    }
-    read_complaint(line, observed);
+    // The first of them that knows the line takes it.
+    std::ignore = read_table(line, in_table, observed) || tokens.take(line) ||
+                  read_statistics(line, observed) || read_banner(line, observed) ||
+                  read_system(line, observed) || read_counters_line(line, observed) ||
+                  read_complaint(line, observed);
   }
   tokens.finish(printed.lacks_end());
   if (in_table) mark_truncated(observed);
   if (!printed.document().out.empty() && printed.holds("{\"")) {
-    read_pieces(printed, {},
-                {[](std::string_view, const Json&) {},
-                 [&](const Json& json) { read_json(json, observed); }},
+    read_pieces(printed, /*lists=*/{},
+                {.element = [](std::string_view, const Json&) {},
+                 .members = [&](const Json& json) { read_json(json, observed); }},
                 observed);
   }
   // The backend may be named before the rows, after the first of them, or in the JSON at the end.

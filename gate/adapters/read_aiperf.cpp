@@ -19,9 +19,9 @@ constexpr std::pair<const char*, const char*> k_rates[] = {
     {"request_throughput", "requests_per_second"},
     {"goodput", "goodput_requests_per_second"},
     {"request_goodput", "goodput_requests_per_second"}};
-constexpr std::pair<const char*, const char*> k_figures[] = {{"avg", "mean"}, {"std", "stddev"},
-                                                             {"p50", "p50"},  {"p90", "p90"},
-                                                             {"p95", "p95"},  {"p99", "p99"}};
+constexpr std::pair<const char*, const char*> k_statistics[] = {{"avg", "mean"}, {"std", "stddev"},
+                                                                {"p50", "p50"},  {"p90", "p90"},
+                                                                {"p95", "p95"},  {"p99", "p99"}};
 
 // Returns the unit of a time in seconds; nothing for other units.
 std::optional<double> time_scale(const Json& metric) {
@@ -105,6 +105,7 @@ std::optional<std::int64_t> count_failed(const Json& json, const Json& metrics) 
   return std::max(failed.value_or(0), listed);
 }
 
+// Reads counts of tokens, rates and latencies. Without an answered request there are no latencies.
 void read_metrics(const Json& metrics, ObservedCase& load) {
   load.prompt_tokens = total_tokens(metrics, "total_isl", "input_sequence_length");
   load.generated_tokens = total_tokens(metrics, "total_output_tokens", "output_sequence_length");
@@ -113,11 +114,12 @@ void read_metrics(const Json& metrics, ObservedCase& load) {
   }
   if (!has_answers(load)) return;
   for (const auto& [key, metric] : k_latencies) {
-    const Json& figures = member_or_null(metrics, key);
-    const auto scale = time_scale(figures);
-    for (const auto& [name, figure] : k_figures) {
-      const auto value = json_number(figures, name);
-      if (scale && value) add_figure(load.latencies, metric, figure, *value * *scale);
+    const Json& latency = member_or_null(metrics, key);
+    const auto scale = time_scale(latency);
+    if (!scale) continue;
+    for (const auto& [statistic_key, statistic] : k_statistics) {
+      const auto value = json_number(latency, statistic_key);
+      if (value) add_figure(load.latencies, metric, statistic, *value * *scale);
     }
   }
 }

@@ -140,6 +140,12 @@ void read_json(const Json& json, std::vector<Row>& rows, Observed& observed) {
   add_row(std::move(values), 0, rows, observed);
 }
 
+// Reads the rows of all tables. A line with settings ("… n_kv_max = 2048, …") is of the table after
+// it.
+//
+//   |    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S
+//   t/s | |    32 |     16 |    1 |     48 |    0.108 |   297.05 |    0.063 |   253.02 |    0.171 |
+//   280.64 |
 void read_tables(const Printed& printed, std::vector<Row>& rows, Observed& observed) {
   std::vector<std::string> titles;
   Texts settings;
@@ -173,6 +179,7 @@ void read_tables(const Printed& printed, std::vector<Row>& rows, Observed& obser
 
 }  // namespace
 
+// Reads tables and JSON lines. Each row is a case, named by the settings in which rows differ.
 void read(const Printed& printed, Observed& observed) {
   std::vector<Row> rows;
   read_tables(printed, rows, observed);

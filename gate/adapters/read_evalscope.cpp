@@ -56,6 +56,7 @@ void add_latencies(const Json& json, Keys prefixes, std::string_view figure,
   }
 }
 
+// Reads {"Number of concurrency": 8, "Total requests": 100, "Succeed requests": 100, …}.
 void read_summary(const Json& json, Observed& observed) {
   const auto completed =
       count_of(json, {"Success Requests", "Succeed requests", "Successful requests"});
@@ -99,6 +100,7 @@ void read_percentile(const Json& json, Observed& observed) {
   if (percentile) add_latencies(json, {""}, fmt::format("p{:g}", *percentile), observed.latencies);
 }
 
+// Reads summaries and lists of percentiles. Percentiles alone are an error.
 void read(const Printed& printed, Observed& observed) {
   const auto take = [&](const Json& json) {
     if (!json.is_object()) return;

@@ -157,6 +157,8 @@ void check_version(const Json& json, std::size_t records, Observed& observed) {
 
 }  // namespace
 
+// Reads {"version": 4, "backends": […], "records": [{"name": "MUL_MAT", "duration_ns": 5120, …},
+// …]}. Functions of the host are in "fn_records".
 void read(const Printed& printed, Observed& observed) {
   RowReader rows(observed);
   std::size_t records = 0;
@@ -254,6 +256,7 @@ bool read_backend(std::string_view line, Observed& observed) {
 
 }  // namespace
 
+// Reads the summary or the table, a row an op. A text without its "Total: … ms" is truncated.
 void read(const Printed& printed, Observed& observed) {
   bool total = false;
   for (const std::string_view line : printed.lines()) {

@@ -117,6 +117,8 @@ std::optional<RowName> read_name(const Json& row, const Observed& observed) {
 
 constexpr std::string_view k_parts = "rows";
 
+// Reads one benchmark, one repetition or one aggregate of repetitions:
+// {"name": "BM_gemv/64", "run_type": "iteration", "iterations": 1000, "real_time": 5.1, …}.
 void read_row(const Json& row, Observed& observed) {
   if (!row.is_object()) return count_unread(observed, k_parts, "a benchmark is no object");
   if (is_complexity(row)) return count_read(observed, k_parts);
@@ -146,6 +148,7 @@ void read_row(const Json& row, Observed& observed) {
   }
 }
 
+// Reads {"host_name": "box", "num_cpus": 8, "library_build_type": "release", …}.
 void read_context(const Json& json, Observed& observed) {
   const Json& context = member_or_null(json, "context");
   if (!context.is_object()) return;
@@ -262,6 +265,10 @@ Json make_json(const Row& row, const std::set<std::string>& names) {
 
 }  // namespace
 
+// Reads the rows of the printed table, of standard output and of standard error:
+//
+//   Benchmark           Time             CPU   Iterations
+//   BM_gemv/64       5.10 ns         5.09 ns    137000000
 void read(const Printed& printed, Observed& observed) {
   std::vector<Row> rows;
   std::set<std::string> names;

@@ -150,45 +150,61 @@ Phase phase_named(std::string_view text) {
   return text.find("decode") != std::string_view::npos ? Phase::decode : Phase::unknown;
 }
 
-// Reads DeepSeek-V4's stages: "  LABEL: T ms total over N layers (min T ms; max T ms)",
-// "DeepSeek-V4 PHASE category: NAME: T ms / N calls" and "DeepSeek-V4 PHASE dispatch: PIPELINE: N".
-// `phase` is that of the stages listed. Returns false for other lines.
-bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
-  const std::size_t at = line.find("DeepSeek-V4 ");
-  ObservedOp op;
+// Reads "PHASE category: NAME: T ms / N calls".
+std::optional<ObservedOp> parse_category(Scan scan) {
+  const auto phase = scan.read_until(" category: ");
+  const auto name = phase ? scan.read_until(": ") : std::nullopt;
+  double ms = 0;
   std::int64_t calls = 0;
-  double ms = 0, least = 0, most = 0;
-  if (at != std::string_view::npos) {
-    Scan category(line.substr(at + 12)), dispatch = category;
+  if (!name || !scan.parse("{} ms / {} calls", ms, calls)) return std::nullopt;
+  ObservedOp op;
+  op.op = display_text(*name);
+  op.phase = phase_named(*phase);
+  op.calls = calls;
+  op.seconds = ms / 1e3;
+  return op;
+}
+
+// Reads "PHASE dispatch: PIPELINE: N".
+std::optional<ObservedOp> parse_dispatch(Scan scan) {
+  const auto phase = scan.read_until(" dispatch: ");
+  const auto name = phase ? scan.read_until_last(": ") : std::nullopt;
+  std::int64_t calls = 0;
+  if (!name || !scan.parse("{}", calls) || !scan.done()) return std::nullopt;
+  ObservedOp op;
+  op.kernel = display_text(*name);
+  op.category = "dispatch";
+  op.phase = phase_named(*phase);
+  op.calls = calls;
+  return op;
+}
+
+// Reads DeepSeek-V4's stages: a title with their phase, then a line for each. Returns false for
+// other lines. Categories and dispatches begin with "DeepSeek-V4 " as well.
+//
+//   DeepSeek-V4 decode GPU stages at position 128
+//     attention: 12.5 ms total over 61 layers (min 0.1 ms; max 0.4 ms)
+bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
+  Scan marked(line);
+  if (marked.read_until("DeepSeek-V4 ")) {
     if (line.find(" GPU stages at position ") != std::string_view::npos) {
       phase = phase_named(line);
       return true;
     }
-    if (const auto category_phase = category.read_until(" category: ")) {
-      const auto name = category.read_until(": ");
-      if (!name || !category.parse("{} ms / {} calls", ms, calls)) return true;
-      op.op = display_text(*name);
-      op.phase = phase_named(*category_phase);
-      op.seconds = ms / 1e3;
-    } else if (const auto dispatch_phase = dispatch.read_until(" dispatch: ")) {
-      const auto name = dispatch.read_until_last(": ");
-      if (!name || !dispatch.parse("{}", calls) || !dispatch.done()) return true;
-      op.kernel = display_text(*name);
-      op.category = "dispatch";
-      op.phase = phase_named(*dispatch_phase);
-    } else {
-      return true;
-    }
-    op.calls = calls;
-    append_valid_op(std::move(op), observed);
+    const bool is_category = marked.rest().find(" category: ") != std::string_view::npos;
+    auto op = is_category ? parse_category(marked) : parse_dispatch(marked);
+    if (op) append_valid_op(*std::move(op), observed);
     return true;
   }
   if (phase == Phase::unknown || !line.starts_with("  ")) return false;
   Scan scan(line);
   const auto name = scan.read_until(": ");
+  std::int64_t calls = 0;
+  double ms = 0, least = 0, most = 0;
   if (!name ||
       !scan.parse("{} ms total over {} layers (min {} ms; max {} ms)", ms, calls, least, most))
     return false;
+  ObservedOp op;
   op.op = display_text(*name);
   op.phase = phase;
   op.calls = calls;
@@ -220,6 +236,7 @@ bool read_rate(std::string_view line, Observed& observed) {
 
 }  // namespace
 
+// Reads tables of command buffers, lines of steps, stages and rates, and warnings of mlx-native.
 void read(const Printed& printed, Observed& observed) {
   StepReader steps(observed);
   bool in_table = false;

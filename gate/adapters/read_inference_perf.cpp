@@ -24,6 +24,8 @@ void check_load(ObservedCase& load, Observed& observed) {
               load.name);
 }
 
+// Reads {"time_to_first_token": {"mean": 0.12, "median": 0.11, "p99": 0.3}, …}; "units" may be ms
+// or us.
 void add_latencies(const Json& latency, ObservedCase& load) {
   for (const auto& [key, metric] : k_latencies) {
     const Json& figures = member_or_null(latency, key);
@@ -114,6 +116,7 @@ void read_report(const Json& json, Observed& observed) {
   append_row_within_limit(observed.cases, std::move(load), observed);
 }
 
+// Reads summaries in JSON and llm-d's reports in YAML.
 void read(const Printed& printed, Observed& observed) {
   const auto take = [&](const Json& json) {
     read_result(json, observed);

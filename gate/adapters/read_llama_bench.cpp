@@ -147,6 +147,8 @@ void set_overall_rates(Observed& observed) {
 
 constexpr std::string_view k_parts = "tests";
 
+// Completes tests that were read: facts that all share, rates of the whole, and errors. Other text
+// leaves nothing but the parts that could not be read.
 void finish_bench(const Printed& printed, Observed& observed) {
   if (!observed.cases.empty()) {
     read_bench_context(observed);
@@ -165,6 +167,7 @@ void finish_bench(const Printed& printed, Observed& observed) {
   }
 }
 
+// Adds a test by the fields of its row. `samples_ns` is empty if the form has no samples.
 void add_test(const BenchFields& fields, const std::vector<double>& samples_ns,
               Observed& observed) {
   auto test = make_test(fields, samples_ns);
@@ -406,6 +409,10 @@ int recognises(const Printed& printed) {
   return table ? 85 : 0;
 }
 
+// Reads the rows of CSV, SQL and Markdown:
+//
+//   | model          |     size | params | backend | threads |  test |           t/s |
+//   | llama 1B Q4_0  | 606 MiB  | 1.10 B | CPU     |       2 | pp512 |  75.21 ± 0.52 |
 void read(const Printed& printed, Observed& observed) {
   // An appended run writes rows without a heading: they have the columns of the table before.
   std::vector<std::string> csv;

@@ -119,6 +119,7 @@ struct BareTiming {
   Scan scan{""};
 };
 
+// Finds "prompt eval time =   412.50 ms / 12 tokens" in a line without one of the known prefixes.
 std::optional<BareTiming> find_bare_timing(std::string_view line) {
   for (const std::string_view title :
        {"prompt eval time", "generation eval time", "eval time", "total time"}) {
@@ -285,6 +286,7 @@ void read_complaint(std::string_view line, Observed& observed) {
 
 }  // namespace
 
+// Returns how likely the text has timings, 0 to 100. Bare timings are less certain than a prefix.
 int recognises(const Printed& printed) {
   const auto& lines = printed.lines();
   if (printed.holds(k_json)) return 80;
@@ -304,6 +306,10 @@ int recognises(const Printed& printed) {
   return 0;
 }
 
+// Reads figures of a program's end, timings of a server's requests, perplexity, and complaints:
+//
+//   llama_perf_context_print:        eval time =  1280.12 ms /   31 runs   (   41.29 ms per token,
+//   …) slot print_timing: id  0 | task 3 |        eval time =  1280.12 ms /    32 tokens (…)
 void read(const Printed& printed, Observed& observed) {
   Requests requests(observed);
   for (const std::string_view line : printed.lines()) {
@@ -424,6 +430,8 @@ void read_names(const Json& json, Observed& observed) {
 
 }  // namespace
 
+// Reads replies of llama-server, whole or as a stream of events ("data: {…}"), with their
+// "timings".
 void read(const Printed& printed, Observed& observed) {
   Stream stream(observed);
   for (const std::string_view line : printed.out()) {

@@ -20,22 +20,24 @@ ObservedCase start_load(std::int64_t requests, std::int64_t failures, Observed& 
   return load;
 }
 
-// Reads the row of all requests.
+// Reads the row of all requests. Its times are in milliseconds.
 void read_total(const TableRow& row, Observed& observed) {
+  constexpr double k_max_requests = 1e15, k_seconds_per_ms = 1e-3;
   const auto number = [&](const char* column) { return printed_number(look_up(row, column, "")); };
   const auto requests = number("Request Count"), failures = number("Failure Count");
-  if (!requests || !failures || !(*requests >= 0 && *requests < 1e15) || *failures < 0 ||
-      *failures > *requests) {
+  const bool are_counts = requests && failures && *requests >= 0 && *requests < k_max_requests &&
+                          *failures >= 0 && *failures <= *requests;
+  if (!are_counts) {
     return count_unread(observed, "rows", "the number of requests or failures is none");
   }
   ObservedCase load = start_load(std::llround(*requests), std::llround(*failures), observed);
   set_rate(load, "requests_per_second", number("Requests/s"));
   if (has_answers(load)) {
     if (const auto mean = number("Average Response Time"))
-      add_figure(load.latencies, k_latency, "mean", *mean * 1e-3);
+      add_figure(load.latencies, k_latency, "mean", *mean * k_seconds_per_ms);
     for (const auto& [column, figure] : k_percentiles) {
       if (const auto value = number(column))
-        add_figure(load.latencies, k_latency, figure, *value * 1e-3);
+        add_figure(load.latencies, k_latency, figure, *value * k_seconds_per_ms);
     }
   }
   append_row_within_limit(observed.cases, std::move(load), observed);
@@ -69,6 +71,7 @@ struct Totals {
   std::map<double, std::int64_t> response_times;  // ms -> requests
 };
 
+// Adds one endpoint of the list of --json to the totals.
 void add_endpoint(const Json& json, Totals& totals, Observed& observed) {
   const auto requests = json_integer(json, "num_requests");
   const auto failures = json_integer(json, "num_failures");
@@ -101,6 +104,8 @@ std::optional<double> percentile(const Totals& totals, double share) {
   return std::nullopt;
 }
 
+// Reads [{"num_requests": 120, "num_failures": 0, "response_times": {"88": 31, …}, …}, …], one
+// object an endpoint, as one load.
 void read_list(const Printed& printed, Observed& observed) {
   Totals totals;
   bool has_endpoint = false;
@@ -126,6 +131,7 @@ void read_list(const Printed& printed, Observed& observed) {
   append_row_within_limit(observed.cases, std::move(load), observed);
 }
 
+// Reads a list of --json or a table of --csv. Other tables of Locust are an error.
 void read(const Printed& printed, Observed& observed) {
   if (printed.holds("\"num_requests\"")) {
     read_list(printed, observed);

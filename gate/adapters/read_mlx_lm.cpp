@@ -80,6 +80,11 @@ void finish_generate(Observed& observed) {
 
 }  // namespace
 
+// Reads the lines of a benchmark or of one generation:
+//
+//   Timing with prompt_tokens=512, generation_tokens=128, batch_size=1.
+//   Trial 1:  prompt_tps=1234.567, generation_tps=45.678, peak_memory=5.432
+//   Averages: prompt_tps=1234.567, generation_tps=45.678, peak_memory=5.432
 void read(const Printed& printed, Observed& observed) {
   bool has_averages = false;
   for (const std::string_view line : printed.lines()) {

@@ -5,6 +5,8 @@
 namespace weir::adapters::nsys {
 namespace {
 
+// Returns the kind of work of a row by its table's title (`section`), name and category. Nothing
+// for tables that are not read: markers, calls of the operating system.
 std::optional<Work> classify_row(std::string_view section, const WorkRow& row) {
   const std::string words = text::lower(section);
   const auto has = [&](const char* part) { return words.find(part) != words.npos; };

@@ -66,10 +66,16 @@ void add_row(const WorkRow& row, bool of_calls, WorkRows& rows) {
 
 }  // namespace
 
+// Reads the tables of GPU activities and of API calls, printed or as CSV:
+//
+//   ==4711== Profiling result:
+//               Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+//    GPU activities:   89.16%  24.7485s     33915  729.72us  411.84us  2.2789ms  mul_mat_q
+//         API calls:   52.05%  12.1022s      1024  11.818ms  5.1120us  40.118ms  cudaMemcpy
 void read(const Printed& printed, Observed& observed) {
   WorkRows rows(observed);
-  std::optional<CsvTable> csv;
-  bool in_table = false, of_calls = false;
+  std::optional<CsvTable> csv;  // the table, if it is CSV
+  bool in_table = false, has_calls = false;
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
     if (line.find("Time(%)") != line.npos && line.find("Calls") != line.npos) {
@@ -81,19 +87,19 @@ void read(const Printed& printed, Observed& observed) {
     }
     if (scan.done() || scan.skip_prefix("==")) {  // "==4711== API calls:"
       in_table = false;
-      if (line.ends_with("Profiling result:")) of_calls = false;
-      if (line.ends_with("API calls:")) of_calls = true;
+      if (line.ends_with("Profiling result:")) has_calls = false;
+      if (line.ends_with("API calls:")) has_calls = true;
     }
     if (!in_table) continue;
-    if (scan.skip_prefix("GPU activities:")) of_calls = false;
-    if (scan.skip_prefix("API calls:")) of_calls = true;
+    if (scan.skip_prefix("GPU activities:")) has_calls = false;
+    if (scan.skip_prefix("API calls:")) has_calls = true;
     const auto row = csv ? csv->parse_row(line) : parse_row(scan);
     if (!row) continue;
     if (printed.is_cut(line)) {
       mark_truncated(observed);
       continue;
     }
-    add_row(*row, of_calls, rows);
+    add_row(*row, has_calls, rows);
   }
   rows.finish();
 }

@@ -17,6 +17,7 @@ std::optional<double> read_seconds(const Json& json, const char* key) {
   return nanoseconds && *nanoseconds >= 0 ? std::optional(*nanoseconds / 1e9) : std::nullopt;
 }
 
+// Adds the figures of one request, and counts it as read if it has a rate.
 void add_figures(const Figures& figures, Observed& observed) {
   const Request& request = figures.request;
   if (!request.generated || !request.generate_time) {
@@ -85,6 +86,11 @@ bool read_verbose(std::string_view line, Figures& figures) {
 
 }  // namespace
 
+// Reads what --verbose prints after each request, and replies in JSON:
+//
+//   total duration:       4.648158978s
+//   prompt eval count:    10 token(s)
+//   eval rate:            9.89 tokens/s
 void read(const Printed& printed, Observed& observed) {
   Figures figures;
   bool is_open = false;  // some lines of a request came, but not the last

@@ -126,7 +126,7 @@ class Reader {
     const double count = histogram.count.value_or(0);
     if (count <= 0) return;
     if (histogram.sum && *histogram.sum >= 0) {
-      observed_.latencies.push_back({metric, "mean", std::nullopt, *histogram.sum / count, false});
+      observed_.latencies.push_back({metric, "mean", std::nullopt, *histogram.sum / count});
     }
     for (const double percentile : {50.0, 90.0, 99.0}) {
       for (const auto& [edge, below] : histogram.buckets) {
@@ -189,6 +189,10 @@ int recognises(const Printed& printed) {
   return types == 1 ? 50 : 0;
 }
 
+// Reads samples and the types of their metrics:
+//
+//   # TYPE vllm:generation_tokens counter
+//   vllm:generation_tokens_total{model_name="llama"} 1024.0
 void read(const Printed& printed, Observed& observed) {
   Reader reading(observed);
   for (const std::string_view line : printed.out()) {

@@ -5,6 +5,7 @@
 namespace weir::adapters::pytest_benchmark {
 namespace {
 
+// Reads {"fullname": "bench.py::test_gemv", "stats": {"median": 0.0012, "data": [0.0012, …]}, …}.
 void read_benchmark(const Json& row, Observed& observed) {
   const Json& stats = member_or_null(row, "stats");
   if (!stats.is_object()) return;

@@ -5,6 +5,8 @@
 namespace weir::adapters::rocprof {
 namespace {
 
+// Returns the kind of work of a row by its name and category. Nothing for sums of a whole domain,
+// markers and allocations.
 std::optional<Work> classify_row(std::string_view, const WorkRow& row) {
   const std::string name = text::lower(row.name), category = text::lower(row.category);
   // domain_stats.csv adds up all of a domain.

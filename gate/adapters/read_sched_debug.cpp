@@ -97,6 +97,11 @@ void add_node(ObservedOp node, Observed& observed) {
 
 }  // namespace
 
+// Reads the splits of each graph, with the number of tokens that was printed before them:
+//
+//   graph_reserve: reserving a graph for ubatch with n_tokens =    1, n_seqs =  1, n_outputs =    1
+//   ## SPLIT #1: Vulkan0 # 7 inputs: [ffn_post_norm-2 (   1K)] …
+//   node #  2 (  RMS_NORM):               norm-0 (   1K) [  CPU         ] use=1,c=1: …
 void read(const Printed& printed, Observed& observed) {
   std::optional<std::int64_t> tokens;
   bool cut = false;

@@ -71,6 +71,7 @@ bool read_latency(std::string_view title, std::string_view value, ObservedCase& 
   return true;
 }
 
+// Reads one line of the block: its title, and the text after the colon.
 void read_figure_line(std::string_view title, std::string_view text, Block& block,
                       Observed& observed) {
   // People mark lines: "0          <<<< new".
@@ -136,6 +137,11 @@ void add_block(Block block, std::optional<std::int64_t> requested, Observed& obs
 
 }  // namespace
 
+// Reads blocks of results. The command before a block may name the number of requests:
+//
+//   ============ Serving Benchmark Result ============
+//   Successful requests:                     1000
+//   Output token throughput (tok/s):         11086.96
 void read(const Printed& printed, Observed& observed) {
   std::optional<Block> block;
   std::optional<std::int64_t> requested;

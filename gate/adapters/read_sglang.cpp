@@ -43,6 +43,8 @@ void read_result(const Json& json, const Details& details, Observed& observed) {
   append_row_within_limit(observed.cases, std::move(run), observed);
 }
 
+// Reads {"request_throughput": 9.4, "mean_ttft_ms": 81.5, …, "ttfts": [0.08, …], "errors": ["",
+// …]}. The lists of a run come before its other members are complete, so they are collected first.
 void read(const Printed& printed, Observed& observed) {
   Details details;
   const auto take_detail = [&](std::string_view list, const Json& value) {

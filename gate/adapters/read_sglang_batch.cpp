@@ -14,6 +14,7 @@ struct Run {
   std::optional<double> prefill, decode;
 };
 
+// Adds a run as a case. Runs with equal settings get a number.
 void add_run(Run run, Observed& observed) {
   if (run.prefill.value_or(0) <= 0)
     return count_unread(observed, k_parts, "a run has no rate of its prefill");
@@ -28,6 +29,7 @@ void add_run(Run run, Observed& observed) {
   append_row_within_limit(observed.cases, std::move(run.test), observed);
 }
 
+// Reads {"run_name": "default", "batch_size": 1, "prefill_throughput": 5916.4, …}.
 void read_result(const Json& json, Observed& observed) {
   if (!json.is_object() || !json.contains("prefill_throughput")) return;
   Run run;
@@ -68,6 +70,7 @@ void read_line(std::string_view line, std::optional<Run>& run, Observed& observe
 
 }  // namespace
 
+// Reads JSON lines, or the lines that are printed. Runs before "Benchmark ..." were the warm-up.
 void read(const Printed& printed, Observed& observed) {
   if (printed.holds("\"prefill_throughput\"")) {
     return read_documents(

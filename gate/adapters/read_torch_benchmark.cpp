@@ -18,8 +18,9 @@ std::optional<double> read_time(std::string_view line) {
   return time_cell(time.substr(0, gap) + time.substr(gap + 1));
 }
 
-// Reads "365 measurements, 1 runs per measurement, 1 thread", which ends a measurement.
-bool take_counts(std::string_view line, ObservedCase& test) {
+// Reads "365 measurements, 1 runs per measurement, 1 thread", the last line of a measurement.
+// Returns false for other lines.
+bool read_counts(std::string_view line, ObservedCase& measurement) {
   Scan scan(line);
   std::int64_t measurements = 0, runs = 0, threads = 0;
   const bool is_end =
@@ -27,52 +28,61 @@ bool take_counts(std::string_view line, ObservedCase& test) {
                  threads) ||
       scan.parse("{} measurement, {} runs , {} thread", measurements, runs, threads);
   if (!is_end) return false;
-  test.facts["measurements"] = fmt::format("{}", measurements);
-  test.facts["runs"] = fmt::format("{}", runs);
-  test.facts["threads"] = fmt::format("{}", threads);
+  measurement.facts["measurements"] = fmt::format("{}", measurements);
+  measurement.facts["runs"] = fmt::format("{}", runs);
+  measurement.facts["threads"] = fmt::format("{}", threads);
   return true;
+}
+
+// Adds a complete measurement. `names` counts measurements of equal name, which get a number.
+void add_measurement(ObservedCase measurement, std::map<std::string, int>& names,
+                     Observed& observed) {
+  if (measurement.timings.empty()) {
+    return count_unread(observed, k_parts, "a measurement has no time");
+  }
+  const std::string threads = measurement.facts["threads"];
+  if (threads != "1") measurement.name += fmt::format(", {} threads", threads);
+  const int number = ++names[measurement.name];
+  if (number > 1) measurement.name += fmt::format(" ({})", number);
+  count_read(observed, k_parts);
+  append_row_within_limit(observed.cases, std::move(measurement), observed);
 }
 
 }  // namespace
 
+// Reads measurements, and warnings after them:
+//
+//   <torch.utils.benchmark.utils.common.Measurement object at 0x7f2a>
+//   softmax (4096, 4096)
+//   Median: 5.46 ms
+//   IQR:    0.12 ms (5.41 to 5.53)
+//   365 measurements, 1 runs per measurement, 1 thread
+//   WARNING: Interquartile range is 12.4% of the median measurement.
 void read(const Printed& printed, Observed& observed) {
-  std::optional<ObservedCase> test;
-  const auto give_up = [&] {
-    if (test) count_unread(observed, k_parts, "a measurement has no time");
-    test.reset();
-  };
+  std::optional<ObservedCase> measurement;  // the one that the lines belong to
   std::map<std::string, int> names;
   for (const std::string_view line : printed.lines()) {
     if (line.find(k_begin) != line.npos) {
-      give_up();
-      test.emplace();
+      if (measurement) count_unread(observed, k_parts, "a measurement has no time");
+      measurement.emplace();
       continue;
     }
     Scan scan(line);
-    if (!observed.cases.empty() && !test && scan.skip_prefix("WARNING:"))
+    if (!observed.cases.empty() && !measurement && scan.skip_prefix("WARNING:"))
       add_warning(observed, "{}: {}", observed.cases.back().name, display_text(scan.rest()));
-    if (!test || printed.is_cut(line)) continue;
-    if (test->name.empty()) {
-      test->name = display_text(scan.rest());
-    } else if (const auto seconds = read_time(line); seconds && test->timings.empty()) {
-      add_sample(test->timings, "real_seconds", *seconds);
+    if (!measurement || printed.is_cut(line)) continue;
+    const auto seconds = read_time(line);
+    if (measurement->name.empty()) {
+      measurement->name = display_text(scan.rest());
+    } else if (seconds && measurement->timings.empty()) {
+      add_sample(measurement->timings, "real_seconds", *seconds);
     } else if (scan.skip_prefix("IQR:")) {
-      test->facts["IQR"] = display_text(scan.rest());
-    } else if (take_counts(line, *test)) {
-      if (test->timings.empty()) {
-        give_up();
-        continue;
-      }
-      const std::string threads = test->facts["threads"];
-      if (threads != "1") test->name += fmt::format(", {} threads", threads);
-      if (const int number = ++names[test->name]; number > 1)
-        test->name += fmt::format(" ({})", number);
-      count_read(observed, k_parts);
-      append_row_within_limit(observed.cases, std::move(*test), observed);
-      test.reset();
+      measurement->facts["IQR"] = display_text(scan.rest());
+    } else if (read_counts(line, *measurement)) {
+      add_measurement(*std::exchange(measurement, std::nullopt), names, observed);
     }
   }
-  if (test) mark_truncated(observed);
+  if (measurement) mark_truncated(observed);
 }
 
 }  // namespace weir::adapters::torch_benchmark

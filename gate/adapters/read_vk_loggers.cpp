@@ -111,6 +111,8 @@ struct Block {
   bool open = false;
 };
 
+// Adds one line of a block as an op. The block's columns are the largest n of its matrix
+// multiplications, and its graphs the greatest common divisor of all calls.
 void add_timing(const Timing& line, Block& block, Observed& observed) {
   ObservedOp op;
   parse_op_name(line.name, op);

@@ -70,6 +70,8 @@ void read_result(const Json& json, const Details& details, Observed& observed) {
 
 }  // namespace
 
+// Reads {"completed": 100, "mean_ttft_ms": 81.5, …, "ttfts": [0.08, …], "errors": ["", …]}, or a
+// list of such runs. Lists of other details are passed over.
 void read(const Printed& printed, Observed& observed) {
   Details details;
   const auto take_detail = [&](std::string_view list, const Json& value) {

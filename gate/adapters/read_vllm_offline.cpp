@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* k_latency = "end_to_end_latency_seconds";
 
+// Reads {"avg_latency": 2.1, "latencies": [2.0, …], "percentiles": {"50": 2.1, …}}.
 void read_result(const Json& json, Observed& observed) {
   if (!json.is_object() || !json.contains("avg_latency")) return;
   ObservedCase run;

@@ -114,6 +114,7 @@ std::optional<double> parse_prometheus_value(std::string_view text) {
   return text::to_double(text);
 }
 
+// Parses `name{label="text",…} 12.5`, with or without labels.
 std::optional<PrometheusSample> parse_prometheus_sample(std::string_view line) {
   std::size_t end = 0;
   while (end < line.size() && is_name_char(line[end], end == 0)) ++end;
@@ -147,6 +148,7 @@ ServerMetrics read_server_metrics(std::string_view text) {
   return reading.finish();
 }
 
+// Returns the growth of counters and histograms, and the last values of gauges.
 std::vector<ServerFigure> between(const ServerMetrics& before, const ServerMetrics& after) {
   std::map<std::string, ServerFigure> figures;
   // A counter that was missing before counts from 0.

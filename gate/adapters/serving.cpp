@@ -86,6 +86,7 @@ std::string error_answer_text(std::string_view body) {
   return display(body);
 }
 
+// Replaces each part that the newer report has.
 void merge(profile::ServedReport& report, const profile::ServedReport& newer) {
   using Report = profile::ServedReport;
   const auto take = [&](auto part) {
@@ -113,6 +114,7 @@ Result<StreamPiece> parse_piece(std::string_view data,
   return piece;
 }
 
+// Reads {"timings": {"prompt_n": 12, "prompt_ms": 88.1, "predicted_n": 32, …}} of llama-server.
 profile::ServedReport read_timings(const Json& json) {
   constexpr double k_ms = 1e-3;
   profile::ServedReport report;
@@ -141,6 +143,8 @@ profile::ServedReport read_usage(const Json& json) {
   return report;
 }
 
+// Reads [{"token": "Hi", "top_logprobs": [{"token": "Hi", "logprob": -0.1}, …]}, …], an element a
+// token.
 void read_likely(const Json& positions, StreamPiece& piece) {
   for (const Json& position : positions) {
     const std::string* token = text_in(position, "token");
@@ -157,6 +161,7 @@ void read_likely(const Json& positions, StreamPiece& piece) {
   }
 }
 
+// Returns the members that requests for completions and for chats share.
 Json openai_body(const ServingRequest& ask) {
   Json body = {{"max_tokens", ask.max_tokens},
                {"seed", ask.seed},

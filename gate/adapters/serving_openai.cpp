@@ -21,6 +21,8 @@ void read_completion(const Json& choice, bool finished, StreamPiece& piece) {
   piece.is_token = !text->empty() || !finished;
 }
 
+// Reads {"delta": {"content": "Hi"}, …} of a chat. A chunk without text may be a token, too, unless
+// it only names the role or finishes.
 void read_message(const Json& choice, bool finished, StreamPiece& piece) {
   const Json& delta = member_or_null(choice, "delta");
   bool has_text = false;

@@ -358,6 +358,7 @@ void WorkRows::add(Work work, const WorkRow& row) {
   add_row(work, row);
 }
 
+// Adds the sizes of copies, which come in a table of their own, to the rows of their times.
 void WorkRows::finish() {
   for (const auto& [name, size] : sizes_) {
     ObservedOp* copy = nullptr;
@@ -376,6 +377,8 @@ void WorkRows::finish() {
   std::ranges::stable_sort(observed_.cpu_calls, std::greater{}, &ObservedOp::seconds);
 }
 
+// Reads all tables of a text. The line above a table ("** CUDA API Summary:") is its section, by
+// which `kind_of` tells kernels, copies and calls apart.
 void read_work_tables(const Printed& printed, KindOfWork kind_of, Observed& observed) {
   WorkRows rows(observed);
   std::optional<Table> table;
