@@ -34,7 +34,7 @@ std::string preset_text(const std::string& stored, const std::string& candidate)
                      text::printable(new_parts[0]), new_parts[1], text::printable(old_parts[1]));
 }
 
-// How the fingerprint differs: ": model, prompt changed", and another version of a preset.
+// Returns how the fingerprint differs: ": model, prompt changed", and another version of a preset.
 std::string changed_parts(const Baseline& stored, const profile::Provenance& candidate) {
   std::vector<std::string> changed =
       profile::other_parts(candidate.fingerprint_parts, stored.fingerprint_parts);
@@ -80,7 +80,8 @@ bool is_count(const Measurement& measured) {
          measured.nature != profile::Nature::sampled && !unit::is_load_count(measured.metric);
 }
 
-// A measurement as a baseline stores it: no warnings, and of counts that vary only their median.
+// Returns a measurement as a baseline stores it: no warnings, and of counts that vary only their
+// median.
 Measurement strip_machine_facts(Measurement measured) {
   measured.warnings.clear();
   if (measured.exact) {
@@ -206,7 +207,7 @@ BaselineChoice choose_baseline(const profile::Profile& candidate,
   return {BaselineChoice::Match::none, std::nullopt, "no baseline is stored"};
 }
 
-// The lengths of the baseline that would judge this cell; empty if none has three of them.
+// Returns the lengths of the baseline that would judge this cell; empty if none has three of them.
 std::vector<std::int64_t> comparable_lengths(const profile::CellKey& cell,
                                              const profile::Provenance& provenance,
                                              std::span<const Baseline> stored) {
@@ -225,33 +226,33 @@ std::vector<std::int64_t> comparable_lengths(const profile::CellKey& cell,
   return choice.baseline ? choice.baseline->lengths : std::vector<std::int64_t>{};
 }
 
-// Chooses another run's profile of the same cell as the base, whatever its fingerprint. Without a
+// Chooses another run's profile of the same cell as the base, whatever its fingerprint. There is no
 // baseline if that run could not measure the cell.
 BaselineChoice choose_run(const profile::Profile& candidate, const profile::Profile& base) {
-  if (!base.errors.empty()) {
-    std::string why = "the base could not measure this cell: " + base.errors.front();
-    const auto last_words = text::lines(base.stderr_tail);
-    if (!last_words.empty()) why += ": " + text::printable(last_words.back());
-    return {BaselineChoice::Match::none, std::nullopt, std::move(why),
-            !profile::only_does_not_fit(base)};
-  }
   BaselineChoice choice;
-  choice.baseline = accept(base, std::nullopt, {});
-  // Two runs are compared whatever their fingerprints; the reason lists the differences.
-  const auto& mine = candidate.provenance.fingerprint_parts;
-  const auto parts = profile::other_parts(base.provenance.fingerprint_parts, mine);
-  if (!parts.empty()) choice.reason = "differs in " + text::join(parts);
-  choice.baseline->fingerprint = candidate.provenance.fingerprint;
-  choice.baseline->fingerprint_parts = mine;
-  const BaselineChoice by_class = choose_baseline(candidate, {&*choice.baseline, 1});
-  choice.match = by_class.match;
-  if (!by_class.reason.empty()) {
-    text::append_item(choice.reason, "; ", by_class.reason);
+  if (!base.errors.empty()) {
+    choice.reason = "the base could not measure this cell: " + base.errors.front();
+    const auto last_words = text::lines(base.stderr_tail);
+    if (!last_words.empty()) choice.reason += ": " + text::printable(last_words.back());
+    choice.base_failed = !profile::only_does_not_fit(base);
+    return choice;
   }
+  const auto& candidate_parts = candidate.provenance.fingerprint_parts;
+  const auto other_parts = profile::other_parts(base.provenance.fingerprint_parts, candidate_parts);
+  // With the candidate's fingerprint, the base is chosen by its device class alone.
+  Baseline baseline = accept(base, /*old=*/std::nullopt, /*metric_globs=*/{});
+  baseline.fingerprint = candidate.provenance.fingerprint;
+  baseline.fingerprint_parts = candidate_parts;
+  const std::span<const Baseline> only_base(&baseline, 1);
+  const BaselineChoice by_class = choose_baseline(candidate, only_base);
+  choice.match = by_class.match;
+  choice.baseline = std::move(baseline);
+  if (!other_parts.empty()) choice.reason = "differs in " + text::join(other_parts);
+  if (!by_class.reason.empty()) text::append_item(choice.reason, "; ", by_class.reason);
   return choice;
 }
 
-// The text of a baseline without its times and all that may change without meaning.
+// Returns the text of a baseline without its times and all that may change without meaning.
 static std::string counts_text(Baseline baseline) {
   baseline.sessions.clear();
   baseline.device_name.clear();        // for people

@@ -35,7 +35,7 @@ constexpr std::size_t k_largest_file = std::size_t{16} << 20;
 constexpr std::size_t k_longest_class = 128;
 constexpr std::size_t k_max_stored_runs = 1000;  // over all machines of one file
 
-// The count that a file names: weir's own, or one that the file describes.
+// Returns the count that a file names: weir's own, or one that the file describes.
 Result<unit::Metric> find_count_metric(const std::string& name, const Json& declared) {
   auto metric = unit::find_metric(name);
   const auto entry = declared.find(name);
@@ -49,7 +49,7 @@ Result<unit::Metric> find_count_metric(const std::string& name, const Json& decl
               text::printable(name.substr(0, 128)));
 }
 
-// The source of a metric, by its own name or by its base name.
+// Returns the source of a metric, by its own name or by its base name.
 std::string find_source(const unit::Metric& metric,
                         const std::map<std::string, std::string>& sources) {
   for (const std::string& name : {metric.name, metric.base}) {
@@ -116,7 +116,7 @@ StoredCounts to_stored_counts(const Baseline& baseline) {
   return stored;
 }
 
-// A count of a file without its number.
+// Returns a count of a file without its number.
 Result<Measurement> measurement(const std::string& name, Nature nature,
                                 const StoredCounts& stored) {
   Measurement measured;
@@ -171,18 +171,23 @@ static void fields(Fields& io, Session& session) {
   io.optional("reference", session.reference, "sessions reference");
 }
 
-// Writes or reads the sessions by machine class, without empty lists.
+// Writes or reads the sessions by machine class. Classes without sessions are left out.
 static void session_fields(Fields& io, std::map<std::string, std::vector<Session>>& sessions) {
-  auto non_empty = io.is_reading() ? std::map<std::string, std::vector<Session>>() : sessions;
-  std::erase_if(non_empty, [](const auto& item) { return item.second.empty(); });
-  io.optional("sessions", non_empty, "sessions");
-  if (!io.is_reading()) return;
+  const auto has_no_sessions = [](const auto& item) { return item.second.empty(); };
+  if (!io.is_reading()) {
+    auto non_empty = sessions;
+    std::erase_if(non_empty, has_no_sessions);
+    io.optional("sessions", non_empty, /*place=*/"sessions");
+    return;
+  }
+  sessions.clear();
+  io.optional("sessions", sessions, /*place=*/"sessions");
+  std::erase_if(sessions, has_no_sessions);
   std::size_t total = 0;
-  for (const auto& [machine, list] : non_empty) total += list.size();
+  for (const auto& [machine, list] : sessions) total += list.size();
   if (total > k_max_stored_runs) {
     io.refuse({Code::data, fmt::format("more than {} sessions", k_max_stored_runs)});
   }
-  sessions = std::move(non_empty);
 }
 
 // Writes or reads a baseline; its keys are those of weir.baseline/1.
