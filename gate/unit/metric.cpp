@@ -108,10 +108,10 @@ struct Count {
   bool may_be_missing = false;  // in stored baselines
 };
 constexpr Count newer(const char* base, Unit unit, const char* about) {
-  return {base, unit, about, Better::lower, false, true};
+  return {.base = base, .unit = unit, .about = about, .may_be_missing = true};
 }
 constexpr Count level(const char* base, const char* about) {
-  return {base, Unit::bytes, about, Better::lower, true, true};
+  return {.base = base, .unit = Unit::bytes, .about = about, .level = true, .may_be_missing = true};
 }
 
 constexpr std::array k_counts{
