@@ -209,7 +209,8 @@ std::optional<std::string> parse_token_id(std::string_view text) {
   return std::string(id);
 }
 
-bool is_good(const history::StoredToken& token, double now) {
+// Returns true if the token is neither revoked nor expired.
+bool is_usable(const history::StoredToken& token, double now) {
   return !token.revoked_at && (!token.expires_at || now < *token.expires_at);
 }
 
@@ -256,48 +257,58 @@ void Access::put(const std::vector<history::StoredToken>& tokens) {
 
 // Identifies the caller by a token of an issuer or of the store. A token that is unknown is
 // `unverified` if it may be known once keys or tokens are read again.
-Caller Access::find(const std::optional<Credential>& credential, double now, double steady,
-                    bool again) {
+Caller Access::find(const std::optional<Credential>& credential, double now, double steady_now,
+                    bool may_recheck) {
   if (!credential) return {};
   if (issuer_ != nullptr && !credential->basic && is_signed_token(credential->text)) {
-    auto check = issuer_->find(credential->text, now, steady);
-    if (!check.grant) {
-      const bool may_be_known = check.wants_keys && again;
-      return {.standing = may_be_known ? Standing::unverified : Standing::unknown,
-              .wants_keys = may_be_known};
-    }
-    auto token = std::make_shared<history::StoredToken>();
-    token->id = check.grant->rule.repository + "@" + check.grant->rule.ref;
-    token->project = check.grant->rule.project;
-    token->scopes = to_string(Scope::upload);
-    return {.standing = Standing::identified,
-            .token = std::move(token),
-            .grant = std::make_shared<const Grant>(*std::move(check.grant))};
+    return find_by_issuer(*credential, now, steady_now, may_recheck);
   }
-  const auto caller_with = [&](Standing standing) {
-    return Caller{.standing = standing, .basic = credential->basic};
-  };
-  const auto id = parse_token_id(credential->text);
-  if (!id) return caller_with(Standing::unknown);
-  std::shared_ptr<const Table> table;
+  return find_by_store(*credential, now, steady_now, may_recheck);
+}
+
+// Identifies the caller by a token that an issuer signed. It may only upload.
+Caller Access::find_by_issuer(const Credential& credential, double now, double steady_now,
+                              bool may_recheck) const {
+  auto check = issuer_->find(credential.text, now, steady_now);
+  if (!check.grant) {
+    const bool may_be_known = check.wants_keys && may_recheck;
+    return {.standing = may_be_known ? Standing::unverified : Standing::unknown,
+            .wants_keys = may_be_known};
+  }
+  auto token = std::make_shared<history::StoredToken>();
+  token->id = check.grant->rule.repository + "@" + check.grant->rule.ref;
+  token->project = check.grant->rule.project;
+  token->scopes = to_string(Scope::upload);
+  return {.standing = Standing::identified,
+          .token = std::move(token),
+          .grant = std::make_shared<const Grant>(*std::move(check.grant))};
+}
+
+// Identifies the caller by a stored token. Compares hashes in constant time.
+Caller Access::find_by_store(const Credential& credential, double now, double steady_now,
+                             bool may_recheck) {
+  const Caller unknown{.standing = Standing::unknown, .basic = credential.basic};
+  const auto id = parse_token_id(credential.text);
+  if (!id) return unknown;
+  std::shared_ptr<const Table> table;  // copied, so that hashing needs no lock
   {
     const std::lock_guard lock(mutex_);
     table = table_;
   }
-  const std::string hash = sha256_hex(credential->text);
+  const std::string hash = sha256_hex(credential.text);
   const auto entry = table->find(*id);
   if (entry == table->end()) {
     const std::lock_guard lock(mutex_);
-    if (!again || (last_recheck_ && steady - *last_recheck_ < limits_.look_again_seconds)) {
-      return caller_with(Standing::unknown);
-    }
-    last_recheck_ = steady;
-    return caller_with(Standing::unverified);
+    const bool was_just_checked =
+        last_recheck_ && steady_now - *last_recheck_ < limits_.look_again_seconds;
+    if (!may_recheck || was_just_checked) return unknown;
+    last_recheck_ = steady_now;
+    return {.standing = Standing::unverified, .basic = credential.basic};
   }
   const history::StoredToken& token = *entry->second;
   const bool is_match = equal_in_constant_time(token.hash, hash);
-  if (!is_match || !is_good(token, now)) return caller_with(Standing::unknown);
-  return {.standing = Standing::identified, .token = entry->second, .basic = credential->basic};
+  if (!is_match || !is_usable(token, now)) return unknown;
+  return {.standing = Standing::identified, .token = entry->second, .basic = credential.basic};
 }
 
 }  // namespace weir::serve

@@ -149,10 +149,10 @@ class Access {
 
   void put(const std::vector<history::StoredToken>& tokens);
 
-  // `now` is since the epoch. With `again`, the result may be `unverified`, once in
-  // look_again_seconds of `steady` seconds.
-  [[nodiscard]] Caller find(const std::optional<Credential>& credential, double now, double steady,
-                            bool again);
+  // `now` is in seconds since the epoch, `steady_now` in those of a clock that is never set. With
+  // `may_recheck`, the result may be `unverified`, once in look_again_seconds.
+  [[nodiscard]] Caller find(const std::optional<Credential>& credential, double now,
+                            double steady_now, bool may_recheck);
 
   // Counts one upload. If there were too many, returns the seconds to wait.
   [[nodiscard]] std::optional<double> count_upload(const Caller& caller, double steady) {
@@ -166,6 +166,11 @@ class Access {
  private:
   using Table =
       std::unordered_map<std::string, std::shared_ptr<const history::StoredToken>>;  // by id
+
+  [[nodiscard]] Caller find_by_issuer(const Credential& credential, double now, double steady_now,
+                                      bool may_recheck) const;
+  [[nodiscard]] Caller find_by_store(const Credential& credential, double now, double steady_now,
+                                     bool may_recheck);
 
   AccessLimits limits_;
   Issuer* const issuer_;
