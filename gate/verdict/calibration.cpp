@@ -31,7 +31,8 @@ struct Series {
   std::vector<stats::PairedRule> rules;
 };
 
-// The metric's entry in the report: its limit, its noise, and what the pairs themselves decided.
+// Returns the metric's entry in the report: its limit, its noise, and what the pairs themselves
+// decided.
 CalibratedMetric calibrate_metric(const profile::PairedMetric& paired, const Limit& limit,
                                   const stats::PairedRule& rule,
                                   std::span<const stats::Pair> pairs) {
@@ -180,7 +181,8 @@ bool is_too_noisy(const CalibratedCell& cell) {
   return std::min(cell.unchanged.decided, cell.at_limit.decided) < 0.95;
 }
 
-// A note on each metric that failed in the calibration's own pairs, where nothing had changed.
+// Returns a note on each metric that failed in the calibration's own pairs, where nothing had
+// changed.
 std::vector<std::string> describe_failures(const Calibration& calibration) {
   std::vector<std::string> notes;
   for (const CalibratedCell& cell : calibration.cells) {
@@ -420,7 +422,7 @@ static void fields(Fields& io, GateSeconds& seconds) {
   io("p95", seconds.p95);
 }
 
-// The report of a calibration (weir.calibration/1).
+// Returns the report of a calibration (weir.calibration/1).
 Json to_json(const Calibration& calibration) {
   Json json = {{"schema", "weir.calibration/1"},
                {"weir", calibration.weir_version},

@@ -63,7 +63,7 @@ void describe_candidate(const Comparison& comparison, CellVerdict& cell) {
   if (comparison.base == nullptr) return;
   cell.base = comparison.is_other_device() ? "nearest: " + comparison.base->device_class
                                            : "same device class";
-  // The reason notes that equal counts pass for the nearest class, or how another run differs.
+  // The choice of a base gives a reason if the base is of another device or of other settings.
   if (!comparison.baseline_choice.reason.empty())
     cell.notes.push_back(comparison.baseline_choice.reason);
   append(cell.notes, output_difference(comparison));
@@ -248,6 +248,7 @@ void make_new_if_other_device(const Comparison& comparison, bool exact, Ruling& 
       exact, fmt::format("{}: {}", ruling.reason, comparison.baseline_choice.reason));
 }
 
+// Returns the worst outcome of a cell's judgements; `info` if nothing was judged.
 Outcome fold(std::span<const Judgement> judgements) {
   Outcome counts = Outcome::info, times = Outcome::info, times_not_new = Outcome::info;
   bool counts_judged = false;
@@ -357,6 +358,7 @@ std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells) {
   return keys;
 }
 
+// Takes the verdicts of paired runs into the cells that they measured again.
 Confirmed confirm(std::vector<CellVerdict>& cells, std::span<const CellVerdict> paired,
                   const std::string& base) {
   constexpr std::size_t k_longest_base = 300;

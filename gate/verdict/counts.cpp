@@ -32,7 +32,7 @@ bool same_value(const Measurement& base, const Measurement& current) {
   return std::fabs(to - from) <= allowed_variation(base) * std::fabs(from);
 }
 
-// "65 to 67 (+2)".
+// Returns "65 to 67 (+2)".
 std::string change_text(const Measurement& base, const Measurement& current) {
   std::string by = fmt::format("{:+.6g}", *current.value() - *base.value());
   if (base.exact && current.exact) {
@@ -78,19 +78,11 @@ std::string varies_text(const Measurement& base, const Extremes& now) {
                      value_text(base), now.low, now.high);
 }
 
-// Judges a change, in either direction, of a count that must not change.
-Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
+// Judges a count that got better although it must not change. It passes only if the work is known
+// not to have moved elsewhere: no op moved, or the device got the same work.
+Ruling judge_better_count(const Comparison& comparison, const Measurement& base,
                           const Measurement& current) {
-  if (const Extremes now = find_extremes(base, current); now.vary)
-    return {Outcome::fail, varies_text(base, now)};
-  const bool rose = *current.value() > *base.value();
-  const bool better = !unit::got_worse(current.metric.better, rose);
   const std::string changed = change_text(base, current);
-  if (!better && base.nature == Nature::nearly_exact) {
-    return {Outcome::fail,
-            fmt::format("{}, may vary by {:.2g} %", changed, 100 * allowed_variation(base))};
-  }
-  if (!better) return {Outcome::fail, changed + ", must not change"};
   if (current.metric.name == unit::k_fits) return {Outcome::improved, changed};
   if (has_no_moved_ops(comparison)) {
     const std::string dropped = describe_dropped_ops(comparison);
@@ -103,11 +95,28 @@ Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
   if (has_equal_device_counts(comparison, current.metric)) {
     return {Outcome::improved, changed + ", with the same work on the device"};
   }
-  return {
-      Outcome::fail,
-      fmt::format(
-          "{}: {} {}, and nothing here sees where the work went", changed, rose ? "more" : "fewer",
-          unit::buffer_label(current.metric.name) ? "command buffers" : current.metric.base)};
+  const bool rose = *current.value() > *base.value();
+  const bool is_of_buffers = unit::buffer_label(current.metric.name).has_value();
+  return {Outcome::fail, fmt::format("{}: {} {}, and nothing here sees where the work went",
+                                     changed, rose ? "more" : "fewer",
+                                     is_of_buffers ? "command buffers" : current.metric.base)};
+}
+
+// Judges a change of a count that must not change. A count that got worse, or that varies now,
+// fails.
+Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
+                          const Measurement& current) {
+  const Extremes values = find_extremes(base, current);
+  if (values.vary) return {Outcome::fail, varies_text(base, values)};
+  const bool rose = *current.value() > *base.value();
+  const bool is_worse = unit::got_worse(current.metric.better, rose);
+  if (!is_worse) return judge_better_count(comparison, base, current);
+  const std::string changed = change_text(base, current);
+  if (base.nature == Nature::nearly_exact) {
+    return {Outcome::fail,
+            fmt::format("{}, may vary by {:.2g} %", changed, 100 * allowed_variation(base))};
+  }
+  return {Outcome::fail, changed + ", must not change"};
 }
 
 // Judges a count by its max_increase and max_decrease; each process of one that varies now.
@@ -200,7 +209,8 @@ Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
   return allowed.verdict < exactly.verdict ? allowed : exactly;
 }
 
-// The value of a count at one length, from its slope and its fixed part; nothing without a line.
+// Returns the value of a count at one length, from its slope and its fixed part; nothing without a
+// line.
 std::optional<Measurement> value_on_line(const Counts& counts, const unit::Metric& at) {
   const auto* fixed = look_up(counts, unit::count_metric(at.base, Scope::fixed).name);
   if (fixed == nullptr || !fixed->exact || !at.length) return std::nullopt;
@@ -372,6 +382,30 @@ static Judgement judge_measured(const Comparison& comparison, const Counts& base
   return judgement;
 }
 
+// Judges a count that the baseline holds and the candidate does not list. Nothing if another
+// judgement covers it.
+static std::optional<Judgement> judge_unlisted(const Comparison& comparison, const Counts& base,
+                                               const CountKinds& current_kinds,
+                                               const Measurement& stored) {
+  const Counts& current = comparison.candidate.metrics;
+  // A slope and a fixed part of the candidate give its number at the baseline's length.
+  if (const auto from_line = value_on_line(current, stored.metric)) {
+    return judge_count(comparison, *from_line, stored);
+  }
+  // A baseline's slope is compared where the candidate has numbers, at single lengths.
+  const unit::Metric at_one_token = unit::count_metric(stored.metric.base, Scope::at_length, 1);
+  const bool is_judged_at_lengths = stored.metric.scope != Scope::at_length &&
+                                    current_kinds.bases_at_lengths.contains(stored.metric.base) &&
+                                    value_on_line(base, at_one_token);
+  if (is_judged_at_lengths) return std::nullopt;
+  // The error of a run that failed is reported once, not for each count that it lacks.
+  if (!comparison.candidate.errors.empty()) return std::nullopt;
+  if (const auto implied = implied_count(current_kinds, stored)) {
+    return judge_count(comparison, *implied, stored);
+  }
+  return judge_missing(comparison, stored);
+}
+
 // Judges all counts of the candidate, then those that only the baseline has.
 std::vector<Judgement> judge_counts(const Comparison& comparison) {
   static const Counts k_none;
@@ -385,22 +419,9 @@ std::vector<Judgement> judge_counts(const Comparison& comparison) {
     judgements.push_back(judge_measured(comparison, base, base_kinds, name, measured));
   }
   if (comparison.base == nullptr) return judgements;
-  const bool unmeasured = !comparison.candidate.errors.empty();
   for (const auto& [name, stored] : base) {
     if (current.contains(name)) continue;
-    if (const auto from_line = value_on_line(current, stored.metric)) {
-      judgements.push_back(judge_count(comparison, *from_line, stored));
-      continue;
-    }
-    const bool at_lengths =
-        stored.metric.scope != Scope::at_length &&
-        current_kinds.bases_at_lengths.contains(stored.metric.base) &&
-        value_on_line(base, unit::count_metric(stored.metric.base, Scope::at_length, 1));
-    // A pass that ended in an error has said so already, once.
-    if (at_lengths || unmeasured) continue;
-    if (const auto implied = implied_count(current_kinds, stored)) {
-      judgements.push_back(judge_count(comparison, *implied, stored));
-    } else if (auto judgement = judge_missing(comparison, stored)) {
+    if (auto judgement = judge_unlisted(comparison, base, current_kinds, stored)) {
       judgements.push_back(std::move(*judgement));
     }
   }

@@ -46,7 +46,8 @@ void add_reason(Reasons& reasons, const std::string& reason) {
   ++reasons.find_or_add(reason, reason);
 }
 
-// "2 kernels have other code", over all cells, where no rule judges that; empty if there is none.
+// Returns "2 kernels have other code", over all cells, where no rule judges that; empty if there is
+// none.
 std::vector<std::string> describe_changed_kernels(const Cells& cells) {
   std::set<std::string> kernels;
   for (const CellVerdict& cell : cells) {
@@ -61,7 +62,7 @@ std::vector<std::string> describe_changed_kernels(const Cells& cells) {
                       kernels.size() == 1 ? "has" : "have")};
 }
 
-// The name that people give to all metrics of its kind.
+// Returns the name that people give to all metrics of its kind.
 std::string_view metric_group(const unit::Metric& metric) {
   switch (metric.kind) {
     case unit::Kind::count:
@@ -232,7 +233,7 @@ std::string share_text(double part) {
 // The text of a limit -> the metrics that have it.
 using LimitedBy = std::map<std::string, std::set<std::string>>;
 
-// "decode tok/s, prefill tok/s may drop 5 %", a line for each limit.
+// Returns "decode tok/s, prefill tok/s may drop 5 %", a line for each limit.
 std::vector<std::string> limit_lines(const LimitedBy& limits) {
   std::vector<std::string> lines;
   for (const auto& [words, metrics] : limits) {
@@ -244,8 +245,8 @@ std::vector<std::string> limit_lines(const LimitedBy& limits) {
 // The amount of a limit and what it tolerates -> the groups of metrics that pairs judge by it.
 using PairedLimits = std::map<std::pair<std::string, std::string>, std::set<std::string>>;
 
-// The promise of the paired rule: "a change of throughput for the worse of 5 % and more passes in
-// at most 1 of 100; …" for each limit.
+// Returns the promise of the paired rule: "a change of throughput for the worse of 5 % and more
+// passes in at most 1 of 100; …" for each limit.
 std::string describe_paired_rule(const PairedLimits& limits, const Policy& policy) {
   std::string rule = "Pairs with the base program: ";
   const std::string blamed =
@@ -327,7 +328,7 @@ std::vector<NotCompared> reasons_not_compared(const Cells& cells) {
   });
 }
 
-// "nothing was compared: no baseline is stored".
+// Returns "nothing was compared: no baseline is stored".
 std::string unjudged_reason(const std::vector<NotCompared>& all) {
   const auto reasons = collect<std::string>(all, [&](const NotCompared& item) {
     const auto cells = static_cast<std::size_t>(item.cells);

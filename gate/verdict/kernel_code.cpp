@@ -25,7 +25,7 @@ bool add_up(Rational& sum, const Rational& number) {
   return result.has_value();
 }
 
-// The kernels of one side, by name. `groups` is null if they are not compared.
+// Returns the kernels of one side, by name. `groups` is null if they are not compared.
 Kernels collect_kernels(const KernelSet& codes, const KernelSet* groups) {
   Kernels kernels;
   std::set<std::string> overflowed;  // names whose sums do not fit
@@ -45,8 +45,8 @@ Kernels collect_kernels(const KernelSet& codes, const KernelSet* groups) {
   return kernels;
 }
 
-// The kernels of both sides, with their groups if both report these of the same work. Nothing if a
-// side does not report its code, or not by the same unit of work.
+// Returns the kernels of both sides, with their groups if both report these of the same work.
+// Nothing if a side does not report its code, or not by the same unit of work.
 std::optional<std::pair<Kernels, Kernels>> comparable_kernels(const CodeSide& base,
                                                               const CodeSide& candidate) {
   if (!base.codes || !candidate.codes || base.codes->runs_disagree ||
@@ -93,7 +93,7 @@ std::vector<KernelChange> find_changed_kernels(const Kernels& base, const Kernel
   return changed;
 }
 
-// How the options and instructions differ, if the kernel has one code on each side.
+// Returns how the options and instructions differ, if the kernel has one code on each side.
 std::vector<std::string> find_differences(const KernelChange& change, const CodeSide& base,
                                           const CodeSide& candidate) {
   if (change.hashes_before.size() != 1 || change.hashes_now.size() != 1) return {};
@@ -141,7 +141,7 @@ void add_differences_and_costs(const CodeSide& base, const CodeSide& candidate,
   }
 }
 
-// "2 kernels have other code: a, b; 1 kernel has other numbers of groups: c 4 → 8".
+// Returns "2 kernels have other code: a, b; 1 kernel has other numbers of groups: c 4 → 8".
 std::string describe_changed_kernels(const std::vector<KernelChange>& changed) {
   std::vector<std::string> codes, groups;
   for (const KernelChange& change : changed) {
@@ -209,8 +209,8 @@ std::vector<KernelChange> find_kernel_changes(const CodeSide& base, const CodeSi
   return changed;
 }
 
-// The most telling differences: "constant 2: 64 → 128, occupancy 18 → 6"; "other code" if none is
-// known.
+// Returns the most telling differences: "constant 2: 64 → 128, occupancy 18 → 6"; "other code" if
+// none is known.
 std::string KernelChange::words() const {
   constexpr std::size_t k_max_costs_listed = 3;  // the rest is in weir.verdict
   std::vector<std::string> parts;

@@ -13,7 +13,7 @@ const std::vector<std::string>& cost_prefixes() {
   return k_prefixes;
 }
 
-// The kernels that the candidate still calls, as in names of metrics.
+// Returns the kernels that the candidate still calls, as in names of metrics.
 std::set<std::string, std::less<>> called_kernels(const Profile& candidate) {
   std::set<std::string, std::less<>> kernels;
   if (!candidate.codes) return kernels;
@@ -31,8 +31,8 @@ std::string_view kernel_of_cost(std::string_view metric) {
 
 }  // namespace
 
-// The costs of all kernels that are called, by metric; of several codes of one kernel the worst.
-// Empty without a compiler.
+// Returns the costs of all kernels that are called, by metric; of several codes of one kernel the
+// worst. Empty without a compiler.
 Costs worst_costs(const std::optional<profile::KernelSet>& codes,
                   const std::map<std::string, profile::CodeFacts>& facts,
                   const std::string& compiler) {

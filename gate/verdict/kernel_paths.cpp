@@ -39,8 +39,8 @@ struct ChangedWork {
   std::vector<KernelName> removed;
 };
 
-// The change of each kernel's count, by the name that stays the same over releases. Kernels that
-// only got another name are left out.
+// Returns the change of each kernel's count, by the name that stays the same over releases. Kernels
+// that only got another name are left out.
 Numbers sum_changes(std::span<const Changed> kernels) {
   Numbers changes;
   for (const Changed& kernel : kernels) {

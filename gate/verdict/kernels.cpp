@@ -183,8 +183,8 @@ std::string call_metric_name(const std::string& name, bool cpu) {
   return unit::work_name(call_prefix(cpu), cpu ? name.substr(0, name.find(' ')) : name);
 }
 
-// The calls of each kernel, by metric name. Nothing if the program does not name its kernels, or
-// they varied.
+// Returns the calls of each kernel, by metric name. Nothing if the program does not name its
+// kernels, or they varied.
 std::optional<Calls> sum_calls(const std::optional<KernelSet>& kernels, bool cpu) {
   if (!kernels || !kernels->has_names || kernels->runs_disagree) return std::nullopt;
   Calls calls;
@@ -213,7 +213,7 @@ Measurement exact_calls(const std::string& name, const Calls& calls) {
 
 }  // namespace
 
-// The different patterns in the cell's limits that begin with one of `prefixes`.
+// Returns the different patterns in the cell's limits that begin with one of `prefixes`.
 WantedPatterns patterns_starting_with(const Comparison& comparison,
                                       std::span<const std::string> prefixes) {
   const LimitTable& limits = comparison.limits;
@@ -317,7 +317,7 @@ void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
   }
 }
 
-// A ruling on where the candidate's work ran, without a baseline.
+// Returns a ruling on where the candidate's work ran, without a baseline.
 static Ruling judge_state(const Placement& placement) {
   using State = Placement::State;
   if (placement.state == State::unknown) return {Outcome::info, placement.reason};
@@ -332,8 +332,8 @@ static bool lists_ops_elsewhere(const Placement& placement) {
   return placement.state == Placement::State::shown || !placement.ops_elsewhere().empty();
 }
 
-// "moved to the CPU: ADD; moved to another device: ROPE on blas"; "" if no op ran elsewhere more
-// often.
+// Returns "moved to the CPU: ADD; moved to another device: ROPE on blas"; "" if no op ran elsewhere
+// more often.
 static std::string describe_moved_ops(const Comparison& comparison,
                                       std::span<const Changed> changed) {
   const Placement& placement = comparison.candidate.placement;
@@ -384,6 +384,7 @@ static bool are_judged_by_likely_tokens(const profile::WorkDone& base,
   return profile::divergence(base.likely, candidate.likely).has_value();
 }
 
+// Adds the tokens, the model, the load and the output that differ between two runs.
 static void add_differences(const profile::WorkDone& before, const profile::WorkDone& now,
                             bool is_output_comparable, WorkDifferences& differences) {
   differences.add("tokens generated:", before.generated_tokens, now.generated_tokens);
@@ -445,6 +446,7 @@ static std::optional<GraphOps> find_graph_ops(const Side& side, bool is_on_cpu,
   return ops;
 }
 
+// Says which ops run less often than in the base, if no output shows that both did the same work.
 std::string describe_dropped_ops(const Comparison& comparison) {
   const Profile& candidate = comparison.candidate;
   if (comparison.base == nullptr) return "";

@@ -95,7 +95,8 @@ std::optional<std::size_t> last_common(const EntrySet& a, const EntrySet& b, con
   return std::nullopt;
 }
 
-// An entry that stands for a default: a limit on a change by `share`, or without `kind` exact.
+// Returns an entry that stands for a default: a limit on a change by `share`, or without `kind`
+// exact.
 LimitEntry default_entry(std::vector<std::string> metrics,
                          std::optional<Amount> LimitEntry::*kind = nullptr, double share = 0) {
   LimitEntry entry;
@@ -187,7 +188,7 @@ bool Limit::is_set() const {
   return exact || max_drop || max_increase || max_decrease || max || min;
 }
 
-// The limit in words: "must not change", "may drop 5 %, at least 20".
+// Returns the limit in words: "must not change", "may drop 5 %, at least 20".
 std::string Limit::words() const {
   std::vector<std::string> parts;
   if (exact) {
@@ -232,6 +233,8 @@ LimitTable::LimitTable(std::span<const LimitEntry> entries)
   }
 }
 
+// Returns the entries that fit all parts of the cell's name. Entries that fit a part are
+// remembered.
 EntrySet MatchTable::fitting(const profile::CellKey& cell) const {
   // Each part of the name with the entries that it fits, found at its first use.
   struct Part {
@@ -291,6 +294,8 @@ const PatternSet& LimitTable::matching(std::string_view metric_name) const {
   return *find_name(metric_name).matching;
 }
 
+// Copies each setting from the last entry that has it. Under `mode: off`, only a max or a min that
+// the same or a later entry sets stays a limit.
 void LimitTable::apply_entries(const EntrySet& fitting_cell, const EntrySet& covering_name,
                                const unit::Metric* metric, Limit& limit) const {
   std::array<std::optional<std::size_t>, k_settings> last;

@@ -44,7 +44,8 @@ unit::Metric line_metric(const TimePerToken& of, const Part& part) {
   return *unit::find_metric(std::string(of.time) + part.ending);
 }
 
-// The line over `depths`, with one time each. Nothing if a process did not end or reported no time.
+// Returns the line over `depths`, with one time each. Nothing if a process did not end or reported
+// no time.
 std::optional<Line> line_over(const std::vector<std::int64_t>& depths,
                               const std::vector<std::optional<double>>& times) {
   std::vector<stats::Point> points;
@@ -278,7 +279,8 @@ std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
   return groups;
 }
 
-// The profile of the line over a group's depths. If a depth could not be measured, it has an error.
+// Returns the profile of the line over a group's depths. If a depth could not be measured, it has
+// an error.
 Profile fit_profile(const DepthGroup& group, std::span<const Profile> profiles) {
   const auto members = pick_members(group, profiles);
   Profile fit;
@@ -307,8 +309,8 @@ Profile fit_profile(const DepthGroup& group, std::span<const Profile> profiles) 
   return fit;
 }
 
-// The baseline of the line: the line through the baselines of all depths. Without one if a depth
-// has none.
+// Fits a line through the baselines of all depths, and returns it as a baseline. Its match is the
+// worst of them; without a comparable baseline at each depth, it is Match::none.
 baseline::BaselineChoice fit_baseline(const DepthGroup& group, const Profile& candidate,
                                       std::span<const baseline::BaselineChoice> choices) {
   using Choice = baseline::BaselineChoice;
@@ -322,7 +324,7 @@ baseline::BaselineChoice fit_baseline(const DepthGroup& group, const Profile& ca
       choice.reason = fmt::format("{}; {}", depth_choice->reason, k_needs_every_depth);
       return choice;
     }
-    choice.match = std::min(choice.match, depth_choice->match);
+    choice.match = std::min(choice.match, depth_choice->match);  // worse matches are lower
     if (choice.reason.empty()) choice.reason = depth_choice->reason;
     counts.push_back(&depth_choice->baseline->counts);
     bases.push_back(&*depth_choice->baseline);
@@ -356,7 +358,7 @@ std::vector<Profile> add_depth_fits(std::vector<Profile> profiles) {
   return all;
 }
 
-// The pairs of the line: pair k is fitted through pair k of every depth.
+// Returns the pairs of the line: pair k is fitted through pair k of every depth.
 PairedRuns fit_pairs(const DepthGroup& group, std::span<const PairedRuns> runs) {
   const auto members = pick_members(group, runs);
   PairedRuns fit;

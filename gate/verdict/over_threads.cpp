@@ -21,8 +21,8 @@ bool is_shown(const unit::Metric& metric) {
   return metric.scope == unit::Scope::per_token || metric.scope == unit::Scope::per_prefill;
 }
 
-// "+29 a thread" for an exact count that lies on a line; else "". "all" threads have no place on
-// it, for how many these are depends on the machine.
+// Returns "+29 a thread" for an exact count that lies on a line; else "". "all" threads have no
+// place on it, for how many these are depends on the machine.
 std::string per_thread_text(const std::vector<const Profile*>& group, const std::string& name) {
   std::vector<profile::ExactPoint> points;
   for (const Profile* profile : group) {
@@ -36,7 +36,7 @@ std::string per_thread_text(const std::vector<const Profile*>& group, const std:
   return fmt::format(" ({}{} a thread)", line->slope > Rational(0) ? "+" : "", line->slope.str());
 }
 
-// "futex waits/token 0.1, 37: …"; "" where nothing changes.
+// Returns "futex waits/token 0.1, 37: …"; "" where nothing changes.
 std::string changes_over_threads(const std::vector<const Profile*>& group,
                                  const std::string& name) {
   constexpr double k_more = 4;
@@ -63,7 +63,7 @@ std::string changes_over_threads(const std::vector<const Profile*>& group,
 
 }  // namespace
 
-// A line for each list of threads in which some number changes.
+// Returns a line for each list of threads in which some number changes.
 std::vector<std::string> describe_thread_scaling(std::span<const Profile> profiles) {
   std::map<std::string, std::vector<const Profile*>> groups;
   for (const Profile& profile : profiles) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double k_slowest = std::numeric_limits<double>::infinity();
 
-// The number that evidence is made of (rule_pair()); +infinity if the process did not end.
+// Returns the number that evidence is made of (rule_pair()); +infinity if the process did not end.
 double rule_number(const profile::PairedMetric& metric, const std::optional<double>& value) {
   if (!value || !std::isfinite(*value)) return k_slowest;
   if (metric.line_unit) return *value / *metric.line_unit;
@@ -82,7 +82,8 @@ std::string more_pairs_text(const stats::PairedTest& test, Judgement& judgement)
   return reason + " would settle it";
 }
 
-// The ruling of the paired test. Reports show the numbers beside it, so it does not repeat them.
+// Returns the ruling of the paired test. Reports show the numbers beside it, so it does not repeat
+// them.
 Ruling decide(const profile::PairedMetric& metric, const stats::PairedTest& test,
               const stats::PairedRule& rule, Judgement& judgement) {
   const std::string after = text::plural(test.decided_after(), "pair");

@@ -171,7 +171,7 @@ static bool is_unjudged(const Proposal& proposal) {
 
 std::string_view to_string(Proposal::Effect effect) { return name_of(k_effects, effect); }
 
-// "max_drop of decode_tokens_per_second: 5 % → 20 %: looser, in 12 cells".
+// Returns "max_drop of decode_tokens_per_second: 5 % → 20 %: looser, in 12 cells".
 std::string Proposal::words() const {
   std::string line = what;
   if (!from.empty() && !to.empty()) {

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view k_parts_of_keys[] = {"arguments", "environment", "prompt",
                                                 "counting rules"};
 
-// A judgement on the cell itself, as a count: one before, `now` after.
+// Returns a judgement on the cell itself, as a count: one before, `now` after.
 Judgement judgement_on_cell(std::string now, Ruling ruling) {
   Judgement judgement;
   judgement.metric = unit::custom_metric(k_cell_metric, unit::Kind::count, unit::Unit::count,
@@ -105,6 +105,7 @@ void fields(Fields& io, BaseCell& base_cell) {
   io.optional("why", base_cell.why);
 }
 
+// Returns the verdict on a cell of the base that is not measured any more: it fails.
 CellVerdict removed_cell(const BaseCell& base_cell) {
   CellVerdict cell;
   if (auto key = profile::CellKey::parse(base_cell.shown)) cell.cell = std::move(*key);
@@ -124,6 +125,8 @@ void check_removed(const Profile& candidate, const baseline::BaselineChoice& cho
   RemovedCheck{candidate, choice, limits, fails, cell}.run();
 }
 
+// Returns the edit of a cell: its settings, or the files that changed since its baseline was
+// stored. Nothing if no edit is known.
 std::optional<CellEdit> find_edit(const Profile& candidate, const baseline::BaselineChoice& stored,
                                   const BaseCell& base_cell) {
   if (!base_cell.edited.empty()) return CellEdit{base_cell.edited, base_cell.edit};
@@ -153,6 +156,8 @@ void mark_edited(const CellEdit& edit, CellVerdict& cell) {
   fold_judgements(cell);
 }
 
+// Says which counts the base's branch improved since the merge base, so that the candidate fails by
+// them without having changed them; "" if there are none.
 std::string describe_gain(const Profile& candidate, const baseline::BaselineChoice& stored,
                           const baseline::Baseline& counted, const LimitTable& limits,
                           const Policy& policy, const std::string& branch) {

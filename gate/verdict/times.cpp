@@ -53,8 +53,8 @@ Ruling judge_interval(const StoredInterval& interval, double sign, double share,
                       more_runs_text(interval, limit))};
 }
 
-// The ruling on samples that are not all above 0. A slope may be anywhere, and no request of a load
-// may be good enough, but no process takes no time.
+// Returns the ruling on samples that are not all above 0. A slope may be anywhere, and no request
+// of a load may be good enough, but no process takes no time.
 Ruling ruling_on_bad_samples(const Measurement& current) {
   const unit::Metric& metric = current.metric;
   const auto zeros = std::ranges::count(current.samples, 0.0);
@@ -71,7 +71,7 @@ Ruling ruling_on_bad_samples(const Measurement& current) {
           "some samples are not above 0: what a token of context costs is within the noise"};
 }
 
-// The worse of the rulings of max_drop and max_increase; nothing if neither is set.
+// Returns the worse of the rulings of max_drop and max_increase; nothing if neither is set.
 std::optional<Ruling> judge_against_stored(const Limit& limit, const StoredInterval& interval) {
   std::optional<Ruling> ruling;
   const auto hold = [&](const std::optional<MaxChange>& change, double sign,
@@ -131,8 +131,8 @@ struct Stored {
   std::string why_none;
 };
 
-// The stored sessions of this machine class that have samples of a metric; if there are none, the
-// reason.
+// Returns the stored sessions of this machine class that have samples of a metric; if there are
+// none, the reason.
 Stored stored_samples(const Comparison& comparison, const std::string& metric) {
   const auto* sessions = find_sessions(comparison);
   Stored stored;
@@ -220,7 +220,8 @@ std::optional<Samples> correct_for_speed(const Profile& candidate, const Measure
   return samples;
 }
 
-// A warning if a limit is on a percentile of so few requests that it lies between the two slowest.
+// Returns a warning if a limit is on a percentile of so few requests that it lies between the two
+// slowest.
 std::optional<std::string> percentile_warning(const Profile& candidate, const Judgement& metric) {
   const Limit& limit = metric.limit;
   const std::string& name = metric.metric.name;
@@ -274,8 +275,8 @@ void judge_with_pairs(const Comparison& comparison, const Measurement& current,
   apply_limit_mode(limit, ruling);
 }
 
-// The interval of the change against stored samples. It is 0 wide between runs for a quality, which
-// does not depend on the machine.
+// Returns the interval of the change against stored samples. It is 0 wide between runs for a
+// quality, which does not depend on the machine.
 std::optional<StoredInterval> stored_interval(const Comparison& comparison,
                                               const Measurement& current,
                                               const std::vector<const Session*>& sessions) {
@@ -287,8 +288,8 @@ std::optional<StoredInterval> stored_interval(const Comparison& comparison,
                                     {comparison.policy.stored_level, session_sd});
 }
 
-// The ruling on a time that no stored sample is comparable with. An untrusted run may have been
-// measured so, but for a metric that is newer than the samples of its machine class.
+// Returns the ruling on a time that no stored sample is comparable with. An untrusted run may have
+// been measured so, but for a metric that is newer than the samples of its machine class.
 Ruling ruling_without_samples(const Comparison& comparison, const Stored& stored) {
   const bool is_newer = find_sessions(comparison) != nullptr;
   if (!comparison.policy.require_times || is_newer) return {Outcome::new_, stored.why_none};

@@ -131,7 +131,7 @@ void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check)
 
 enum class DifferenceKind { metric, kernel };
 
-// "dispatches/token 65 (66 on the device), and 3 more".
+// Returns "dispatches/token 65 (66 on the device), and 3 more".
 std::string differences_text(const std::vector<TwinDifference>& all, DifferenceKind kind) {
   const bool of_metrics = kind == DifferenceKind::metric;
   std::vector<std::string> parts;
@@ -213,7 +213,7 @@ class RealCells {
   std::map<std::pair<profile::CellKey, std::string>, std::vector<RealCell>> cells_;
 };
 
-// How many numbers a comparison of the two looks at.
+// Returns how many numbers a comparison of the two looks at.
 std::size_t count_numbers(const Profile& twin, const Profile& real) {
   std::size_t numbers = 0;
   for (const Profile* profile : {&twin, &real}) {
@@ -231,7 +231,7 @@ struct Tally {
   std::size_t left_out = 0;  // cells beyond k_max_compared
 };
 
-// One line on a twin: how many cells were compared, and how many differ.
+// Returns one line on a twin: how many cells were compared, and how many differ.
 std::string summary_text(const std::string& twin, const Tally& tally) {
   if (tally.left_out > 0) {
     return fmt::format(

@@ -52,6 +52,7 @@ std::string_view describe_source(const unit::Metric& metric) {
 
 }  // namespace
 
+// Returns an error for each metric under a max or min that gates, if no cell of that limit has it.
 std::vector<std::string> unmeasured_bounds(std::span<const CellVerdict> verdicts,
                                            const LimitTable& limits, const Policy& policy) {
   std::vector<MeasuredCell> cells;

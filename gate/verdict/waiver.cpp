@@ -29,7 +29,7 @@ std::optional<double> parse_bound(const std::string& text) {
   return *number / 100;
 }
 
-// The worst value that the change of a time may have: its own, or an end of its interval.
+// Returns the worst value that the change of a time may have: its own, or an end of its interval.
 std::optional<double> worst_change(const Judgement& metric) {
   const bool lower_is_worse = metric.metric.better == unit::Better::higher;
   std::optional<double> worst = metric.change;
@@ -63,8 +63,8 @@ bool is_waivable(const Judgement& judgement) {
   return judgement.verdict == Outcome::fail || is_edit(judgement);
 }
 
-// The change of a failed metric that can be waived: from one exact text to another for a count,
-// down to a bound for a time. Nothing if it has no value.
+// Returns the change of a failed metric that can be waived: from one exact text to another for a
+// count, down to a bound for a time. Nothing if it has no value.
 std::optional<Waivable> waivable_metric_change(const std::string& cell,
                                                const std::string& device_class,
                                                const Judgement& metric) {
@@ -88,7 +88,8 @@ std::optional<Waivable> waivable_metric_change(const std::string& cell,
   return Waivable{cell, metric.metric.name, "0 %", bound_text(*worst), device_class};
 }
 
-// "22 launches of 9 kernels": the sum of one side's counts, over the kernels that have one there.
+// Returns "22 launches of 9 kernels": the sum of one side's counts, over the kernels that have one
+// there.
 std::string launches_text(const std::vector<Changed>& kernels,
                           std::optional<Rational> Changed::*side) {
   std::optional<Rational> sum = Rational(0);
