@@ -25,7 +25,7 @@ std::string change_line(const verdict::KernelChange& code) {
   return text::shortened(text::printable(code.words()), 300);
 }
 
-// "spills 51 registers; it spilled none"; nothing unless it spills more than before.
+// Returns "spills 51 registers; it spilled none"; nothing unless it spills more than before.
 std::optional<std::string> describe_spills(const verdict::KernelChange& code) {
   const auto spills =
       std::ranges::find(code.costs, "spilled_registers", &verdict::KernelChange::Cost::cost);

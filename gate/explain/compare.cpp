@@ -489,6 +489,8 @@ Basis own_basis(const Observed& observed) { return common_basis(observed, observ
 // The rows of A and of B. Readers note warnings in `result`, and whether only decoding is compared.
 using TwoRows = std::pair<WorkRows, WorkRows>;
 
+// Reads the rows of both sides, per token if both report their tokens, and of decoding if both
+// separate it.
 TwoRows read_both(const Observed& a, const Observed& b, Comparison& result) {
   const Basis basis = common_basis(a, b);
   const bool by_kernel = names_kernels(a) && names_kernels(b);
@@ -573,25 +575,28 @@ Comparison compare(const Compared& a, const Compared& b) {
   return result;
 }
 
+// Returns the time of a label on one side. A label that the side does not list takes no time if the
+// side lists all labels.
+static std::optional<double> label_seconds(const std::optional<ComparedOp>& label,
+                                           const ComparedInput& side) {
+  if (label) return label->seconds;
+  return side.all_labels ? std::optional(0.0) : std::nullopt;
+}
+
 // Computes how much longer a token of B takes, by label of its command buffers. Labels without a
-// time on both sides are only counted.
+// time on both sides are only counted. Nothing if a side has no such times at all.
 std::optional<TokenGap> token_gap(const Comparison& comparison) {
   TokenGap gap;
   bool a_timed = false, b_timed = false;
-  // A label that a side does not list takes no time if the side lists all labels.
-  const auto side_seconds = [](const std::optional<ComparedOp>& op, const ComparedInput& side) {
-    if (op) return op->seconds;
-    return side.all_labels ? std::optional(0.0) : std::nullopt;
-  };
   for (const OpChange& buffer : comparison.buffers) {
-    const auto from = side_seconds(buffer.a, comparison.a),
-               to = side_seconds(buffer.b, comparison.b);
+    const auto from = label_seconds(buffer.a, comparison.a);
+    const auto to = label_seconds(buffer.b, comparison.b);
     if (!from || !to) {
       ++gap.untimed_labels;
       continue;
     }
-    a_timed = a_timed || buffer.a;
-    b_timed = b_timed || buffer.b;
+    if (buffer.a) a_timed = true;
+    if (buffer.b) b_timed = true;
     gap.buffers += *to - *from;
     gap.labels.emplace_back(&buffer, *to - *from);
   }
@@ -600,7 +605,9 @@ std::optional<TokenGap> token_gap(const Comparison& comparison) {
                            [](const auto& label) { return -std::fabs(label.second); });
   for (const MetricChange& metric : comparison.metrics) {
     if (metric.name != "decode_tokens_per_second" || !metric.a || !metric.b) continue;
-    if (*metric.a > 0 && *metric.b > 0) gap.seconds = 1 / *metric.b - 1 / *metric.a;
+    if (*metric.a <= 0 || *metric.b <= 0) continue;
+    const double seconds_per_token_of_a = 1 / *metric.a, seconds_per_token_of_b = 1 / *metric.b;
+    gap.seconds = seconds_per_token_of_b - seconds_per_token_of_a;
   }
   return gap;
 }

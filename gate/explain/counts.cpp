@@ -218,14 +218,14 @@ bool goes_through_staging(const ExplainState& state, const Rational& waits) {
       k_moves, [&](const char* base) { return state.differences.count(base) == k_zero; });
 }
 
-// Finds the same work in more or fewer submissions, where the CPU waits for each of several.
-// Returns true if it added that finding.
+// Adds a finding if the same kernels and copies are sent in another number of submissions, and the
+// CPU waits for each. The finding then explains the changed counts. Returns true if it was added.
 bool find_submissions(ExplainState& state, const ExactCounts& waits) {
-  constexpr std::int64_t k_several = 4;
+  const Rational k_several(4);
   const auto submits = exact_counts(state.evidence, "submits");
-  const bool each_waited_for =
-      submits && submits->before == waits.before && submits->after == waits.after &&
-      waits.before >= Rational(k_several) && waits.after >= Rational(k_several);
+  const bool each_waited_for = submits && submits->before == waits.before &&
+                               submits->after == waits.after && waits.before >= k_several &&
+                               waits.after >= k_several;
   const bool same_work = state.differences.count("dispatches") == k_zero &&
                          state.differences.kernels.empty() &&
                          state.unexplained_change("copies") == k_zero;
@@ -235,9 +235,9 @@ bool find_submissions(ExplainState& state, const ExactCounts& waits) {
       "The same work is sent in {} submissions, each waited for: {}, before {}.",
       waits.after > waits.before ? "more" : "fewer", submits->after.str(), submits->before.str());
   finding.look_at = "after how many kernels, or when, the engine submits.";
-  const double units = k_sync_units * absolute_value(state.differences.count("submits"));
   state.claim_all({"submits", "syncs", "backend_syncs"});
-  state.add(std::move(finding), units);
+  state.add(std::move(finding),
+            /*units=*/k_sync_units * absolute_value(state.differences.count("submits")));
   return true;
 }
 

@@ -27,6 +27,8 @@ bool adds_up(const WorkChange* change) {
 
 bool is_added(const WorkChange* change) { return change->is_increase(); }
 
+// Adds a finding if kernels of the op that use matrix cores took the place of others, or the
+// reverse.
 void add_move(ExplainState& state, const Op& op) {
   const WorkChanges all = select_op(state, op);
   const auto select = [&](bool uses) {

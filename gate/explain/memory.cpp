@@ -83,26 +83,26 @@ std::string level_text(const ExplainState& state, const std::string& name,
                      value_text(both.after), sign, unit::show(metric, absolute_value(delta)));
 }
 
-// Returns a finding about memory of this use, and claims all that grew, or fell, with it. `caused`:
-// an earlier finding says where to look.
-Finding memory_finding(ExplainState& state, const MemoryUse& use, bool caused) {
+// Returns a finding about memory of this use. It explains all memory that changed in the same
+// direction. `is_explained_elsewhere`: an earlier finding says where to look.
+Finding memory_finding(ExplainState& state, const MemoryUse& use, bool is_explained_elsewhere) {
   const Rational delta = state.differences.levels.at(use.base);
   Finding finding = make_finding(kind::memory_changed, use.base);
   finding.delta = delta;
   finding.headline = fmt::format("{} {} memory.", use.what, delta > k_zero ? "more" : "less");
-  if (!caused) finding.look_at = use.look_at;
+  if (!is_explained_elsewhere) finding.look_at = use.look_at;
+  const bool has_cache_size = state.model != nullptr && state.model->cached_numbers;
   for (const auto& [name, change] : state.differences.levels) {
     if (!same_sign(change, delta)) continue;
     state.claim(name);
     const auto both = exact_values(state.evidence, name);
     if (!both) continue;
     finding.lines.push_back(level_text(state, name, *both));
-    if (name != "kv_cache_bytes" || state.model == nullptr || !state.model->cached_numbers) {
-      continue;
+    if (name == "kv_cache_bytes" && has_cache_size) {
+      finding.lines.push_back(fmt::format("the cache of a token: {} = {} numbers",
+                                          state.model->cached_numbers_text,
+                                          *state.model->cached_numbers));
     }
-    finding.lines.push_back(fmt::format("the cache of a token: {} = {} numbers",
-                                        state.model->cached_numbers_text,
-                                        *state.model->cached_numbers));
   }
   return finding;
 }
