@@ -96,7 +96,7 @@ bool matches_at(const Ops& run, std::span<const std::string> ops) {
   return run.size() <= ops.size() && std::equal(run.begin(), run.end(), ops.begin());
 }
 
-// How many of the next nodes `ops` the kernel may compute: each possible number.
+// Returns how many of the next nodes `ops` the kernel may compute: each possible number.
 std::vector<std::size_t> count_choices(std::string_view kernel, std::span<const std::string> ops) {
   std::vector<std::size_t> out;
   if (const Rule* rule = find_rule(kernel)) {
@@ -123,7 +123,7 @@ struct Step {
 constexpr std::uint32_t k_left_over = 1000;
 constexpr std::uint32_t k_part = 1;
 
-// The name of a fusion of `ops`, as ggml's own log has it.
+// Returns the name of a fusion of `ops`, as ggml's own log has it.
 std::string fused_name(std::span<const std::string> ops) {
   std::string out;
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -136,7 +136,7 @@ std::string fused_name(std::span<const std::string> ops) {
 
 }  // namespace
 
-// The only op that a kernel of this name can compute; "" if that is not certain.
+// Returns the only op that a kernel of this name can compute; "" if that is not certain.
 std::string op_alone(std::string_view kernel, std::span<const std::string> ops) {
   if (const Rule* rule = find_rule(kernel)) {
     const bool is_single_op =
@@ -264,7 +264,7 @@ void add_left_over(std::set<std::string>& listed, std::string text, Alignment& a
   if (alignment.left_over.size() < k_max_listed) alignment.left_over.push_back(std::move(text));
 }
 
-// The dispatches that one computation of a graph sent, in order.
+// Returns the dispatches that one computation of a graph sent, in order.
 std::vector<Command*> find_sent_dispatches(const GraphRun& run, Process& process,
                                            const std::vector<bool>& repeated) {
   std::vector<Command*> out;
@@ -354,7 +354,8 @@ struct Dispatch {
   Command* command;
 };
 
-// The dispatches on queues that are marked, or on the others, in the order in which they were sent.
+// Returns the dispatches on queues that are marked, or on the others, in the order in which they
+// were sent.
 std::vector<Dispatch> list_dispatches(Process& process, bool marked) {
   std::vector<Dispatch> dispatches;
   const auto add = [&](std::uint32_t queue, double sent, Command& command) {

@@ -8,7 +8,7 @@
 namespace weir::observed {
 namespace {
 
-// The row of a node that was replayed.
+// Returns the row of a node that was replayed.
 ObservedOp make_row(const profile::ReplayStep& step, const profile::ReplayNode& node,
                     const ReplayedNode& times) {
   ObservedOp op;
@@ -27,7 +27,7 @@ ObservedOp make_row(const profile::ReplayStep& step, const profile::ReplayNode& 
   return op;
 }
 
-// The backends of all replayed nodes: "CPU, Vulkan0".
+// Returns the backends of all replayed nodes: "CPU, Vulkan0".
 std::string places_text(const profile::ReplayStep& step, const Replayed& replayed) {
   std::set<std::string> places;
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {

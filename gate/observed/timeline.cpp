@@ -14,7 +14,7 @@ struct QueueActivity {
   bool work = false, timed = false;
 };
 
-// The activity of marked queues, or of the others.
+// Returns the activity of marked queues, or of the others.
 QueueActivity find_activity(const Process& process, bool marked) {
   QueueActivity activity;
   const auto add = [&](std::uint32_t queue, bool work, bool timed) {
@@ -75,7 +75,7 @@ std::optional<double> Coverage::gap() const {
   return 1 - part_seconds / buffer_seconds;
 }
 
-// The end of the last call that the process made; 0 without any.
+// Returns the end of the last call that the process made; 0 without any.
 static double last_call_end(const Process& process) {
   double end = 0;
   const auto take = [&](const auto& calls) {
@@ -89,7 +89,8 @@ static double last_call_end(const Process& process) {
   return end;
 }
 
-// The queue with the most work, compared with the time from its first call to the last call of all.
+// Returns the queue with the most work, compared with the time from its first call to the last call
+// of all.
 std::optional<Busy> busy(const Timeline& timeline) {
   struct Work {
     double seconds = 0, first = std::numeric_limits<double>::infinity();

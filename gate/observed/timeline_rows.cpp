@@ -15,8 +15,8 @@ void add_or_make_absent(std::optional<double>& sum, const std::optional<double>&
   sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
 }
 
-// The flops of an op. An op that multiplies no matrices has 0; one that does, and whose shapes are
-// not known, has none.
+// Returns the flops of an op. An op that multiplies no matrices has 0; one that does, and whose
+// shapes are not known, has none.
 std::optional<double> flops_if_known(const ObservedOp& kind) {
   constexpr std::array k_products{"MUL_MAT", "OUT_PROD", "FLASH_ATTN", "CONV_", "IM2COL"};
   const bool product = kind.op.empty() || std::ranges::any_of(k_products, [&](const char* head) {

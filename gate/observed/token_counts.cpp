@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::array k_bases{"dispatches", "barriers", "copies", "submits", "syncs"};
 
-// The time of each token, in order. It lasts until the next graph begins, for the device's work is
-// waited for after the call. The end of the last one is not known. Empty if several threads compute
-// graphs: work in a token's time may then belong to another token.
+// Returns the time of each token, in order. It lasts until the next graph begins, for the device's
+// work is waited for after the call. The end of the last one is not known. Empty if several threads
+// compute graphs: work in a token's time may then belong to another token.
 std::vector<Interval> find_token_times(const Process& process) {
   std::vector<Interval> times;
   const std::vector<GraphRun>& runs = process.graph_runs;

@@ -35,7 +35,7 @@ std::string text_or(const std::string& text, const char* none) {
   return text.empty() ? none : text;
 }
 
-// The name of the group that a row belongs to.
+// Returns the name of the group that a row belongs to.
 std::string group_name(const ObservedOp& op, GroupBy by) {
   const std::string& kernel = op.kernel.empty() ? op.op : op.kernel;
   const std::string& name = op.op.empty() ? op.kernel : op.op;
@@ -105,7 +105,7 @@ std::optional<Operands> parse_operands(const std::string& text) {
                   text.substr(arrow + 2)};
 }
 
-// The bytes of a tensor; nothing if its type or shape is not known.
+// Returns the bytes of a tensor; nothing if its type or shape is not known.
 std::optional<double> tensor_bytes(const std::string& type, const std::string& shape) {
   const model::TensorTypeInfo* info = model::find_tensor_type(std::string_view(type));
   const auto dims = profile::sizes_of(shape);
@@ -114,7 +114,7 @@ std::optional<double> tensor_bytes(const std::string& type, const std::string& s
   return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
 }
 
-// The bytes that a call reads and writes; nothing if an operand is not known.
+// Returns the bytes that a call reads and writes; nothing if an operand is not known.
 std::optional<double> call_bytes(const ObservedOp& op) {
   // Shapes do not say which of the experts are used.
   if (op.op == "MUL_MAT_ID") return std::nullopt;
@@ -145,8 +145,8 @@ double product(const std::vector<std::uint64_t>& dims) {
   return out;
 }
 
-// The flops of FLASH_ATTN_EXT, whose sources are queries, keys, values and perhaps a mask: each
-// query times each key, and the result times each value. Holes of a mask count as well.
+// Returns the flops of FLASH_ATTN_EXT, whose sources are queries, keys, values and perhaps a mask:
+// each query times each key, and the result times each value. Holes of a mask count as well.
 std::optional<double> attention_flops(const Operands& shapes) {
   if (shapes.sources.size() < 3) return std::nullopt;
   const auto queries = profile::sizes_of(shapes.sources[0]),
@@ -158,8 +158,8 @@ std::optional<double> attention_flops(const Operands& shapes) {
          static_cast<double>((*keys)[1]) * each;
 }
 
-// The flops of a matrix multiplication: each value of the result is a sum of products over a row of
-// the first source.
+// Returns the flops of a matrix multiplication: each value of the result is a sum of products over
+// a row of the first source.
 std::optional<double> matmul_flops(const ObservedOp& op) {
   const auto shapes = parse_operands(op.shape);
   if (shapes && op.op == "FLASH_ATTN_EXT") return attention_flops(*shapes);
@@ -171,7 +171,7 @@ std::optional<double> matmul_flops(const ObservedOp& op) {
   return 2 * static_cast<double>(first->front()) * product(*result);
 }
 
-// The layer number at `at`; nothing if a character that belongs to a name follows it.
+// Returns the layer number at `at`; nothing if a character that belongs to a name follows it.
 std::optional<std::int64_t> parse_layer_at(std::string_view name, std::size_t at) {
   std::size_t end = at;
   while (end < name.size() && text::is_digit(name[end])) ++end;
@@ -183,7 +183,7 @@ std::optional<std::int64_t> parse_layer_at(std::string_view name, std::size_t at
   return number && *number <= k_max_layers ? number : std::nullopt;
 }
 
-// The tokens of all decode steps that have rows; nothing if there is none.
+// Returns the tokens of all decode steps that have rows; nothing if there is none.
 std::optional<std::int64_t> count_decoded_tokens(const Observed& observed) {
   std::vector<bool> used(observed.steps.size(), false);
   for (const ObservedOp& op : observed.ops) {
@@ -282,7 +282,8 @@ std::optional<double> OpTotal::share_of_peak() const {
   return rate(*this, seconds_at_peak, peak_partly);
 }
 
-// The totals of decode rows, divided by the number of decoded tokens. Empty if that is not known.
+// Returns the totals of decode rows, divided by the number of decoded tokens. Empty if that is not
+// known.
 std::vector<OpPerToken> op_totals_per_token(const Observed& observed, const Grouping& by) {
   const auto tokens = decoded_tokens(observed);
   if (!tokens || *tokens <= 0) return {};
@@ -340,7 +341,7 @@ std::vector<ObservedBuffer> buffer_totals(const Observed& observed) {
   return out;
 }
 
-// The command buffers of each label per decoded token, with the device's time in them.
+// Returns the command buffers of each label per decoded token, with the device's time in them.
 BuffersOfTokens buffers_per_token(const Observed& observed) {
   BuffersOfTokens result;
   std::map<std::string, ObservedBuffer> sums;
@@ -377,8 +378,8 @@ BuffersOfTokens buffers_per_token(const Observed& observed) {
   return result;
 }
 
-// The layer in a node's name: 3 for "blk.3.attn_q.weight" and for "Qcur-3". Nothing if there is
-// none.
+// Returns the layer in a node's name: 3 for "blk.3.attn_q.weight" and for "Qcur-3". Nothing if
+// there is none.
 std::optional<std::int64_t> layer_of_node(std::string_view node) {
   if (node.size() > 512) return std::nullopt;
   constexpr std::array k_before{"blk.",   "layers.", "layer.", "layer ",    "layer_",
@@ -545,7 +546,7 @@ std::optional<std::string> check_buffer_times(const Observed& observed) {
                             drift > k_drift_bad ? ", too much to trust their times" : "");
 }
 
-// The seconds that a token takes, from the engine's rate; nothing if it reports none.
+// Returns the seconds that a token takes, from the engine's rate; nothing if it reports none.
 std::optional<double> wall_seconds_per_token(const Observed& observed) {
   for (const auto& timing : observed.timings) {
     const auto value = timing.value();

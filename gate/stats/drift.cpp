@@ -10,9 +10,9 @@
 namespace weir::stats {
 namespace {
 
-// The correlation of neighbouring residuals of a line. Since the line was fitted to the same n
-// points, the raw value is about (1 + 4 r) / n too low. (Kendall, Biometrika 41, 1954, has 1 + 3 r
-// for a fitted mean; a slope takes one more.)
+// Returns the correlation of neighbouring residuals of a line. Since the line was fitted to the
+// same n points, the raw value is about (1 + 4 r) / n too low. (Kendall, Biometrika 41, 1954, has 1
+// + 3 r for a fitted mean; a slope takes one more.)
 double residual_memory(const std::vector<double>& residuals) {
   double products = 0, squares = 0;
   for (std::size_t i = 0; i < residuals.size(); ++i) {
@@ -44,7 +44,7 @@ std::vector<Point> pull_in_outliers(std::span<const Point> points) {
 
 }  // namespace
 
-// The means of k_drift_blocks equal parts of the series.
+// Returns the means of k_drift_blocks equal parts of the series.
 static std::vector<Point> block_means(std::span<const Point> points) {
   std::vector<Point> blocks;
   for (std::size_t block = 0; block < k_drift_blocks; ++block) {

@@ -56,7 +56,8 @@ int RunDensity::cell_of(double value) const {
   return static_cast<int>(std::clamp(cell, 0.0, static_cast<double>(k_cells - 1)));
 }
 
-// The ratio of the density shifted and not, made non-decreasing, at both values of the pair.
+// Returns the ratio of the density shifted and not, made non-decreasing, at both values of the
+// pair.
 double RunDensity::bet_factor(double lo, double hi) const {
   if (run_pairs_.empty()) return 1;
   const double even = k_even_density * 2 * static_cast<double>(run_pairs_.size());

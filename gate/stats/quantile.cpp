@@ -84,7 +84,8 @@ double quantile_of_sorted(std::span<const double> sorted, double p) {
   return sorted[below] + part * (sorted[above] - sorted[below]);
 }
 
-// Wichura's AS 241: a polynomial ratio for the middle, and two for the tails.
+// Returns the normal quantile by Wichura's AS 241: a polynomial ratio for the middle, and two for
+// the tails.
 double normal_quantile(double p) {
   constexpr double k_a[] = {3.3871328727963666080e0,  1.3314166789178437745e+2,
                             1.9715909503065514427e+3, 1.3731693765509461125e+4,

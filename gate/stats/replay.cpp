@@ -83,7 +83,7 @@ CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rule
   return replay;
 }
 
-// The standard deviation of candidate - base, from the middle half of the pairs.
+// Returns the standard deviation of candidate - base, from the middle half of the pairs.
 double pair_noise(std::span<const Pair> pairs) {
   std::vector<double> differences;
   for (const Pair& pair : pairs) {

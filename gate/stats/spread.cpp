@@ -20,8 +20,8 @@ std::vector<double> distances(std::vector<double> values, double middle) {
   return values;
 }
 
-// Klotz's scores of all distances of both sides, ranked together (middle ranks for ties): the
-// square of the normal quantile that a distance of this rank would have. Efficient for a normal
+// Returns Klotz's scores of all distances of both sides, ranked together (middle ranks for ties):
+// the square of the normal quantile that a distance of this rank would have. Efficient for a normal
 // distribution, and fair for any.
 std::vector<double> klotz_scores(const std::vector<double>& all) {
   std::vector<std::size_t> places(all.size());  // sorted by their distances
@@ -39,8 +39,8 @@ std::vector<double> klotz_scores(const std::vector<double>& all) {
   return scores;
 }
 
-// The two-sided chance of scores that differ so much, if a fair coin swaps each pair's distances.
-// Absent if too few pairs differ.
+// Returns the two-sided chance of scores that differ so much, if a fair coin swaps each pair's
+// distances. Absent if too few pairs differ.
 std::optional<double> chance_of_swaps(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> all(a);
   all.insert(all.end(), b.begin(), b.end());

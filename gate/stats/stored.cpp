@@ -73,7 +73,7 @@ double mean_variance(const Posterior& posterior) {
                             posterior.weight.begin(), 0.0);
 }
 
-// The chance that runs differ by more than r.
+// Returns the chance that runs differ by more than r.
 double chance_beyond(const BetweenRuns& spread, const Posterior& s, double r) {
   double chance = 0;
   for (std::size_t i = 0; i < s.variance.size(); ++i) {
@@ -83,7 +83,7 @@ double chance_beyond(const BetweenRuns& spread, const Posterior& s, double r) {
   return chance;
 }
 
-// Half the width of the interval: the smallest r that is exceeded with chance `level`.
+// Returns half the width of the interval: the smallest r that is exceeded with chance `level`.
 double half_width(const BetweenRuns& spread) {
   const Posterior s = posterior(spread);
   double low = 0, high = 1e-6;
@@ -104,7 +104,8 @@ std::string percent_text(double share) { return fmt::format("{:.2g} %", share * 
 
 }  // namespace
 
-// The median's standard error, from the order statistics around it: no distribution is assumed.
+// Returns the median's standard error, from the order statistics around it: no distribution is
+// assumed.
 double median_standard_error(std::span<const double> samples) {
   std::vector<double> sorted(samples.begin(), samples.end());
   std::ranges::sort(sorted);
@@ -179,7 +180,8 @@ std::optional<StoredInterval> compare_with_stored(std::span<const std::vector<do
   return answer;
 }
 
-// How many more stored runs, like those that are there, would put `limit` outside the interval.
+// Returns how many more stored runs, like those that are there, would put `limit` outside the
+// interval.
 std::optional<std::size_t> more_stored_runs(const StoredInterval& interval, double limit,
                                             std::size_t max_runs) {
   const double away = std::fabs(std::log1p(interval.change) - std::log1p(limit));

@@ -10,7 +10,7 @@
 namespace weir::stats {
 namespace {
 
-// The slopes of all pairs of points that differ in x.
+// Returns the slopes of all pairs of points that differ in x.
 std::vector<double> pair_slopes(std::span<const Point> points) {
   std::vector<double> slopes;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -25,7 +25,7 @@ std::vector<double> pair_slopes(std::span<const Point> points) {
 // The term of n values, or of n equal ones, in the variance of Kendall's score.
 double variance_term(double n) { return n * (n - 1) * (2 * n + 5); }
 
-// The sum of the terms of all equal values.
+// Returns the sum of the terms of all equal values.
 double tie_terms(std::span<const Point> points, double Point::*part) {
   std::map<double, int> number_of_value;
   for (const Point& point : points) ++number_of_value[point.*part];
@@ -43,7 +43,7 @@ std::optional<SlopeAndIntercept> theil_sen(std::span<const Point> points) {
   return SlopeAndIntercept{*slope, *median(collect<double>(points, intercept))};
 }
 
-// The interval of slopes that Kendall's test does not reject.
+// Returns the interval of slopes that Kendall's test does not reject.
 std::optional<SlopeInterval> slope_interval(std::span<const Point> points, double level) {
   std::vector<double> slopes = pair_slopes(points);
   if (slopes.empty()) return std::nullopt;
