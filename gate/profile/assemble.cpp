@@ -328,6 +328,7 @@ Records last_attempts(std::string_view cell, std::span<const RunRecord> records)
   return last;
 }
 
+// Returns the reason why a record measures nothing; nothing if it measures.
 std::optional<std::string> find_error(const RunRecord& record) {
   if (record.error) return record.error;
   if (record.ended != Ended::exited) {

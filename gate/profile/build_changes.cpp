@@ -104,6 +104,7 @@ bool is_worse(const KernelDifference& a, const KernelDifference& b) {
   return std::tie(a.state, a.symbol) < std::tie(b.state, b.symbol);
 }
 
+// Compares the kernels for one target, symbol by symbol. The worst differences come first.
 TargetChanges compare_target(std::string_view target, Kernels base, Kernels now) {
   TargetChanges changes{std::string(target), sum_up(base), sum_up(now), 0, {}};
   const auto before = group_by(base, &GpuKernel::symbol);
@@ -141,11 +142,14 @@ Figure figure_named(const KernelFigures& figures, std::string_view name) {
 
 }  // namespace
 
+// Compares the kernels of two builds, target by target. Sorts both in place, so that the kernels of
+// a target are one span.
 std::vector<TargetChanges> compare_builds(GpuBuild& base, GpuBuild& now) {
   sort_kernels(base);
   sort_kernels(now);
-  const auto before = group_by(Kernels(base.kernels), &GpuKernel::target);
-  const auto after = group_by(Kernels(now.kernels), &GpuKernel::target);
+  const std::span<const GpuKernel> base_kernels(base.kernels), kernels_now(now.kernels);
+  const auto before = group_by(base_kernels, &GpuKernel::target);
+  const auto after = group_by(kernels_now, &GpuKernel::target);
   std::vector<TargetChanges> changes;
   for (const auto& [target, kernels] : before) {
     const auto other = after.find(target);

@@ -304,7 +304,7 @@ bool has_same_request(const Records& counted_runs, const RunRecord& timed_run) {
   });
 }
 
-// "dispatches/token differs between runs of one build: 30 in 5, 90 in 4".
+// Returns "dispatches/token differs between runs of one build: 30 in 5, 90 in 4".
 std::string differing_runs_text(const unit::Metric& metric, const std::vector<Rational>& numbers) {
   constexpr std::size_t k_max_numbers = 6;
   std::map<Rational, std::size_t> runs;

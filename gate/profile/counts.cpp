@@ -194,6 +194,7 @@ std::string hash_of_code(std::string_view key) {
   return std::string(key.substr(std::min(key.rfind('@'), key.size() - 1) + 1));
 }
 
+// Returns `after` - `before`, probe by probe. A probe that is not in `before` had counted nothing.
 Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> before,
                                                 std::span<const ProbeCounts> after) {
   std::vector<ProbeCounts> result;

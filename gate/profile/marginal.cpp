@@ -258,6 +258,8 @@ std::optional<Line> line_through(std::span<const ExactPoint> points) {
   return Line{*slope, *intercept};
 }
 
+// Returns the line on which the counts of all lengths lie exactly; nothing if there is none. A
+// length that does not list the name counts 0.
 std::optional<Line> exact_line(std::span<const LengthCount> points) {
   const ByLength groups = group_by_length(points);
   if (groups.size() < 2 || !runs_agree(groups)) return std::nullopt;

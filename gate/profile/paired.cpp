@@ -186,26 +186,30 @@ NumberPair pair_numbers(const RecordPair& pair, const Numbers& base, const Numbe
 // Adds up wall time. Servers of one pair that were up at once count from the first start to the
 // last end.
 double total_wall_seconds(std::span<const RunRecord* const> records) {
+  struct Span {
+    double begin, end;
+  };
   double sum = 0;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<double, double>> spans;
+  std::map<std::pair<std::int64_t, std::int64_t>, Span> spans;  // by pair and attempt
   for (const RunRecord* record : records) {
     if (record->turns.empty()) {
       sum += record->wall_seconds;
       continue;
     }
     const double end = record->started_at + record->wall_seconds;
-    const auto [span, first] =
-        spans.try_emplace({record->pair.value_or(0), record->attempt}, record->started_at, end);
-    if (first) continue;
+    const auto [entry, is_new] = spans.try_emplace({record->pair.value_or(0), record->attempt},
+                                                   Span{.begin = record->started_at, .end = end});
+    if (is_new) continue;
+    Span& span = entry->second;
     // A record from before a killed run may not overlap this one.
-    if (record->started_at > span->second.second || end < span->second.first) {
+    if (record->started_at > span.end || end < span.begin) {
       sum += record->wall_seconds;
       continue;
     }
-    span->second.first = std::min(span->second.first, record->started_at);
-    span->second.second = std::max(span->second.second, end);
+    span.begin = std::min(span.begin, record->started_at);
+    span.end = std::max(span.end, end);
   }
-  for (const auto& [pair, span] : spans) sum += span.second - span.first;
+  for (const auto& [pair, span] : spans) sum += span.end - span.begin;
   return sum;
 }
 

@@ -66,7 +66,7 @@ static void fields(Fields& io, ServedFailure& failure) {
   io.always("detail", failure.detail);
 }
 
-// Lists the fields of one line of a requests file.
+// Writes one line of a requests file. Nothing reads it back.
 void fields(Fields& io, ServedRequest& request) {
   io.write_only("schema", k_served_schema);
   io("number", request.number);
