@@ -200,6 +200,7 @@ std::string GgufHeader::architecture() const {
   return value == nullptr ? "" : value->to_string().value_or("");
 }
 
+// Reads a header from the beginning of a file, or says how many bytes it needs.
 Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits) {
   Cursor cursor(prefix, limits);
   GgufHeader header;
@@ -265,6 +266,8 @@ Result<std::uint64_t> data_bytes(const GgufTensor& tensor) {
 
 }  // namespace
 
+// Returns the bytes of the header. Sets its version, the tensors' offsets, `bytes`, `hash` and
+// `data_start`.
 Result<std::string> encode_gguf_header(GgufHeader& header) {
   if (!std::has_single_bit(header.alignment)) {
     return fail(Code::data, "GGUF alignment {} is not a power of two", header.alignment);

@@ -322,6 +322,7 @@ std::optional<TwinSizes> shrink(const TwinSizes& sizes, std::uint64_t kv_heads, 
   return small;
 }
 
+// Replaces the sizes of the model in the header's metadata.
 void put_sizes(const TwinSizes& old_sizes, const TwinSizes& new_sizes, GgufHeader& header) {
   // Replaces the value under a key of the architecture by with(value); returns false if there is
   // none.
@@ -359,6 +360,8 @@ void put_sizes(const TwinSizes& old_sizes, const TwinSizes& new_sizes, GgufHeade
   });
 }
 
+// Returns the dimensions of a tensor in the smaller model. Nothing if one of them may be of several
+// sizes. Dimensions of no known size stay, and go into `unknown`.
 std::optional<std::vector<std::uint64_t>> shrink_dims(const GgufTensor& tensor,
                                                       const TwinSizes& old_sizes,
                                                       const TwinSizes& new_sizes,
