@@ -80,8 +80,8 @@ class SeriesReader {
   stats::ChangePolicy policy_;
 };
 
-// The latest acknowledgement of a change at its place, or close to it: more points may have moved
-// it since. Nothing if there is none.
+// Returns the latest acknowledgement of a change at its place, or close to it: more points may have
+// moved it since. Nothing if there is none.
 std::optional<Acknowledgement> find_acknowledgement(const History& history,
                                                     const SeriesChange& change,
                                                     std::span<const Acknowledgement> all) {
@@ -151,7 +151,7 @@ Result<std::vector<SeriesChange>> changes_of(const History& history,
   return all;
 }
 
-// An acknowledgement that fits this change, with neither reason nor name.
+// Returns an acknowledgement that fits this change, with neither reason nor name.
 Acknowledgement make_acknowledgement(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
   const RunFacts& run = history.run_of(series.points[change.index]);

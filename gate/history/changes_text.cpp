@@ -52,7 +52,7 @@ std::string_view change_mark(const SeriesChange& change) {
   return *change.worse ? "WORSE" : "better";
 }
 
-// "since 1a2b3c4, 2026-11-04, on MACHINE".
+// Returns "since 1a2b3c4, 2026-11-04, on MACHINE".
 std::string place_text(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
   std::string words = "since " + place_label(run_at(history, series, change.index));
@@ -72,7 +72,8 @@ std::string place_label(const RunFacts& run) {
   return run.commit ? text::short_commit(*run.commit) + ", " + date : date;
 }
 
-// "fell by 8.1 % (6.9 to 9.3 %)"; "grew by 16" for counts and for changes that are not relative.
+// Returns "fell by 8.1 % (6.9 to 9.3 %)"; "grew by 16" for counts and for changes that are not
+// relative.
 std::string size_text(const Metric& metric, const SeriesChange& change) {
   if (change.size == 0) return "the same";
   const char* way = change.size < 0 ? "fell" : "grew";
@@ -150,7 +151,7 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
   return out;
 }
 
-// One change as `weir trend changes --json` writes it.
+// Returns one change as `weir trend changes --json` writes it.
 Json change_json(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
   const RunFacts& run = run_at(history, series, change.index);

@@ -27,7 +27,7 @@ Place make_place(const profile::Provenance& from) {
           stored_or_empty(from.engine_build.value_or(""))};
 }
 
-// A point with the numbers of `measured`; nothing if it has no finite value.
+// Returns a point with the numbers of `measured`; nothing if it has no finite value.
 std::optional<Point> make_point(const std::string& cell, const profile::Measurement& measured,
                                 const Place& place) {
   const std::optional<double> value = measured.value();
@@ -99,7 +99,7 @@ std::optional<std::string> stored_or_nothing(const std::optional<std::string>& t
   return text && !text->empty() ? std::optional(stored_name(*text)) : std::nullopt;
 }
 
-// The time at the beginning of a run folder's name: "20261120-093015".
+// Returns the time at the beginning of a run folder's name: "20261120-093015".
 std::optional<double> parse_time_in_name(std::string_view run) {
   const std::string_view name = run.substr(run.find_last_of('/') + 1);
   if (name.size() < 15 || name[8] != '-') return std::nullopt;
@@ -108,8 +108,8 @@ std::optional<double> parse_time_in_name(std::string_view run) {
                                 name.substr(13, 2)));
 }
 
-// All facts but the id and the version. The time is the sender's, else the document's (`time`),
-// else the commit's, else `otherwise`.
+// Returns all facts but the id and the version. The time is the sender's, else the document's
+// (`time`), else the commit's, else `otherwise`.
 Result<RunFacts> make_facts(const SenderFacts& sender, std::optional<std::string> commit,
                             std::optional<double> time, const TimeContext& time_context) {
   RunFacts facts;
@@ -151,7 +151,7 @@ Run run_of(RunFacts facts, std::span<const profile::Profile> profiles) {
   return run;
 }
 
-// A run with the numbers of a verdict, without samples.
+// Returns a run with the numbers of a verdict, without samples.
 Run run_of(RunFacts facts, const verdict::GateVerdict& verdict) {
   Run run{std::move(facts), {}};
   for (const verdict::CellVerdict& cell : verdict.cells) {
@@ -192,7 +192,7 @@ Result<verdict::GateVerdict> verdict_of(const StoredVerdict& stored) {
       .and_then(reading<verdict::GateVerdict>("verdict"));
 }
 
-// The parts that a verdict judged: cells, and "CELL: METRIC". Empty if it cannot be read.
+// Returns the parts that a verdict judged: cells, and "CELL: METRIC". Empty if it cannot be read.
 std::set<std::string> judged_parts(const StoredVerdict& verdict) {
   std::set<std::string> parts;
   const auto gate = verdict_of(verdict);
@@ -239,8 +239,8 @@ std::optional<std::string> note_missing_parts(const std::set<std::string>& befor
   return why;
 }
 
-// The runs that a commit's changes of baselines stand for: counts by device, new timed sessions by
-// machine class.
+// Returns the runs that a commit's changes of baselines stand for: counts by device, new timed
+// sessions by machine class.
 std::vector<Run> runs_of(const RunFacts& facts, std::span<const BaselineChange> changes) {
   // By "counts\nDEVICE CLASS" or "times\nMACHINE CLASS".
   std::map<std::string, Run> runs_by_class;

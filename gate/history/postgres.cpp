@@ -39,7 +39,7 @@ class PostgresRow final : public Row {
   const pqxx::row& row_;
 };
 
-// The text of a parameter; nothing for NULL.
+// Returns the text of a parameter; nothing for NULL.
 std::optional<std::string> param_text(const Param& param) {
   switch (param.kind) {
     case Param::Kind::null:

@@ -45,7 +45,7 @@ std::string value_text(double value, const std::optional<std::string>& exact) {
   return exact ? *exact : fmt::format("{}", value);
 }
 
-// A list of numbers as one text: the shortest that are these numbers, with spaces between.
+// Returns a list of numbers as one text: the shortest that are these numbers, with spaces between.
 std::optional<std::string> samples_text(const std::vector<double>& samples) {
   if (samples.empty()) return std::nullopt;
   std::string text;
