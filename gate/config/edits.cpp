@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, EditRule> k_rules[] = {
     {"prompts.*.engines.*.threads", EditRule::cells},
 };
 
-// The value as one short line: "[139]".
+// Returns the value as one short line: "[139]".
 std::string value_text(const Json* value) {
   constexpr std::size_t k_max_text_length = 80;
   if (value == nullptr) return "";

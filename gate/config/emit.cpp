@@ -48,13 +48,25 @@ void write(const Node& node, std::size_t indent, std::string& text) {
 }  // namespace
 
 Node map_node(std::vector<Entry> entries, TextPosition at) {
-  return {Node::Kind::map, at, false, {}, {}, std::move(entries)};
+  Node node;
+  node.kind = Node::Kind::map;
+  node.position = at;
+  node.entries = std::move(entries);
+  return node;
 }
 Node text_node(std::string text, TextPosition at) {
-  return {Node::Kind::scalar, at, false, std::move(text), {}, {}};
+  Node node;
+  node.kind = Node::Kind::scalar;
+  node.position = at;
+  node.text = std::move(text);
+  return node;
 }
 Node list_node(std::vector<Node> items, TextPosition at) {
-  return {Node::Kind::list, at, false, {}, std::move(items), {}};
+  Node node;
+  node.kind = Node::Kind::list;
+  node.position = at;
+  node.items = std::move(items);
+  return node;
 }
 Node texts_node(std::span<const std::string> texts) {
   return list_node(collect<Node>(texts, [](const auto& text) { return text_node(text); }));

@@ -51,6 +51,7 @@ bool is_entries(const Node& node, std::string_view what, std::string_view exampl
   return false;
 }
 
+// Complains about names that are no names or not unique ignoring case, and about too many.
 void check_names(const Node& section, const std::string& what, Problems& problems) {
   if (section.entries.size() > k_max_entries) {
     problems.add(section.position, "more than {} {}s", k_max_entries, what);
@@ -108,6 +109,7 @@ void parse_seed(Fields& fields, Extra& extra) {
               WholeNumber{0, INT64_C(0xFFFFFFFF)});
 }
 
+// Reads `env`. A name without a value passes weir's own variable on.
 void parse_environment(Fields& fields, Extra& extra, Problems& problems) {
   const Node* node = fields.find(
       {"env",
@@ -130,6 +132,7 @@ void check_args(const Node* node, const Arguments& args, Problems& problems) {
   problems.add(node->position, "{args} can only stand in an engine's command");
 }
 
+// Reads args, replace, env and seed; with `threads`, the number of threads too.
 void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads) {
   const Node* args = fields.read(
       {"args", "Arguments appended to the command, or put at {args}.", "[-ngl, \"99\"]"},

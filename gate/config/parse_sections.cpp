@@ -36,6 +36,7 @@ Form points_form(const Form& point) {
                                       k_max_points));
 }
 
+// Reads a number or a list of different numbers: "128" or "[128, 512]".
 void parse_points(const Node& node, const char* what, const WholeNumber& number,
                   std::vector<std::int64_t>& points, bool& is_list, Problems& problems) {
   is_list = node.kind == Node::Kind::list;

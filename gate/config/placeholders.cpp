@@ -22,7 +22,8 @@ std::optional<Placeholder> placeholder_at(std::string_view text, std::size_t at)
   if (end >= text.size() || !text::is_letter(text[end])) return std::nullopt;
   while (end < text.size() && is_inner(text[end])) ++end;
   if (end >= text.size() || text[end] != '}') return std::nullopt;
-  return Placeholder{at, end + 1, text.substr(at + 1, end - at - 1), false};
+  return Placeholder{
+      .from = at, .to = end + 1, .word = text.substr(at + 1, end - at - 1), .doubled = false};
 }
 
 // Returns the next "{word}" or "{{word}}" from `from` on.
@@ -32,7 +33,7 @@ std::optional<Placeholder> next_placeholder(std::string_view text, std::size_t f
     if (at + 1 < text.size() && text[at + 1] == '{') {
       auto inside = placeholder_at(text, at + 1);
       if (inside && inside->to < text.size() && text[inside->to] == '}') {
-        return Placeholder{at, inside->to + 1, inside->word, true};
+        return Placeholder{.from = at, .to = inside->to + 1, .word = inside->word, .doubled = true};
       }
     }
     if (auto placeholder = placeholder_at(text, at)) return placeholder;

@@ -35,7 +35,7 @@ std::string unit_first(std::string_view label, std::string_view unit) {
   return fmt::format("(?i){}{}[)\"']* ?[:=] ?{}", before, unit, k_number);
 }
 
-// The forms, surest first: labelled lines, then rates, then times of a token.
+// Returns the forms, surest first: labelled lines, then rates, then times of a token.
 std::vector<LineForm> line_forms() {
   constexpr const char *k_decode = "decode_tokens_per_second",
                        *k_prefill = "prefill_tokens_per_second";

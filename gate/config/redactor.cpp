@@ -188,6 +188,7 @@ void Redactor::add(const std::string& word, const std::string& alias) {
   if (!word.empty()) private_words_.emplace_back(text::lower(word), alias);
 }
 
+// Adds a path, its file name, and the name without endings and without the number of a shard.
 void Redactor::add_path(const std::string& path, const std::string& alias) {
   const std::string normal = profile::normal_path(path);
   const std::string file = normal.substr(normal.rfind('/') + 1);  // npos + 1 is 0
@@ -314,6 +315,7 @@ const Redactor::Word* Redactor::find_word_at(std::string_view text, std::size_t 
   return nullptr;
 }
 
+// Redacts private words, also in text that is escaped, up to three times.
 std::string Redactor::text(std::string_view original) const {
   std::string redacted(original);
   if (private_words_.empty()) return redacted;
@@ -331,18 +333,21 @@ std::string Redactor::text(std::string_view original) const {
   return redacted;
 }
 
+// Returns `original` with an alias for each private word of `decoded`, the same text without
+// escapes. `source_offsets[i]` is where decoded[i] begins in `original`; the last is its end.
 std::string Redactor::replace_private(std::string_view original, std::string_view decoded,
-                                      std::span<const std::size_t> places) const {
+                                      std::span<const std::size_t> source_offsets) const {
   std::string redacted;
   for (std::size_t at = 0; at < decoded.size();) {
-    const Word* match = find_word_at(decoded, at);
-    const std::size_t end = match == nullptr ? at + 1 : at + match->first.size();
-    if (match == nullptr) {
-      redacted += original.substr(places[at], places[end] - places[at]);
+    if (const Word* match = find_word_at(decoded, at)) {
+      const auto& [word, alias] = *match;
+      redacted += alias;
+      at += word.size();
     } else {
-      redacted += match->second;
+      const std::size_t begin = source_offsets[at], end = source_offsets[at + 1];
+      redacted += original.substr(begin, end - begin);
+      ++at;
     }
-    at = end;
   }
   return redacted;
 }

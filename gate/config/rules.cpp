@@ -224,8 +224,10 @@ void compare_limits(const std::vector<profile::CellKey>& cells,
   // Names of cells are for the proposals that are listed: the loosest.
   std::vector<const decltype(groups)::value_type*> ordered;
   for (const auto& group : groups) ordered.push_back(&group);
-  std::ranges::stable_sort(ordered, {},
-                           [](const auto* group) { return group->first.first.effect; });
+  std::ranges::stable_sort(ordered, {}, [](const auto* group) {
+    const auto& [change, change_classes] = group->first;
+    return change.effect;
+  });
   for (std::size_t i = 0; i < ordered.size(); ++i) {
     const auto& [group, metric_names] = *ordered[i];
     const auto& [change, change_classes] = group;

@@ -25,16 +25,20 @@ struct RunnerKind {
 // Groups cells by the runner that they need, and within that by line.
 std::vector<RunnerKind> group_by_runner(std::span<const Cell> cells,
                                         std::span<const double> seconds) {
+  struct Place {
+    std::size_t kind, piece;
+  };
   std::vector<RunnerKind> kinds;
-  std::map<std::string, std::pair<std::size_t, std::size_t>> places;  // line -> kind and piece
+  std::map<std::string, Place> places;  // by line
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const auto match = std::ranges::find(kinds, cells[i].runner, &RunnerKind::runner);
     const auto kind = static_cast<std::size_t>(match - kinds.begin());
-    if (match == kinds.end()) kinds.push_back({cells[i].runner, {}, 0, 1});
-    const auto [place, fresh] =
-        places.try_emplace(cells[i].key.line().str(), std::pair(kind, kinds[kind].pieces.size()));
-    if (fresh) kinds[kind].pieces.emplace_back();
-    Piece& piece = kinds[place->second.first].pieces[place->second.second];
+    if (match == kinds.end()) kinds.emplace_back().runner = cells[i].runner;
+    const auto [entry, is_new] = places.try_emplace(
+        cells[i].key.line().str(), Place{.kind = kind, .piece = kinds[kind].pieces.size()});
+    if (is_new) kinds[kind].pieces.emplace_back();
+    const Place& place = entry->second;
+    Piece& piece = kinds[place.kind].pieces[place.piece];
     piece.cells.push_back(i);
     piece.seconds += seconds[i];
     kinds[kind].seconds += seconds[i];

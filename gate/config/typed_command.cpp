@@ -31,9 +31,9 @@ std::vector<Option> list_options(const Arguments& command) {
     const bool has_next =
         i + 1 < command.size() && !command[i + 1].starts_with('-') && command[i + 1] != "{args}";
     if (equals != std::string::npos) {
-      options.push_back({word.substr(0, equals), word.substr(equals + 1), true});
+      options.push_back({word.substr(0, equals), word.substr(equals + 1), /*joined=*/true});
     } else {
-      options.push_back({word, has_next ? command[i + 1] : "", false});
+      options.push_back({word, has_next ? command[i + 1] : "", /*joined=*/false});
       if (has_next) ++i;
     }
   }
