@@ -51,15 +51,21 @@ RunRecord read_result(const Effects& effects, const PreparedCell& cell, const St
   return record;
 }
 
+// Returns the instructions that Valgrind wrote to a file or the kernel counted.
+Result<profile::ProbeCounts> count_instructions(const Effects& effects, const PreparedCell& cell,
+                                                const std::string& folder,
+                                                const sys::Finished& finished) {
+  if (cell.instructions == CountInstructions::valgrind) {
+    return probes::collect_valgrind(effects.files, folder);
+  }
+  if (!finished.counted) return fail(Code::unavailable, "{}", finished.count_error);
+  return probes::perf_counts(*finished.counted);
+}
+
 // Adds the counted instructions to the record, or the reason why they are missing.
 void add_instructions(const Effects& effects, const PreparedCell& cell, const std::string& folder,
                       const sys::Finished& finished, RunRecord& record) {
-  Result<profile::ProbeCounts> counts = fail(Code::unavailable, "{}", finished.count_error);
-  if (cell.instructions == CountInstructions::valgrind) {
-    counts = probes::collect_valgrind(effects.files, folder);
-  } else if (finished.counted) {
-    counts = probes::perf_counts(*finished.counted);
-  }
+  auto counts = count_instructions(effects, cell, folder, finished);
   if (counts) {
     record.probes = {std::move(*counts)};
   } else {
