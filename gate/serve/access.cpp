@@ -210,7 +210,7 @@ std::optional<std::string> parse_token_id(std::string_view text) {
 }
 
 // Returns true if the token is neither revoked nor expired.
-bool is_usable(const history::StoredToken& token, double now) {
+bool is_good(const history::StoredToken& token, double now) {
   return !token.revoked_at && (!token.expires_at || now < *token.expires_at);
 }
 
@@ -307,7 +307,7 @@ Caller Access::find_by_store(const Credential& credential, double now, double st
   }
   const history::StoredToken& token = *entry->second;
   const bool is_match = equal_in_constant_time(token.hash, hash);
-  if (!is_match || !is_usable(token, now)) return unknown;
+  if (!is_match || !is_good(token, now)) return unknown;
   return {.standing = Standing::identified, .token = entry->second, .basic = credential.basic};
 }
 
