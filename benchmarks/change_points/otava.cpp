@@ -35,32 +35,39 @@ struct Candidate {
   double energy = -1;
 };
 
-// Returns the place where [0, place) and [place, end) differ most by energy distance, for any end.
-// sums(i, k) adds the distances |values[x] - values[y]| over x < i and y < k; each sum within or
-// between parts then takes a few look-ups.
+// Returns the number of pairs among `count` values, and 1 for a single value.
+double count_pairs(double count) { return std::max(1.0, count * (count - 1) / 2); }
+
+// Returns the place where the parts [0, place) and [place, end) differ most, for the best end. The
+// difference of parts with l and r values is their energy:
+//
+//   l r / (l + r) * (2 * mean distance across - mean distance in left - mean distance in right)
+//
+// sum(i, k) is the sum of the distances |values[x] - values[y]| over x < i and y < k. All sums
+// within and across parts are differences of it.
 Candidate best_split(Values values) {
   const std::size_t n = values.size();
   std::vector<double> sums((n + 1) * (n + 1), 0.0);
-  const auto at = [&](std::size_t i, std::size_t k) -> double& { return sums[i * (n + 1) + k]; };
+  const auto sum = [&](std::size_t i, std::size_t k) -> double& { return sums[i * (n + 1) + k]; };
   for (std::size_t i = 0; i < n; ++i) {
     double row = 0;
     for (std::size_t k = 0; k < n; ++k) {
       row += std::abs(values[i] - values[k]);
-      at(i + 1, k + 1) = at(i, k + 1) + row;
+      sum(i + 1, k + 1) = sum(i, k + 1) + row;
     }
   }
   Candidate best;
   for (std::size_t place = 1; place < n; ++place) {
     for (std::size_t end = place + 1; end <= n; ++end) {
       const double left = static_cast<double>(place), right = static_cast<double>(end - place);
-      const double across = at(place, end) - at(place, place);
-      const double in_left = at(place, place) / 2;
+      const double across = sum(place, end) - sum(place, place);
+      // Within a part, the sum has each pair twice.
+      const double in_left = sum(place, place) / 2;
       const double in_right =
-          (at(end, end) - at(place, end) - at(end, place) + at(place, place)) / 2;
-      const auto pairs = [](double count) { return std::max(1.0, count * (count - 1) / 2); };
-      const double energy =
-          left * right / (left + right) *
-          (2 * across / (left * right) - in_left / pairs(left) - in_right / pairs(right));
+          (sum(end, end) - sum(place, end) - sum(end, place) + sum(place, place)) / 2;
+      const double energy = left * right / (left + right) *
+                            (2 * across / (left * right) - in_left / count_pairs(left) -
+                             in_right / count_pairs(right));
       if (energy > best.energy) best = {place, energy};
     }
   }

@@ -300,29 +300,43 @@ std::string shape_table(const Bench& bench, std::size_t trials) {
   };
   constexpr Row k_rows[] = {{3, 0, 12},  {3, 0, 30},     {3, 0, 100},     {5, 0, 12},
                             {5, 0, 100}, {0, 0.001, 60}, {0, 0.001, 120}, {0, 0.002, 60}};
+  constexpr double k_sigma = 0.02;  // standard deviation of the noise, as a share of the values
+  // Kind, place and interval are those of the change that is nearest to the true place.
+  enum Question {
+    is_found,
+    is_kind_right,
+    is_place_right,
+    is_size_in_interval,
+    has_several,
+    k_questions
+  };
   for (const Row& row : k_rows) {
     const double size =
-        row.drift > 0 ? row.drift * static_cast<double>(row.points_after_step) : row.step * 0.02;
+        row.drift > 0 ? row.drift * static_cast<double>(row.points_after_step) : row.step * k_sigma;
     const auto kind = row.drift > 0 ? stats::ChangeKind::drift : stats::ChangeKind::step;
-    // Answers: any change; of the one nearest to the true place: its kind, its place, its interval;
-    // more than one change.
-    const auto shares = measure_shares(bench, "shape", trials, 5, [&](Random& random) {
+    const auto shares = measure_shares(bench, "shape", trials, k_questions, [&](Random& random) {
       const auto values = make_series("normal", k_before + row.points_after_step,
                                       {{k_before, row.step, row.drift}}, bench.recordings, random);
       const stats::Changes changes = stats::find_changes(values).value();
-      if (changes.changes.empty()) return Answers(5, false);
+      Answers answers(k_questions, false);
+      if (changes.changes.empty()) return answers;
       const stats::Change& change = nearest_change(changes.changes, k_before);
-      return Answers{true, change.kind == kind, is_near(change, k_before, 2),
-                     change.low <= size && size <= change.high, changes.changes.size() > 1};
+      answers[is_found] = true;
+      answers[is_kind_right] = change.kind == kind;
+      answers[is_place_right] = is_near(change, k_before, 2);
+      answers[is_size_in_interval] = change.low <= size && size <= change.high;
+      answers[has_several] = changes.changes.size() > 1;
+      return answers;
     });
-    const double any_change = std::max(shares[0], 1e-9);
+    const double any_change = std::max(shares[is_found], 1e-9);
     const std::string shape = row.drift > 0
                                   ? fmt::format("drift of {:.1f} % a night", 100 * row.drift)
                                   : fmt::format("step of {:.0f} σ", row.step);
     text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", shape, row.points_after_step,
-                        percent(shares[0]), percent(shares[1] / any_change),
-                        percent(shares[2] / any_change), percent(shares[3] / any_change),
-                        percent(shares[4] / any_change));
+                        percent(shares[is_found]), percent(shares[is_kind_right] / any_change),
+                        percent(shares[is_place_right] / any_change),
+                        percent(shares[is_size_in_interval] / any_change),
+                        percent(shares[has_several] / any_change));
   }
   return text;
 }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gate/base/text.hpp"
@@ -139,16 +140,19 @@ int compare(std::uint64_t megabytes, std::size_t rounds, const fs::path& folder)
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 3 && words[0] == "--walk") return weir::bench::walk(words[1], words[2]);
-  const auto number = [&](std::size_t at, long long otherwise) {
-    const auto value = words.size() > at ? weir::text::to_int(words[at]) : otherwise;
-    return value && *value > 0 && *value <= 100'000 ? *value : 0;
+  // Returns the count in words[at], or `otherwise` without such a word; nothing if it is no count.
+  const auto parse_count = [&](std::size_t at,
+                               long long otherwise) -> std::optional<std::uint64_t> {
+    constexpr long long k_max = 100'000;
+    if (words.size() <= at) return otherwise;
+    const auto value = weir::text::to_int(words[at]);
+    if (!value || *value <= 0 || *value > k_max) return std::nullopt;
+    return *value;
   };
-  const auto megabytes = number(0, 100), rounds = number(1, 5);
-  if (megabytes == 0 || rounds == 0) {
+  const auto megabytes = parse_count(0, 100), rounds = parse_count(1, 5);
+  if (!megabytes || !rounds) {
     std::fprintf(stderr, "trace_cost [MB [ROUNDS [FOLDER]]]\n");
     return 2;
   }
-  return weir::bench::compare(static_cast<std::uint64_t>(megabytes),
-                              static_cast<std::size_t>(rounds),
-                              words.size() > 2 ? words[2] : "/tmp");
+  return weir::bench::compare(*megabytes, *rounds, words.size() > 2 ? words[2] : "/tmp");
 }
