@@ -47,15 +47,15 @@ Result<void> find_functions(void* base, Engine& engine) {
   return {};
 }
 
-// Returns true if Tensor has the layout of ggml's tensors: ggml's own functions make some to
-// compare.
+// Returns true if Tensor has the layout of ggml's tensors. Makes tensors with ggml's functions and
+// compares their fields.
 bool layout_fits(const Engine& ggml) {
   constexpr std::size_t k_header_of_object = 32;  // ggml_tensor_overhead() counts it in
   if (ggml.tensor_overhead() != k_header_of_object + sizeof(Tensor)) return false;
   Context* context = ggml.init({16 * ggml.tensor_overhead(), nullptr, true});
   if (context == nullptr) return false;
   constexpr float k_epsilon = 0.015625F;
-  constexpr int k_f32 = 0;  // GGML_TYPE_F32, since the first day
+  constexpr int k_f32 = 0;  // GGML_TYPE_F32, the same in all versions
   const std::int64_t ne[4] = {8, 4, 2, 1};
   Tensor* a = ggml.new_tensor(context, k_f32, 4, ne);
   Tensor* b = ggml.new_tensor(context, k_f32, 4, ne);

@@ -218,7 +218,8 @@ Result<void> compile_all(const CompileArguments& arguments) {
   return {};
 }
 
-// Reads one option into `out`. Returns false for an unknown name or a wrong value.
+// Reads one option into `out`: --only 0,3,7, --seconds N or --memory MIB. Returns false for an
+// unknown name or a wrong value.
 bool read_option(std::string_view name, const std::string& value, CompileArguments& out) {
   if (name == "--only") {
     auto& only = out.only.emplace();
@@ -231,9 +232,15 @@ bool read_option(std::string_view name, const std::string& value, CompileArgumen
   }
   const auto number = text::to_double(value);
   if (!number || !(*number > 0) || *number > 1e6) return false;
-  if (name == "--seconds") out.seconds = *number;
-  if (name == "--memory") out.memory = static_cast<std::uint64_t>(*number) << 20;
-  return name == "--seconds" || name == "--memory";
+  if (name == "--seconds") {
+    out.seconds = *number;
+    return true;
+  }
+  if (name == "--memory") {
+    out.memory = static_cast<std::uint64_t>(*number) << 20;
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
