@@ -143,7 +143,7 @@ TEST_F(RealLlama, NamesTheOpsThatPartialOffloadMovesToTheCpu) {
   const Ended left_out = accept("again", k_llama_decode);
   EXPECT_EQ(left_out.exit_code, 3);
   EXPECT_THAT(left_out.out,
-              testing::HasSubstr("cpu_ops_allowed: {ADD: {match: {backend: vulkan}, why: "));
+              testing::HasSubstr("cpu_ops_allowed: {ADD: &ops1 {match: {backend: vulkan}, why: "));
 }
 
 TEST_F(RealLlama, CallsAFusionGainedAnImprovementSinceAllWorkStayed) {
