@@ -136,17 +136,16 @@ void Poster::post(const Waiting& waiting) {
   event.pull_request = waiting.arrival.pull_request;
   const std::string commit = text::lower(waiting.arrival.commit.value_or(""));
   if (!waiting.arrival.is_merge && publish::is_sha(commit)) event.sha = commit;
-  std::vector<std::string> notes;
-  auto event_found = publish::look_up(**api, event, notes);
-  if (event_found && waiting.arrival.is_merge)
-    event_found = publish::check_merge(**api, event, commit);
-  if (!event_found)
-    return log_(fmt::format("{}: not posted: {}", repository, event_found.error().message));
+  std::vector<std::string> notes;  // for people at a terminal; nobody reads them here
+  auto checked = publish::look_up(**api, event, notes);
+  if (checked && waiting.arrival.is_merge) checked = publish::check_merge(**api, event, commit);
+  if (!checked) return log_(fmt::format("{}: not posted: {}", repository, checked.error().message));
   report::MarkdownStyle style;
   style.verbs = report_hints();
-  const publish::Texts texts = publish::texts_of(waiting.verdict, style, {});
+  const publish::Texts texts = publish::texts_of(waiting.verdict, style, /*run=*/{});
   publish::PostOptions options;
-  options.gate = publish::gate_name(waiting.arrival.project);  // others may post to this repository
+  // The project is part of the name, because gates of other projects may post there as well.
+  options.gate = publish::gate_name(waiting.arrival.project);
   options.settle_seconds = settle_seconds_;
   const auto parts = publish::post(**api, event, texts, options, [&](double seconds) {
     (void)world_.pause.wait(seconds, stop_);

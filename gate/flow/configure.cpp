@@ -80,18 +80,22 @@ void hide_private_names(const config::Settings& base, Configuration& configurati
   configuration.redactor.join(config::Redactor(*configuration.settings, folder));
 }
 
+// Returns the text of weir.yaml, or of the settings that the command line gives in its place.
+static Result<std::string> read_config_text(const Job& job) {
+  const std::string& file = job.selection.config;
+  if (job.selection.config_text) return *job.selection.config_text;
+  if (!job.files().exists(file)) {
+    return fail(Code::config,
+                "{}: no such file\n  weir init writes a starter one; -c names another", file);
+  }
+  return job.files().read(file, k_largest_config);
+}
+
 // Reads and checks weir.yaml, applies the job's rules, and returns the cells that --cell selects.
 Result<LoadedConfig> load_config(const Job& job) {
   const std::string& file = job.selection.config;
   LoadedConfig loaded;
-  if (job.selection.config_text) {
-    loaded.text = *job.selection.config_text;
-  } else if (job.files().exists(file)) {
-    WEIR_TRY(loaded.text, job.files().read(file, k_largest_config));
-  } else {
-    return fail(Code::config,
-                "{}: no such file\n  weir init writes a starter one; -c names another", file);
-  }
+  WEIR_TRY(loaded.text, read_config_text(job));
   WEIR_TRY(loaded.configuration,
            parse_configuration(loaded.text, file, config_context(job.world, file)));
   if (job.rules && job.rules->settings)
@@ -107,7 +111,7 @@ Result<LoadedConfig> load_config(const Job& job) {
   WEIR_TRY(
       loaded.cells,
       config::select(matrix, job.selection.cells, redactor, former).map_error(redacting(redactor)));
-  // Notes of the matrix name a file, which a command line has not.
+  // These notes name the configuration file. Settings from the command line have none.
   if (!job.selection.config_text) loaded.configuration.notes = std::move(matrix.notes);
   return loaded;
 }

@@ -67,7 +67,9 @@ Result<void> read_devices(const std::string& text, report::Diagnosis& diagnosis)
 void add_layers(const sys::Files& files, const std::string& folder,
                 std::vector<std::string>& layers) {
   constexpr std::size_t k_max_layers = 64;
-  for (const std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
+  const auto names = files.list(folder);
+  if (!names) return;
+  for (const std::string& name : *names) {
     if (!name.ends_with(".json") || layers.size() == k_max_layers) continue;
     const auto text = files.read(sys::join_path(folder, name), std::uint64_t{1} << 20);
     const auto json = text ? parse_json(*text) : tl::unexpected(text.error());

@@ -271,23 +271,27 @@ bool lacks_times(const config::Cell& cell, const profile::Profile& profile) {
   });
 }
 
-// Returns which times an untrusted run lacks that its judge asks for; nothing if it has all.
+// Returns which times are missing from an untrusted run that is to be judged by its times; nothing
+// if it has all.
 Result<std::optional<std::string>> find_missing_times(const Job& job, const MeasuredRun& measured) {
   if (!measured.claimed || job.selection.counts_only) return std::nullopt;
   if (measured.counts_only) return "the run has no times";
   if (!measured.interrupted.empty()) return "the run was interrupted, and times may be missing";
   WEIR_TRY(const config::Matrix matrix, config::expand(*measured.configuration.settings));
   std::map<std::string, const profile::PairedRuns*> pairs_by_cell;
-  for (std::size_t i = 0; measured.base_runs && i < measured.base_runs->pairs.size(); ++i) {
-    pairs_by_cell[measured.base_runs->cells.at(i).cell.str()] = &measured.base_runs->pairs[i];
+  if (measured.base_runs) {
+    for (std::size_t i = 0; i < measured.base_runs->pairs.size(); ++i) {
+      pairs_by_cell[measured.base_runs->cells.at(i).cell.str()] = &measured.base_runs->pairs[i];
+    }
   }
   std::size_t without_pairs = 0, without_times = 0;
   for (const profile::Profile& profile : measured.profiles) {
     const config::Cell* cell = find_first(
         matrix.cells, [&](const config::Cell& candidate) { return candidate.key == profile.cell; });
-    const auto* pairs = look_up(pairs_by_cell, profile.cell.str(), nullptr);
-    if (cell == nullptr || cell->twin || (pairs != nullptr && pairs->error)) continue;
-    if (pairs != nullptr && pairs->pairs == 0) {
+    const auto* paired_runs = look_up(pairs_by_cell, profile.cell.str(), nullptr);
+    // Twins have no times, and pairs that failed are reported as an error.
+    if (cell == nullptr || cell->twin || (paired_runs != nullptr && paired_runs->error)) continue;
+    if (paired_runs != nullptr && paired_runs->pairs == 0) {
       ++without_pairs;
     } else if (profile.errors.empty() && lacks_times(*cell, profile)) {
       ++without_times;

@@ -146,7 +146,7 @@ std::vector<config::StarterModel> find_models(const sys::Files& files,
       if (endings.contains(name.substr(dot + 1)) && !name.starts_with("ggml-vocab-")) {
         models.push_back({name.substr(0, dot), path});
       } else if (is_model_folder(files, path)) {
-        models.push_back({name, path, true});
+        models.push_back({name, path, /*folder=*/true});
       }
     }
   }

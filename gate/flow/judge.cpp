@@ -566,7 +566,7 @@ StepVerdict judge_step(const verdict::GateVerdict& verdict) {
     return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
            cell.verdict == Outcome::waived;
   });
-  if (!judged) return {TrialOutcome::skipped, "nothing could be judged", true};
+  if (!judged) return {TrialOutcome::skipped, "nothing could be judged", /*nothing=*/true};
   return {TrialOutcome::good, ""};
 }
 

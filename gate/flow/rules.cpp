@@ -292,8 +292,9 @@ namespace {
 
 // Baselines of two states, and the files that differ.
 struct BaselineEdits {
-  std::vector<std::string> names;          // from their folder
-  std::shared_ptr<sys::Files> base, head;  // null: the work tree's
+  std::vector<std::string> names;              // relative to the folder of baselines
+  std::shared_ptr<sys::Files> base;            // never null
+  std::shared_ptr<sys::Files> head = nullptr;  // null for the work tree
 };
 
 // Returns the paths as they are counted from `folder`, which all of them lie below.
@@ -303,26 +304,29 @@ std::vector<std::string> names_below(const std::string& folder, std::vector<std:
   return paths;
 }
 
-// Lists the baselines that the judged commit, or the work tree, edits. What the base gained since
-// the two parted is no edit.
+// Lists the baselines that the judged commit, or the work tree, edits. A judged commit is compared
+// with its merge base, so that later commits of the base do not count as edits.
 Result<BaselineEdits> list_baseline_edits(const Job& job) {
   const Rules& rules = *job.rules;
   const source::Git& git = rules.repository->git();
-  const std::string &commit = rules.used.from->commit, &folder = *rules.baselines_folder;
+  const std::string& rules_commit = rules.used.from->commit;
+  const std::string& folder = *rules.baselines_folder;
   WEIR_TRY(const JudgedCommit judged, find_judged_commit(job, git));
   if (!judged.problem.empty()) return fail(Code::config, "{}", judged.problem);
   if (!judged.commit) {
-    WEIR_TRY(std::vector<std::string> paths, git.changed_files(commit, folder));
-    return BaselineEdits{names_below(folder, std::move(paths)), rules.baselines, nullptr};
+    WEIR_TRY(std::vector<std::string> paths, git.changed_files(rules_commit, folder));
+    return BaselineEdits{.names = names_below(folder, std::move(paths)), .base = rules.baselines};
   }
-  WEIR_TRY(const std::vector<std::string> bases, git.merge_bases(commit, *judged.commit));
-  const std::string& base_commit = bases.size() == 1 ? bases.front() : commit;
+  WEIR_TRY(const std::vector<std::string> bases, git.merge_bases(rules_commit, *judged.commit));
+  // Without a merge base, or with several, the commit of the rules is the base.
+  const std::string& base_commit = bases.size() == 1 ? bases.front() : rules_commit;
   const std::string& shown_folder = job.selection.baselines;
   WEIR_TRY(auto base, source::TreeFiles::open(git, base_commit, folder, shown_folder));
   WEIR_TRY(auto head, source::TreeFiles::open(git, *judged.commit, folder, shown_folder));
   std::vector<std::string> paths = base->differing(*head);
-  return BaselineEdits{names_below(shown_folder, std::move(paths)), std::move(base),
-                       std::move(head)};
+  return BaselineEdits{.names = names_below(shown_folder, std::move(paths)),
+                       .base = std::move(base),
+                       .head = std::move(head)};
 }
 
 // Returns as proposals the edits of baseline files; none where the rules' commit has no baselines

@@ -158,7 +158,7 @@ namespace {
 std::map<std::string, std::string> read_subjects(const Job& job, const history::History& history) {
   std::map<std::string, std::string> subjects, used;
   if (const auto repository = Repository::containing(job.world, sys::absolute("."))) {
-    subjects = (*repository)->git().subjects().value_or(subjects);
+    if (auto read = (*repository)->git().subjects()) subjects = *std::move(read);
   }
   for (const history::RunFacts& run : history.runs) {
     if (!run.commit || used.contains(*run.commit)) continue;

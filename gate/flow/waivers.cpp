@@ -237,17 +237,16 @@ Result<void> store_waiver(const Waiver& waiver, const std::string& reason,
   return {};
 }
 
-// Returns a note if baselines of the work tree, which are not those that are stored to, hold what
-// waived changes changed; else "".
-std::string describe_old_levels(const Job& job, const std::vector<Waiver>& waivers,
-                                const LoadedConfig* loaded) {
+// Returns the files of the work tree with baselines that the waived changes would change.
+std::set<std::string> find_outdated_baselines(const Job& job, const std::vector<Waiver>& waivers,
+                                              const LoadedConfig* loaded) {
   const StoredBaselines tree(job.files(), job.selection.baselines);
   std::set<std::string> paths;
   for (const Waiver& waiver : waivers) {
     verdict::Waivable change = waiver.what;
     change.cell = find_true_name(change.cell, loaded);
     const auto cell = profile::CellKey::parse(change.cell);
-    // A file that cannot be read stops no job that stores elsewhere.
+    // An unreadable file is skipped: its baselines are only mentioned in a note.
     const auto baselines = cell ? tree.of_cell(*cell) : tl::unexpected(cell.error());
     for (const baseline::Baseline& old : baselines.value_or(std::vector<baseline::Baseline>())) {
       const auto updated = verdict::apply_to_baseline(change, old);
@@ -257,6 +256,14 @@ std::string describe_old_levels(const Job& job, const std::vector<Waiver>& waive
       }
     }
   }
+  return paths;
+}
+
+// Returns a note that lists outdated baselines of the work tree; "" if there are none. They stay as
+// they are, because updated baselines are stored elsewhere.
+std::string describe_old_levels(const Job& job, const std::vector<Waiver>& waivers,
+                                const LoadedConfig* loaded) {
+  const std::set<std::string> paths = find_outdated_baselines(job, waivers, loaded);
   if (paths.empty()) return "";
   const std::vector<std::string> names(paths.begin(), paths.end());
   return fmt::format(
