@@ -95,8 +95,6 @@ void find_batches_by_kernels(ExplainState& state) {
 
 // --- waits of the CPU for the device: by layer, or not -------------------------------------------
 
-constexpr double k_sync_units = 10;  // a wait empties the device: about what ten dispatches cost
-
 // Returns "twice in each layer that has blk.*.ssm_* tensors".
 std::string layers_phrase(const Fit& fit, std::int64_t per_layer) {
   const std::string expert =

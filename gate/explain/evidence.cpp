@@ -123,8 +123,12 @@ void add_ops(const profile::KernelSet& ops, Side& side) {
   }
 }
 
-bool is_call(const verdict::Changed& entry) {
-  return entry.name.starts_with(profile::k_system_call);
+// Adds what changed among functions: system calls and reads of few bytes.
+void add_functions(const std::vector<verdict::Changed>& changed, Evidence& evidence) {
+  for (const verdict::Changed& entry : changed) {
+    if (entry.name.starts_with(profile::k_system_call)) evidence.calls.push_back(entry);
+    if (entry.name.starts_with(profile::k_read_back)) evidence.read_backs.push_back(entry);
+  }
 }
 
 void drop_works(Evidence& evidence, Work::Kind kind, bool on_cpu) {
@@ -232,8 +236,8 @@ Evidence make_evidence(const profile::Profile& before, const profile::Profile& a
   const bool cpu = after.device == "cpu" && before.device == "cpu";
   const auto kind = cpu ? Work::Kind::op : Work::Kind::kernel;
   if (comparable(before.functions, after.functions)) {
-    evidence.calls = verdict::differences(before.functions->counts, after.functions->counts);
-    std::erase_if(evidence.calls, [](const auto& call) { return !is_call(call); });
+    add_functions(verdict::differences(before.functions->counts, after.functions->counts),
+                  evidence);
   }
   evidence.code =
       verdict::find_kernel_changes(verdict::collect_code(before), verdict::collect_code(after));
@@ -329,7 +333,7 @@ Evidence make_evidence(const verdict::CellVerdict& cell) {
   }
   add_changed(kernels, cpu ? Work::Kind::op : Work::Kind::kernel, cpu, evidence);
   add_changed(cpu_ops, Work::Kind::op, /*on_cpu=*/true, evidence);
-  std::ranges::copy_if(cell.functions, std::back_inserter(evidence.calls), is_call);
+  add_functions(cell.functions, evidence);
   evidence.code = cell.judgement_of(verdict::k_kernel_code).code;
   evidence.kernels_known = !kernels.empty();
   evidence.cpu_ops_known = !cpu_ops.empty();

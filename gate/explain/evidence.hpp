@@ -83,10 +83,11 @@ struct Evidence {
   bool graph_known = false;
   bool is_alone = false;    // one profile, used as both sides: nothing is compared
   bool same_graph = false;  // both sides report the same ops in the same places
-  std::vector<verdict::KernelChange> code{};  // kernels with other code, or in other groups
-  std::vector<verdict::Changed> calls{};      // system calls that changed, by name
-  std::optional<CellRuling> gate;             // only for evidence from a verdict
-  std::optional<Fusible> fusible{};           // about the later side, if its profile is there
+  std::vector<verdict::KernelChange> code{};   // kernels with other code, or in other groups
+  std::vector<verdict::Changed> calls{};       // system calls that changed, by name
+  std::vector<verdict::Changed> read_backs{};  // the same of reads of few bytes
+  std::optional<CellRuling> gate;              // only for evidence from a verdict
+  std::optional<Fusible> fusible{};            // about the later side, if its profile is there
   // Counts of the later side that differ from run to run, by full name: compared with nothing.
   std::map<std::string, double> nothing_judged_reason{};
   // Additional dispatches at `length` for Scope::at_length, if `metrics` has none: computed from

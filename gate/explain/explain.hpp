@@ -31,6 +31,8 @@ namespace weir::explain {
   K(sync_per_layer, slower, "A CPU step came in between GPU steps, layer by layer", "")        \
   K(sync_added, slower, "The CPU waits for the GPU more often", "")                            \
   K(sync_removed, faster, "The CPU waits for the GPU less often", "")                          \
+  K(read_back_added, slower, "A value is read back", "")                                       \
+  K(read_back_removed, faster, "A value is no longer read back", "")                           \
   K(extra_copies, slower, "More is copied between memories", "")                               \
   K(copies_removed, faster, "Less is copied between memories", "")                             \
   K(moved_to_library, either, "Matrix multiplications moved to the vendor's library", "")      \

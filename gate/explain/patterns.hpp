@@ -10,6 +10,7 @@
 //   code.cpp      other code behind the names of kernels
 //   counts.cpp    batches, waits, sums of dispatches, barriers, splits, copies, context, the fixed
 //                 part, and what is left
+//   read_backs.cpp  values that the program reads back
 //   memory.cpp    memory of devices, pipelines that are made late
 //   host.cpp      system calls by name, threads
 //   served.cpp    what a server says of itself: caches, drafts
@@ -37,6 +38,8 @@ using profile::kernel_name;
 using profile::KernelName;
 
 inline constexpr Rational k_zero;  // 0
+// A wait empties the device: about what ten dispatches cost.
+inline constexpr double k_sync_units = 10;
 
 // A row of WEIR_FINDING_KINDS.
 struct FindingKind {
@@ -189,10 +192,11 @@ struct ExplainState {
 };
 
 using Pattern = void(ExplainState& state);
-Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pieces, find_products,
-    find_matrix_cores, find_stream_k, find_kernels, find_totals, find_barriers, find_submits,
-    find_code, find_splits, find_copies, find_context, find_slow, find_fixed, find_memory,
-    find_made_late, find_calls, find_threads, find_rest, find_times;
+Pattern find_served, find_batches, find_graphs, find_moved, find_read_backs, find_syncs,
+    find_pieces, find_products, find_matrix_cores, find_stream_k, find_kernels,
+    find_totals, find_barriers, find_submits, find_code, find_splits, find_copies, find_context,
+    find_slow, find_fixed, find_memory, find_made_late, find_calls, find_threads, find_rest,
+    find_times;
 
 // Fills Finding::claims of the entries, which are in the order in which they are reported. Without
 // a gate there are no judgements to claim. Each judgement belongs to one finding: a finding that

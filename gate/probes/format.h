@@ -58,7 +58,8 @@ enum weir_probe_section_kind {
   WEIR_SECTION_LAUNCHES = 8,
   WEIR_SECTION_CODES = 9,
   WEIR_SECTION_STEPS = 10,
-  WEIR_SECTION_NAMES = 11
+  WEIR_SECTION_NAMES = 11,
+  WEIR_SECTION_READS = 12
 };
 
 /* Indices into `counters`. docs/explanation/counting.md defines each. */
@@ -266,6 +267,14 @@ struct weir_probe_transfer {
   uint32_t flags;
   char from[48]; /* kind of memory: "CPU", "Vulkan_Host"; "program"; "" when unknown */
   char to[48];
+};
+
+/* Reads of few bytes by the program, of what one kernel wrote last. The last entry takes what no
+ * longer fits. */
+struct weir_probe_read {
+  uint64_t count;
+  uint32_t kernel; /* index of its entry; 0: a copy or a fill, or unknown */
+  uint32_t bytes;  /* each time */
 };
 
 /* One kernel with the sizes it was launched with. Entry 0 takes what no longer fits. */

@@ -216,6 +216,27 @@ void add_codes(const CellFacts& facts, const std::string& probe, const Records& 
   add_kernel_costs(profile);
 }
 
+// Adds functions to those that the profile has.
+void add_functions(KernelSet set, Profile& profile) {
+  if (profile.functions) set.counts.merge(profile.functions->counts);
+  profile.functions = std::move(set);
+}
+
+// Adds the reads of few bytes per token or prefill, by name; none if there were none.
+void add_read_backs(const CellFacts& facts, const std::string& probe, const Records& counted_runs,
+                    Profile& profile) {
+  const Sweep sweep = actual_sweep(facts, counted_runs);
+  const bool counts_reads =
+      find_probe(*counted_runs.front(), probe)->counts.contains("small_read_backs");
+  if (!counts_reads || sweep == Sweep::none || requests_share_batches(sweep) ||
+      collect_lengths(counted_runs, facts.sweep).size() < 2) {
+    return;
+  }
+  add_functions(
+      fit_calls(collect_series(facts, probe, counted_runs, &ProbeCounts::functions), facts.sweep),
+      profile);
+}
+
 // Returns the metric that the engine declares by that name, or else the one that weir knows.
 std::optional<unit::Metric> find_count_metric(const EngineReport& report, const std::string& name) {
   const unit::Metric* declared = look_up(report.count_metrics, name);
@@ -512,6 +533,7 @@ void add_counted(const CellFacts& facts, const Records& counted_runs, const Reco
     if (counts_a_device(probe) || probe == k_engine_marks)
       add_kernels(facts, probe, counted_runs, profile);
     if (counts_a_device(probe) && !profile.codes) add_codes(facts, probe, counted_runs, profile);
+    if (probe == facts.device) add_read_backs(facts, probe, counted_runs, profile);
   }
   add_own_counts(facts, counted_runs, timed_runs, profile);
   // The engine counted by itself although no probe was expected to.
@@ -574,7 +596,7 @@ void add_instructions(const CellFacts& facts, const Records& counted_runs, Profi
   if (facts.sweep == Sweep::none || collect_lengths(counted_runs, facts.sweep).size() < 2) return;
   const KernelSeries functions =
       collect_series(facts, source, counted_runs, &ProbeCounts::functions);
-  if (!functions.counts.empty()) profile.functions = fit_functions(functions, facts.sweep);
+  if (!functions.counts.empty()) add_functions(fit_functions(functions, facts.sweep), profile);
 }
 
 // Adds system calls, threads and other counts of the host. They come from processes of their own.
@@ -610,9 +632,7 @@ void add_host(const CellFacts& facts, const Records& counted_runs, Profile& prof
   }
   const KernelSeries calls = collect_series(facts, source, counted_runs, &ProbeCounts::functions);
   if (facts.sweep == Sweep::none || collect_lengths(counted_runs, facts.sweep).size() < 2) return;
-  KernelSet set = fit_calls(calls, facts.sweep);
-  if (profile.functions) set.counts.merge(profile.functions->counts);
-  profile.functions = std::move(set);
+  add_functions(fit_calls(calls, facts.sweep), profile);
 }
 
 }  // namespace weir::profile

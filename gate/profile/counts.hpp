@@ -101,6 +101,8 @@ struct CodeFacts {
 
 // The prefix of a system call's name among functions.
 inline constexpr std::string_view k_system_call = "system call ";
+// The same of a read of few bytes from a device: "read back 8 bytes of reduce_kernel".
+inline constexpr std::string_view k_read_back = "read back ";
 
 struct ProbeCounts {
   std::string probe;                            // "vulkan"
@@ -116,7 +118,7 @@ struct ProbeCounts {
   std::vector<OpCount> ops{};
   std::vector<TransferCount> transfers{};
   // Function -> instructions that it took itself; small ones are in "(other)". System calls are
-  // here under k_system_call and their name.
+  // here under k_system_call and their name, reads of few bytes under k_read_back.
   std::map<std::string, std::int64_t> functions{};
   std::map<std::string, CodeFacts> code_facts{};  // by the hash in code_key()
   std::string compiler{};  // compiler of code_facts: "radv-navi31, Mesa 25.0.7"; "": none

@@ -136,6 +136,8 @@ constexpr std::array k_counts{
     level("weights_bytes", "most that ggml's buffers of weights took up at once"),
     level("kv_cache_bytes", "most that ggml's buffers of caches took up at once"),
     level("compute_bytes", "most that ggml's buffers of intermediate results took up at once"),
+    newer("small_read_backs", Unit::count,
+          "copies of at most 64 bytes from a device to the program"),
     newer("allocations", Unit::count, "pieces of memory that devices were asked for"),
     newer("pipelines", Unit::count, "compute pipelines made"),
     newer("shader_modules", Unit::count, "shader modules made"),

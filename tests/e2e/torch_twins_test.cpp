@@ -50,9 +50,10 @@ TEST_F(TorchTwins, CountAToken) {
   const Json verdict = parse_json(slurp(scratch_ / "verdict.json")).value_or(Json());
   const Json cell = cell_of(verdict, "hf/llama/rtx4090/decode");
   const std::map<std::string, int> expected = {
-      {"dispatches_per_token", 113}, {"cublas_calls_per_token", 15},
-      {"copies_per_token", 3},       {"syncs_per_token", 1},
-      {"submits_per_token", 116},    {"graph_launches_per_token", 0}};
+      {"dispatches_per_token", 113},    {"cublas_calls_per_token", 15},
+      {"copies_per_token", 3},          {"syncs_per_token", 1},
+      {"submits_per_token", 116},       {"graph_launches_per_token", 0},
+      {"small_read_backs_per_token", 1}};
   for (const auto& [metric, value] : expected) {
     EXPECT_EQ(metric_of(cell, metric)["current"], value) << metric;
   }
@@ -75,8 +76,8 @@ TEST_F(TorchTwins, FailForPlantedChangesWithTheirCauseFirst) {
     std::string line, row, why;
   };
   const std::vector<Change> changes = {
-      {each_layer + "lambda m, i, o: (o.sum().item(), o)[1])", "syncs/token",
-       "The CPU waits for the GPU more often in a token"},
+      {each_layer + "lambda m, i, o: (o.sum().item(), o)[1])", "small read backs/token",
+       "A value is read back: 2 bytes of reduce_kernel"},
       {each_token + "lambda m, i, o: torch.cuda.synchronize())", "syncs/token         1 → 2",
        "The CPU waits for the GPU more often in a token"},
       {each_layer + "lambda m, i, o: o.clone())", "copies/token        3 → 5",

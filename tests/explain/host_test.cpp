@@ -32,6 +32,29 @@ TEST(SystemCalls, OfFutexesAreALock) {
   EXPECT_NE(explanation.findings[0].cause.find("a lock"), std::string::npos);
 }
 
+// An item() of a sum: a kernel, and a copy that is waited for.
+TEST(ReadBacks, AreNamedFirstWithTheKernelThatWroteThem) {
+  Evidence evidence = test::evidence(
+      side({{"small_read_backs", 1}, {"copies", 3}, {"syncs", 1}, {"dispatches", 113}}),
+      side({{"small_read_backs", 3}, {"copies", 5}, {"syncs", 3}, {"dispatches", 115}},
+           {{"reduce_kernel<sum_functor, bf16>", 2}}));
+  evidence.read_backs = {
+      {"read back 1 bytes of compare", Rational(1), Rational(1)},
+      {"read back 2 bytes of reduce_kernel<sum_functor, bf16>", std::nullopt, Rational(2)}};
+  const Explanation explanation = explain(evidence, nullptr, {default_bands(), {}});
+  ASSERT_GE(explanation.findings.size(), 2U);
+  const Finding& first = explanation.findings[0];
+  EXPECT_EQ(first.kind, "read_back_added");
+  EXPECT_EQ(first.headline,
+            "A value is read back: 2 bytes of reduce_kernel<sum_functor, bf16>, twice a token.");
+  EXPECT_EQ(first.ops, std::vector<std::string>{"reduce_kernel<sum_functor, bf16>"});
+  EXPECT_EQ(explanation.findings[1].kind, "op_added");
+  std::swap(evidence.before, evidence.after);
+  std::swap(evidence.read_backs[1].baseline, evidence.read_backs[1].current);
+  EXPECT_EQ(explain(evidence, nullptr, {default_bands(), {}}).findings.front().kind,
+            "read_back_removed");
+}
+
 TEST(Served, ACacheThatIsOffIsTheCauseOfMoreGraphs) {
   const Explanation explanation =
       test::explained(side({{"cached_prompt_share", 1}, {"graphs_per_token", 1}}),

@@ -99,6 +99,7 @@ TEST_F(CudaLibraries, CountsLaunchesGraphsCopiesAndWaits) {
       {"graph_launches", 4},
       {"graph_instantiations", 1},
       {"programmatic_launches", 0},
+      {"small_read_backs", 1},
       {"cublas_calls", 1},
       {"device_memory_bytes", 512},  // 48 in a block of 512
       {"device_memory_peak_bytes", 512},
@@ -268,7 +269,17 @@ TEST_F(CudaLibraries, KeepsWhatCopiesWroteAndAnswersWhatKernelsWouldHaveByRules)
   EXPECT_THAT(text::lines(text::trim(ran.out)),
               ElementsAre("devices 0: 2", "fresh 0", "copied 7, within 7, filled 0x1010101",
                           "after it was freed 0", "reserved apart 1, freed 0", "of a kernel 0 3 0",
-                          "types 2 1 0"));
+                          "written after it 7 0x1010101 7", "after another 0, beside it 0",
+                          "on a stream without kernels 0", "types 2 1 0"));
+  const profile::ProbeCounts counts = counted();
+  EXPECT_EQ(counts.counts.at("small_read_backs"), 14);
+  EXPECT_EQ(counts.functions,
+            (std::map<std::string, std::int64_t>{{"read back 4 bytes of scale", 6},
+                                                 {"read back 4 bytes that no kernel wrote", 8}}));
+  more_ = {{WEIR_TWIN_READS_VARIABLE, "scale:5:0"}};
+  EXPECT_THAT(play("values").out, HasSubstr("written after it 7 0x1010101 7\n"
+                                            "after another 5, beside it 5\n"
+                                            "on a stream without kernels 5\n"));
   more_ = {{WEIR_TWIN_FILL_VARIABLE, "1"}};
   EXPECT_THAT(play("values").out, HasSubstr("fresh 16843009\n")) << "0x01010101";
 }

@@ -49,11 +49,17 @@ void expect_all(const Played& played) {
       {"waits", 6},        // hipMemcpy 2, device 2, event 1, stream 1
       {"polls", 3},        // not ready twice, then done
       {"markers", 1},      // one event recorded
-      {"command_buffers", 0}, {"indirect_dispatches", 0},
-      {"graph_launches", 0},  {"graph_instantiations", 0},
-      {"hipblas_calls", 0},   {"device_memory_bytes", 0},
-      {"allocations", 0},     {"device_memory_peak_bytes", 0},
-      {"out_of_memory", 0},   {"device_memory_steady_bytes", 0},
+      {"command_buffers", 0},
+      {"indirect_dispatches", 0},
+      {"graph_launches", 0},
+      {"graph_instantiations", 0},
+      {"hipblas_calls", 0},
+      {"device_memory_bytes", 0},
+      {"allocations", 0},
+      {"device_memory_peak_bytes", 0},
+      {"out_of_memory", 0},
+      {"device_memory_steady_bytes", 0},
+      {"small_read_backs", 1},
   };
   EXPECT_EQ(played.counts.counts, expected);
   EXPECT_EQ(played.counts.kernels, (std::map<std::string, std::int64_t>{

@@ -164,6 +164,11 @@ TEST_F(HipLibraries, HoldAsManyBlocksAsTheRuntimeSays) {
   }
 }
 
+TEST_F(HipLibraries, KeepWhatCopiesWroteAfterAKernel) {
+  const Ran ran = play("values");
+  EXPECT_THAT(ran.out, HasSubstr("written after it 7 0x1010101 7\n")) << ran.err;
+}
+
 TEST_F(HipLibraries, ServeManyThreadsAndOlderEngines) {
   EXPECT_EQ(play("threads").status, 0);
   EXPECT_EQ(play("reuse").status, 0);

@@ -473,6 +473,22 @@ void values() {
   launch(&g_scale, stream);
   const int first = read(8), second = read(8), third = read(8);
   std::printf("of a kernel %d %d %d\n", first, second, third);
+  // What was written after the kernel is no kernel's, and a copy of a kernel's value is.
+  const auto copy_within = [&](std::size_t to, std::size_t from) {
+    call("cudaMemcpyAsync", static_cast<void*>(memory + to), static_cast<void*>(memory + from),
+         sizeof seven, 3, stream);
+  };
+  call("cudaMemcpyAsync", static_cast<void*>(memory + 8), &seven, sizeof seven, 1, stream);
+  call("cudaMemsetAsync", static_cast<void*>(memory + 32), 1, std::size_t{4}, stream);
+  copy_within(64, 8);
+  std::printf("written after it %d %#x %d\n", read(8), read(32), read(64));
+  launch(&g_scale, stream);
+  copy_within(128, 8);
+  std::printf("after another %d, beside it %d\n", read(128), read(12));
+  void* other_stream = new_stream();
+  int value = -1;
+  call("cudaMemcpyAsync", &value, static_cast<void*>(memory + 8), sizeof value, 2, other_stream);
+  std::printf("on a stream without kernels %d\n", value);
   void* pinned = nullptr;
   call("cudaHostAlloc", &pinned, std::size_t{64}, 0U);
   struct {

@@ -274,6 +274,12 @@ bool did_work(const ProbeFile& file) {
   return look_up(file.counters, "graphs", 0U) > 0 || std::ranges::any_of(file.queues, got_work);
 }
 
+// "read back 8 bytes of reduce_kernel", or "read back 8 bytes that no kernel wrote".
+std::string read_back_name(std::uint32_t bytes, const std::string& kernel) {
+  return fmt::format("{}{} {}", profile::k_read_back, text::plural(bytes, "byte"),
+                     kernel.empty() ? "that no kernel wrote" : "of " + kernel);
+}
+
 // Sums one probe's counts over processes: devices, counters, kernels, code and work. See read.hpp.
 profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files) {
   profile::ProbeCounts out;
@@ -338,6 +344,11 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
       add_count(&out.codes[key], code.dispatches);
       add_count(&out.code_groups[key], code.groups);
       add_costs(code, &out);
+    }
+    for (const ProbeRead& read : file.reads) {
+      const std::string& kernel = file.kernels[read.kernel].name;
+      add_count(&out.functions[read_back_name(read.bytes, read.kernel == 0 ? "" : kernel)],
+                read.count);
     }
     add_warnings(file, &warnings);
   }

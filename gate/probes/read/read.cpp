@@ -81,7 +81,8 @@ class ProbeFileReader {
         {WEIR_SECTION_LAUNCHES, &ProbeFileReader::read_entries<weir_probe_launch>},
         {WEIR_SECTION_CODES, &ProbeFileReader::read_entries<weir_probe_code>},
         {WEIR_SECTION_STEPS, &ProbeFileReader::read_entries<weir_probe_step>},
-        {WEIR_SECTION_NAMES, &ProbeFileReader::read_entries<weir_probe_name>}};
+        {WEIR_SECTION_NAMES, &ProbeFileReader::read_entries<weir_probe_name>},
+        {WEIR_SECTION_READS, &ProbeFileReader::read_entries<weir_probe_read>}};
     for (const auto& [kind, read] : k_kinds) {
       if (kind == section.kind) return (this->*read)(section);
     }
@@ -233,6 +234,11 @@ class ProbeFileReader {
     return {};
   }
 
+  Result<void> add(const weir_probe_read& entry) {
+    out.reads.push_back(entry);
+    return check_count("reads", entry.count);
+  }
+
   std::string_view bytes_;
   std::vector<weir_probe_name> rests_of_names_;
 };
@@ -262,6 +268,7 @@ Result<ProbeFile> read_probe_file(std::string_view bytes) {
   WEIR_CHECK(check_indices("a queue of device", out.queues, &ProbeQueue::device, out.devices));
   WEIR_CHECK(check_indices("a launch of kernel", out.launches, &ProbeLaunch::kernel, out.kernels));
   WEIR_CHECK(check_indices("code of kernel", out.codes, &ProbeCode::kernel, out.kernels));
+  WEIR_CHECK(check_indices("a read of kernel", out.reads, &ProbeRead::kernel, out.kernels));
   for (const ProbeOp& op : out.ops) {
     if (op.device >= out.devices.size() || op.graph >= out.graphs.size()) {
       return fail(Code::data, "probe file: an op of device {} of {} in graph {} of {}", op.device,

@@ -25,6 +25,7 @@ using ProbeGraph = weir_probe_graph;
 using ProbeLaunch = weir_probe_launch;
 using ProbeCode = weir_probe_code;
 using ProbeStep = weir_probe_step;
+using ProbeRead = weir_probe_read;
 
 struct ProbeDevice {
   std::string api, type, device_class, name;
@@ -84,6 +85,7 @@ struct ProbeFile {
   std::vector<ProbeLaunch> launches;  // [0]: all launches that found no room
   std::vector<ProbeCode> codes;       // [0]: all code that found no room
   std::vector<ProbeStep> steps;       // ops in order, graph by graph
+  std::vector<ProbeRead> reads;       // of few bytes, by the kernel that wrote them
 };
 
 // Fails with Code::data unless the file is complete and consistent: wrong magic (also of a process
@@ -104,6 +106,7 @@ struct ProbeFile {
 // - Counters that a probe names itself ("ggml": graphs, splits, cpu_ops, …) are summed as they are.
 //   Without ops, cpu_ops and splits if some graph's ops could not be listed: no number is better
 //   than one too low.
+// - Reads of few bytes are functions, named by the kernel that wrote the bytes last.
 // - Graphs of several processes that differ only in their counts are one.
 [[nodiscard]] profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files);
 

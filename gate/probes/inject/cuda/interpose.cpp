@@ -22,6 +22,7 @@ const char* const k_counter_names[k_counters] = {
     "device_memory_steady_bytes",
     "allocations",
     "out_of_memory",
+    "small_read_backs",
 };
 
 }  // namespace weir_probe::streams
@@ -70,7 +71,8 @@ WEIR_COUNTED(WEIR_INNER_PTSZ, LaunchKernel,
              count_launch(actual_stream(stream), f, grid, block, shared))
 
 WEIR_COUNTED(WEIR_PTSZ, Memcpy3DPeerAsync, (const PeerCopy* of, void* stream), (of, stream),
-             count_copy(actual_stream(stream), k_within, of->width * of->height * of->depth,
+             count_copy(actual_stream(stream),
+                        {k_within, of->width * of->height * of->depth, nullptr, nullptr},
                         /*waits=*/false))
 
 WEIR_PRODUCT_ON(cublasLtMatmul, reinterpret_cast<void*>(w15))

@@ -128,7 +128,7 @@ WEIR_COUNTS(stream_waits, count_barrier(call.stream(stream_param(p))))
 WEIR_COUNTS(record, note_event_record(event_param(p), call.stream(stream_param(p))))
 WEIR_COUNTS(wait, count_wait(find_awaited_stream(call, p)))
 WEIR_COUNTS(poll, count_poll(find_awaited_stream(call, p), call.result))
-WEIR_COUNTS(fill, count_fill(call.stream(stream_param(p)), p.count))
+WEIR_COUNTS(fill, count_fill(call.stream(stream_param(p)), nullptr, p.count))
 template <class>
 void capture(const Call&) {
   note_capture();
@@ -140,12 +140,13 @@ void copy(const Call& call) {
   const auto& p = call.params<P>();
   int actual_direction = direction;
   if constexpr (requires { p.kind; }) actual_direction = p.kind;
-  count_copy(call.stream(stream_param(p)), actual_direction, copy_bytes(p), !k_has_stream<P>);
+  count_copy(call.stream(stream_param(p)), {actual_direction, copy_bytes(p), nullptr, nullptr},
+             !k_has_stream<P>);
 }
 template <class P, int width>
 void driver_fill(const Call& call) {
   const auto& p = call.params<P>();
-  count_fill(call.stream(p.hStream), p.N * width);
+  count_fill(call.stream(p.hStream), nullptr, p.N * width);
 }
 
 void device_wait(const Call&) { count_device_wait(); }

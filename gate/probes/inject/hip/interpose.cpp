@@ -24,6 +24,7 @@ const char* const k_counter_names[k_counters] = {
     "device_memory_steady_bytes",
     "allocations",
     "out_of_memory",
+    "small_read_backs",
 };
 
 }  // namespace weir_probe::streams
@@ -116,23 +117,28 @@ WEIR_COUNTED(WEIR_ALONE, GetFuncBySymbol, (void** f, const void* host), (f, host
 WEIR_COUNTED(WEIR_ALONE, MemcpyWithStream,
              (void* to, const void* from, size_t bytes, int direction, void* stream),
              (to, from, bytes, direction, stream),
-             count_copy(stream, find_direction(direction, to, from), bytes, /*waits=*/true))
+             count_copy(stream, {find_direction(direction, to, from), bytes, to, from},
+                        /*waits=*/true))
 WEIR_COUNTED(WEIR_ALONE, MemcpyHtoD, (void* to, void* from, size_t bytes), (to, from, bytes),
-             count_copy(nullptr, k_to_device, bytes, /*waits=*/true))
+             count_copy(nullptr, {k_to_device, bytes, to, from}, /*waits=*/true))
 WEIR_COUNTED(WEIR_ALONE, MemcpyDtoH, (void* to, void* from, size_t bytes), (to, from, bytes),
-             count_copy(nullptr, k_to_host, bytes, /*waits=*/true))
+             count_copy(nullptr, {k_to_host, bytes, to, from}, /*waits=*/true))
 WEIR_COUNTED(WEIR_ALONE, MemcpyDtoD, (void* to, void* from, size_t bytes), (to, from, bytes),
-             count_copy(nullptr, k_within, bytes, /*waits=*/false))
+             count_copy(nullptr, {k_within, bytes, to, from}, /*waits=*/false))
 WEIR_COUNTED(WEIR_ALONE, MemcpyHtoDAsync, (void* to, const void* from, size_t bytes, void* stream),
-             (to, from, bytes, stream), count_copy(stream, k_to_device, bytes, /*waits=*/false))
+             (to, from, bytes, stream),
+             count_copy(stream, {k_to_device, bytes, to, from}, /*waits=*/false))
 WEIR_COUNTED(WEIR_ALONE, MemcpyDtoHAsync, (void* to, void* from, size_t bytes, void* stream),
-             (to, from, bytes, stream), count_copy(stream, k_to_host, bytes, /*waits=*/false))
+             (to, from, bytes, stream),
+             count_copy(stream, {k_to_host, bytes, to, from}, /*waits=*/false))
 WEIR_COUNTED(WEIR_ALONE, MemcpyDtoDAsync, (void* to, void* from, size_t bytes, void* stream),
-             (to, from, bytes, stream), count_copy(stream, k_within, bytes, /*waits=*/false))
+             (to, from, bytes, stream),
+             count_copy(stream, {k_within, bytes, to, from}, /*waits=*/false))
 WEIR_COUNTED(WEIR_ALONE, MemcpyPeer,
              (void* to, int there, const void* from, int here, size_t bytes),
-             (to, there, from, here, bytes), count_copy(nullptr, k_within, bytes, /*waits=*/false))
+             (to, there, from, here, bytes),
+             count_copy(nullptr, {k_within, bytes, to, from}, /*waits=*/false))
 WEIR_COUNTED(WEIR_ALONE, MemsetD8Async, (void* to, unsigned char value, size_t count, void* stream),
-             (to, value, count, stream), count_fill(stream, count))
+             (to, value, count, stream), count_fill(stream, to, count))
 WEIR_COUNTED(WEIR_ALONE, MemsetD32Async, (void* to, int value, size_t count, void* stream),
-             (to, value, count, stream), count_fill(stream, count * sizeof value))
+             (to, value, count, stream), count_fill(stream, to, count * sizeof value))

@@ -74,33 +74,37 @@ WEIR_COUNTED(WEIR_PTSZ_SPT, StreamWaitEvent, (void* stream, void* event, unsigne
 // --- copies and fills
 WEIR_COUNTED(WEIR_PTDS_SPT, Memcpy, (void* to, const void* from, size_t bytes, int direction),
              (to, from, bytes, direction),
-             count_copy(actual_stream(nullptr), find_direction(direction, to, from), bytes,
+             count_copy(actual_stream(nullptr),
+                        {find_direction(direction, to, from), bytes, to, from},
                         /*waits=*/true))
 WEIR_COUNTED(WEIR_PTSZ_SPT, MemcpyAsync,
              (void* to, const void* from, size_t bytes, int direction, void* stream),
              (to, from, bytes, direction, stream),
-             count_copy(actual_stream(stream), find_direction(direction, to, from), bytes,
+             count_copy(actual_stream(stream),
+                        {find_direction(direction, to, from), bytes, to, from},
                         /*waits=*/false))
 WEIR_COUNTED(WEIR_ALONE, MemcpyPeerAsync,
              (void* to, int there, const void* from, int here, size_t bytes, void* stream),
              (to, there, from, here, bytes, stream),
-             count_copy(stream, k_within, bytes, /*waits=*/false))
+             count_copy(stream, {k_within, bytes, to, from}, /*waits=*/false))
 WEIR_COUNTED(WEIR_PTDS_SPT, Memcpy2D,
              (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
               size_t height, int direction),
              (to, to_pitch, from, from_pitch, width, height, direction),
-             count_copy(actual_stream(nullptr), find_direction(direction, to, from), width* height,
+             count_copy(actual_stream(nullptr),
+                        {find_direction(direction, to, from), width* height, to, from},
                         /*waits=*/true))
 WEIR_COUNTED(WEIR_PTSZ_SPT, Memcpy2DAsync,
              (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
               size_t height, int direction, void* stream),
              (to, to_pitch, from, from_pitch, width, height, direction, stream),
-             count_copy(actual_stream(stream), find_direction(direction, to, from), width* height,
+             count_copy(actual_stream(stream),
+                        {find_direction(direction, to, from), width* height, to, from},
                         /*waits=*/false))
 WEIR_COUNTED(WEIR_PTDS_SPT, Memset, (void* to, int value, size_t bytes), (to, value, bytes),
-             count_fill(actual_stream(nullptr), bytes))
+             count_fill(actual_stream(nullptr), to, bytes))
 WEIR_COUNTED(WEIR_PTSZ_SPT, MemsetAsync, (void* to, int value, size_t bytes, void* stream),
-             (to, value, bytes, stream), count_fill(actual_stream(stream), bytes))
+             (to, value, bytes, stream), count_fill(actual_stream(stream), to, bytes))
 
 // --- memory
 WEIR_ANSWERED(WEIR_ALONE, Malloc, (void** at, size_t bytes), (at, bytes),

@@ -9,7 +9,7 @@ Globals g = {};
 
 namespace {
 
-constexpr Capacity k_capacity{k_max_devices, 128, 4096, 16, 0, 0, 16, 4096, 4096, 0, 1024};
+constexpr Capacity k_capacity{k_max_devices, 128, 4096, 16, 0, 0, 16, 4096, 4096, 0, 1024, 256};
 
 // Under g.lock. Makes the file before the first count, also in a child.
 void ensure_initialized() {
@@ -87,11 +87,39 @@ void update_costs(const Launch& launch, weir_probe_code* entry) {
   __atomic_store_n(&entry->flags, measured.flags, __ATOMIC_RELEASE);
 }
 
+void note_kernel(LastKernel* last, uint32_t index) {
+  __atomic_store_n(&last->writes, g.writes.count(), __ATOMIC_RELAXED);
+  __atomic_store_n(&last->index, index, __ATOMIC_RELEASE);
+}
+
+// Returns the index of the kernel that may have written this memory last; 0 for a copy or a fill,
+// and where no kernel ran.
+uint32_t find_writer(const Stream& stream, const void* at, uint64_t bytes) {
+  const LastKernel* last = &stream.last_kernel;
+  if (__atomic_load_n(&last->index, __ATOMIC_ACQUIRE) == 0) last = &g.last_kernel;
+  const uint32_t index = __atomic_load_n(&last->index, __ATOMIC_ACQUIRE);
+  const uint64_t writes = __atomic_load_n(&last->writes, __ATOMIC_RELAXED);
+  return g.writes.reached(key_of(at), bytes, writes) ? 0 : index;
+}
+
+// Counts a copy to the program if it is of few bytes, by the kernel that wrote them last.
+void count_small_read(const Stream& stream, const Copy& copy) {
+  constexpr uint64_t k_most_bytes = 64;
+  const bool is_small = copy.bytes > 0 && copy.bytes <= k_most_bytes;
+  if (!is_small || copy.direction != k_to_host || copy.from == nullptr) return;
+  count(k_small_read_backs);
+  const weir_probe_read read{0, find_writer(stream, copy.from, copy.bytes),
+                             static_cast<uint32_t>(copy.bytes)};
+  add(&find_or_add_read(&g.file, &g.lock, read)->count, 1);
+}
+
 // Counts one dispatch of a kernel on a stream, with its sizes and its code if that is known.
 void count_dispatch(Stream* stream, const Launch& launch) {
   weir_probe_kernel* kernel = find_or_add_kernel(launch, *stream);
   weir_probe_launch sizes = launch.sizes;
   sizes.kernel = static_cast<uint32_t>(kernel - g.file.kernels);
+  note_kernel(&stream->last_kernel, sizes.kernel);
+  note_kernel(&g.last_kernel, sizes.kernel);
   add(&kernel->dispatches, 1);
   add(&stream->entry->counters[WEIR_COUNT_DISPATCHES], 1);
   count(launch.counter);
@@ -119,11 +147,12 @@ void count_queue_wait(Stream* stream) {
   count_sync(stream);
 }
 
-// Counts a copy or fill with its ends and bytes, and a wait if the call `waits`.
-void count_transfer(void* handle, uint32_t kind, const char* from, const char* to, uint64_t bytes,
-                    bool waits) {
+// Counts a copy or fill with its ends and bytes, and a wait if the call `waits`. Returns the
+// stream; null if it is captured.
+Stream* count_transfer(void* handle, uint32_t kind, const char* from, const char* to,
+                       uint64_t bytes, bool waits) {
   Stream* stream = capture_copy(handle) ? nullptr : find_stream(handle);
-  if (stream == nullptr) return;
+  if (stream == nullptr) return nullptr;
   add(&stream->entry->counters[WEIR_COUNT_COPIES], 1);
   count_submission(stream);
   weir_probe_transfer ends{};
@@ -134,6 +163,7 @@ void count_transfer(void* handle, uint32_t kind, const char* from, const char* t
   add(&entry->calls, 1);
   add(&entry->bytes, bytes);
   if (waits) count_wait(stream);
+  return stream;
 }
 
 }  // namespace
@@ -242,7 +272,7 @@ void count_graph_launch(void* handle, void* exec) {
 }
 
 // Counts a copy with the ends that `direction` means.
-void count_copy(void* stream, int direction, uint64_t bytes, bool waits) {
+void count_copy(void* handle, const Copy& copy, bool waits) {
   constexpr struct {
     uint32_t kind;
     const char *from, *to;
@@ -252,14 +282,24 @@ void count_copy(void* stream, int direction, uint64_t bytes, bool waits) {
                 {WEIR_TRANSFER_COPY, "device", "device"},
                 {WEIR_TRANSFER_COPY, "", ""}};
   constexpr int k_unknown = k_within + 1;
-  const bool is_known = direction >= 0 && direction <= k_within;
-  const auto& ends = k_ways[is_known ? direction : k_unknown];
+  const bool is_known = copy.direction >= 0 && copy.direction <= k_within;
+  const auto& ends = k_ways[is_known ? copy.direction : k_unknown];
   // A copy within a device never makes the program wait.
-  count_transfer(stream, ends.kind, ends.from, ends.to, bytes, waits && direction != k_within);
+  const Stream* stream = count_transfer(handle, ends.kind, ends.from, ends.to, copy.bytes,
+                                        waits && copy.direction != k_within);
+  if (stream == nullptr) return;
+  count_small_read(*stream, copy);
+  // A copy of what a kernel wrote is that kernel's.
+  const bool is_of_kernel =
+      copy.direction == k_within && find_writer(*stream, copy.from, copy.bytes) != 0;
+  const bool is_write = copy.direction == k_to_device || copy.direction == k_within;
+  if (is_write && !is_of_kernel) g.writes.add(key_of(copy.to), copy.bytes);
 }
 
-void count_fill(void* stream, uint64_t bytes) {
-  count_transfer(stream, WEIR_TRANSFER_FILL, "program", "device", bytes, /*waits=*/false);
+void count_fill(void* handle, const void* at, uint64_t bytes) {
+  const Stream* stream = count_transfer(handle, WEIR_TRANSFER_FILL, "program", "device", bytes,
+                                        /*waits=*/false);
+  if (stream != nullptr) g.writes.add(key_of(at), bytes);
 }
 
 void note_event_record(void* event, void* handle) {

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "gate/probes/inject/streams/last_writes.h"
 #include "gate/probes/inject/writer/calls.h"
 #include "gate/probes/inject/writer/file.h"
 #include "gate/probes/table.h"
@@ -55,8 +56,15 @@ enum Counter {
   k_device_memory_peak_bytes,    // the maximum, rounded up as by the driver
   k_device_memory_steady_bytes,  // in use at the last submit
   k_allocations,
-  k_memory_refused,  // allocations that failed for lack of memory
+  k_memory_refused,    // allocations that failed for lack of memory
+  k_small_read_backs,  // copies of few bytes to the program
   k_counters
+};
+
+// The kernel that ran last, by its index in the file, and LastWrites::count() at that time.
+struct LastKernel {
+  uint32_t index;   // atomic; 0: none
+  uint64_t writes;  // atomic
 };
 
 struct Stream {
@@ -64,6 +72,7 @@ struct Stream {
   weir_probe_device* device_entry;
   weir_probe_queue* entry;
   uint32_t pending;  // atomic; 1: work since its last counted sync
+  LastKernel last_kernel;
 };
 
 // One way of launching one kernel.
@@ -93,7 +102,9 @@ struct Globals : OwnFile {               // its lock is that of the records, too
   Table library_streams;                 // handle of a library -> stream
   Launches launches;
   Codes codes;
-  uint64_t memory_used;  // atomic; of all devices
+  uint64_t memory_used;    // atomic; of all devices
+  LastKernel last_kernel;  // of all streams
+  LastWrites writes;       // by copies and fills
 };
 extern Globals g;
 
@@ -124,8 +135,13 @@ void count_launch(void* stream, const void* function, Size3 grid, Size3 block, s
 void count_graph_launch(void* stream, void* exec);
 // Counts a call of a library as one dispatch of that name, however many kernels it runs.
 void count_library_call(const char* name, void* stream, Counter counter);
-void count_copy(void* stream, int direction, uint64_t bytes, bool waits);
-void count_fill(void* stream, uint64_t bytes);
+struct Copy {
+  int direction;
+  uint64_t bytes;
+  const void *to, *from;  // null: unknown
+};
+void count_copy(void* stream, const Copy& copy, bool waits);
+void count_fill(void* stream, const void* at, uint64_t bytes);
 void note_event_record(void* event, void* stream);
 void count_barrier(void* stream);  // the stream waits for an event, not the program
 void count_wait(Stream* stream);   // null: unknown, not counted

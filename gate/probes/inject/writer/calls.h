@@ -122,33 +122,45 @@ class Launches {
   Table entries_;
 };
 
-// Returns the entry with the kind and ends of `transfer`, or null.
-inline weir_probe_transfer* find_transfer(const File& file, const weir_probe_section& section,
-                                          const weir_probe_transfer& transfer) {
+inline bool is_same_kind(const weir_probe_transfer& a, const weir_probe_transfer& b) {
+  return a.kind == b.kind && strcmp(a.from, b.from) == 0 && strcmp(a.to, b.to) == 0;
+}
+inline bool is_same_kind(const weir_probe_read& a, const weir_probe_read& b) {
+  return a.kernel == b.kernel && a.bytes == b.bytes;
+}
+
+// Returns the entry of the same kind, or null.
+template <class Entry>
+Entry* find_same_kind(Entry* entries, const weir_probe_section& section, const Entry& wanted) {
   const uint32_t used = __atomic_load_n(&section.used, __ATOMIC_ACQUIRE);
   for (uint32_t i = 0; i < used; ++i) {
-    weir_probe_transfer* entry = &file.transfers[i];
-    if (entry->kind == transfer.kind && strcmp(entry->from, transfer.from) == 0 &&
-        strcmp(entry->to, transfer.to) == 0) {
-      return entry;
-    }
+    if (is_same_kind(entries[i], wanted)) return &entries[i];
   }
   return nullptr;
 }
 
-// Returns the entry with the kind and ends of `transfer`, adding it if it is new; the last one
-// where there is no room. Takes `lock`, which guards the file's tables, for a new entry.
+// Returns the entry of the same kind, adding it if it is new; the last one where there is no room.
+// Takes `lock`, which guards the file's tables, for a new entry.
+template <class Entry>
+Entry* find_or_add_same_kind(File* file, pthread_mutex_t* lock, uint32_t section_kind,
+                             Entry* entries, const Entry& wanted) {
+  weir_probe_section* section = find_section(file, section_kind);
+  if (Entry* entry = find_same_kind(entries, *section, wanted)) return entry;
+  const Locked locked(lock);
+  if (Entry* entry = find_same_kind(entries, *section, wanted)) return entry;
+  if (!has_room(file, section, WEIR_PROBE_TRANSFERS_OVERFLOWED)) {
+    return &entries[section->capacity - 1];
+  }
+  entries[section->used] = wanted;
+  return &entries[publish_entry(section)];
+}
 inline weir_probe_transfer* find_or_add_transfer(File* file, pthread_mutex_t* lock,
                                                  const weir_probe_transfer& transfer) {
-  weir_probe_section* section = find_section(file, WEIR_SECTION_TRANSFERS);
-  if (weir_probe_transfer* entry = find_transfer(*file, *section, transfer)) return entry;
-  const Locked locked(lock);
-  if (weir_probe_transfer* entry = find_transfer(*file, *section, transfer)) return entry;
-  if (!has_room(file, section, WEIR_PROBE_TRANSFERS_OVERFLOWED)) {
-    return &file->transfers[section->capacity - 1];
-  }
-  file->transfers[section->used] = transfer;
-  return &file->transfers[publish_entry(section)];
+  return find_or_add_same_kind(file, lock, WEIR_SECTION_TRANSFERS, file->transfers, transfer);
+}
+inline weir_probe_read* find_or_add_read(File* file, pthread_mutex_t* lock,
+                                         const weir_probe_read& read) {
+  return find_or_add_same_kind(file, lock, WEIR_SECTION_READS, file->reads, read);
 }
 
 }  // namespace weir_probe

@@ -101,6 +101,7 @@ void for_each_section(Visit visit) {
         [](weir_probe_code* entry) { entry->dispatches = entry->groups = 0; });
   visit(WEIR_SECTION_STEPS, &Capacity::steps, &File::steps, [](weir_probe_step*) {});
   visit(WEIR_SECTION_NAMES, &Capacity::names, &File::names, [](weir_probe_name*) {});
+  visit(WEIR_SECTION_READS, &Capacity::reads, &File::reads, clear_count);
 }
 
 // Fills in the table of sections for that capacity, and the size of the file.

@@ -69,9 +69,8 @@ WEIR_EXPORTED int cudnnBackendGetAttribute(void*, int, int type, int64_t room, i
   return k_ok;
 }
 WEIR_EXPORTED int cudnnBackendExecute(void* handle, void*, void*) {
-  int error = k_ok;
-  runs_now(static_cast<const DnnHandle*>(handle)->stream, k_kernel_node, &error);
-  return error == k_ok ? int{k_ok} : k_dnn_failed;
+  return run_library_call(static_cast<const DnnHandle*>(handle)->stream, "cudnnBackendExecute",
+                          k_dnn_failed);
 }
 
 }  // namespace weir_probe::runtime_twin

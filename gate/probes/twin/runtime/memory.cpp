@@ -52,6 +52,8 @@ void reserve() {
 }
 }  // namespace
 
+LastWrites g_writes;
+
 bool is_device_address(const void* at) {
   g_once.run(reserve);
   const auto number = reinterpret_cast<uint64_t>(at);
@@ -161,28 +163,46 @@ int allocate_host(void** out, size_t bytes) {
   return pin(*out, size);
 }
 
+// Reads device memory as a program gets it. `kernel`: the last one before, if it may have written a
+// value here.
+void read_value(char* to, uint64_t at, size_t bytes, const LastKernel& kernel) {
+  read_contents(to, at, bytes);
+  if (kernel.name != nullptr && !g_writes.reached(at, bytes, kernel.writes)) {
+    answer_read(to, bytes, kernel.name);
+  }
+}
+
 // Copies bytes between memory of the host and of the device. Large ones to the device do nothing.
-void copy_bytes(void* to, const void* from, size_t bytes) {
+void copy_bytes(void* to, const void* from, size_t bytes, const LastKernel& kernel) {
   const bool to_device = is_device_address(to);
   if (!is_device_address(from)) {
     if (!to_device) {
       memmove(to, from, bytes);
-    } else if (bytes <= k_most_kept_from_host) {
+      return;
+    }
+    if (bytes <= k_most_kept_from_host) {
       write_all(g_arena.contents, from, bytes, static_cast<uint64_t>(offset_of(key_of(to))));
     }
+    g_writes.add(key_of(to), bytes);
     return;
   }
   if (!to_device) {
-    read_contents(static_cast<char*>(to), key_of(from), bytes);
-  } else if (bytes <= k_most_kept_within) {
-    char kept[k_most_kept_within];
-    read_contents(kept, key_of(from), bytes);
-    write_all(g_arena.contents, kept, bytes, static_cast<uint64_t>(offset_of(key_of(to))));
+    read_value(static_cast<char*>(to), key_of(from), bytes, kernel);
+    return;
+  }
+  if (bytes > k_most_kept_within) return;
+  char kept[k_most_kept_within];
+  read_contents(kept, key_of(from), bytes);
+  write_all(g_arena.contents, kept, bytes, static_cast<uint64_t>(offset_of(key_of(to))));
+  // A copy of what a kernel may have written is read as that kernel's.
+  if (kernel.name == nullptr || g_writes.reached(key_of(from), bytes, kernel.writes)) {
+    g_writes.add(key_of(to), bytes);
   }
 }
 
 // Fills device memory. Of large fills only those with 0 have an effect.
 void fill_bytes(uint64_t at, int value, size_t bytes) {
+  g_writes.add(at, bytes);
   if (bytes <= k_most_kept_within) {
     char kept[k_most_kept_within];
     memset(kept, value, bytes);
@@ -206,12 +226,10 @@ int copy(void* to, const void* from, const Rows& rows, void* stream, bool waits)
   }
   int error = k_ok;
   if (runs_now(stream, k_copy_node, &error)) {
+    const LastKernel kernel = last_kernel(stream);
     for (size_t row = 0; row < rows.height; ++row) {
       copy_bytes(static_cast<char*>(to) + row * rows.to_pitch,
-                 static_cast<const char*>(from) + row * rows.from_pitch, rows.width);
-    }
-    if (rows.height == 1 && is_device_address(from) && !is_device_address(to)) {
-      answer_read(static_cast<char*>(to), rows.width, last_kernel(stream));
+                 static_cast<const char*>(from) + row * rows.from_pitch, rows.width, kernel);
     }
   }
   return error == k_ok ? error : fail(error);

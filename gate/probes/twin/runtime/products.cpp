@@ -12,10 +12,8 @@ struct Handle {
 };
 
 // Runs a product: a node of the graph if the handle's stream is captured.
-int run_product(const void* handle) {
-  int error = k_ok;
-  runs_now(static_cast<const Handle*>(handle)->stream, k_kernel_node, &error);
-  return error == k_ok ? int{k_ok} : k_product_failed;
+int run_product(const void* handle, const char* name) {
+  return run_library_call(static_cast<const Handle*>(handle)->stream, name, k_product_failed);
 }
 
 }  // namespace
@@ -35,7 +33,7 @@ WEIR_BLAS(WEIR_BLAS_NAME(SetStream), (void* handle, void* stream)) {
 }
 // Only their handle matters.
 #define WEIR_MULTIPLIES(name) \
-  WEIR_BLAS_PRODUCT(name) { return run_product(handle); }
+  WEIR_BLAS_PRODUCT(name) { return run_product(handle, #name); }
 WEIR_BLAS_PRODUCTS(WEIR_MULTIPLIES)
 
 }  // namespace weir_probe::runtime_twin

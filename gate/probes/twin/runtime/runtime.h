@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gate/probes/inject/streams/interface.h"
+#include "gate/probes/inject/streams/last_writes.h"
 
 #ifdef WEIR_TWIN_HIP
 #include "gate/probes/twin/hip/hip.h"
@@ -71,6 +72,8 @@ bool is_device_address(const void* at);
 bool find_block(const void* at, uint64_t* begin, uint64_t* bytes, int* device);
 // Returns true for memory of the host that was allocated or registered by the API.
 bool is_pinned(const void* at);
+// The writes of copies and fills to device memory.
+extern LastWrites g_writes;
 
 // --- values.cpp
 // Writes to `to` what the kernel that wrote a value would have computed, where a rule knows it.
@@ -82,8 +85,15 @@ void answer_read(char* to, size_t bytes, const char* kernel);
 bool runs_now(void* stream, NodeType type, int* error, const void* function = nullptr);
 // Notes that the kernel `name` ran on `stream`.
 void note_kernel(void* stream, const char* name);
-// The kernel that ran last on `stream`, outside of captures; null if none did.
-const char* last_kernel(void* stream);
+struct LastKernel {
+  const char* name;  // null: none ran
+  uint64_t writes;   // LastWrites::count() when it ran
+};
+// The kernel that ran last on `stream`, or of all if none did there.
+LastKernel last_kernel(void* stream);
+// Runs a call of a library, which is one kernel of that name. Returns `failure` within an
+// invalidated capture.
+int run_library_call(void* stream, const char* name, int failure);
 // Checks a call that waits for `stream`. Such a call invalidates a capture, and fails.
 int check_wait(void* stream);
 // Reads the capture that a stream takes part in. Its nodes have no dependencies that are known.

@@ -8,8 +8,8 @@ namespace weir_probe::runtime_twin {
 namespace {
 
 struct StreamObject {
-  uint64_t capture;    // under g_lock; number of the capture that it takes part in; 0: none
-  const char* kernel;  // atomic; name of the last one that ran
+  uint64_t capture;   // under g_lock; number of the capture that it takes part in; 0: none
+  LastKernel kernel;  // atomic, each member
 };
 struct EventObject {
   uint64_t capture;  // number of its stream's capture when it was recorded; 0: none
@@ -32,10 +32,11 @@ struct Capture {
 };
 
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-Capture* g_captures;        // under g_lock
-uint32_t g_capturing;       // atomic: number of captures
-uint64_t g_last_capture;    // under g_lock
-const char* g_last_kernel;  // atomic; of all default streams
+Capture* g_captures;       // under g_lock
+uint32_t g_capturing;      // atomic: number of captures
+uint64_t g_last_capture;   // under g_lock
+LastKernel g_last_kernel;  // atomic, each member; of all streams
+LastKernel g_of_default;   // the same; of all default streams
 
 // Finds a capture by its number; null if it has ended. Needs g_lock.
 Capture* find_capture(uint64_t number) {
@@ -142,14 +143,25 @@ bool runs_now(void* stream, NodeType type, int* error, const void* function) {
 }
 
 void note_kernel(void* stream, const char* name) {
-  const char** last =
-      is_handle(stream) ? &static_cast<StreamObject*>(stream)->kernel : &g_last_kernel;
-  __atomic_store_n(last, name, __ATOMIC_RELAXED);
+  LastKernel* of_stream =
+      is_handle(stream) ? &static_cast<StreamObject*>(stream)->kernel : &g_of_default;
+  LastKernel* const both[] = {of_stream, &g_last_kernel};
+  for (LastKernel* last : both) {
+    __atomic_store_n(&last->writes, g_writes.count(), __ATOMIC_RELAXED);
+    __atomic_store_n(&last->name, name, __ATOMIC_RELEASE);
+  }
 }
-const char* last_kernel(void* stream) {
-  const char* const* last =
-      is_handle(stream) ? &static_cast<const StreamObject*>(stream)->kernel : &g_last_kernel;
-  return __atomic_load_n(last, __ATOMIC_RELAXED);
+LastKernel last_kernel(void* stream) {
+  const LastKernel* last =
+      is_handle(stream) ? &static_cast<const StreamObject*>(stream)->kernel : &g_of_default;
+  if (__atomic_load_n(&last->name, __ATOMIC_ACQUIRE) == nullptr) last = &g_last_kernel;
+  return {__atomic_load_n(&last->name, __ATOMIC_ACQUIRE),
+          __atomic_load_n(&last->writes, __ATOMIC_RELAXED)};
+}
+int run_library_call(void* stream, const char* name, int failure) {
+  int error = k_ok;
+  if (runs_now(stream, k_kernel_node, &error)) note_kernel(stream, name);
+  return error == k_ok ? int{k_ok} : failure;
 }
 
 int check_wait(void* stream) {
@@ -314,13 +326,15 @@ WEIR_RUNTIME(GraphInstantiate, (void** exec, void* graph, unsigned long long)) {
 WEIR_RUNTIME(GraphInstantiateWithFlags, (void** exec, void* graph, unsigned long long flags)) {
   return WEIR_CALL(GraphInstantiate)(exec, graph, flags);
 }
-// Within a capture, the nodes are copied to the captured graph. Else nothing happens.
+// Within a capture, the nodes are copied to the captured graph. Else the kernels have run.
 WEIR_RUNTIME(GraphLaunch, (void* exec, void* stream)) {
   const auto* graph = static_cast<const Graph*>(exec);
   int error = k_ok;
   for (size_t i = 0; i < graph->count; ++i) {
     const Node& node = graph->nodes[i];
-    if (runs_now(stream, node.type, &error, node.function)) break;
+    const bool runs = runs_now(stream, node.type, &error, node.function);
+    const Function* function = runs && node.function ? find_function(node.function) : nullptr;
+    if (function != nullptr) note_kernel(stream, function->name);
   }
   return error == k_ok ? error : fail(error);
 }
