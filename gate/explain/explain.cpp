@@ -11,7 +11,7 @@ namespace {
 constexpr std::array k_patterns = {
     &find_served,         &find_batches,   &find_graphs,   &find_moved,        &find_read_backs,
     &find_syncs,          &find_pieces,    &find_products, &find_matrix_cores, &find_stream_k,
-    &find_kernels,   &find_totals,   &find_barriers,     &find_code,
+    &find_tensor_kernels, &find_kernels,   &find_totals,   &find_barriers,     &find_code,
     &find_splits,         &find_copies,    &find_submits,  &find_context,      &find_slow,
     &find_memory,         &find_made_late, &find_calls,    &find_threads,      &find_fixed,
     &find_rest,           &find_times};

@@ -40,6 +40,10 @@ namespace weir::explain {
   K(matrix_cores_lost, either, "Matrix cores are no longer used", "")                          \
   K(matrix_cores_gained, either, "Matrix cores are now used", "")                              \
   K(stream_k_changed, either, "Stream-k fixups changed", "")                                   \
+  K(attention_unfused, slower, "Attention runs without a fused kernel", "")                    \
+  K(norm_unfused, slower, "A norm is no longer fused", "")                                     \
+  K(mask_built, slower, "A mask is built", "")                                                 \
+  K(conversion_added, slower, "Values are converted to another type", "")                      \
   K(variant_changed, either, "Another kernel does the same work", "")                          \
   K(code_changed, either, "Kernels have other code, or run in other groups", "")               \
   K(splits_changed, either, "The graph is cut into other parts between backends", "")          \

@@ -1,5 +1,6 @@
 // Kernels of which more or fewer ran, and what a pattern asks of them by their names. Used by
-// kernels.cpp, variants.cpp, fusions.cpp, products.cpp and matrix_cores.cpp alone.
+// kernels.cpp, variants.cpp, fusions.cpp, products.cpp, matrix_cores.cpp and tensor_kernels.cpp
+// alone.
 #pragma once
 
 #include <map>

@@ -7,6 +7,7 @@
 //                 (fusions.cpp), work added and removed
 //   products.cpp  matrix products that moved between the engine's kernels and a vendor's library
 //   matrix_cores.cpp  attention and products that moved to or from the GPU's matrix cores; stream-k
+//   tensor_kernels.cpp  names of PyTorch's and vLLM's kernels
 //   code.cpp      other code behind the names of kernels
 //   counts.cpp    batches, waits, sums of dispatches, barriers, splits, copies, context, the fixed
 //                 part, and what is left
@@ -193,7 +194,7 @@ struct ExplainState {
 
 using Pattern = void(ExplainState& state);
 Pattern find_served, find_batches, find_graphs, find_moved, find_read_backs, find_syncs,
-    find_pieces, find_products, find_matrix_cores, find_stream_k, find_kernels,
+    find_pieces, find_products, find_matrix_cores, find_stream_k, find_tensor_kernels, find_kernels,
     find_totals, find_barriers, find_submits, find_code, find_splits, find_copies, find_context,
     find_slow, find_fixed, find_memory, find_made_late, find_calls, find_threads, find_rest,
     find_times;

@@ -85,7 +85,7 @@ TEST_F(TorchTwins, FailForPlantedChangesWithTheirCauseFirst) {
       {each_token + "lambda m, i, o: torch.cuda.empty_cache())", "allocations/token",
        "Devices are asked for memory more often a token."},
       {"model.set_attn_implementation('eager')", "dispatches/token",
-       "Fusion lost: flash_fwd_kernel"},
+       "Math fallback: attention runs without a fused kernel"},
   };
   for (const Change& change : changes) {
     plant(change.line);

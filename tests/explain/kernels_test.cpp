@@ -418,7 +418,7 @@ TEST(Attention, OfAnotherKernelIsTheCauseOfWhatItNeeds) {
   ASSERT_GE(why.findings.size(), 2U);
   EXPECT_EQ(why.findings[0].headline,
             "Another kernel does the same work: fmha_cutlass_f, twice a token.");
-  EXPECT_EQ(why.findings[1].kind, "op_added");
+  EXPECT_EQ(why.findings[1].kind, "mask_built");
 }
 
 }  // namespace kernels_test
