@@ -215,8 +215,13 @@ TEST(Presets, WhatAFileLeavesOutOfThemIsNotedAndWhatItReplacesIsShown) {
 TEST(Presets, FillModelsAndBackendsThatTheFileLeavesOut) {
   EXPECT_THAT(cell_names("version: 1\nengines: {b: {preset: google-benchmark, program: ./b}}\n"),
               ElementsAre("b/none/cpu/all"));
+  EXPECT_THAT(
+      cell_names("version: 1\nengines: {v: {preset: vllm-server}}\nmodels: {m: models/m}\n"),
+      ElementsAre("v/m/cuda/chat@c1", "v/m/cuda/chat@c4"));
   EXPECT_THAT(cell_names("version: 1\nengines: {v: {preset: vllm}}\nmodels: {m: models/m}\n"),
-              ElementsAre("v/m/cuda/chat@c1", "v/m/cuda/chat@c4"));
+              ElementsAre("v/m/cuda/decode"));
+  EXPECT_THAT(cell_names("version: 1\nengines: {s: {preset: torch-script}}\n"),
+              ElementsAre("s/none/cuda/decode"));
 }
 
 TEST(Presets, AddTheirLimitsBeforeTheFilesOwn) {

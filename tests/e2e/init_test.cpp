@@ -75,7 +75,8 @@ TEST_F(Init, FindsWhatAVirtualEnvironmentHas) {
       << "it works in a shell where the environment is not active, and no build makes it";
   install_in(scratch_ / "venv", "vllm");
   install("vllm");
-  EXPECT_THAT(init(), HasSubstr("  vllm: {preset: vllm, program: ./venv/bin/vllm}\n"));
+  EXPECT_THAT(init(),
+              HasSubstr("  vllm-server: {preset: vllm-server, program: ./venv/bin/vllm}\n"));
   fs::remove_all(scratch_ / "venv");
   EXPECT_THAT(init(), Not(HasSubstr("vllm"))) << "a server of PATH is for its user to name";
 

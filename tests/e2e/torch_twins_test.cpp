@@ -96,6 +96,51 @@ TEST_F(TorchTwins, FailForPlantedChangesWithTheirCauseFirst) {
   }
 }
 
+// The script of docs/how-to/python.md.
+TEST(TorchScripts, AreCountedByTheirSteps) {
+  const std::string page = slurp(k_root + "/docs/how-to/python.md");
+  const std::string opening = "```python\n";
+  const std::size_t begin = page.find(opening) + opening.size();
+  const Scratch scratch;
+  spill(scratch / "engine.py", page.substr(begin, page.find("```", begin) - begin));
+  spill(scratch / "weir.yaml",
+        "version: 1\nengines: {mine: {preset: torch-script, program: " + k_root +
+            "/engines/torch/bin/python}}\n"
+            "backends: {rtx4090: {device: cuda, twin: nvidia-rtx-4090}}\n");
+  const Ended ended = weir(scratch, {"run", "--counts-only", "--json", "-"});
+  const Json profiles = json_of(ended)["profiles"];
+  ASSERT_EQ(profiles.size(), 1U) << ended.err;
+  EXPECT_EQ(metric_of(profiles[0], "dispatches_per_token")["exact"], 2);
+  EXPECT_EQ(metric_of(profiles[0], "small_read_backs_per_token")["exact"], 0);
+}
+
+// vLLM's own program, without CUDA graphs; ci/python-engines installs it.
+TEST(VllmTwins, CountATokenOfItsBenchmark) {
+  const std::string vllm = k_root + "/engines/vllm/bin/vllm";
+  if (!fs::exists(vllm)) GTEST_SKIP() << vllm << ": ci/python-engines gets it";
+  const Scratch scratch;
+  fs::create_directories(scratch / "model");
+  spill(scratch / "model/config.json",
+        R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256,)"
+        R"( "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4,)"
+        R"( "num_key_value_heads": 2, "vocab_size": 16384, "max_position_embeddings": 512})");
+  spill(scratch / "weir.yaml", "version: 1\nengines: {vllm: {preset: vllm, program: " + vllm +
+                                   "}}\nmodels: {llama: model}\n"
+                                   "backends: {rtx4090: {device: cuda, twin: nvidia-rtx-4090}}\n"
+                                   "prompts: {decode: {prompt_tokens: 0, tokens: 16}}\n");
+  const Ended ended = weir(scratch, {"run", "--counts-only", "--json", "-"});
+  const Json profiles = json_of(ended)["profiles"];
+  ASSERT_EQ(profiles.size(), 1U) << ended.err;
+  const std::map<std::string, int> expected = {{"dispatches_per_token", 42},
+                                               {"cublas_calls_per_token", 9},
+                                               {"copies_per_token", 13},
+                                               {"syncs_per_token", 2},
+                                               {"small_read_backs_per_token", 1}};
+  for (const auto& [metric, value] : expected) {
+    EXPECT_EQ(metric_of(profiles[0], metric)["exact"], value) << metric;
+  }
+}
+
 // torch takes cuDNN's attention on Hopper and newer. Llama 3.3's 70B has 131 GiB of weights, which
 // nobody writes; 80 layers of seven products each, and the head: 561.
 TEST_F(TorchTwins, LoadA70BWhereItFitsAndEndInTorchsOwnErrorWhereNot) {

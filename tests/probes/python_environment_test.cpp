@@ -30,8 +30,8 @@ class PythonEnvironment : public testing::Test {
     std::ofstream(path, std::ios::binary) << bytes;
   }
   std::string path(const std::string& name) const { return place_.path() + "/" + name; }
-  Result<RuntimeCode> code() const {
-    return find_runtime_code(k_cuda_runtime, path(".venv/bin/python"), place_.path(), files_,
+  Result<RuntimeCode> code(const std::string& program = ".venv/bin/python") const {
+    return find_runtime_code(k_cuda_runtime, path(program), place_.path(), files_,
                              [](std::string_view) { return std::nullopt; });
   }
 
@@ -64,6 +64,11 @@ TEST_F(PythonEnvironment, GivesTheTwinTheNamesAndFunctionsThatItsPackagesNeed) {
   EXPECT_THAT(found->preloads, testing::UnorderedElementsAre("libcudart.so.13", "libcudnn.so.9",
                                                              "libcuda.so.1", "libnvidia-ml.so.1"));
   EXPECT_THAT(found->missing, ElementsAre("cudnnRNNForward"));
+  // A command that pip installed is a script.
+  write(".venv/bin/vllm", "#!" + path(".venv/bin/python3") + "\nfrom vllm import main\n");
+  const auto of_command = code(".venv/bin/vllm");
+  ASSERT_TRUE(of_command) << of_command.error().message;
+  EXPECT_EQ(of_command->preloads, found->preloads);
 }
 
 TEST_F(PythonEnvironment, WithoutPackagesThatUseTheApiNeedsNothing) {

@@ -7,6 +7,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/fit.hpp"
+#include "gate/probes/read/python_environment.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::probes {
@@ -99,6 +100,13 @@ Result<RuntimeCode> find_runtime_code(const RuntimeApi& api, const std::string& 
                                       const Lookup& environment) {
   RuntimeCode code;
   auto facts = read_program_facts(program, files, environment);
+  // A command of a package, as pip installs it, is a script for the Python beside it.
+  const bool is_command = facts && facts->file.kind == FileKind::script &&
+                          !python_environment_of(program, files).empty();
+  if (is_command) {
+    const std::string python = sys::join_path(sys::folder_of(program), "python");
+    facts = read_program_facts(python, files, environment);
+  }
   // We cannot read what a script opens: that is seen when it runs.
   if (!facts || facts->file.kind != FileKind::elf) return code;
   WEIR_TRY(const ProgramFile twin_library,
