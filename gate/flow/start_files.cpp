@@ -59,6 +59,8 @@ void compile_modules(const Job& job, const std::string& python, const std::strin
                      const sys::Stop& stop) {
   if (!job.files().executable(python) || job.files().kind(folder) != sys::Kind::folder) return;
   constexpr double k_max_seconds = 900;
+  job.log(
+      fmt::format("having Python compile {}, so that it writes nothing there meanwhile", folder));
   sys::ProcessSpec spec;
   spec.argv = {python, "-I", "-S", "-m", "compileall", "-q", "-j", "0", folder};
   spec.timeout_seconds = k_max_seconds;

@@ -23,7 +23,7 @@ TEST(Errors, ReadLikeThis) {
        "weir.yaml:10:44: change: slower is for a metric of time: kernels and ops are counted here "
        "(any, more, fewer, appeared, vanished)"},
       {config_with("gate: {budget: soon}\n"),
-       "weir.yaml:10:16: budget: \"soon\" is not a duration (write 500ms, 120s, 10m or 2h)"},
+       "weir.yaml:10:16: budget: \"soon\" is not a duration (write 500ms, 120s, 10m, 1m30s or 2h)"},
       {config_with("limits:\n- {metrics: syncs_per_token, max: 1, mode: report,\n"
                    "   until: 2026-11-19, reason: \"being observed\"}\n"),
        "weir.yaml:11:3: this limit (\"being observed\") expired on 2026-11-19: decide what holds "

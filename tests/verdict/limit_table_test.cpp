@@ -83,7 +83,7 @@ TEST(LimitTable, ResolvesAsTheEntriesOneAfterAnother) {
         const bool is_count = metric.kind == unit::Kind::count;
         const bool is_rate = !is_count && metric.better == unit::Better::higher;
         Limit expected = resolve_limit(cell, metric, LimitTable());
-        Limit bounds;  // max and min since the last mode
+        Limit held;  // what entries after the last mode set, and its own max and min
         for (std::size_t k = 0; k < entries.size(); ++k) {
           const LimitEntry& entry = entries[k];
           ASSERT_EQ(contains(fitting, k), entry.match.fits(cell));
@@ -91,23 +91,24 @@ TEST(LimitTable, ResolvesAsTheEntriesOneAfterAnother) {
           const auto change = [&](const Amount& amount) {
             return MaxChange{amount, entry.tolerate.value_or(Amount{amount.value / 2, true})};
           };
-          if (entry.exact && is_count) expected.exact = *entry.exact;
-          if (entry.max_drop && is_rate) expected.max_drop = change(*entry.max_drop);
-          if (entry.max_increase && !is_rate) expected.max_increase = change(*entry.max_increase);
-          if (entry.max_decrease && is_count) expected.max_decrease = change(*entry.max_decrease);
           if (entry.mode) {
             expected.mode = *entry.mode;
-            bounds = {};
+            held = {};
           }
-          for (Limit* limit : {&expected, &bounds}) {
+          for (Limit* limit : {&expected, &held}) {
             if (entry.max) limit->max = entry.max;
             if (entry.min) limit->min = entry.min;
+            if (entry.mode && limit == &held) continue;
+            if (entry.exact && is_count) limit->exact = *entry.exact;
+            if (entry.max_drop && is_rate) limit->max_drop = change(*entry.max_drop);
+            if (entry.max_increase && !is_rate) limit->max_increase = change(*entry.max_increase);
+            if (entry.max_decrease && is_count) limit->max_decrease = change(*entry.max_decrease);
           }
           if (entry.mode || entry.reason) expected.reason = entry.reason;
         }
-        if (expected.mode == Mode::off && bounds.is_set()) {
-          bounds.reason = expected.reason;
-          expected = bounds;
+        if (expected.mode == Mode::off && held.is_set()) {
+          held.reason = expected.reason;
+          expected = held;
         }
         const Limit limit = table.resolve(fitting, metric);
         ASSERT_EQ(describe(limit), describe(expected)) << cell.str() << " " << name;
