@@ -94,13 +94,11 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     return;
   }
   const auto named = unit::metric_of_name(name);
-  const bool is_declared = unit != nullptr && better != nullptr;
-  const std::string meant = unit::suggest_metric(name);
-  if (!is_declared && (!named || !meant.empty())) {
+  if (!named && (unit == nullptr || better == nullptr)) {
     problems.add(entry.key_position,
                  "weir does not know the metric \"{}\"{}: one of your own needs unit and better "
                  "(higher or lower), or a name that ends in {}",
-                 name, meant, text::join(unit::metric_name_ends()));
+                 name, unit::suggest_metric(name), text::join(unit::metric_name_ends()));
     return;
   }
   if (!named && !direction) return;  // complained about already

@@ -92,14 +92,12 @@ Result<PrintedMetric> parse_printed_metric(const std::string& assignment) {
   if (const auto pattern = Pattern::compile(metric.regex); !pattern) {
     return fail(Code::usage, "{}: {}", place, pattern.error().message);
   }
-  const std::string meant = unit::suggest_metric(metric.name);
-  const bool is_own = unit::metric_of_name(metric.name) && meant.empty();
-  if (unit::find_metric(metric.name) || is_own) return metric;
+  if (unit::find_metric(metric.name) || unit::metric_of_name(metric.name)) return metric;
   return fail(Code::usage,
               "{}: weir does not know this metric{}\n"
               "  end its name in what it is: {}\n"
               "  (of a ratio, more is better), or write unit: and better: in weir.yaml",
-              place, meant, text::join(unit::metric_name_ends()));
+              place, unit::suggest_metric(metric.name), text::join(unit::metric_name_ends()));
 }
 
 }  // namespace weir::config

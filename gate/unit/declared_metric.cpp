@@ -33,7 +33,10 @@ constexpr std::array k_name_ends{
 std::optional<DeclaredMetric> metric_of_name(std::string_view name) {
   const NameEnd* end =
       find_first(k_name_ends, [&](const NameEnd& row) { return name.ends_with(row.end); });
-  if (end == nullptr) return std::nullopt;
+  const auto near = text::nearest(name, metric_names());
+  const bool is_misspelt =
+      near && near->size() <= name.size() + 1 && name.size() <= near->size() + 1;
+  if (end == nullptr || is_misspelt) return std::nullopt;
   const Scale scale = parse_scale(end->scale).value();
   return DeclaredMetric{custom_metric(name, end->kind, scale.unit, end->better), scale};
 }

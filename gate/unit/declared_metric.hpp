@@ -15,8 +15,8 @@ struct DeclaredMetric {
   Scale scale;  // of the values as printed: milliseconds of "start_ms"
 };
 
-// Returns the metric that a name declares by its end ("load_seconds", "hit_rate"); nothing if its
-// end says nothing.
+// Returns the metric that a name declares by its end ("load_seconds", "hit_rate"). Nothing if its
+// end says nothing, or if it is a metric of weir's with a letter too many, too few or wrong.
 [[nodiscard]] std::optional<DeclaredMetric> metric_of_name(std::string_view name);
 
 // Returns the ends that metric_of_name() knows: "_tokens_per_second", "_ms" …

@@ -46,7 +46,7 @@ TEST_F(Confirm, FailsAProgramThatGotSlowerAndSaysSoAgainFromTheRunAlone) {
   EXPECT_NEAR(rate["change"].get<double>(), 1 / 1.5 - 1, 0.01);
   EXPECT_THAT(rate["reason"].get<std::string>(), HasSubstr("against stored samples"));
   EXPECT_THAT(dump_json(verdict["notes"]), HasSubstr("1 confirmed, 0 cleared, 0 inconclusive"));
-  EXPECT_THAT(verdict["decision_rule"].get<std::string>(), HasSubstr("beside the base program"));
+  EXPECT_THAT(verdict["decision_rule"].get<std::string>(), HasSubstr("Pairs with the base program"));
   fs::remove_all(scratch_ / "cache");
   fs::remove(scratch_ / "engine");
   EXPECT_EQ(rate_of(gate({"--from"}, 1)), rate);

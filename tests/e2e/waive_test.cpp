@@ -37,7 +37,7 @@ TEST_F(Waive, TheExactValueForThatPullRequestAlone) {
               HasSubstr("nothing is waived here: perf-baselines is not known"));
   ASSERT_EQ(waive_dispatches("65", "77").exit_code, 0) << last_.err;
   EXPECT_THAT(last_.out, HasSubstr("git push origin perf-baselines"));
-  EXPECT_THAT(last_.out, HasSubstr("weir gate --waivers-ref perf-baselines --pr 12\n"));
+  EXPECT_THAT(last_.out, HasSubstr("with\n    --waivers-ref perf-baselines --pr 12\n"));
   const Json verdict = with_waivers(0);
   EXPECT_EQ(verdict["verdict"], "waived");
   EXPECT_THAT(metric(verdict)["reason"].get<std::string>(), HasSubstr("waived by ada until "));

@@ -35,7 +35,8 @@ TEST(DeclaredMetric, HasTheUnitDirectionAndKindThatItsNameEndsIn) {
 }
 
 TEST(DeclaredMetric, IsNoneOfANameWhoseEndSaysNothing) {
-  for (const char* name : {"score", "ms", "seconds_total", ""}) EXPECT_FALSE(metric_of_name(name));
+  for (const char* name : {"score", "ms", "seconds_total", "", "decode_token_per_second"})
+    EXPECT_FALSE(metric_of_name(name)) << name;
 }
 
 TEST(DeclaredMetric, IsSuggestedWhereTheNameIsNearOrABaseOfCounts) {
