@@ -117,10 +117,6 @@ std::string shorten(std::string_view text) {
   return result;
 }
 
-std::optional<unit::Metric> find_rule_metric(const ValueRule& rule) {
-  return rule.custom ? rule.custom : unit::find_metric(rule.metric);
-}
-
 // Parses a number that a rule found, times the rule's scale.
 Result<double> parse_number(const ValueRule& rule, const std::string& text) {
   const auto value = text::to_double(text::trim(text));
@@ -331,7 +327,7 @@ Result<profile::EngineReport> read_generic(const Output& output) {
   std::vector<std::string> missing, missing_names;
   std::vector<std::string> missing_and_needed;
   for (const ValueRule& rule : output.generic->values) {
-    const auto metric = find_rule_metric(rule);
+    const auto metric = rule.find_metric();
     if (!metric) return fail(Code::internal, "\"{}\" is not a metric", rule.metric);
     const bool counts = metric->kind == unit::Kind::count;
     WEIR_TRY(const Matches matches,

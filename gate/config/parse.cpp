@@ -38,7 +38,7 @@ bool EngineSettings::reports_counts() const {
   const bool is_profiled = !counted_run_args.empty() || !counted_run_env.empty();
   if (always_reports_counts || (reports_counts_on_request && is_profiled)) return true;
   return std::ranges::any_of(generic.values, [](const ValueRule& rule) {
-    const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
+    const auto metric = rule.find_metric();
     return metric && metric->kind == unit::Kind::count;
   });
 }

@@ -201,7 +201,7 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
 // Adds the limit of a metric that none of weir's own limits covers.
 void add_default_limit(const ValueRule& rule, const std::string& engine,
                        std::vector<verdict::LimitEntry>& limits) {
-  const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
+  const auto metric = rule.find_metric();
   if (!metric || unit::is_op_or_kernel_metric(metric->name)) return;
   if (!rule.custom && metric->kind == unit::Kind::count) return;
   auto limit = verdict::limit_of_declared(*metric, engine);

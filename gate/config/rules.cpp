@@ -432,7 +432,7 @@ class RulesComparison {
     const ValueRule* rule = find_first(
         after.generic.values, [&](const ValueRule& value) { return value.metric == name; });
     if (rule == nullptr) return false;
-    const auto metric = rule->custom ? rule->custom : unit::find_metric(name);
+    const auto metric = rule->find_metric();
     if (!metric) return false;
     // The first count of an engine changes how it is run, and what its probes have to see.
     if (metric->kind == unit::Kind::count) return before.probes.empty() && before.reports_counts();

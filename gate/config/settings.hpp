@@ -48,6 +48,11 @@ struct ValueRule {
   enum class Pick { last, first, all, sum, max, median };
   std::optional<Pick> pick{};
   std::string source{};  // "weir.yaml:7:7"; "": unknown
+
+  // The metric of this name: the declared one, or weir's own. Nothing for a fact.
+  [[nodiscard]] std::optional<unit::Metric> find_metric() const {
+    return custom ? custom : unit::find_metric(metric);
+  }
 };
 // Texts the generic adapter takes for facts rather than metrics: generated_tokens, prompt_tokens,
 // output_digest, model, engine_build.

@@ -201,7 +201,7 @@ std::vector<std::string> setup_steps(const StarterCi& ci, const std::string& fil
                     shell_word(fmt::format("::error title=weir::{}: {} {}", file, what, place))));
   };
   for (const std::string& program : ci.programs) {
-    const bool is_installed = program.find('/') == std::string::npos;
+    const bool is_installed = is_looked_up(program);
     if (script && !is_installed) {
       lines.push_back(fmt::format(
           "# the runner has no {} unless a step gets it: \"build:\" is missing in weir.yaml",
@@ -268,6 +268,8 @@ std::map<std::string, std::string> github_values(const StarterCi& ci) {
 }
 
 }  // namespace
+
+bool is_looked_up(const std::string& program) { return program.find('/') == std::string::npos; }
 
 std::string starter_github(const StarterCi& ci) {
   return fill_form(k_github_form, github_values(ci));

@@ -57,6 +57,9 @@ struct StarterCi {
   bool queue = false;      // GitHub: merge groups are judged as well
 };
 
+// Returns true for a program that is looked up in PATH, as an interpreter is.
+[[nodiscard]] bool is_looked_up(const std::string& program);
+
 // Both compare counts, or times where there are none, with a base if there is one. They fail until
 // somebody fills in how each of `programs` is built and how each of `models` is fetched.
 [[nodiscard]] std::string starter_github(const StarterCi& ci);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "gate/base/text.hpp"
+
 namespace weir::config {
 namespace {
 
@@ -16,6 +18,13 @@ bool has_attached_value(std::string_view part) {
 }
 
 }  // namespace
+
+std::vector<std::string> split_at_any(std::string_view text, std::string_view separators) {
+  std::string joined(text);
+  std::ranges::replace_if(
+      joined, [&](char c) { return separators.find(c) != std::string_view::npos; }, '\0');
+  return text::split(joined, '\0');
+}
 
 std::string replace_paths(const std::string& word, const ReplacePath& replace) {
   if (auto path = replace(word)) return *std::move(path);

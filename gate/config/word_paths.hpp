@@ -6,8 +6,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::config {
+
+// Returns the parts of a text between any of the separators; empty ones too.
+[[nodiscard]] std::vector<std::string> split_at_any(std::string_view text,
+                                                    std::string_view separators);
 
 // Returns a path in place of a part of a word; nothing to leave the part.
 using ReplacePath = std::function<std::optional<std::string>(const std::string& part)>;

@@ -191,6 +191,10 @@ bool has_no_name(std::string_view kernel) {
          text::is_hex(kernel.substr(kernel.size() - k_digits));
 }
 
+Rational delta_of(const verdict::Changed& entry) {
+  return entry.current.value_or(k_zero).minus(entry.baseline.value_or(k_zero)).value_or(k_zero);
+}
+
 Rational total_delta(const WorkChanges& changes) {
   Rational sum;
   for (const WorkChange* change : changes) sum = sum.plus(change->delta()).value_or(sum);

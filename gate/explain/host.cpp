@@ -7,15 +7,11 @@ namespace {
 
 constexpr const char* k_threads = "threads_peak";
 
-Rational call_delta(const verdict::Changed& call) {
-  return call.current.value_or(k_zero).minus(call.baseline.value_or(k_zero)).value_or(k_zero);
-}
-
 // Returns "write +1 a token (0 → 1)".
 std::string call_text(const ExplainState& state, const verdict::Changed& call) {
   return fmt::format("{} {}{} ({} → {})",
                      safe_name(call.name.substr(profile::k_system_call.size())),
-                     signed_text(call_delta(call)), state.per_unit_text(),
+                     signed_text(delta_of(call)), state.per_unit_text(),
                      call.baseline.value_or(k_zero).str(), call.current.value_or(k_zero).str());
 }
 
@@ -38,21 +34,21 @@ void find_calls(ExplainState& state) {
   std::vector<verdict::Changed> calls = state.evidence.calls;
   if (calls.empty()) return;
   std::ranges::stable_sort(calls, std::greater(),
-                           [](const auto& call) { return absolute_value(call_delta(call)); });
+                           [](const auto& call) { return absolute_value(delta_of(call)); });
   const std::string base =
       calls.front().name.ends_with("futex wait") ? "futex_waits" : "system_calls";
   Finding finding = state.finding_about(kind::calls_changed, base);
   for (const verdict::Changed& call :
        std::span(calls).first(std::min<std::size_t>(calls.size(), 6))) {
     finding.lines.push_back(call_text(state, call));
-    finding.numbers.push_back({call.name, call_delta(call), {}, {}});
+    finding.numbers.push_back({call.name, delta_of(call), {}, {}});
   }
   finding.headline = fmt::format("System calls: {}.", finding.lines.front());
   finding.lines.erase(finding.lines.begin());
   set_cause(calls.front().name.substr(profile::k_system_call.size()),
-            call_delta(calls.front()) > k_zero, finding);
+            delta_of(calls.front()) > k_zero, finding);
   state.claim_all({"system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls"});
-  state.add(std::move(finding), absolute_value(call_delta(calls.front())));
+  state.add(std::move(finding), absolute_value(delta_of(calls.front())));
 }
 
 // Finds another peak number of threads.

@@ -74,6 +74,8 @@ using WorkChanges = std::vector<const WorkChange*>;
 [[nodiscard]] WorkChanges pointers_to(const std::vector<WorkChange>& changes);
 [[nodiscard]] WorkChanges select_changes(const std::vector<WorkChange>& changes, bool up);
 [[nodiscard]] std::vector<KernelName> names_in(const WorkChanges& changes);
+// The later count of a name less the earlier one; a side that lacks it counts 0.
+[[nodiscard]] Rational delta_of(const verdict::Changed& entry);
 // Sum of the deltas; one that does not fit a Rational is left out.
 [[nodiscard]] Rational total_delta(const WorkChanges& changes);
 

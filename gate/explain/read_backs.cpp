@@ -1,15 +1,10 @@
 // Finds values that the program reads back from the device to decide what it does next.
-
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
 namespace {
 
 constexpr const char* k_reads = "small_read_backs";
-
-Rational read_delta(const verdict::Changed& read) {
-  return read.current.value_or(k_zero).minus(read.baseline.value_or(k_zero)).value_or(k_zero);
-}
 
 // "8 bytes of reduce_kernel"
 std::string_view read_name(const verdict::Changed& read) {
@@ -19,9 +14,9 @@ std::string_view read_name(const verdict::Changed& read) {
 // Returns the reads that changed in the direction of the count, the largest change first.
 std::vector<verdict::Changed> select_reads(const ExplainState& state, const Rational& delta) {
   std::vector<verdict::Changed> reads = state.evidence.read_backs;
-  std::erase_if(reads, [&](const auto& read) { return !same_sign(read_delta(read), delta); });
+  std::erase_if(reads, [&](const auto& read) { return !same_sign(delta_of(read), delta); });
   std::ranges::stable_sort(reads, std::greater(),
-                           [](const auto& read) { return absolute_value(read_delta(read)); });
+                           [](const auto& read) { return absolute_value(delta_of(read)); });
   return reads;
 }
 
@@ -45,12 +40,12 @@ void find_read_backs(ExplainState& state) {
       finding.ops.emplace_back(name.substr(at + k_of.size()));
     }
   }
-  const Rational most = reads.empty() ? delta : read_delta(reads.front());
+  const Rational most = reads.empty() ? delta : delta_of(reads.front());
   finding.headline += fmt::format(", {}.", frequency_text(most, state.evidence.scope));
   constexpr std::size_t k_max_lines = 6;
   for (const verdict::Changed& read : std::span(reads).first(std::min(reads.size(), k_max_lines))) {
     finding.lines.push_back(
-        fmt::format("{} {}", signed_text(read_delta(read)), safe_name(read_name(read))));
+        fmt::format("{} {}", signed_text(delta_of(read)), safe_name(read_name(read))));
   }
   add_number({readable_name(k_reads), delta}, finding);
   state.claim(k_reads);

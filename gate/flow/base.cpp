@@ -162,16 +162,13 @@ void seal_inputs(const std::vector<std::string>& inputs, const std::string& top,
     const auto environment = source::environment_around(job.files(), input);
     if (environment && environments.insert(*environment).second)
       prepare_environment(job, *environment, seal, stop);
-  }
-  for (const std::string& input : inputs) {
     if (job.files().kind(input) == sys::Kind::file) {
       seal.add(job.files(), input, input);
       continue;
     }
-    const bool has_compiled = source::environment_around(job.files(), input).has_value();
-    const auto is_held = [tracked, input, has_compiled](std::string_view name) {
-      return is_package_code(name) || (has_compiled && is_compiled_by_python(name)) ||
-             tracked.contains(sys::join_path(input, std::string(name)));
+    const auto is_code = environment ? is_python_file : is_package_code;
+    const auto is_held = [tracked, input, is_code](std::string_view name) {
+      return is_code(name) || tracked.contains(sys::join_path(input, std::string(name)));
     };
     seal.add_start_place(job.files(), input, input, is_held);
   }

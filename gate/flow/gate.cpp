@@ -260,7 +260,7 @@ bool lacks_times(const config::Cell& cell, const profile::Profile& profile) {
   };
   if (cell.engine != nullptr && cell.engine->output == "generic") {
     return std::ranges::any_of(cell.engine->generic.values, [&](const config::ValueRule& rule) {
-      const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
+      const auto metric = rule.find_metric();
       return metric && metric->kind != unit::Kind::count && !is_measured(metric->name);
     });
   }

@@ -457,9 +457,8 @@ std::string uncounted_warning(const std::vector<config::Cell>& cells, const std:
   });
   if (is_counted) return "";
   return fmt::format(
-      "No cell of {} can be counted, and the hook takes no times: it judges nothing here. weir "
-      "gate "
-      "--against REF judges times.\n",
+      "No cell of {} can be counted, and the hook takes no times: it judges nothing here. "
+      "weir gate --against REF judges times.\n",
       config);
 }
 

@@ -4,6 +4,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
+#include "gate/config/word_paths.hpp"
 
 namespace weir::flow {
 namespace {
@@ -76,13 +77,6 @@ class ShellText {
   std::string filled_;
 };
 
-std::vector<std::string> split_at_any(const std::string& text, std::string_view separators) {
-  std::string joined = text;
-  std::ranges::replace_if(
-      joined, [&](char c) { return separators.find(c) != std::string_view::npos; }, '\0');
-  return text::split(joined, '\0');
-}
-
 // Returns `path` from the top, "." and ".." taken out. ".." stays at the top.
 std::string from_top(const std::string& path) { return sys::absolute("/" + path).substr(1); }
 
@@ -153,7 +147,7 @@ class WordList {
                       .is_in_command = true});
     if (is_program) return;
     const std::string filled = ShellText(word, cell_.env).filled();
-    for (const std::string& token : split_at_any(filled, " \t\r\n")) {
+    for (const std::string& token : config::split_at_any(filled, " \t\r\n")) {
       const bool is_path = token.find('/') != std::string::npos && !token.starts_with('-') &&
                            token.find_first_of("=:") == std::string::npos;
       const bool is_folder = holds(k_before_folders, previous_token_);
@@ -165,7 +159,7 @@ class WordList {
       previous_token_ = token;
     }
     add_possible_parts(word);
-    for (const std::string& quoted : split_at_any(filled, k_quotes)) {
+    for (const std::string& quoted : config::split_at_any(filled, k_quotes)) {
       if (quoted.find(' ') != std::string::npos)
         words_.push_back({.text = quoted, .is_in_command = true});
     }
@@ -178,7 +172,7 @@ class WordList {
     const bool is_pattern = word.find_first_of(k_glob_separators) != std::string::npos;
     if (word.find_first_of(k_possible_separators) == std::string::npos && !is_pattern) return;
     const std::string all = separators + std::string(k_glob_separators);
-    for (const std::string& part : split_at_any(word, is_pattern ? all : separators)) {
+    for (const std::string& part : config::split_at_any(word, is_pattern ? all : separators)) {
       const std::size_t name = part.rfind('/') + 1;
       const std::size_t dot = part.find('.', name);
       const bool is_file_name = dot != std::string::npos && dot > name;
@@ -187,7 +181,7 @@ class WordList {
   }
 
   void add_parts(const std::string& token, NamedWord like) {
-    for (const std::string& part : split_at_any(token, k_separators)) {
+    for (const std::string& part : config::split_at_any(token, k_separators)) {
       like.text = part;
       words_.push_back(like);
       // "-Ifolder": an option of one letter with its value.

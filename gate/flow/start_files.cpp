@@ -72,10 +72,6 @@ std::string python_of(const std::string& environment) {
   return sys::join_path(environment, "bin/python");
 }
 
-bool is_python_file(std::string_view name) {
-  return is_package_code(name) || is_compiled_by_python(name);
-}
-
 // Seals the folders of packages that the user installed, one for each version of Python.
 void seal_user_packages(const Job& job, const std::string& folder, source::Seal& seal,
                         const sys::Stop& stop) {
@@ -117,8 +113,10 @@ bool is_package_code(std::string_view name) {
          (sys::is_module(name) || name.ends_with(".pth"));
 }
 
-bool is_compiled_by_python(std::string_view name) {
-  return name.find("__pycache__/") != std::string_view::npos && name.ends_with(".pyc");
+bool is_python_file(std::string_view name) {
+  const bool is_compiled =
+      name.find("__pycache__/") != std::string_view::npos && name.ends_with(".pyc");
+  return is_package_code(name) || is_compiled;
 }
 
 void prepare_environment(const Job& job, const std::string& environment, source::Seal& seal,

@@ -8,8 +8,8 @@ namespace weir::flow {
 
 // Returns true for code that an interpreter imports, by its name in a folder.
 [[nodiscard]] bool is_package_code(std::string_view name);
-// Returns true for what Python writes by itself when it imports code.
-[[nodiscard]] bool is_compiled_by_python(std::string_view name);
+// The same, and true for what Python writes by itself when it imports code.
+[[nodiscard]] bool is_python_file(std::string_view name);
 
 // Seals files of the user's home and of the system that shells, interpreters, the dynamic linker
 // and drivers of GPUs load before the code of a program, also those that are not there.

@@ -373,10 +373,10 @@ Result<verdict::NeededWaivers> changes_to_waive(const WaiveOptions& options,
   if (options.metric == "kernels") {
     return fail(Code::usage, "kernels are waived each by its name: from a verdict.json");
   }
-  const std::string meant = unit::suggest_metric(options.metric);
-  if (!unit::find_metric(options.metric) && !meant.empty())
-    return fail(Code::usage, "--metric: unknown metric \"{}\"{}", options.metric, meant);
   const auto metric = unit::find_metric(options.metric);
+  const std::string meant = unit::suggest_metric(options.metric);
+  if (!metric && !meant.empty())
+    return fail(Code::usage, "--metric: unknown metric \"{}\"{}", options.metric, meant);
   if (metric && metric->kind != unit::Kind::count && options.from != "0 %") {
     return fail(Code::usage,
                 "{} is no count: a change of it is waived from \"0 %\" to the worst end of its "

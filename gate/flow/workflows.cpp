@@ -141,9 +141,6 @@ struct Unfinished {
   bool has_failed = false;           // some cell could not be measured
 };
 
-// Returns true for a program that is looked up in PATH, as an interpreter is.
-bool is_installed(const std::string& program) { return program.find('/') == std::string::npos; }
-
 // Returns what is left to do until pull requests are gated: if no workflow is new, only what files
 // here lack.
 std::vector<std::string> remaining_steps(bool github, const Workflows& workflows,
@@ -167,7 +164,7 @@ std::vector<std::string> remaining_steps(bool github, const Workflows& workflows
   if (workflow == k_gitlab_part)
     steps.emplace_back(".gitlab-ci.yml: include: [{local: /.gitlab/weir.yml}]");
   std::vector<std::string> missing = ci.programs;
-  std::erase_if(missing, is_installed);
+  std::erase_if(missing, config::is_looked_up);
   missing.insert(missing.end(), ci.models.begin(), ci.models.end());
   if (!missing.empty() && holds_text("::error title=weir::")) {
     steps.push_back(fmt::format("{}: say in {} where these come from: {}", workflow,
@@ -283,8 +280,7 @@ bool has_own_files(const sys::Files& files, const std::string& folder, const std
   };
   if (command.empty()) return false;
   const std::string& program = command.front();
-  const bool is_by_path = program.find('/') != std::string::npos;
-  return (is_by_path && is_own(program)) ||
+  return (!config::is_looked_up(program) && is_own(program)) ||
          std::any_of(command.begin() + 1, command.end(), names_own);
 }
 
@@ -306,7 +302,7 @@ std::string find_missing_files(const Job& job, const LoadedConfig& loaded,
     const config::EngineSettings& engine = *cell.engine;
     const std::string program = engine.command.empty() ? "" : engine.command.front();
     // By its name alone it is found in PATH, which no commit holds.
-    const bool inside = program.find('/') != std::string::npos && !program.starts_with('/');
+    const bool inside = !config::is_looked_up(program) && !program.starts_with('/');
     ci.has_base = ci.has_base || has_own_files(job.files(), folder, root, engine.command);
     const auto build = text::join(collect<std::string>(engine.build, text::shell_word), " ");
     if (!build.empty() && is_new(build)) ci.builds.push_back(build);
@@ -415,7 +411,7 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   // Both sides share a virtual environment.
   unfinished.unbuilt = ci.programs;
   std::erase_if(unfinished.unbuilt, [&](const std::string& program) {
-    return is_installed(program) || is_in_environment(files, folder, program);
+    return config::is_looked_up(program) || is_in_environment(files, folder, program);
   });
   unfinished.is_gated = ci.has_counts || has_gate;
   if (!workflows.has_new) {

@@ -6,6 +6,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/word_paths.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 
@@ -37,12 +38,9 @@ std::string fill_variables(std::string_view text, const config::Environment& env
   return filled;
 }
 
-// Returns the word, and its parts.
+// Returns the parts of the word, and the word.
 std::vector<std::string> split_word(const std::string& word) {
-  std::string separated = word;
-  std::ranges::replace_if(
-      separated, [](char c) { return k_separators.find(c) != std::string_view::npos; }, '\0');
-  std::vector<std::string> parts = text::split(separated, '\0');
+  std::vector<std::string> parts = config::split_at_any(word, k_separators);
   parts.push_back(word);
   return parts;
 }

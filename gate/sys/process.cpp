@@ -64,11 +64,11 @@ Result<Finished> RealProcesses::run(const ProcessSpec& spec, const Stop& stop) {
   return run_process(spec, stop, clock_, pause_, take_output_place);
 }
 
-// Describes how a process ended, to follow its name.
 const std::string& error_output(const Finished& finished) {
   return text::trim(finished.err).empty() ? finished.out : finished.err;
 }
 
+// Describes how a process ended, to follow its name.
 std::string describe_ending(const Finished& finished, const ProcessSpec& spec) {
   switch (finished.ended) {
     case HowEnded::exited:
