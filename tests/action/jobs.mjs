@@ -55,7 +55,8 @@ export class Runners {
     runners.run = 100;
     const port = await runners.serve();
     runners.api = `http://127.0.0.1:${port}`;
-    runners.weir = release(world.fresh('release'), `exec '${weir}' "$@"`);
+    // Nobody else posts here: a poster need not look for seven seconds whether somebody did.
+    runners.weir = release(world.fresh('release'), `[ "$1" != post ] || set -- "$@" --settle=10ms\nexec '${weir}' "$@"`);
     runners.bin = world.fresh('bin');
     fs.writeFileSync(path.join(runners.bin, 'gh'), k_gh, {mode: 0o755});
     fs.mkdirSync(path.join(world.top, 'o'), {recursive: true});
