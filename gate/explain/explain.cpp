@@ -42,14 +42,17 @@ std::vector<Finding> take_findings(std::vector<ExplainState::Entry> entries) {
   return findings;
 }
 
-// Returns the totals of exact counts that both sides have.
+// Returns the totals of exact counts that both sides have; the less important ones only if they
+// differ.
 std::vector<Total> read_totals(const Evidence& evidence) {
   std::vector<Total> totals;
-  for (const char* base : {"dispatches", "barriers", "syncs"}) {
-    if (const auto both = exact_counts(evidence, base)) {
-      totals.push_back({base, both->before, both->after});
-    }
-  }
+  const auto add = [&](const char* count, bool is_always_shown) {
+    const auto both = exact_counts(evidence, count);
+    if (both && (is_always_shown || both->before != both->after))
+      totals.push_back({count, both->before, both->after});
+  };
+  for (const char* count : {"dispatches", "barriers", "syncs"}) add(count, true);
+  for (const char* count : {"submits", "copies"}) add(count, false);
   return totals;
 }
 

@@ -87,6 +87,11 @@ class Bisector {
       WEIR_TRY(journal_, resume_bisect(files_, result_.folder, state));
       result_.request = std::move(state.request);
       result_.steps = std::move(state.steps);
+      if (wanted_.budget) {
+        std::erase_if(result_.steps, [](const BisectStep& step) {
+          return step.outcome == source::TrialOutcome::skipped;
+        });
+      }
     }
     WEIR_TRY(const LoadedConfig loaded, load());
     builds_ = engine_builds(loaded.cells);
@@ -292,6 +297,7 @@ class Bisector {
     wanted.plan.times = result_.request.judges_by_times;
     wanted.against = BaseRequest{.spec = "", .command = {}, .commits = commits};
     wanted.times_option = "--times";
+    wanted.budget = wanted_.budget;
     // Measurements of this commit from a killed bisection are used again.
     const auto measured = measure_or_resume([this] { return load(); }, step_job, wanted);
     if (!measured) {
@@ -388,6 +394,8 @@ std::string result_text(const BisectResult& result, std::size_t width) {
       add("  ", fmt::format("{} \"{}\"", commit, step->subject), 4);
       if (step->outcome == source::TrialOutcome::skipped) add("    ", step->reason, 4);
     }
+    if (result.request.judges_by_times)
+      text += "weir bisect --resume --budget 10m  measures the skipped ones again, longer\n";
   }
   const auto built = std::ranges::count(result.steps, true, &BisectStep::built);
   const auto skipped =

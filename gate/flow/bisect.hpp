@@ -13,6 +13,9 @@ struct BisectOptions {
   bool judges_by_times = false;  // judge by pairs with the good one, in place of counts
   std::optional<std::string>
       resume;  // a folder, or "" for the newest; then good and bad are not given
+  // Time for all pairs of a commit, in place of gate.budget. With `resume`, commits that were
+  // skipped are tried again.
+  std::optional<std::string> budget{};
 };
 
 // Finds the first bad commit. Never touches the checkout, the index, HEAD or the references of the

@@ -50,7 +50,11 @@ Result<BisectState> parse_bisect(std::string_view text) {
     if (line == 1) {
       WEIR_TRY(state.request, read_fields<BisectRequest>(json, place));
     } else {
-      WEIR_TRY(state.steps.emplace_back(), read_fields<BisectStep>(json, place));
+      WEIR_TRY(BisectStep step, read_fields<BisectStep>(json, place));
+      // A commit may have been tried again.
+      std::erase_if(state.steps,
+                    [&](const BisectStep& earlier) { return earlier.commit == step.commit; });
+      state.steps.push_back(std::move(step));
     }
     state.whole_bytes += end + 1;
     text.remove_prefix(end + 1);

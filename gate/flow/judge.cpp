@@ -560,7 +560,7 @@ StepVerdict judge_step(const verdict::GateVerdict& verdict) {
   }
   if (const CellVerdict* cell = first_with(verdict, Outcome::inconclusive)) {
     return {TrialOutcome::skipped,
-            fmt::format("{} is not decided; a larger gate.budget may do", cell->cell.str())};
+            fmt::format("{} is not decided; a longer budget may do", cell->cell.str())};
   }
   const bool judged = std::ranges::any_of(verdict.cells, [](const CellVerdict& cell) {
     return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||

@@ -135,8 +135,9 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
         (change.kind != stats::ChangeKind::drift || change.end == series.points.size());
     if (!change.settled && goes_on) {
       add(under,
-          fmt::format("{} since then: it may still turn out a drift or a step",
-                      text::plural(series.points.size() - change.index, "run")),
+          fmt::format("{} since then: it may still turn out to be a {}",
+                      text::plural(series.points.size() - change.index, "run"),
+                      change.kind == stats::ChangeKind::drift ? "step" : "drift"),
           k_indent);
     }
     if (change.new_class) add(under, class_change_text(*change.new_class), k_indent);

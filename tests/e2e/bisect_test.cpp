@@ -166,5 +166,23 @@ TEST_F(Bisect, GoesOnWithTheSameSettingsOrNotAtAll) {
   EXPECT_THAT(changed.err, HasSubstr("Begin a new one"));
 }
 
+TEST_F(Bisect, TriesSkippedCommitsAgainWithAnotherBudget) {
+  make(line(3, 99, 2, {}));
+  ASSERT_EQ(bisect({sha(0), "HEAD", "--times"}).exit_code, 0);
+  const fs::path journal = fs::directory_iterator(scratch_ / "out/bisect")->path() / "bisect.jsonl";
+  std::string text = slurp(journal);
+  for (const std::string good = R"("tried":"good")"; text.find(good) != std::string::npos;)
+    text.replace(text.find(good), good.size(), R"("tried":"skipped")");
+  spill(journal, text);
+  const Ended same = bisect({"--resume"});
+  EXPECT_EQ(same.exit_code, 3) << same.err;
+  EXPECT_THAT(same.err, HasSubstr("weir bisect --resume --budget 10m"));
+  for (const bool with_budget : {true, false}) {
+    const Ended again = with_budget ? bisect({"--resume", "--budget", "1m"}) : bisect({"--resume"});
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_EQ(json_of(again)["first_bad"], sha(2)) << again.err;
+  }
+}
+
 }  // namespace bisect_test
 }  // namespace weir::e2e

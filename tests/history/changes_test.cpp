@@ -182,20 +182,20 @@ TEST(HistoryChanges, InWordsLoseNothingAtTheEndOfALine) {
   for (const std::string& line : text::lines(text)) EXPECT_LE(text::columns(line), 80U) << line;
 }
 
-TEST(HistoryChanges, MayStillTurnOutADriftOnlyWhileTheyGoOn) {
+TEST(HistoryChanges, MayStillTurnOutToBeAnotherKindOnlyWhileTheyGoOn) {
   SeriesOfNights nights = falling_rate(40, 15);
   auto changes = nights.changes();
   ASSERT_THAT(changes, SizeIs(1));
   changes[0].settled = false;
   EXPECT_THAT(changes_text(nights.history_, changes, 80),
-              HasSubstr(" since then: it may still turn out a drift"));
+              HasSubstr(" since then: it may still turn out to be a drift"));
   SeriesChange drift = changes[0];
   drift.kind = stats::ChangeKind::drift;
   drift.end = 50;
   EXPECT_THAT(changes_text(nights.history_, {drift}, 80), ::testing::Not(HasSubstr("since then")));
   drift.end = 55;
   EXPECT_THAT(changes_text(nights.history_, {drift}, 80),
-              HasSubstr(" since then: it may still turn out a drift"));
+              HasSubstr(" since then: it may still turn out to be a step"));
   SeriesChange later = changes[0];
   later.settled = true;
   EXPECT_THAT(changes_text(nights.history_, {drift, later}, 80),

@@ -13,8 +13,11 @@ void add_bisect(const Verb& verb) {
   verb.option_with_default("bad", options->bad, "BAD", "A bad commit");
   verb.flag("--times", options->judges_by_times,
             "Judge times, in pairs with GOOD's program, instead of counts");
+  verb.option("--budget", options->budget, "DURATION",
+              "Time for all pairs of a commit (default: gate.budget)");
   verb.optional("--resume", options->resume, "[FOLDER]",
-                "Continue an interrupted bisection (default: the newest)");
+                "Continue a bisection (default: the newest); with --budget, try "
+                "skipped commits again");
   verb.add_trust_cache_option();
   verb->footer(
       "Examples:\n"
