@@ -59,18 +59,23 @@ bool has_equal_device_counts(const Comparison& comparison, const unit::Metric& m
   return true;
 }
 
-// The lowest and the highest value of a count that was the same in every process of the base; both
-// are its one value otherwise.
+// The lowest and the highest value of a count over all processes.
 struct Extremes {
   double low = 0, high = 0;
   bool vary = false;
 };
 
-Extremes find_extremes(const Measurement& base, const Measurement& current) {
-  if (!base.exact || current.exact || current.samples.empty())
-    return {*current.value(), *current.value()};
+Extremes find_extremes(const Measurement& current) {
+  if (current.exact || current.samples.empty()) return {*current.value(), *current.value()};
   const auto [low, high] = std::ranges::minmax(current.samples);
   return {low, high, true};
+}
+
+// Finds the extremes of a count that was the same in every process of the base; both are its one
+// value if it varied there.
+Extremes find_extremes(const Measurement& base, const Measurement& current) {
+  if (!base.exact) return {*current.value(), *current.value()};
+  return find_extremes(current);
 }
 
 std::string varies_text(const Measurement& base, const Extremes& now) {
@@ -145,19 +150,23 @@ Ruling judge_allowed_change(const Limit& limit, const Measurement& base,
   return {Outcome::pass, is_same ? "" : changed + ", as the limit allows"};
 }
 
-// Judges a count by max and min; nothing if neither is set. A share is one of all requests.
+// Judges a count by max and min, which hold in every process; nothing if neither is set. A share is
+// one of all requests, in a typical process.
 std::optional<Ruling> judge_plain_number(const Limit& limit, const Measurement& current,
                                          std::int64_t answered_requests) {
   if (!limit.max && !limit.min) return std::nullopt;
   const double value = *current.value();
-  if (limit.max && value > limit.max->of(static_cast<double>(answered_requests) + value)) {
-    return Ruling{Outcome::fail,
-                  fmt::format("{} is above max {}", value_text(current), show(*limit.max))};
-  }
-  if (limit.min && value < limit.min->value) {
-    return Ruling{Outcome::fail,
-                  fmt::format("{} is below min {}", value_text(current), show(*limit.min))};
-  }
+  const Extremes values = find_extremes(current);
+  const auto fail_with = [&](double extreme, std::string_view side, const auto& bound) {
+    const std::string shown =
+        extreme == value ? value_text(current) : fmt::format("{:.10g} in a process", extreme);
+    return Ruling{Outcome::fail, fmt::format("{} is {} {}", shown, side, show(bound))};
+  };
+  const double high = limit.max && limit.max->relative ? value : values.high;
+  if (limit.max && high > limit.max->of(static_cast<double>(answered_requests) + value))
+    return fail_with(high, "above max", *limit.max);
+  if (limit.min && values.low < limit.min->value)
+    return fail_with(values.low, "below min", *limit.min);
   return Ruling{};
 }
 

@@ -99,9 +99,13 @@ Ruling compare_kernels(const Comparison& comparison, bool gated, CellVerdict& ce
     if (!named) return nothing;
     if (same_counting_scope(*stored, *current))
       changed = differences(stored->counts, current->counts);
-    std::string reason = fmt::format(
-        "the kernels of {} were not the same in all runs of one length: they are not compared",
-        current->runs_disagree ? "this run" : "the baseline");
+    if (!stored->runs_disagree) {
+      return {Outcome::fail,
+              "the same kernels in all runs of one length before, now they vary from run to run"};
+    }
+    std::string reason =
+        "the kernels of the baseline were not the same in all runs of one length: they are not "
+        "compared";
     if (gated) cell.notes.push_back(reason);
     return {Outcome::info, std::move(reason)};
   }

@@ -449,7 +449,8 @@ std::optional<std::string> waiver_problem(const Waiver& waiver) {
   if (waiver.pull_request <= 0 || waiver.pull_request > k_largest_number) {
     return "is for no pull request";
   }
-  if (waiver.head && !text::is_commit(*waiver.head)) return "is pinned to what is no commit: give its whole id (git rev-parse HEAD)";
+  if (waiver.head && !text::is_commit(*waiver.head))
+    return "is pinned to what is no commit: give its whole id (git rev-parse HEAD)";
   if (waiver.base && !is_shown(*waiver.base, 1024)) return "is for no branch";
   if (!baseline::valid_reason(waiver.reason)) {
     return "needs a reason, one line of at most 1000 bytes";
