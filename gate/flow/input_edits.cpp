@@ -574,6 +574,8 @@ Result<JudgedCommit> find_judged_commit(const Job& job, const Git& git) {
   if (!head) return JudgedCommit{"", text::printable(text::first_line(head.error().message))};
   const std::string& wanted = head->empty() ? *claimed : *head;
   if (wanted.empty()) return JudgedCommit{"", "the run is of no commit, or of a changed one"};
+  if (!job.selection.claimed_uncommitted)
+    return JudgedCommit{"", "the run is of a changed checkout and does not list its changes"};
   std::optional<std::string> commit;
   if (source::is_full_id(wanted)) WEIR_SET(commit, git.resolve_commit(wanted));
   // A job that measured GitHub's merge commit has no other one checked out.
@@ -584,6 +586,33 @@ Result<JudgedCommit> find_judged_commit(const Job& job, const Git& git) {
   if (commit) return JudgedCommit{commit};
   return JudgedCommit{"", fmt::format("commit {0} is not here: git fetch origin {0}",
                                       text::printable(wanted.substr(0, 64)))};
+}
+
+// Lists descriptions of simulated GPUs beside the configuration that git does not track. One
+// precedes the description that weir brings.
+static Result<std::vector<std::string>> find_untracked_descriptions(const Job& job,
+                                                                    const Git& git) {
+  const std::string folder = sys::join_path(job.folder(), "configs/devices");
+  if (job.files().kind(folder) != sys::Kind::folder) return std::vector<std::string>{};
+  WEIR_TRY(std::vector<std::string> files, job.files().list(folder));
+  WEIR_TRY(const std::vector<std::string> tracked, git.tracked_files());
+  for (std::string& file : files) {
+    const std::string path = sys::join_path(folder, file);
+    file = sys::relative_path(sys::real_path(path).value_or(path), git.top()).value_or(path);
+  }
+  std::erase_if(files, [&](const std::string& file) {
+    return !file.ends_with(".json") || holds(tracked, file);
+  });
+  return files;
+}
+
+Result<std::vector<std::string>> find_uncommitted(const Job& job, const Git& git) {
+  WEIR_TRY(std::vector<std::string> files, find_untracked_descriptions(job, git));
+  WEIR_TRY(const std::optional<std::string> head, git.resolve_commit("HEAD"));
+  if (!head) return files;
+  WEIR_TRY(const std::vector<Git::FileChange> changes, git.changes_since(*head, std::nullopt));
+  for (const Git::FileChange& change : changes) files.push_back(change.path);
+  return files;
 }
 
 Result<config::FileEdits> find_input_edits(const Job& job, const config::Matrix& base_cells,
@@ -601,6 +630,10 @@ Result<config::FileEdits> find_input_edits(const Job& job, const config::Matrix&
   std::vector<Git::FileChange> changes;
   if (judged.problem.empty())
     WEIR_SET(changes, git.changes_since(rules.used.from->commit, judged.commit));
+  std::vector<std::string> uncommitted =
+      job.selection.claimed_uncommitted.value_or(std::vector<std::string>{});
+  if (!judged.commit) WEIR_SET(uncommitted, find_untracked_descriptions(job, git));
+  for (std::string& file : uncommitted) changes.push_back({std::move(file), "", "uncommitted"});
   const InputReader reader(base, home);
   const JudgedTree tree{git, job.files(),
                         sys::join_path(rules.config_place, sys::file_name_of(job.selection.config)),

@@ -23,6 +23,11 @@ struct JudgedCommit {
 // Returns what is judged. The head that an event names is taken before a run's word for its commit.
 [[nodiscard]] Result<JudgedCommit> find_judged_commit(const Job& job, const source::Git& git);
 
+// Lists files of a checkout that its commit does not show: tracked ones that were edited, and
+// descriptions of simulated GPUs that git does not track. Paths from the top.
+[[nodiscard]] Result<std::vector<std::string>> find_uncommitted(const Job& job,
+                                                                const source::Git& git);
+
 // Returns the edits of each cell of the base, by its name, against the rules' commit: in the work
 // tree, or in the commit that a run of others was measured at.
 [[nodiscard]] Result<config::FileEdits> find_input_edits(const Job& job,

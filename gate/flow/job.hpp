@@ -32,6 +32,9 @@ struct Selection {
   std::optional<std::string> config_text{};  // replaces the file's text
   // The commit that a run of others says it measured; "": none. Absent: the work tree is measured.
   std::optional<std::string> claimed_commit{};
+  // Files of that run's checkout that its commit does not show, as the run says; absent: it had
+  // changes and does not list them.
+  std::optional<std::vector<std::string>> claimed_uncommitted{};
   std::string baselines = "baselines";
   std::string runs_folder = "weir-out";
   std::vector<std::string> cells;

@@ -9,6 +9,7 @@
 #include "gate/config/rules.hpp"
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/devices.hpp"
+#include "gate/flow/input_edits.hpp"
 #include "gate/flow/kernel_code.hpp"
 #include "gate/flow/newest_run.hpp"
 #include "gate/flow/result_files.hpp"
@@ -46,12 +47,42 @@ std::string claimed_commit(const Json& extra) {
   return measured_commit(extra).value_or("");
 }
 
+// Returns true if a run says that tracked files of its checkout were edited.
+bool was_edited(const Json& extra) {
+  JsonReader against(member_or_null(extra, "against"), "against");
+  JsonReader source(member_or_null(extra, "source"), "source");
+  return against.optional_boolean("candidate_dirty").value_or(false) ||
+         source.optional_boolean("dirty").value_or(false);
+}
+
+// Returns the files of a run's checkout that its commit does not show; nothing if it had edits and
+// does not list them.
+std::optional<std::vector<std::string>> claimed_uncommitted(const Json& extra) {
+  const Json& listed = member_or_null(extra, "uncommitted");
+  if (!listed.is_array() && was_edited(extra)) return std::nullopt;
+  std::vector<std::string> files;
+  for (const Json& file : listed) {
+    if (file.is_string()) files.push_back(file.get<std::string>());
+  }
+  return files;
+}
+
 // Notes that a shard is only a part of the matrix; does nothing for another run.
 void add_shard_note(MeasuredRun& measured) {
   if (!measured.shard || measured.shard->index == 0) return;
   measured.is_selection = true;
   measured.not_judged.push_back(
       fmt::format("shard {}: a part of the matrix", measured.shard->name()));
+}
+
+// Records the files of the checkout that its commit does not show; nothing if they are too many.
+void record_uncommitted(const Job& job, const sys::Stop& stop, Json& extra) {
+  constexpr std::size_t k_max_listed = 1000;
+  const source::Effects effects = source_effects(job.world, stop);
+  const auto git = source::Git::open(effects, job.folder());
+  if (!git) return;
+  auto files = find_uncommitted(job, *git);
+  if (files && files->size() <= k_max_listed) extra["uncommitted"] = *std::move(files);
 }
 
 // Records the checked-out commit in a run's header, null outside a repository. The branch has a
@@ -115,6 +146,7 @@ run::RunHeader describe_run(const ReadyPlan& ready, const Job& job, const Measur
   header.extra["counts_only"] = !wanted.plan.times;
   if (!wanted.verb.empty()) header.extra["verb"] = wanted.verb;
   if (wanted.shard_facts) header.extra["shard"] = run::to_json(*wanted.shard_facts);
+  record_uncommitted(job, stop, header.extra);
   if (ready.base) {
     header.extra["against"] = write_fields(ready.base->facts);
   } else {
@@ -440,6 +472,7 @@ Result<Configuration> apply_commit_rules(const Job& job, run::RunHeader& header)
   Job run_job = job;
   run_job.selection.config_text = header.config_text;
   run_job.selection.claimed_commit = claimed_commit(header.extra);
+  run_job.selection.claimed_uncommitted = claimed_uncommitted(header.extra);
   WEIR_TRY(LoadedConfig loaded, load_config(run_job));
   std::map<std::string, const config::Cell*> unmatched_cells;
   for (const config::Cell& cell : loaded.cells) unmatched_cells[cell.key.str()] = &cell;

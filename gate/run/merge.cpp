@@ -49,7 +49,8 @@ Result<void> check_same_run(const Shard& shard, const Shard& other) {
                                                              {"rules", "set of limits"},
                                                              {"waivers", "set of limits"},
                                                              {"against", "base"},
-                                                             {"source", "commit"}};
+                                                             {"source", "commit"},
+                                                             {"uncommitted", "commit"}};
   for (const auto& [key, what] : k_extra) {
     Json value = run_header.extra.value(key, Json()),
          other_value = other_header.extra.value(key, Json());

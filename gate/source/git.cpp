@@ -168,8 +168,11 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments,
       "maintenance.auto=false",
       // A change of a file is seen by its times and inode, not by its size alone.
       "core.checkStat=default", "core.trustctime=true", "core.ignoreStat=false"};
-  if (!options.filters) {
-    settings.insert(settings.end(), settings_.no_filters.begin(), settings_.no_filters.end());
+  using Filters = CallOptions::Filters;
+  if (options.filters != Filters::all) {
+    const auto& off =
+        options.filters == Filters::none ? settings_.no_filters : settings_.lfs_filter_only;
+    settings.insert(settings.end(), off.begin(), off.end());
   }
   for (const std::string& setting : settings) spec.argv.insert(spec.argv.end(), {"-c", setting});
   const std::string verb = git_verb(arguments);
@@ -249,8 +252,8 @@ Result<bool> Git::shallow() const {
 }
 
 Result<bool> Git::dirty() const {
-  WEIR_TRY(const Answer answer,
-           call({"status", "--porcelain", "--untracked-files=no"}, {.filters = true}));
+  WEIR_TRY(const Answer answer, call({"status", "--porcelain", "--untracked-files=no"},
+                                     {.filters = CallOptions::Filters::all}));
   if (answer.exit_code != 0) return git_error("status", answer);
   if (answer.cut || !answer.out.empty()) return true;
   WEIR_TRY(const HiddenChanges hidden, hidden_changes());
@@ -334,9 +337,10 @@ Result<std::string> Git::words(const std::string& commit) const {
 
 Result<void> Git::add_worktree(const std::string& path, const std::string& commit) const {
   // --force: git may remember a folder of that name that no longer exists.
-  WEIR_CHECK(call_checked({"worktree", "add", "--detach", "--force", path, commit},
-                          {.timeout_seconds = k_checkout_seconds, .filters = true},
-                          fmt::format("worktree add {} {}", path, commit)));
+  WEIR_CHECK(
+      call_checked({"worktree", "add", "--detach", "--force", path, commit},
+                   {.timeout_seconds = k_checkout_seconds, .filters = CallOptions::Filters::lfs},
+                   fmt::format("worktree add {} {}", path, commit)));
   return {};
 }
 
@@ -347,10 +351,11 @@ Result<void> Git::remove_worktree(const std::string& path) const {
 }
 
 Result<void> Git::update_submodules(const std::string& worktree) const {
-  WEIR_CHECK(
-      call_checked({"submodule", "update", "--init", "--recursive"},
-                   {.timeout_seconds = k_checkout_seconds, .folder = worktree, .filters = true},
-                   fmt::format("submodule update for {}", worktree)));
+  WEIR_CHECK(call_checked({"submodule", "update", "--init", "--recursive"},
+                          {.timeout_seconds = k_checkout_seconds,
+                           .folder = worktree,
+                           .filters = CallOptions::Filters::lfs},
+                          fmt::format("submodule update for {}", worktree)));
   return {};
 }
 

@@ -227,7 +227,8 @@ class Git {
     std::string folder{};  // top() when empty
     std::uint64_t output_limit = std::uint64_t{16} << 20;
     sys::EnvironmentList env{};
-    bool filters = false;  // the caller's, named by attributes of files: git-lfs, for one
+    // Programs on the content of files, which attributes name.
+    enum class Filters { none, lfs, all } filters = Filters::none;
     std::string
         too_much_message{};  // call_checked(): the Error, Code::config, where it has more to say
   };

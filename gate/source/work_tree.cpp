@@ -42,15 +42,23 @@ Result<std::string> find_top(const sys::Files& files, const std::string& folder)
 }
 
 GitSettings parse_git_settings(std::string_view text) {
+  constexpr std::string_view k_lfs[] = {"git-lfs clean -- %f", "git-lfs smudge -- %f",
+                                        "git-lfs smudge --skip -- %f", "git-lfs filter-process",
+                                        "git-lfs filter-process --skip"};
   GitSettings settings;
   std::set<std::string> filters;
+  bool is_lfs_own = true;
   // Origin and setting in turn, each before a zero byte: "file:.git/config", "core.bare\nfalse".
   const std::vector<std::string> parts = text::split(text, '\0');
   for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
     constexpr std::string_view k_file = "file:";
     if (parts[i].starts_with(k_file)) settings.files.insert(parts[i].substr(k_file.size()));
     const std::string key = parts[i + 1].substr(0, parts[i + 1].find('\n'));
-    filters.insert(subsection(key, "filter"));
+    const std::string filter = subsection(key, "filter");
+    const bool is_command = !key.ends_with(".required");
+    const std::string value = parts[i + 1].substr(std::min(key.size() + 1, parts[i + 1].size()));
+    if (filter == "lfs" && is_command && !holds(k_lfs, value)) is_lfs_own = false;
+    filters.insert(filter);
     settings.remotes.insert(subsection(key, "remote"));
   }
   filters.erase("");
@@ -58,6 +66,8 @@ GitSettings parse_git_settings(std::string_view text) {
   for (const std::string& name : filters) {
     for (const char* setting : {"clean=", "smudge=", "process=", "required=false"}) {
       settings.no_filters.push_back(fmt::format("filter.{}.{}", name, setting));
+      if (name != "lfs" || !is_lfs_own)
+        settings.lfs_filter_only.push_back(settings.no_filters.back());
     }
   }
   return settings;

@@ -18,8 +18,10 @@ namespace weir::source {
 
 struct GitSettings {
   std::vector<std::string> no_filters;  // settings that switch off every configured filter
-  std::set<std::string> remotes;        // names
-  std::set<std::string> files;  // where settings come from; relative to the top, or absolute
+  // Settings that switch off every filter but Git LFS by its own program.
+  std::vector<std::string> lfs_filter_only;
+  std::set<std::string> remotes;  // names
+  std::set<std::string> files;    // where settings come from; relative to the top, or absolute
 };
 // Parses the answer of `git config --list --show-origin --null`.
 [[nodiscard]] GitSettings parse_git_settings(std::string_view text);

@@ -195,6 +195,33 @@ TEST_F(Claimed, ARunOfACommitThatIsNotHereIsNotJudgedWhereCellsReadFiles) {
   EXPECT_THAT(claim(nullptr), HasSubstr("perhaps file model.bin"));
 }
 
+// A build script may edit an input after the checkout: the run says so, and the event's head does
+// not show it.
+TEST_F(Claimed, ARunIsNotJudgedWhoseCheckoutHadOtherInputs) {
+  fork_runs("", 65);
+  const std::string head(git_output("rev-parse feature").substr(0, 40)),
+      base(git_output("rev-parse main").substr(0, 40));
+  write_event(head, base);
+  const auto judged_with = [&](const Json& uncommitted) {
+    forge([&](Json& plan) {
+      plan["extra"]["source"] = {{"commit", head}, {"time", 1}, {"dirty", true}};
+      plan["extra"].erase("uncommitted");
+      if (!uncommitted.is_null()) plan["extra"]["uncommitted"] = uncommitted;
+    });
+    return here({"gate", "--json", "-", "--from", run(), "--rules-from", "main", "--counts-only"},
+                {{"GITHUB_EVENT_PATH", (scratch_ / "weir-event.json").string()},
+                 {"GITHUB_EVENT_NAME", "pull_request"},
+                 {"GITHUB_REPOSITORY", "o/r"}});
+  };
+  const Ended edited = judged_with({"model.bin"});
+  EXPECT_EQ(edited.exit_code, 3) << edited.err;
+  EXPECT_THAT(edited.out, HasSubstr("than the base does: file model.bin"));
+  EXPECT_EQ(judged_with({"engine.cpp"}).exit_code, 0) << last_.err;
+  const Ended unlisted = judged_with(nullptr);
+  EXPECT_EQ(unlisted.exit_code, 3) << unlisted.err;
+  EXPECT_THAT(unlisted.out, HasSubstr("changed checkout and does not list its changes"));
+}
+
 // On GitHub the event names the head, and what a run says of its commit is not asked for.
 TEST_F(Claimed, ARunIsJudgedByTheHeadThatTheEventNames) {
   // Longer than what a fingerprint is made of.

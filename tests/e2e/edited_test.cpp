@@ -391,9 +391,11 @@ TEST_F(Edited, TheDescriptionOfASimulatedGpuIsAnInput) {
     fs::create_directories((scratch_ / file).parent_path());
     spill(scratch_ / file, description.dump());
   };
-  const auto edits = [&] {
-    git({"add", "-A"});
-    git({"commit", "-q", "-m", "edited"});
+  const auto edits = [&](bool is_committed = true) {
+    if (is_committed) {
+      git({"add", "-A"});
+      git({"commit", "-q", "-m", "edited"});
+    }
     for (const auto& options : {std::vector<std::string>{"--rules-from", "main"},
                                 {"--rules-from", "main", "--against", "main"},
                                 {"--from", "--rules-from", "main", "--counts-only"}}) {
@@ -403,6 +405,7 @@ TEST_F(Edited, TheDescriptionOfASimulatedGpuIsAnInput) {
   };
   commit_base();
   write_description("added");
+  edits(/*is_committed=*/false);
   edits();
   commit_base();
   write_description("edited");

@@ -99,6 +99,24 @@ TEST_F(Folders, NoProgramRunsOnTheContentOfFiles) {
   EXPECT_FALSE(files_.exists(ran));
 }
 
+// A build step of a pull request could name one in .git/config and .git/info/attributes.
+TEST_F(Folders, ABaseIsCheckedOutWithoutFiltersButGitLfss) {
+  write_program(at("program"), "sed s/1/2/\n");
+  write(in("weir.yaml"), "version: 1\n");
+  commit("base", repository_);
+  const std::string base = git({"rev-parse", "HEAD"});
+  write(in(".git/info/attributes"), "weir.yaml filter=x\n");
+  for (const char* name : {"x", "lfs"}) {
+    git({"config", fmt::format("filter.{}.smudge", name), at("program")});
+    write(in(".git/info/attributes"), fmt::format("weir.yaml filter={}\n", name));
+    const auto repository = Git::open(*effects_, repository_);
+    ASSERT_TRUE(repository) << repository.error().message;
+    const std::string tree = at(fmt::format("base-{}", name));
+    ASSERT_TRUE(repository->add_worktree(tree, base.substr(0, 40)));
+    EXPECT_EQ(files_.read(tree + "/weir.yaml", 100).value(), "version: 1\n") << name;
+  }
+}
+
 TEST_F(Folders, OfLinkedWorkTreesAndSubmodulesAreTheirOwn) {
   git({"worktree", "add", "--quiet", at("linked"), "HEAD"});
   make(at("library"));
