@@ -51,10 +51,7 @@ bool is_documentation(const std::string& path) {
       "authors",      "changelog", "changes", "code_of_conduct", "codeowners",
       "contributing", "copying",   "history", "license",         "licence",
       "news",         "notice",    "readme",  "security"};
-  const std::string name = text::lower(sys::file_name_of(path));
-  const std::string suffix = suffix_of(path);
-  const bool is_text = suffix.empty() || suffix == "txt";
-  return holds(k_suffixes, suffix) || (is_text && holds(k_names, name.substr(0, name.find('.'))));
+  return holds(k_suffixes, suffix_of(path)) || holds(k_names, text::lower(sys::file_name_of(path)));
 }
 
 // Returns true for a path like ".venv/bin/python3.11": what it runs is named later.
@@ -249,7 +246,22 @@ class BaseFiles {
 struct CellInputs {
   std::vector<InputPath> paths;
   std::vector<std::string> program;
+  std::string text;  // all words, without quotes
 };
+
+// Returns true if `text` contains `path` as a name: "in/w.json" in "${F:-in/w.json}" and in
+// "in/w.json.bak", not in "min/w.json" or "in/w.jsonl".
+bool contains_name(std::string_view text, std::string_view path) {
+  if (path.find_first_of("/.") == std::string_view::npos) return false;
+  const auto is_of_name = [](char c) { return text::is_alphanumeric(c) || c == '_'; };
+  for (std::size_t at = text.find(path); at != std::string_view::npos;
+       at = text.find(path, at + 1)) {
+    const std::size_t end = at + path.size();
+    const bool begins = at == 0 || !(is_of_name(text[at - 1]) || text[at - 1] == '-');
+    if (begins && (end == text.size() || !is_of_name(text[end]))) return true;
+  }
+  return false;
+}
 
 // Tells the program of each cell from its inputs.
 class InputReader {
@@ -267,6 +279,8 @@ class InputReader {
       if (word.is_in_command && !word.is_whole_input) add_starts(places.paths_of(word), places);
     }
     CellInputs inputs;
+    inputs.text = named_text(cell);
+    inputs.program = find_module(cell);
     std::vector<std::string> program_paths;
     for (const NamedWord& word : words) {
       const std::vector<std::string> paths = (word.is_whole_input ? home_ : places).paths_of(word);
@@ -295,6 +309,21 @@ class InputReader {
   }
 
  private:
+  // Returns the files of the Python module that a command runs by -m; none without one here.
+  [[nodiscard]] std::vector<std::string> find_module(const config::Cell& cell) const {
+    std::vector<std::string> files;
+    for (std::size_t i = 1; i + 1 < cell.command.size(); ++i) {
+      if (cell.command[i] != "-m" || !is_interpreter(cell.command[i - 1])) continue;
+      std::string module = cell.command[i + 1];
+      std::ranges::replace(module, '.', '/');
+      for (const char* suffix : {".py", "/__main__.py"}) {
+        for (const std::string& path : home_.paths_of({.text = module + suffix})) {
+          if (base_.has(path)) files.push_back(path);
+        }
+      }
+    }
+    return files;
+  }
   void add_starts(const std::vector<std::string>& paths, NamedPlaces& places) const {
     for (const std::string& path : paths) {
       for (const std::string& name : base_.find(path)) {
@@ -332,6 +361,7 @@ class InputReader {
 struct JudgedTree {
   const Git& git;
   const sys::Files& files;
+  std::string place;          // the configuration's folder, from the top
   std::string config_path;    // from the top
   bool is_work_tree = false;  // else a commit
 
@@ -352,7 +382,15 @@ class InputEdits {
   // Returns the edits of a cell with these inputs.
   [[nodiscard]] config::EntryEdit edit_of(const CellInputs& inputs) {
     config::EntryEdit edit;
-    for (const InputPath& input : inputs.paths) {
+    std::vector<InputPath> paths = inputs.paths;
+    // Words may also contain a name in a way that named_parts() does not read.
+    for (const auto& [path, change] : changes_) {
+      const std::string inner = sys::relative_path(path, judged_.place).value_or(path);
+      const bool is_named = contains_name(inputs.text, path) || contains_name(inputs.text, inner);
+      if (is_named && !base_.is_code(path) && !holds(inputs.program, path))
+        paths.push_back({.path = path});
+    }
+    for (const InputPath& input : paths) {
       const config::EntryEdit& own = edit_of_input(input, inputs.program);
       for (const config::KeyDifference& difference : own.differences) {
         if (holds(edit.differences, difference)) continue;
@@ -635,7 +673,7 @@ Result<config::FileEdits> find_input_edits(const Job& job, const config::Matrix&
   if (!judged.commit) WEIR_SET(uncommitted, find_untracked_descriptions(job, git));
   for (std::string& file : uncommitted) changes.push_back({std::move(file), "", "uncommitted"});
   const InputReader reader(base, home);
-  const JudgedTree tree{git, job.files(),
+  const JudgedTree tree{git, job.files(), rules.config_place,
                         sys::join_path(rules.config_place, sys::file_name_of(job.selection.config)),
                         !judged.commit && judged.problem.empty()};
   InputEdits input_edits(base, std::move(changes), tree, digest);

@@ -112,6 +112,7 @@ class WordList {
         const NamedWord like{.text = fill(value), .holds_code = names_code(name)};
         words_.push_back(like);
         add_parts(like.text, like);
+        add_parts(ShellText(like.text, *environment).filled(), like);
       }
     }
     return std::move(words_);
@@ -230,6 +231,25 @@ bool matches_pattern(std::string_view pattern, std::string_view path) {
 }
 
 std::vector<NamedWord> named_parts(const config::Cell& cell) { return WordList(cell).read(); }
+
+std::string named_text(const config::Cell& cell) {
+  std::string text;
+  const auto add = [&](const std::string& word) { text += word + '\n'; };
+  std::ranges::for_each(cell.command, add);
+  std::ranges::for_each(cell.counted_run_args, add);
+  for (const config::Environment* environment : {&cell.env, &cell.counted_run_env}) {
+    for (const auto& [name, value] : *environment) add(value);
+  }
+  std::erase_if(text, [](char c) { return c == '\\' || holds(k_quotes, c); });
+  // The default of a variable begins after its operator: "${FILE-in/w.json}".
+  for (std::size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at + 1)) {
+    const auto is_of_name = [](char c) { return text::is_alphanumeric(c) || c == '_' || c == '{'; };
+    std::size_t end = at + 1;
+    while (end < text.size() && is_of_name(text[end])) ++end;
+    for (; end < text.size() && holds(std::string_view(":-=+?"), text[end]); ++end) text[end] = ' ';
+  }
+  return text;
+}
 
 void NamedPlaces::add_start(const std::string& folder) {
   constexpr std::size_t k_max_starts = 32;

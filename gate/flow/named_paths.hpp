@@ -36,6 +36,8 @@ struct NamedWord {
 };
 // Lists the words of a cell in their order, each before its parts.
 [[nodiscard]] std::vector<NamedWord> named_parts(const config::Cell& cell);
+// Returns all words of a cell and the values of its environment as lines, without quotes.
+[[nodiscard]] std::string named_text(const config::Cell& cell);
 
 // Turns words into paths from the top of the repository.
 class NamedPlaces {

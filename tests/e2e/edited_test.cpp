@@ -336,18 +336,41 @@ TEST_F(Edited, AWordMeansItsFileWhoeverReadsIt) {
       "podman, run, -v, '.:/mnt', engine, --data, /mnt/data.bin",
       "'cat data.bin | ./engine'",
       "./engine, data/linked.txt",
+      "'./engine ${{CFG:-data.bin}}'",
+      "'./engine ${{CFG-data.bin}}'",
+      "'F=data.bin.old; ./engine ${{F%.old}}'",
+      "'./engine my\\ data.bin'",
+      "./engine, '$URL'",
+      "./engine, '$MANY'",
+      "./engine, '$SUM'",
+      "./engine, '$OPTIONS'",
+      "python3, -m, pk.bench, -f, LICENSE",
+      "python3, -m, pk.bench, -f, requirements.txt",
+      "./engine, -t, texts",
   };
+  const std::pair<std::string, std::string> variables[] = {{"SET", "data"},
+                                                           {"URL", "file:data.bin?mode=ro"},
+                                                           {"MANY", "in/o*.json"},
+                                                           {"SUM", "data.bin+data/a.txt"},
+                                                           {"OPTIONS", "--cfg 'my data.bin'"}};
   std::string config = "version: 1\nengines:\n";
   for (std::size_t i = 0; i < std::size(commands); ++i) {
-    config += "  e" + std::to_string(i) +
-              ":\n    command: [sh, -c, 'echo 65 dispatches', '{tokens}', " + commands[i] +
-              "]\n    env: {SET: data}\n    output: generic\n    metrics: {dispatches_per_token: "
-              "{regex: '(\\d+) dispatches'}}\n";
+    std::string environment;
+    for (const auto& [name, value] : variables) {
+      if (commands[i].find('$' + name) != std::string::npos)
+        environment += fmt::format("{}: \"{}\"", name, value);
+    }
+    config += fmt::format(
+        "  e{}:\n    command: [sh, -c, 'echo 65 dispatches', '{{tokens}}', {}]\n    env: {{{}}}\n"
+        "    output: generic\n    metrics: {{dispatches_per_token: {{regex: '(\\d+) "
+        "dispatches'}}}}\n",
+        i, commands[i], environment);
   }
   spill(scratch_ / "weir.yaml",
         config + "models: {m: model.bin}\nbackends: {metal: {}}\nprompts: {p: {tokens: 8}}\n");
   fs::remove_all(scratch_ / "baselines");
-  const char* inputs[] = {"data.bin", "data/a.txt", "in/1.bin", "in/one.json", "my data.bin"};
+  const char* inputs[] = {"data.bin",    "data/a.txt", "in/1.bin",         "in/one.json",
+                          "my data.bin", "LICENSE",    "requirements.txt", "texts/history.txt"};
   const char* others[] = {"pk/bench.py", "scripts/run.py", "scripts/README.md", "package.json",
                           "texts/a.md",  "pk/sizes.json",  "index.js"};
   for (const char* file : inputs) spill(scratch_ / file, "10");
