@@ -112,7 +112,8 @@ void accept_counts(const Profile& measured, const MetricSelection& chosen, Basel
     }
     dispatches = dispatches || measurement.metric.base == "dispatches";
     instructions = instructions || measurement.metric.base == "instructions" ||
-                   measurement.metric.base == "system_calls";
+                   measurement.metric.base == "system_calls" ||
+                   measurement.metric.base == "python_calls";
   }
   // Kernels are what the dispatches add up to: one without the other would contradict itself.
   if (dispatches || chosen.holds("kernels")) {

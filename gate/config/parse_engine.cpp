@@ -404,8 +404,8 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   const Form probe = choice_form(parsing.supported.probes, true);
   const Node* probes = fields.find(
       {"probes",
-       "Attached in the counted pass, where the backend's device fits; instructions and host "
-       "(system calls) in processes of their own.",
+       "Attached in the counted pass, where the backend's device fits; instructions, host (system "
+       "calls) and python (calls of functions) in processes of their own.",
        "[vulkan]"},
       probe | list_form(probe, R"(, "uniqueItems": true)"));
   if (probes != nullptr) parse_probes(*probes, engine, parsing);
@@ -420,6 +420,15 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     problems.add(how->position,
                  "instructions says how they are counted; that they are, the probes say\n"
                  "  write: probes: [instructions]");
+  }
+  const Node* lines = fields.read(
+      {"python_lines",
+       "The probe python counts the lines that run, too: loops without calls, at a higher cost.",
+       "true"},
+      engine.python_lines, k_boolean);
+  if (lines != nullptr && !holds(engine.probes, "python")) {
+    problems.add(lines->position,
+                 "python_lines is for the probe python\n  write: probes: [python]");
   }
   fields.read({"profile_args",
                "Arguments that turn on the engine's own profiler, in the counted pass only.",

@@ -426,7 +426,7 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
                  "weir picks a port for the server: put {port} where the command takes it, as in "
                  "--port, \"{port}\", or say where it listens by url");
   }
-  for (const char* probe : {"instructions", "host"}) {
+  for (const char* probe : {"instructions", "host", "python"}) {
     if (!holds(engine.probes, probe)) continue;
     problems.add(at("probes"),
                  "the probe {} counts over a whole process: of a server that would be its start "

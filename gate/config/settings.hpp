@@ -123,6 +123,7 @@ struct EngineSettings {
   GenericOutput generic;  // for output: generic
   std::vector<std::string> probes;
   InstructionsBy instructions = InstructionsBy::automatic;
+  bool python_lines = false;  // the probe python counts lines as well
   Arguments counted_run_args;
   Environment counted_run_env;
   std::string kernel_names;  // pattern of shader files that name kernels without names; "": none

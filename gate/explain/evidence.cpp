@@ -123,11 +123,13 @@ void add_ops(const profile::KernelSet& ops, Side& side) {
   }
 }
 
-// Adds what changed among functions: system calls and reads of few bytes.
+// Adds what changed among functions: system calls, reads of few bytes, calls and lines of Python.
 void add_functions(const std::vector<verdict::Changed>& changed, Evidence& evidence) {
   for (const verdict::Changed& entry : changed) {
     if (entry.name.starts_with(profile::k_system_call)) evidence.calls.push_back(entry);
     if (entry.name.starts_with(profile::k_read_back)) evidence.read_backs.push_back(entry);
+    if (entry.name.starts_with(profile::k_host_call)) evidence.host_calls.push_back(entry);
+    if (entry.name.starts_with(profile::k_host_lines)) evidence.host_lines.push_back(entry);
   }
 }
 

@@ -86,6 +86,8 @@ struct Evidence {
   std::vector<verdict::KernelChange> code{};   // kernels with other code, or in other groups
   std::vector<verdict::Changed> calls{};       // system calls that changed, by name
   std::vector<verdict::Changed> read_backs{};  // the same of reads of few bytes
+  std::vector<verdict::Changed> host_calls{};  // functions that Python calls more or less often
+  std::vector<verdict::Changed> host_lines{};  // the same of lines that run
   std::optional<CellRuling> gate;              // only for evidence from a verdict
   std::optional<Fusible> fusible{};            // about the later side, if its profile is there
   // Counts of the later side that differ from run to run, by full name: compared with nothing.

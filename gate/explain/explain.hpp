@@ -57,6 +57,10 @@ namespace weir::explain {
   K(op_slower, slower, "Ops take longer", "")                                                  \
   K(op_faster, faster, "Ops take less long", "")                                               \
   K(calls_changed, either, "System calls changed", "")                                         \
+  K(costly_call_added, slower, "The host does more that takes long for each token", "")        \
+  K(costly_call_removed, faster, "The host does less that takes long for each token", "")      \
+  K(host_calls_added, slower, "The host calls more functions for each token", "")              \
+  K(host_calls_removed, faster, "The host calls fewer functions for each token", "")           \
   K(threads_changed, either, "The engine has another number of threads", "")                   \
   K(served_changed, either, "A server says otherwise of its caches or drafts", "")             \
   K(time_changed, either, "The time of the same work changed", "")                             \

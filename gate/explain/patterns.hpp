@@ -14,6 +14,7 @@
 //   read_backs.cpp  values that the program reads back
 //   memory.cpp    memory of devices, pipelines that are made late
 //   host.cpp      system calls by name, threads
+//   python.cpp    calls of Python's functions and those in C, lines
 //   served.cpp    what a server says of itself: caches, drafts
 //   times.cpp     works that take longer each time; rates, times and memory that nothing explains
 //
@@ -198,8 +199,8 @@ using Pattern = void(ExplainState& state);
 Pattern find_served, find_batches, find_graphs, find_moved, find_read_backs, find_syncs,
     find_pieces, find_products, find_matrix_cores, find_stream_k, find_tensor_kernels, find_kernels,
     find_totals, find_barriers, find_submits, find_code, find_splits, find_copies, find_context,
-    find_slow, find_fixed, find_memory, find_made_late, find_calls, find_threads, find_rest,
-    find_times;
+    find_slow, find_fixed, find_memory, find_made_late, find_python, find_calls, find_threads,
+    find_rest, find_times;
 
 // Fills Finding::claims of the entries, which are in the order in which they are reported. Without
 // a gate there are no judgements to claim. Each judgement belongs to one finding: a finding that

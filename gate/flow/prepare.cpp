@@ -209,7 +209,7 @@ Result<PlannedCommands> planned_commands(LoadedConfig loaded, const Job& job,
     command.spec.argv = line.argv;
     command.spec.env.assign(line.env.begin(), line.env.end());
     command.spec.passed_variables = run::passed_variables(cell);
-    if (!step.is_counted_from_outside()) {
+    if (!step.is_counted_apart()) {
       command.probes = cell.probes;
       command.length = std::max<std::int64_t>(1, step.parameters.tokens) *
                        std::max<std::int64_t>(1, step.parameters.repeats);

@@ -41,11 +41,13 @@ run::Plan planned_run(const LoadedConfig& loaded, bool times) {
         prepared.instructions = run::CountInstructions::perf;
       } else if (probe == "host") {
         prepared.host = true;
+      } else if (probe == profile::k_python) {
+        prepared.python = true;
       } else {
         prepared.counts_work = true;
       }
     }
-    if (!prepared.counts_work && !prepared.instructions && !prepared.host)
+    if (!prepared.counts_work && !prepared.instructions && !prepared.host && !prepared.python)
       prepared.facts.counts_skip_reason = "nothing";
   }
   run::PlanOptions options;

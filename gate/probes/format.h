@@ -20,6 +20,8 @@
 #define WEIR_PROBE_VERSION 1u
 #define WEIR_PROBE_SUFFIX ".weirprobe"
 #define WEIR_PROBE_DIR_VARIABLE "WEIR_PROBE_DIR"
+/* Set to anything: the probe of Python counts lines as well. */
+#define WEIR_PROBE_PYTHON_LINES_VARIABLE "WEIR_PROBE_PYTHON_LINES"
 
 /* The Vulkan layer asks the driver for a function of this name of each device that it counts, so
  * that a device twin knows. Where work is submitted to another device of a twin, the driver makes
@@ -45,6 +47,7 @@
 #define WEIR_PROBE_CODES_OVERFLOWED 0x4000u /* further code is counted in entry 0 */
 #define WEIR_PROBE_HOLDS 0x8000u            /* the process does as `hold` says before it computes */
 #define WEIR_PROBE_INDICES_GIVEN 0x10000u   /* read from a device twin, and made valid */
+#define WEIR_PROBE_FUNCTIONS_OVERFLOWED 0x20000u /* further functions are counted in entry 0 */
 
 enum weir_probe_section_kind {
   WEIR_SECTION_NONE = 0,
@@ -59,7 +62,8 @@ enum weir_probe_section_kind {
   WEIR_SECTION_CODES = 9,
   WEIR_SECTION_STEPS = 10,
   WEIR_SECTION_NAMES = 11,
-  WEIR_SECTION_READS = 12
+  WEIR_SECTION_READS = 12,
+  WEIR_SECTION_FUNCTIONS = 13 /* of Python */
 };
 
 /* Indices into `counters`. docs/explanation/counting.md defines each. */
@@ -285,6 +289,19 @@ struct weir_probe_launch {
   uint64_t global[3];  /* work items (threads) in all, 1 where there is no such dimension */
   uint64_t local[3];   /* of a group (block); 0: left to the driver */
   uint64_t shared;     /* bytes of shared memory asked for at the launch */
+};
+
+#define WEIR_FUNCTION_IN_C 0x1u
+#define WEIR_FUNCTION_IMPORTS 0x2u /* imports modules: what it calls is not counted */
+
+/* A function that Python called. Entry 0 takes what no longer fits. */
+struct weir_probe_function {
+  uint64_t calls;            /* in the main thread */
+  uint64_t calls_in_threads; /* in others */
+  uint64_t lines;            /* that ran in the main thread, where they are counted */
+  uint32_t flags;
+  uint32_t reserved;
+  char name[160]; /* module and qualified name: "vllm.v1.core.sched.scheduler.Scheduler.schedule" */
 };
 
 #endif

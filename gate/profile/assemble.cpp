@@ -26,7 +26,7 @@ bool has_room(std::vector<std::string>& lines) {
 }
 
 struct Passes {
-  Records timed, counted, instructions, host, cost;
+  Records timed, counted, instructions, host, python, cost;
 };
 
 // Sorts a cell's records of one side into passes. Warm-ups and failed processes of pairs measure
@@ -46,6 +46,8 @@ Passes split_passes(std::string_view cell, Side side, std::span<const RunRecord>
       passes.instructions.push_back(record);
     } else if (record->counts_host_calls) {
       passes.host.push_back(record);
+    } else if (record->counts_python) {
+      passes.python.push_back(record);
     } else {
       passes.counted.push_back(record);
     }
@@ -389,11 +391,12 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
 
   Passes passes = split_passes(facts.cell.str(), side, records);
   if (passes.timed.empty() && passes.counted.empty() && passes.instructions.empty() &&
-      passes.host.empty()) {
+      passes.host.empty() && passes.python.empty()) {
     if (!facts.counts_skip_reason) profile.errors.emplace_back(k_no_record);
     return profile;
   }
-  for (const Records* pass : {&passes.counted, &passes.instructions, &passes.host, &passes.timed}) {
+  for (const Records* pass :
+       {&passes.counted, &passes.instructions, &passes.host, &passes.python, &passes.timed}) {
     for (const RunRecord* record : *pass) {
       for (const std::string& warning : record->warnings) add_once(profile.warnings, warning);
       if (!record->report) continue;
@@ -410,16 +413,21 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
                                  !passes.instructions.empty();
   const bool host_well =
       !add_errors(facts, passes.host, "system calls", profile) && !passes.host.empty();
+  const bool python_well =
+      !add_errors(facts, passes.python, "Python's calls", profile) && !passes.python.empty();
   const bool timed_well =
       !add_errors(facts, passes.timed, "timed", profile) && !passes.timed.empty();
   // Valgrind reports other CPU features than the machine has, and an engine may choose code by
   // them. So these processes describe the engine only if no others do.
   const bool instructions_alone = instructions_well && passes.counted.empty();
   const bool host_alone = host_well && passes.counted.empty() && !instructions_alone;
+  const bool python_alone =
+      python_well && passes.counted.empty() && !instructions_alone && !host_alone;
   Records good_records;
   for (const auto& [well, pass] : {std::pair(counted_well, &passes.counted),
                                    {instructions_alone, &passes.instructions},
                                    {host_alone, &passes.host},
+                                   {python_alone, &passes.python},
                                    {timed_well, &passes.timed}}) {
     if (well) good_records.insert(good_records.end(), pass->begin(), pass->end());
   }
@@ -460,6 +468,10 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
     if (host_alone) profile.counted_runs = static_cast<std::int64_t>(passes.host.size());
     add_host(facts, passes.host, profile);
   }
+  if (python_well) {
+    if (python_alone) profile.counted_runs = static_cast<std::int64_t>(passes.python.size());
+    add_python(facts, passes.python, profile);
+  }
   Records work_records;
   if (counted_well) {
     work_records = longest_runs(passes.counted);
@@ -468,6 +480,8 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
     work_records = longest_runs(passes.instructions);
   } else if (host_alone) {
     work_records = longest_runs(passes.host);
+  } else if (python_alone) {
+    work_records = longest_runs(passes.python);
   } else if (timed_well) {
     work_records = passes.timed;
   }

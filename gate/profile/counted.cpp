@@ -1,5 +1,7 @@
 // Assembles the counted pass: counts over lengths, kernels, and the device that was used.
 
+#include <functional>
+
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
@@ -599,21 +601,14 @@ void add_instructions(const CellFacts& facts, const Records& counted_runs, Profi
   if (!functions.counts.empty()) add_functions(fit_functions(functions, facts.sweep), profile);
 }
 
-// Adds system calls, threads and other counts of the host. They come from processes of their own.
-void add_host(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
-  const std::string source = "host";
+// Fits the counts of a probe that has processes of its own, and its functions by name. Counts that
+// are not steady become sampled. Returns false if it saw not every process.
+bool add_own_pass(const CellFacts& facts, const std::string& source, const Records& counted_runs,
+                  const std::function<bool(const std::string& base)>& is_steady, Profile& profile) {
   const auto has_probe = [&](const RunRecord* record) {
     return find_probe(*record, source) != nullptr;
   };
-  if (!std::ranges::all_of(counted_runs, has_probe)) {
-    profile.errors.emplace_back("system calls: not every process was counted");
-    return;
-  }
-  const auto threads = [&](const RunRecord* record) {
-    return count_of(*find_probe(*record, source), "threads_peak");
-  };
-  const bool single_threaded =
-      std::ranges::all_of(counted_runs, [&](auto* run) { return threads(run) == 1; });
+  if (!std::ranges::all_of(counted_runs, has_probe)) return false;
   for (const std::string& base : unit::count_bases()) {
     if (!find_probe(*counted_runs.front(), source)->counts.contains(base)) continue;
     CountSeries series{base, source, {}};
@@ -621,18 +616,39 @@ void add_host(const CellFacts& facts, const Records& counted_runs, Profile& prof
       series.points.push_back(
           {run_length(*record, facts.sweep), count_of(*find_probe(*record, source), base)});
     }
-    // The other counts depend on how threads meet, on the heap and on how long things take.
-    const bool is_steady = base == "threads_peak" || base == "allowed_cpus" ||
-                           base == "system_calls" || base == "opened_files" ||
-                           base == "read_bytes" || base == "mapped_file_bytes" ||
-                           (single_threaded && base.starts_with("futex_"));
-    Fit fit = is_steady ? fit_counts(series, facts.sweep) : fit_sampled(series, facts.sweep);
+    Fit fit = is_steady(base) ? fit_counts(series, facts.sweep) : fit_sampled(series, facts.sweep);
     for (Measurement& measurement : fit.metrics) add_metric(measurement, profile);
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
   }
   const KernelSeries calls = collect_series(facts, source, counted_runs, &ProbeCounts::functions);
-  if (facts.sweep == Sweep::none || collect_lengths(counted_runs, facts.sweep).size() < 2) return;
+  if (facts.sweep == Sweep::none || collect_lengths(counted_runs, facts.sweep).size() < 2)
+    return true;
   add_functions(fit_calls(calls, facts.sweep), profile);
+  return true;
+}
+
+// Adds system calls, threads and other counts of the host. They come from processes of their own.
+void add_host(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+  const std::string source = "host";
+  const bool single_threaded = std::ranges::all_of(counted_runs, [&](const RunRecord* record) {
+    const ProbeCounts* counts = find_probe(*record, source);
+    return counts != nullptr && count_of(*counts, "threads_peak") == 1;
+  });
+  // The other counts depend on how threads meet, on the heap and on how long things take.
+  const auto is_steady = [&](const std::string& base) {
+    constexpr std::string_view k_steady[] = {"threads_peak", "allowed_cpus", "system_calls",
+                                             "opened_files", "read_bytes",   "mapped_file_bytes"};
+    return holds(k_steady, base) || (single_threaded && base.starts_with("futex_"));
+  };
+  if (!add_own_pass(facts, source, counted_runs, is_steady, profile))
+    profile.errors.emplace_back("system calls: not every process was counted");
+}
+
+// Adds calls of Python's functions. Those of other threads depend on how threads meet.
+void add_python(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
+  const auto is_steady = [](const std::string& base) { return base != "python_thread_calls"; };
+  if (!add_own_pass(facts, k_python, counted_runs, is_steady, profile))
+    profile.errors.emplace_back("Python's calls: not every process was counted");
 }
 
 }  // namespace weir::profile

@@ -163,8 +163,15 @@ class Difference {
 
 }  // namespace
 
+std::string_view function_of(std::string_view name) {
+  for (const std::string_view prefix : {k_host_call, k_host_lines}) {
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  }
+  return name;
+}
+
 bool counts_from_outside(std::string_view source) {
-  constexpr std::string_view k_probes[] = {"ggml", "host", "perf", "valgrind"};
+  constexpr std::string_view k_probes[] = {"ggml", "host", "perf", k_python, "valgrind"};
   return std::ranges::find(k_probes, source) != std::end(k_probes) ||
          std::ranges::any_of(unit::device_apis(), [&](const unit::DeviceApi& api) {
            return source == api.name || (!api.check.empty() && source == api.check);

@@ -103,6 +103,13 @@ struct CodeFacts {
 inline constexpr std::string_view k_system_call = "system call ";
 // The same of a read of few bytes from a device: "read back 8 bytes of reduce_kernel".
 inline constexpr std::string_view k_read_back = "read back ";
+// The same of a function that Python's main thread called, and of lines that ran in one.
+inline constexpr std::string_view k_host_call = "call of ";
+inline constexpr std::string_view k_host_lines = "lines of ";
+// The function in such a name: "time.sleep" of "call of time.sleep".
+[[nodiscard]] std::string_view function_of(std::string_view name);
+// Probe that counts calls of Python's functions.
+inline constexpr const char* k_python = "python";
 
 struct ProbeCounts {
   std::string probe;                            // "vulkan"
@@ -118,7 +125,8 @@ struct ProbeCounts {
   std::vector<OpCount> ops{};
   std::vector<TransferCount> transfers{};
   // Function -> instructions that it took itself; small ones are in "(other)". System calls are
-  // here under k_system_call and their name, reads of few bytes under k_read_back.
+  // here under k_system_call and their name, reads of few bytes under k_read_back, calls and lines
+  // of Python under k_host_call and k_host_lines.
   std::map<std::string, std::int64_t> functions{};
   std::map<std::string, CodeFacts> code_facts{};  // by the hash in code_key()
   std::string compiler{};  // compiler of code_facts: "radv-navi31, Mesa 25.0.7"; "": none

@@ -50,6 +50,9 @@ void add_instructions(const CellFacts& facts, const Records& counted_runs, Profi
 // Adds what was counted of system calls, of records that all ended well.
 void add_host(const CellFacts& facts, const Records& counted_runs, Profile& profile);
 
+// Adds calls of Python's functions and those in C, of records that all ended well.
+void add_python(const CellFacts& facts, const Records& counted_runs, Profile& profile);
+
 // Length of a record in the counted pass: tokens reported generated (else asked for), or repeats.
 [[nodiscard]] std::int64_t run_length(const RunRecord& record, Sweep sweep);
 [[nodiscard]] RunLengths run_lengths(const Records& counted, Sweep sweep);

@@ -191,10 +191,11 @@ void fields(Fields& io, RunRecord& record) {
   io("pass", pass_field(record.pass, "has a pass that is neither timed nor counted"));
   io.optional("instructions", record.counts_instructions);
   io.optional("host", record.counts_host_calls);
+  io.optional("python", record.counts_python);
   io.optional("twin_fill", record.twin_fill);
-  io.check(
-      !(record.counts_instructions || record.counts_host_calls) || record.pass == Pass::counted,
-      "counts instructions or system calls in a timed pass");
+  io.check(!(record.counts_instructions || record.counts_host_calls || record.counts_python) ||
+               record.pass == Pass::counted,
+           "counts instructions, system calls or calls of Python in a timed pass");
   io("order", record.order);
   io.unless("side", Named{record.side, k_sides, "has a side that is neither candidate nor base"},
             Side::candidate);

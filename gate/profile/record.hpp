@@ -115,6 +115,8 @@ struct RunRecord {
   bool counts_instructions = false;
   // The same for its system calls: the process is traced.
   bool counts_host_calls = false;
+  // The same for calls of Python's functions: the interpreter calls a probe at each.
+  bool counts_python = false;
   // For a cell with a twin: the byte that device memory is read as. Two different ones in one pass
   // show if counts depend on what a device computes.
   std::int64_t twin_fill = 0;

@@ -59,7 +59,7 @@ config::CommandLine line_of(const PreparedCell& cell, const Step& step, const st
                   .port = port,
                   .threads = cell.threads_in(step.pass),
                   .pass = step.with_probes.value_or(false) ? profile::Pass::counted : step.pass,
-                  .bare = step.is_counted_from_outside(),
+                  .bare = step.is_counted_apart(),
                   .one_thread = step.counts_instructions});
   if (!line.argv.empty()) line.argv.front() = cell.program;  // empty for a server that runs already
   if (cell.twin) {
@@ -80,6 +80,7 @@ RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const S
   record.pass = step.pass;
   record.counts_instructions = step.counts_instructions;
   record.counts_host_calls = step.counts_host_calls;
+  record.counts_python = step.counts_python;
   record.twin_fill = step.twin_fill;
   record.order = step.order;
   record.side = step.side;
@@ -176,18 +177,27 @@ config::CommandLine EngineCall::line(const std::string& port) const {
   return line_of(cell_, step_, out(), counts() ? probes() : "", port);
 }
 
+std::vector<std::string> EngineCall::attached_probes() const {
+  std::vector<std::string> names = cell_.probes;
+  if (step_.counts_python) names.emplace_back(profile::k_python);
+  return names;
+}
+
 // Sets the variables that attach the probes.
 Result<void> EngineCall::attach_probes() {
   if (!attaches_probes()) return {};
   // An image has its own environment; all that is known of it is what weir.yaml sets.
   const bool has_own = container_ != nullptr && has_own_environment(*container_);
   const config::Environment line_env = line("").env;
-  auto attached = effects_.probing.attach(cell_.probes, probes(), has_own ? &line_env : nullptr);
+  auto attached =
+      effects_.probing.attach(attached_probes(), probes(), has_own ? &line_env : nullptr);
   if (!attached) {
     return fail(attached.error().code, "the probes could not be attached: {}",
                 attached.error().message);
   }
   probe_env_ = std::move(*attached);
+  if (step_.counts_python && cell_.cell.engine->python_lines)
+    probe_env_[WEIR_PROBE_PYTHON_LINES_VARIABLE] = "1";
   // If weir.yaml already sets a profiler for an API, weir adds none of its own.
   for (const unit::DeviceApi& api : unit::device_apis()) {
     const std::string variable(api.check_variable);
@@ -264,7 +274,7 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
 // outside.
 std::optional<sys::WatchedFolder> EngineCall::watched_folder() const {
   const bool is_judged_time = step_.pass == profile::Pass::timed && step_.pair != 0;
-  if (!cell_.watched || is_judged_time || step_.is_counted_from_outside()) return std::nullopt;
+  if (!cell_.watched || is_judged_time || step_.is_counted_apart()) return std::nullopt;
   sys::WatchedFolder watched = *cell_.watched;
   for (const std::string& folder : {root_, effects_.probing.folder()})
     watched.except.push_back(sys::follow_links(folder));

@@ -72,8 +72,12 @@ class EngineCall {
   }
   // Probes count in it.
   [[nodiscard]] bool attaches_probes() const {
-    return counts() && !step_.is_counted_from_outside() && !cell_.probes.empty();
+    if (!counts()) return false;
+    return step_.counts_python || (!step_.is_counted_apart() && !cell_.probes.empty());
   }
+  // Returns the probes to attach. With Python's comes the device's, which tells the processes that
+  // use it.
+  [[nodiscard]] std::vector<std::string> attached_probes() const;
   // An Error says so in words that are ready to show.
   [[nodiscard]] Result<void> attach_probes();
   // Command, environment and folder into `spec`; of one in a container those of docker, podman or

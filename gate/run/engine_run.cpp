@@ -91,7 +91,7 @@ Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& 
   output.works = cell.cell.works;
   output.wanted_load = cell.cell.wanted_load;
   // A process that counts instructions or system calls needs no other figures.
-  if (!step.is_counted_from_outside()) output.pass = step.pass;
+  if (!step.is_counted_apart()) output.pass = step.pass;
   return adapter->read(output);
 }
 
@@ -173,8 +173,11 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   }
   if (call.attaches_probes() && record.ended != Ended::not_started) {
     // Read counts after a crash too: those until then are there.
-    auto counts = effects.probing.collect(cell.probes, call.probes());
-    if (counts) {
+    auto counts = effects.probing.collect(call.attached_probes(), call.probes());
+    if (counts && step.counts_python) {
+      std::erase_if(*counts, [](const auto& probe) { return probe.probe != profile::k_python; });
+      record.probes = std::move(*counts);
+    } else if (counts) {
       record.probes = std::move(*counts);
       for (auto& probe : record.probes) probes::name_kernels(cell.shaders, probe);
       add_code(effects, cell, call.probes(), record.probes, record.warnings);

@@ -59,6 +59,7 @@ static void fields(Fields& io, Step& step) {
   io("asked", AskedNumbers{step.parameters});
   io.optional("instructions", step.counts_instructions);
   io.optional("host", step.counts_host_calls);
+  io.optional("python", step.counts_python);
   io.optional("twin_fill", step.twin_fill);
   io.unless("side", profile::side_field(step.side, "names no side"), profile::Side::candidate);
   io.optional("pair", step.pair);
@@ -388,12 +389,12 @@ Result<void> Journal::append(const RunRecord& record) {
 std::map<std::string, Unfinished> unfinished(const RunFile& run) {
   std::set<std::int64_t> recorded;
   // Passes that were given up, counted separately as in Tally. Pairs are never given up one by one.
-  std::set<std::tuple<std::string, profile::Pass, bool, bool, profile::Side>> given_up;
+  std::set<std::tuple<std::string, profile::Pass, bool, bool, bool, profile::Side>> given_up;
   for (const RunRecord& record : run.records) {
     recorded.insert(record.order);
     if (!record.error || record.pair || record.with_probes) continue;
     given_up.insert({record.cell, record.pass, record.counts_instructions, record.counts_host_calls,
-                     record.side});
+                     record.counts_python, record.side});
   }
   std::map<std::string, Unfinished> result;
   for (const Step& step : run.header.steps) {
@@ -406,8 +407,8 @@ std::map<std::string, Unfinished> unfinished(const RunFile& run) {
       ++counts.timed_planned;
     }
     if (recorded.contains(step.order) ||
-        given_up.contains(
-            {cell, step.pass, step.counts_instructions, step.counts_host_calls, step.side}))
+        given_up.contains({cell, step.pass, step.counts_instructions, step.counts_host_calls,
+                           step.counts_python, step.side}))
       continue;
     if (counted) {
       ++counts.counted;

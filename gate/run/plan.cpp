@@ -79,6 +79,7 @@ std::map<std::string, std::string> plan_identity(const Plan& plan, const config:
                      step.counts_instructions, step.twin_fill});
     if (step.with_probes) steps.back().push_back(*step.with_probes);
     if (step.counts_host_calls) steps.back().push_back("host");
+    if (step.counts_python) steps.back().push_back("python");
   }
   return {{"cells", digest(cells)},
           {"programs", digest(programs)},
@@ -131,7 +132,7 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
         step.counts_instructions = true;
       }
     }
-    if (!cell.counts_work && !cell.host) continue;
+    if (!cell.counts_work && !cell.host && !cell.python) continue;
     const auto* stored_lengths = look_up(options.lengths, cell.cell.key.str());
     const auto points = config::counted_requests(
         cell.cell, stored_lengths == nullptr ? std::span<const std::int64_t>() : *stored_lengths);
@@ -147,9 +148,8 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     for (std::int64_t process = 0; process < processes; ++process) {
       for (const profile::RunParameters& parameters : points) {
         if (cell.counts_work) add(i, profile::Pass::counted, parameters);
-        if (!cell.host) continue;
-        Step& step = add(i, profile::Pass::counted, parameters);
-        step.counts_host_calls = true;
+        if (cell.host) add(i, profile::Pass::counted, parameters).counts_host_calls = true;
+        if (cell.python) add(i, profile::Pass::counted, parameters).counts_python = true;
       }
     }
     // Run once with other memory contents: if counts change, a twin cannot replace the device.

@@ -37,6 +37,7 @@ struct Step {
   profile::RunParameters parameters;
   bool counts_instructions = false;  // as in RunRecord
   bool counts_host_calls = false;    // as in RunRecord
+  bool counts_python = false;        // as in RunRecord
   std::int64_t twin_fill = 0;        // as RunRecord::twin_fill
   // RunRecord::order; equals the step's place in Plan::steps, and goes on from there in steps that
   // were added while the run went on.
@@ -46,9 +47,10 @@ struct Step {
   std::optional<bool> with_probes = std::nullopt;   // as in RunRecord
   std::size_t result = 0;                           // index into the cell's result files
 
-  // Counted from outside: nothing is attached, and what the engine's own profiler takes is off.
-  [[nodiscard]] bool is_counted_from_outside() const {
-    return counts_instructions || counts_host_calls;
+  // Counted apart: no device probe's counts are taken, and what the engine's own profiler takes is
+  // off.
+  [[nodiscard]] bool is_counted_apart() const {
+    return counts_instructions || counts_host_calls || counts_python;
   }
 
   friend bool operator==(const Step&, const Step&) = default;

@@ -353,7 +353,7 @@ class Preflight {
     for (const std::string& probe : cell.engine->probes) {
       const auto* devices = look_up(surroundings_.probe_devices, probe);
       if (devices == nullptr || !holds(*devices, cell.device)) continue;
-      // These two are processes of their own, not libraries loaded into the engine.
+      // These are counted in processes of their own.
       if (probe == "instructions") {
         instructions = true;
       } else if (probe == "host") {
@@ -362,6 +362,8 @@ class Preflight {
           prepared.facts.host_skip_reason =
               "system calls are not counted: " + one_line(*surroundings_.no_trace);
         }
+      } else if (probe == profile::k_python) {
+        prepared.python = true;
       } else {
         prepared.probes.push_back(probe);
       }
@@ -382,7 +384,7 @@ class Preflight {
         reports && prepared.probes.empty() && cell.sweep == profile::Sweep::none;
     prepared.counts_work = !prepared.probes.empty() || reports;
     if (instructions) choose_instruction_counter(prepared);
-    if (prepared.counts_work || prepared.instructions || prepared.host) return;
+    if (prepared.counts_work || prepared.instructions || prepared.host || prepared.python) return;
     prepared.facts.counts_skip_reason = reason_for_no_counts(prepared);
   }
 

@@ -65,6 +65,7 @@ struct PreparedCell {
   bool counts_work = true;                  // some probe sees it, or the engine reports counts
   std::optional<CountInstructions> instructions{};  // in processes of their own
   bool host = false;                                // its system calls are counted, in the same way
+  bool python = false;                              // calls of Python's functions, too
   std::string valgrind{};                           // absolute, where it is what counts them
   std::int64_t threads = 1;                         // value of {threads} if nothing else runs
   std::optional<DeviceTwin> twin{};

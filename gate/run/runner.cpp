@@ -204,7 +204,7 @@ class Work {
     std::vector<Step> more;
     const auto key = [](const Step& step) { return std::pair(step.cell, step.side); };
     const auto counts = [](const Step& step) {
-      return step.pass == Pass::counted && !step.is_counted_from_outside() && step.twin_fill == 0;
+      return step.pass == Pass::counted && !step.is_counted_apart() && step.twin_fill == 0;
     };
     for (const RunRecord& record : records_) {
       const Step& step = steps_[static_cast<std::size_t>(record.order)];

@@ -171,11 +171,12 @@ class Tally {
     std::int64_t total = 0, done = 0, failures = 0, timeouts = 0;
     double seconds = 0;  // spent on the done ones
   };
-  // Instructions and system calls are passes of their own here, that they cannot be counted stops
-  // nothing else; and so is each side.
-  using Key = std::tuple<std::size_t, profile::Pass, bool, bool, profile::Side>;
+  // Processes that count apart are a pass of their own: its failure stops nothing else. So is each
+  // side.
+  using Key = std::tuple<std::size_t, profile::Pass, bool, bool, bool, profile::Side>;
   [[nodiscard]] static Key key(const Step& step) {
-    return {step.cell, step.pass, step.counts_instructions, step.counts_host_calls, step.side};
+    return {step.cell,          step.pass, step.counts_instructions, step.counts_host_calls,
+            step.counts_python, step.side};
   }
   [[nodiscard]] static bool never_given_up(const Step& step) {
     return step.pair.has_value() || step.with_probes.has_value();

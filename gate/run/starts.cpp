@@ -13,7 +13,7 @@ bool may_share(const PreparedCell& cell, const Step& step) {
   // Which slot a server takes first depends on its earlier requests.
   if (step.pass == profile::Pass::counted && cell.cell.sweep == profile::Sweep::burst) return false;
   return server != nullptr && server->share_start && server->warm_up > 0 && !step.pair &&
-         !step.is_counted_from_outside();
+         !step.is_counted_apart();
 }
 
 // Returns everything that a server is started with, except its port and folder, as a key.

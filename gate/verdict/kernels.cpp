@@ -2,6 +2,7 @@
 // same work at all.
 
 #include "gate/base/find.hpp"
+#include "gate/profile/costly_calls.hpp"
 #include "gate/profile/marginal.hpp"
 #include "gate/verdict/kernel_paths.hpp"
 #include "gate/verdict/proposal.hpp"
@@ -289,6 +290,29 @@ static void list_changed_calls(const std::vector<Changed>& changed, CellVerdict&
   }
 }
 
+// Returns true if a limit on the calls of Python is broken or met by less.
+static bool has_host_work_changed(const CellVerdict& cell) {
+  return std::ranges::any_of(cell.judgements, [](const Judgement& metric) {
+    return metric.source == profile::k_python &&
+           (metric.verdict == Outcome::fail || metric.verdict == Outcome::improved);
+  });
+}
+
+// Lists the functions of Python that are called more or less often, or run other numbers of lines:
+// costly ones first, then new ones, then by the change.
+static void list_changed_host_work(std::vector<Changed> changed, CellVerdict& cell) {
+  constexpr std::size_t k_max_functions = 60;
+  if (!has_host_work_changed(cell)) return;
+  std::ranges::stable_sort(changed, std::greater(), [](const Changed& item) {
+    const double from = item.baseline ? item.baseline->value() : 0;
+    const double to = item.current ? item.current->value() : 0;
+    const bool is_costly = profile::rank_costly_call(profile::function_of(item.name)).has_value();
+    return std::tuple(is_costly, from == 0, std::fabs(to - from));
+  });
+  if (changed.size() > k_max_functions) changed.resize(k_max_functions);
+  std::ranges::move(changed, std::back_inserter(cell.functions));
+}
+
 // Lists the functions whose instructions changed most, if the total of instructions was judged as
 // changed.
 void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
@@ -307,6 +331,12 @@ void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
       changed, [](const Changed& item) { return !item.name.starts_with(profile::k_system_call); });
   list_changed_calls({calls.begin(), calls.end()}, cell);
   changed.erase(calls.begin(), calls.end());
+  const auto host_work = std::ranges::stable_partition(changed, [](const Changed& item) {
+    return !item.name.starts_with(profile::k_host_call) &&
+           !item.name.starts_with(profile::k_host_lines);
+  });
+  list_changed_host_work({host_work.begin(), host_work.end()}, cell);
+  changed.erase(host_work.begin(), host_work.end());
   const Judgement* total = find_first(cell.judgements, [&](const Judgement& metric) {
     return metric.metric.base == "instructions" && metric.metric.scope == now->scope;
   });

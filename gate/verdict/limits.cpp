@@ -123,6 +123,16 @@ LimitEntry shown_only(std::vector<std::string> metrics) {
   return entry;
 }
 
+// Patterns of the counts of the host's work in Python.
+std::vector<std::string> python_counts() {
+  std::vector<std::string> patterns;
+  for (const char* base : {"python_calls", "c_calls", "python_lines"}) {
+    for (const char* scope : {"per_token", "per_prefill", "per_request", "at_*"})
+      patterns.push_back(fmt::format("{}_{}", base, scope));
+  }
+  return patterns;
+}
+
 // The defaults of docs/reference/configuration.md (Limits, Quality). They come before the entries
 // of the configuration.
 const std::vector<LimitEntry>& default_limits() {
@@ -137,6 +147,10 @@ const std::vector<LimitEntry>& default_limits() {
       shown_only({"device_memory_bytes_*", "uploaded_bytes_*"}),
       // Reads of pipes, sockets and logs go with time and place, not with the work.
       shown_only({"opened_files_*", "read_bytes_*", "mapped_file_bytes_*"}),
+      // A call is no time: another version of a library may make a few more.
+      shown_only(python_counts()),
+      default_entry(python_counts(), &LimitEntry::max_increase, 0.02),
+      shown_only({"python_thread_calls_*"}),
       default_entry({"device_memory_peak_bytes"}, &LimitEntry::max_increase, 0.01),
       // How often these would fail without a reason is not known yet.
       shown_only({"estimated_cycles_*", "spilled_registers_*", "kernel_instructions_*"}),
@@ -327,7 +341,9 @@ Limit LimitTable::resolve(const EntrySet& fitting_cell, const unit::Metric& metr
   } else if (!unit::is_op_or_kernel_metric(metric.name)) {
     for (const LimitEntry* entry : *name.defaults) apply(*entry, &metric, limit);
     const bool is_level = metric.scope == unit::Scope::whole_run;
-    if (is_count(metric) && !is_level) limit.max_increase.reset();
+    // Over depths the default is a limit of times.
+    const bool is_of_times = limit.exact || unit::is_over_context(metric);
+    if (is_of_times && is_count(metric) && !is_level) limit.max_increase.reset();
   }
   apply_entries(fitting_cell, *name.covering, &metric, limit);
   return limit;

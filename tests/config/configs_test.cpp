@@ -189,7 +189,7 @@ struct Around {
 const Around k_arounds[] = {
     {k_process + "cpu_ops_allowed: {ROPE: {why: small, match: {prompt: decode}}}}"},
     {k_process + "container: {runtime: docker, image: x}}"},
-    {k_process + "probes: [instructions]}"},
+    {k_process + "probes: [instructions, python]}"},
     {k_process + "timeout: 2m}", "{device: cuda, twin: amd-rx-7900-xtx}", "{tokens: 8}",
      "{max_drop: 5%}"},
     {"{preset: llama-bench}"},
@@ -244,7 +244,7 @@ std::vector<std::string> texts_with(const KeyInfo& key, const std::string& value
 
 std::string parser_complaint(const std::string& yaml) {
   Supported context = test_context();
-  for (const char* probe : {"instructions", "cuda", "hip", "metal", "opencl"}) {
+  for (const char* probe : {"instructions", "cuda", "hip", "metal", "opencl", "python"}) {
     context.probes.emplace_back(probe);
   }
   const auto settings = parse_settings(yaml, "weir.yaml", context);

@@ -96,6 +96,38 @@ TEST_F(TorchTwins, FailForPlantedChangesWithTheirCauseFirst) {
   }
 }
 
+// Calls of Python's functions and those in C are the same in each process, under any load.
+TEST_F(TorchTwins, FailForPlantedWorkOfTheHostWithItsNameFirst) {
+  std::string config = slurp(scratch_ / "weir.yaml");
+  const std::string preset = "preset: transformers,";
+  spill(scratch_ / "weir.yaml",
+        config.insert(config.find(preset) + preset.size(), " probes: [python],"));
+  const Ended accepted = weir(scratch_, {"baseline", "accept", "--counts-only"});
+  ASSERT_EQ(accepted.exit_code, 0) << accepted.out << accepted.err;
+  const std::string each_token = "model.register_forward_hook(lambda m, i, o: (";
+  struct Change {
+    std::string line, why;
+  };
+  const std::vector<Change> changes = {
+      {each_token + "__import__('time').sleep(0.001), None)[1])",
+       "The host now calls `sleep`, once a token."},
+      {each_token + "o.logits.sum().item(), None)[1])", "The host now calls `item`, once a token."},
+      {each_token + "__import__('copy').deepcopy([1]), None)[1])",
+       "The host now calls `deepcopy`, twice a token."},
+      {each_token + "__import__('logging').getLogger('engine').warning('step'), None)[1])",
+       "The host now calls `_log`, once a token."},
+      {"once = model.prepare_inputs_for_generation\n"
+       "model.prepare_inputs_for_generation = lambda *a, **k: (once(*a, **k), once(*a, **k))[1]",
+       "The host now calls `<lambda>`, once a token."},
+  };
+  for (const Change& change : changes) {
+    plant(change.line);
+    const Ended ended = gate();
+    EXPECT_EQ(ended.exit_code, 1) << change.line << ended.out << ended.err;
+    EXPECT_THAT(ended.out, HasSubstr("why: " + change.why)) << change.line;
+  }
+}
+
 // The script of docs/how-to/python.md.
 TEST(TorchScripts, AreCountedByTheirSteps) {
   const std::string page = slurp(k_root + "/docs/how-to/python.md");

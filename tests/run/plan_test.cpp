@@ -93,7 +93,7 @@ TEST(Plan, CountsSystemCallsInProcessesOfTheirOwn) {
   EXPECT_EQ(shape(plan), "c0:4x1 c0:8x1 c0:12x1 c1:4x1 c1:4x1 c1:8x1 c1:8x1 c1:12x1 c1:12x1 ");
   for (const Step& step : plan.steps) {
     EXPECT_TRUE(step.counts_host_calls || step.cell == 1);
-    EXPECT_EQ(step.is_counted_from_outside(), step.counts_host_calls);
+    EXPECT_EQ(step.is_counted_apart(), step.counts_host_calls);
   }
   scene->around.no_trace = "not allowed\nAllow it";
   const Plan without = plan_scene(*scene, {.times = false});

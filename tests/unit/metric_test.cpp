@@ -20,7 +20,7 @@ TEST(FindMetric, KnowsEveryNameItLists) {
   // Times, memory, quality, usage and fits: seventeen; 21 of serving alone, six of how that
   // drifts; eleven of what is there at once; 35 counts in four scopes; over depths 34 counts and
   // two times.
-  EXPECT_EQ(labels.size(), 17 + 21 + 6 + 11 + 35 * 4 + (34 + 2) * 2U);
+  EXPECT_EQ(labels.size(), 17 + 21 + 6 + 11 + 40 * 4 + (39 + 2) * 2U);
 }
 
 TEST(FindMetric, KnowsWhatIsThereAtOnceAsAWholeAlone) {

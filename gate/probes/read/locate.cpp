@@ -7,6 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/probes/format.h"
 #include "gate/probes/recorded_kernels.h"
+#include "gate/profile/counts.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
@@ -18,7 +19,9 @@ namespace {
 using unit::DeviceApi;
 
 constexpr const char* k_vulkan_layer = "VK_LAYER_WEIR_probe";
-constexpr const char* k_ggml_library = "libweir_ggml.so";
+// Libraries of probes that belong to no API.
+constexpr std::pair<std::string_view, std::string_view> k_libraries[] = {
+    {"ggml", "libweir_ggml.so"}, {profile::k_python, "libweir_python.so"}};
 // MiB for the code of an engine's kernels; some hundred kernels of llama.cpp take five.
 constexpr int k_code_mib = 256;
 constexpr const char* k_preload = sys::k_on_macos ? "DYLD_INSERT_LIBRARIES" : "LD_PRELOAD";
@@ -166,19 +169,21 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
   // These count from outside the engine, in processes of their own: nothing is loaded.
   if (probe == "instructions" || probe == "host") return Variables{};
   const DeviceApi* api = unit::find_device_api(probe);
-  if (api == nullptr && probe != "ggml") {
+  const auto* library =
+      find_first(k_libraries, [&](const auto& entry) { return entry.first == probe; });
+  if (api == nullptr && library == nullptr) {
     auto names = weir::collect<std::string>(unit::device_apis(), &DeviceApi::name);
     names.insert(names.begin() + 1, "ggml");
     return fail(Code::config,
-                "unknown probe \"{}\"\n  known here: {}, instructions, host, instrument", probe,
-                text::join(names));
+                "unknown probe \"{}\"\n  known here: {}, instructions, host, python, instrument",
+                probe, text::join(names));
   }
   if (!exists_here(probe)) {
     return fail(Code::unavailable, "the {} probe needs macOS, as {} does", probe, api->title);
   }
   const auto load = api == nullptr ? DeviceApi::Load::preload : api->load;
   const std::string path =
-      sys::join_path(places.probes, api == nullptr ? k_ggml_library : api->library);
+      sys::join_path(places.probes, api == nullptr ? library->second : api->library);
   if (files.kind(path) != sys::Kind::file) {
     return fail(Code::unavailable, "the {} probe is not installed: no {}", probe, path);
   }
@@ -207,6 +212,7 @@ const std::map<std::string, std::vector<std::string>>& probe_devices() {
     // An engine that waits for a GPU spins: its number of instructions varies.
     devices["instructions"] = {"cpu"};
     devices["host"] = unit::device_names();
+    devices[profile::k_python] = unit::device_names();
     devices["instrument"] = unit::device_names();  // an engine may mark any device
     return devices;
   }();

@@ -12,6 +12,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/code_facts.hpp"
+#include "gate/probes/read/python.hpp"
 #include "gate/probes/read/read.hpp"
 #include "gate/probes/read/read_events.hpp"
 #include "gate/profile/replay.hpp"
@@ -387,14 +388,12 @@ Result<std::vector<std::string>> list_files(const sys::Files& files, const std::
   return names;
 }
 
-// Reads and merges the probe's files in `folder`. Unreadable files become warnings; a probe that
-// could not count is an error.
-Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string& folder,
-                                     std::string_view probe) {
+Result<std::vector<ProbeFile>> read_processes(const sys::Files& files, const std::string& folder,
+                                              std::string_view probe,
+                                              std::vector<std::string>& warnings) {
   WEIR_TRY(const std::vector<std::string> paths,
            list_files(files, folder, fmt::format("{}-", probe), WEIR_PROBE_SUFFIX));
   std::vector<ProbeFile> probe_files;
-  std::vector<std::string> warnings;
   for (const std::string& path : paths) {
     if (probe_files.size() == k_max_files) {
       warnings.push_back(fmt::format("more than {} processes: the rest is left out", k_max_files));
@@ -419,6 +418,16 @@ Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string&
     }
     probe_files.push_back(std::move(*file));
   }
+  return probe_files;
+}
+
+// Reads and merges the probe's files in `folder`. Unreadable files become warnings; a probe that
+// could not count is an error.
+Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string& folder,
+                                     std::string_view probe) {
+  std::vector<std::string> warnings;
+  WEIR_TRY(const std::vector<ProbeFile> probe_files,
+           read_processes(files, folder, probe, warnings));
   profile::ProbeCounts out = merge(probe, probe_files);
   WEIR_TRY(const auto recordings,
            list_files(files, folder, fmt::format("{}-", probe), WEIR_KERNELS_SUFFIX));
@@ -441,6 +450,10 @@ Result<std::vector<profile::ProbeCounts>> collect_all(const sys::Files& files,
                                                       std::span<const std::string> names) {
   std::vector<profile::ProbeCounts> counts;
   for (const std::string& name : names) {
+    if (name == profile::k_python) {
+      WEIR_SET(counts.emplace_back(), collect_python(files, folder, names));
+      continue;
+    }
     WEIR_SET(counts.emplace_back(), collect(files, folder, name));
     const unit::DeviceApi* api = unit::find_device_api(name);
     if (api == nullptr || api->check.empty()) continue;

@@ -82,7 +82,8 @@ class ProbeFileReader {
         {WEIR_SECTION_CODES, &ProbeFileReader::read_entries<weir_probe_code>},
         {WEIR_SECTION_STEPS, &ProbeFileReader::read_entries<weir_probe_step>},
         {WEIR_SECTION_NAMES, &ProbeFileReader::read_entries<weir_probe_name>},
-        {WEIR_SECTION_READS, &ProbeFileReader::read_entries<weir_probe_read>}};
+        {WEIR_SECTION_READS, &ProbeFileReader::read_entries<weir_probe_read>},
+        {WEIR_SECTION_FUNCTIONS, &ProbeFileReader::read_entries<weir_probe_function>}};
     for (const auto& [kind, read] : k_kinds) {
       if (kind == section.kind) return (this->*read)(section);
     }
@@ -237,6 +238,12 @@ class ProbeFileReader {
   Result<void> add(const weir_probe_read& entry) {
     out.reads.push_back(entry);
     return check_count("reads", entry.count);
+  }
+
+  Result<void> add(const weir_probe_function& entry) {
+    out.functions.push_back({printable_text(entry.name), entry.flags, entry.calls,
+                             entry.calls_in_threads, entry.lines});
+    return check_count("a function", std::max({entry.calls, entry.calls_in_threads, entry.lines}));
   }
 
   std::string_view bytes_;

@@ -69,6 +69,13 @@ struct ProbeTransfer {
   std::uint64_t calls = 0, bytes = 0;
 };
 
+// A function that Python called: in its main thread, and in others.
+struct ProbeFunction {
+  std::string name;
+  std::uint32_t flags = 0;
+  std::uint64_t calls = 0, calls_in_threads = 0, lines = 0;
+};
+
 // One process. Text is printable UTF-8.
 struct ProbeFile {
   std::string probe;
@@ -82,10 +89,11 @@ struct ProbeFile {
   std::vector<ProbeOp> ops;
   std::vector<ProbeGraph> graphs;  // [0]: all graphs that found no room
   std::vector<ProbeTransfer> transfers;
-  std::vector<ProbeLaunch> launches;  // [0]: all launches that found no room
-  std::vector<ProbeCode> codes;       // [0]: all code that found no room
-  std::vector<ProbeStep> steps;       // ops in order, graph by graph
-  std::vector<ProbeRead> reads;       // of few bytes, by the kernel that wrote them
+  std::vector<ProbeLaunch> launches;     // [0]: all launches that found no room
+  std::vector<ProbeCode> codes;          // [0]: all code that found no room
+  std::vector<ProbeStep> steps;          // ops in order, graph by graph
+  std::vector<ProbeRead> reads;          // of few bytes, by the kernel that wrote them
+  std::vector<ProbeFunction> functions;  // of Python; [0]: all that found no room
 };
 
 // Fails with Code::data unless the file is complete and consistent: wrong magic (also of a process
@@ -116,6 +124,13 @@ struct ProbeFile {
                                                           const std::string& folder,
                                                           std::string_view begin,
                                                           std::string_view end);
+
+// Reads the probe's file of each process. Unreadable files become warnings. Fails as collect()
+// does.
+[[nodiscard]] Result<std::vector<ProbeFile>> read_processes(const sys::Files& files,
+                                                            const std::string& folder,
+                                                            std::string_view probe,
+                                                            std::vector<std::string>& warnings);
 
 // Reads and merges all files of `probe` in `folder`; unreadable ones become warnings. Fails where
 // the folder cannot be listed (Code::io), or where a process says that it could not be listened to

@@ -19,6 +19,7 @@ static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 
 static_assert(sizeof(weir_probe_named_counter) == 40 && sizeof(weir_probe_op) == 592);
 static_assert(sizeof(weir_probe_graph) == 112 && sizeof(weir_probe_transfer) == 120);
 static_assert(sizeof(weir_probe_launch) == 72 && sizeof(weir_probe_code) == 64);
+static_assert(sizeof(weir_probe_function) == 192);
 static_assert(sizeof(weir_probe_step) == 8 && sizeof(weir_probe_name) == 768);
 
 constexpr size_t k_page = 4096;
@@ -102,6 +103,10 @@ void for_each_section(Visit visit) {
   visit(WEIR_SECTION_STEPS, &Capacity::steps, &File::steps, [](weir_probe_step*) {});
   visit(WEIR_SECTION_NAMES, &Capacity::names, &File::names, [](weir_probe_name*) {});
   visit(WEIR_SECTION_READS, &Capacity::reads, &File::reads, clear_count);
+  visit(WEIR_SECTION_FUNCTIONS, &Capacity::functions, &File::functions,
+        [](weir_probe_function* entry) {
+          entry->calls = entry->calls_in_threads = entry->lines = 0;
+        });
 }
 
 // Fills in the table of sections for that capacity, and the size of the file.
@@ -144,6 +149,10 @@ void write_header(File* file, const char* probe) {
   }
   if (weir_probe_section* graphs = find_section(file, WEIR_SECTION_GRAPHS)) graphs->used = 1;
   if (weir_probe_section* launches = find_section(file, WEIR_SECTION_LAUNCHES)) launches->used = 1;
+  if (weir_probe_section* functions = find_section(file, WEIR_SECTION_FUNCTIONS)) {
+    copy_text(file->functions[0].name, sizeof file->functions[0].name, "(other)");
+    functions->used = 1;
+  }
   if (weir_probe_section* codes = find_section(file, WEIR_SECTION_CODES)) codes->used = 1;
   __atomic_thread_fence(__ATOMIC_RELEASE);
   memcpy(header->magic, WEIR_PROBE_MAGIC, sizeof header->magic);

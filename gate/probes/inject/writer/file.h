@@ -31,6 +31,7 @@ struct Capacity {
   uint32_t steps = 0;
   uint32_t names = 0;
   uint32_t reads = 0;
+  uint32_t functions = 0;
 };
 // The room that a probe of a device API needs.
 constexpr Capacity k_device_capacity{16, 128, 4096, 0, 0, 0, 0, 0};
@@ -49,6 +50,7 @@ struct File {
   struct weir_probe_step* steps;
   struct weir_probe_name* names;
   struct weir_probe_read* reads;
+  struct weir_probe_function* functions;
   bool has_disk_file;  // mapped from a file; else the counts end with the process
   char stem[64];       // the file's name without its ending; "" when there is none
 };

@@ -1,0 +1,127 @@
+// Finds what the host does for each token in Python: functions that are called more or less often,
+// and lines that run.
+#include "gate/explain/patterns.hpp"
+#include "gate/profile/costly_calls.hpp"
+
+namespace weir::explain {
+namespace {
+
+using Changes = std::vector<verdict::Changed>;
+
+constexpr std::size_t k_max_lines = 6;
+// A call is worth less than a dispatch, which takes some calls.
+constexpr double k_call_units = 0.02, k_costly_units = 5;
+
+// "schedule"
+std::string_view short_name(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == name.npos ? name : name.substr(dot + 1);
+}
+
+// Returns the calls that changed in the direction of `delta`, of the costly ones or the others: new
+// ones first, then the most telling, then the largest change.
+Changes select_calls(const Changes& calls, const Rational& delta, bool is_costly) {
+  Changes selected = calls;
+  std::erase_if(selected, [&](const verdict::Changed& call) {
+    return !same_sign(delta_of(call), delta) ||
+           profile::rank_costly_call(profile::function_of(call.name)).has_value() != is_costly;
+  });
+  std::ranges::stable_sort(selected, std::greater(), [](const verdict::Changed& call) {
+    const bool is_new = call.baseline.value_or(k_zero) == k_zero;
+    const auto rank = static_cast<std::int64_t>(
+        profile::rank_costly_call(profile::function_of(call.name)).value_or(0));
+    return std::tuple(is_new, -rank, absolute_value(delta_of(call)));
+  });
+  return selected;
+}
+
+// "The host calls `schedule` twice a token; it was once.", or of a new one "… now calls `sleep` …".
+std::string call_headline(const ExplainState& state, const verdict::Changed& call) {
+  const Rational before = call.baseline.value_or(k_zero), after = call.current.value_or(k_zero);
+  const std::string name = safe_name(short_name(profile::function_of(call.name)));
+  // Functions are counted per token also where their sum has no straight line.
+  const bool is_at_length = state.evidence.scope == unit::Scope::at_length;
+  const auto frequency = [&](const Rational& times) {
+    return frequency_text(times, is_at_length ? unit::Scope::per_token : state.evidence.scope);
+  };
+  if (before == k_zero) return fmt::format("The host now calls `{}`, {}.", name, frequency(after));
+  if (after == k_zero) {
+    return fmt::format("The host no longer calls `{}`; it was {}.", name, frequency(before));
+  }
+  return fmt::format("The host calls `{}` {}; it was {}.", name, frequency(after), before.str());
+}
+
+// Lists the first changes as lines and numbers.
+void add_lines(const Changes& calls, Finding& finding) {
+  for (const verdict::Changed& call : std::span(calls).first(std::min(calls.size(), k_max_lines))) {
+    finding.lines.push_back(fmt::format(
+        "{} {} ({} → {})", signed_text(delta_of(call)), safe_name(profile::function_of(call.name)),
+        call.baseline.value_or(k_zero).str(), call.current.value_or(k_zero).str()));
+    finding.numbers.push_back({call.name, delta_of(call), {}, {}});
+  }
+}
+
+// Finds calls that wait, log, copy or read back: one of them costs more than many others.
+void find_costly_calls(ExplainState& state) {
+  constexpr const char* k_base = "costly_calls";
+  const Rational delta = state.unexplained_change(k_base);
+  if (delta == k_zero) return;
+  const bool more = delta > k_zero;
+  const Changes calls = select_calls(state.evidence.host_calls, delta, /*is_costly=*/true);
+  Finding finding =
+      state.finding_about(more ? kind::costly_call_added : kind::costly_call_removed, k_base);
+  if (!calls.empty()) finding.headline = call_headline(state, calls.front());
+  add_lines(calls, finding);
+  state.claim(k_base);
+  if (more) {
+    finding.cause = "each token waits for it.";
+    finding.look_at = "who calls it: a breakpoint there, or python -m trace --trackcalls.";
+  }
+  state.add(std::move(finding), k_costly_units * absolute_value(delta));
+}
+
+// Finds functions that are called more or less often, and loops that run more lines.
+void find_plain_calls(ExplainState& state) {
+  Rational delta = k_zero;
+  for (const char* base : {"python_calls", "c_calls", "python_lines"}) {
+    if (delta == k_zero) delta = state.unexplained_change(base);
+  }
+  if (delta == k_zero) return;
+  const bool more = delta > k_zero;
+  const Changes calls = select_calls(state.evidence.host_calls, delta, /*is_costly=*/false);
+  const Rational lines = state.unexplained_change("python_lines");
+  const Changes ran = select_calls(state.evidence.host_lines, lines, /*is_costly=*/false);
+  if (calls.empty() && ran.empty()) return;
+  Finding finding = state.finding_about(more ? kind::host_calls_added : kind::host_calls_removed,
+                                        calls.empty() ? "python_lines" : "python_calls");
+  constexpr double k_lines_a_call = 20;  // more than that of lines are a loop
+  double calls_delta = 1;
+  for (const verdict::Changed& call : calls) calls_delta += absolute_value(delta_of(call));
+  const bool is_loop =
+      !ran.empty() && (calls.empty() || absolute_value(lines) > k_lines_a_call * calls_delta);
+  finding.headline =
+      is_loop ? fmt::format("The host runs {} {} lines{} in `{}`.", magnitude(lines).str(),
+                            more ? "more" : "fewer", state.per_unit_text(),
+                            safe_name(short_name(profile::function_of(ran.front().name))))
+              : call_headline(state, calls.front());
+  add_lines(is_loop ? ran : calls, finding);
+  for (const char* base : {"python_calls", "c_calls", "python_lines"}) {
+    const Rational change = state.unexplained_change(base);
+    if (change != k_zero) add_number({readable_name(base), change}, finding);
+    state.claim(base);
+  }
+  if (more) {
+    finding.cause = "the GPU waits for the host where a step has little work for it.";
+    finding.look_at = "what changed in these functions and in those that call them.";
+  }
+  state.add(std::move(finding), k_call_units * absolute_value(delta));
+}
+
+}  // namespace
+
+void find_python(ExplainState& state) {
+  find_costly_calls(state);
+  find_plain_calls(state);
+}
+
+}  // namespace weir::explain

@@ -1,0 +1,52 @@
+// Finds Python's functions in the process.
+#include "gate/probes/inject/python/api.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "gate/probes/inject/writer/old_symbols.h"
+
+namespace weir_probe::python {
+namespace {
+
+// Sets `*slot` to the symbol's address. False where there is none.
+template <class T>
+bool find(T* slot, const char* name) {
+  void* symbol = dlsym(RTLD_DEFAULT, name);
+  memcpy(static_cast<void*>(slot), &symbol, sizeof symbol);
+  return symbol != nullptr;
+}
+
+Api g_api;
+bool g_found;  // atomic
+
+}  // namespace
+
+const Api* find_api() {
+  if (__atomic_load_n(&g_found, __ATOMIC_ACQUIRE)) return &g_api;
+  Api api;
+  const bool found =
+      find(&api.is_initialized, "Py_IsInitialized") &&
+      find(&api.add_pending_call, "Py_AddPendingCall") &&
+      find(&api.set_profile, "PyEval_SetProfile") && find(&api.set_trace, "PyEval_SetTrace") &&
+      find(&api.frame_code, "PyFrame_GetCode") && find(&api.add_reference, "Py_IncRef") &&
+      find(&api.drop_reference, "Py_DecRef") && find(&api.attribute, "PyObject_GetAttrString") &&
+      find(&api.item, "PyDict_GetItemString") && find(&api.has_key, "PyMapping_HasKeyString") &&
+      find(&api.module_dict, "PyImport_GetModuleDict") && find(&api.element, "PyTuple_GetItem") &&
+      find(&api.size, "PyTuple_Size") && find(&api.text, "PyUnicode_AsUTF8AndSize") &&
+      find(&api.integer, "PyLong_AsLong") && find(&api.type_of, "PyObject_Type") &&
+      find(&api.is_subtype, "PyType_IsSubtype") &&
+      find(&api.function_self, "PyCFunction_GetSelf") &&
+      find(&api.function_address, "PyCFunction_GetFunction") &&
+      find(&api.new_function, "PyCFunction_NewEx") && find(&api.call, "PyObject_Call") &&
+      find(&api.tuple, "PyTuple_Pack") && find(&api.fetch_error, "PyErr_Fetch") &&
+      find(&api.restore_error, "PyErr_Restore") && find(&api.clear_error, "PyErr_Clear") &&
+      find(&api.type_type, "PyType_Type") && find(&api.object_type, "PyBaseObject_Type") &&
+      find(&api.none, "_Py_NoneStruct");
+  if (!found) return nullptr;
+  g_api = api;
+  __atomic_store_n(&g_found, true, __ATOMIC_RELEASE);
+  return &g_api;
+}
+
+}  // namespace weir_probe::python

@@ -1,0 +1,75 @@
+// Turns the calls of Python's functions into ProbeCounts.
+#include "gate/probes/read/python.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "gate/base/add_capped.hpp"
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/profile/costly_calls.hpp"
+
+namespace weir::probes {
+namespace {
+
+void add_to(std::int64_t& sum, std::uint64_t count) {
+  add_capped(sum, static_cast<std::int64_t>(std::min<std::uint64_t>(count, INT64_MAX)));
+}
+
+}  // namespace
+
+profile::ProbeCounts python_counts(std::span<const ProbeFile> files,
+                                   const std::set<std::uint32_t>& users) {
+  const auto is_user = [&](const ProbeFile& file) { return users.contains(file.pid); };
+  const bool any_user = std::ranges::any_of(files, is_user);
+  profile::ProbeCounts out;
+  out.probe = profile::k_python;
+  for (const char* base : {"python_calls", "c_calls", "costly_calls", "python_thread_calls"})
+    out.counts[base] = 0;
+  for (const ProbeFile& file : files) {
+    if (any_user && !is_user(file)) continue;
+    for (const ProbeFunction& function : file.functions) {
+      const bool is_in_c = (function.flags & WEIR_FUNCTION_IN_C) != 0;
+      add_to(out.counts[is_in_c ? "c_calls" : "python_calls"], function.calls);
+      add_to(out.counts["python_thread_calls"], function.calls_in_threads);
+      if (profile::rank_costly_call(function.name))
+        add_to(out.counts["costly_calls"], function.calls);
+      if (function.lines > 0) add_to(out.counts["python_lines"], function.lines);
+      const auto add_function = [&](std::string_view prefix, std::uint64_t count) {
+        if (count > 1) add_to(out.functions[std::string(prefix) + function.name], count);
+      };
+      add_function(profile::k_host_call, function.calls);
+      add_function(profile::k_host_lines, function.lines);
+    }
+    if ((file.flags & WEIR_PROBE_FUNCTIONS_OVERFLOWED) != 0) {
+      out.warnings.push_back(fmt::format(
+          "python probe in {}: more functions than it can keep apart: some are in (other)",
+          file.process));
+    }
+  }
+  return out;
+}
+
+Result<profile::ProbeCounts> collect_python(const sys::Files& files, const std::string& folder,
+                                            std::span<const std::string> probes) {
+  std::vector<std::string> warnings;
+  WEIR_TRY(const std::vector<ProbeFile> processes,
+           read_processes(files, folder, profile::k_python, warnings));
+  if (processes.empty()) {
+    return fail(Code::unavailable,
+                "no process of the engine ran Python 3.10 to 3.14: take python out of its probes");
+  }
+  std::set<std::uint32_t> users;
+  for (const std::string& probe : probes) {
+    if (probe == profile::k_python) continue;
+    WEIR_TRY(const std::vector<ProbeFile> others, read_processes(files, folder, probe, warnings));
+    for (const ProbeFile& file : others) {
+      if (did_work(file)) users.insert(file.pid);
+    }
+  }
+  profile::ProbeCounts out = python_counts(processes, users);
+  out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
+  return out;
+}
+
+}  // namespace weir::probes

@@ -1,0 +1,48 @@
+// Lists the functions that cost a step much more than a call.
+#include "gate/profile/costly_calls.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace weir::profile {
+namespace {
+
+// The most telling first: a log line takes locks and writes, and a wait takes a lock.
+constexpr std::string_view k_functions[] = {
+    "time.sleep",
+    "asyncio.tasks.sleep",
+    "logging.Logger._log",
+    "copy.deepcopy",
+    "torch._C.TensorBase.item",
+    "torch._C.TensorBase.tolist",
+    "torch._C.TensorBase.cpu",
+    "torch._C.TensorBase.numpy",
+    "torch._C._cuda_synchronize",
+    "gc.collect",
+    "subprocess.Popen.__init__",
+    "queue.Queue.get",
+    "queue.Queue.put",
+    "threading.Event.wait",
+    "threading.Condition.wait",
+    "json.dumps",
+    "pickle.dumps",
+    "_pickle.dumps",
+    "_pickle.loads",
+    "print",
+    "io.open",
+    "_io.open",
+    "_io.TextIOWrapper.write",
+    "select.select",
+    "_thread.RLock.acquire",
+    "_thread.lock.acquire",
+};
+
+}  // namespace
+
+std::optional<std::size_t> rank_costly_call(std::string_view function) {
+  const auto place = std::ranges::find(k_functions, function);
+  if (place == std::end(k_functions)) return std::nullopt;
+  return static_cast<std::size_t>(place - std::begin(k_functions));
+}
+
+}  // namespace weir::profile

@@ -1,0 +1,15 @@
+// Functions that cost a step much more than a call. Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace weir::profile {
+
+// Returns how telling the function is among those of Python and its libraries that wait, sleep,
+// lock, log, copy deeply or read a value back from a device: 0 is the most telling. Nothing for
+// others. By module and qualified name: "time.sleep".
+[[nodiscard]] std::optional<std::size_t> rank_costly_call(std::string_view function);
+
+}  // namespace weir::profile

@@ -1,0 +1,64 @@
+// Tests explanations of changes of the host's work in Python: calls of functions, lines.
+#include <gtest/gtest.h>
+
+#include "tests/explain/build.hpp"
+
+namespace weir::explain {
+namespace python_test {
+
+using test::side;
+
+Explanation explain_calls(Evidence evidence) {
+  return explain(evidence, nullptr, {default_bands(), {}});
+}
+
+TEST(HostCalls, TheFunctionThatIsCalledMoreIsNamed) {
+  Evidence evidence = test::evidence(side({{"python_calls", 100}}), side({{"python_calls", 106}}));
+  evidence.host_calls = {{"call of vllm.core.Scheduler._make_request", Rational(2), Rational(4)},
+                         {"call of vllm.core.Request.get_ids", std::nullopt, Rational(4)}};
+  const Explanation explanation = explain_calls(evidence);
+  ASSERT_EQ(explanation.findings.size(), 1U);
+  EXPECT_EQ(explanation.findings[0].kind, "host_calls_added");
+  EXPECT_EQ(explanation.findings[0].headline, "The host now calls `get_ids`, 4 times a token.");
+  EXPECT_EQ(explanation.findings[0].lines[1], "+2 vllm.core.Scheduler._make_request (2 → 4)");
+  evidence.host_calls.pop_back();
+  EXPECT_EQ(explain_calls(evidence).findings[0].headline,
+            "The host calls `_make_request` 4 times a token; it was 2.");
+}
+
+TEST(HostCalls, OnesThatWaitAreFindingsOfTheirOwnAndComeFirst) {
+  Evidence evidence =
+      test::evidence(side({{"python_calls", 100}, {"c_calls", 50}, {"costly_calls", 0}}),
+                     side({{"python_calls", 140}, {"c_calls", 60}, {"costly_calls", 4}}));
+  evidence.host_calls = {{"call of logging.Filter.filter", std::nullopt, Rational(40)},
+                         {"call of _thread.RLock.acquire", std::nullopt, Rational(3)},
+                         {"call of logging.Logger._log", std::nullopt, Rational(1)}};
+  const Explanation explanation = explain_calls(evidence);
+  ASSERT_EQ(explanation.findings.size(), 2U);
+  EXPECT_EQ(explanation.findings[0].kind, "costly_call_added");
+  EXPECT_EQ(explanation.findings[0].headline, "The host now calls `_log`, once a token.");
+  EXPECT_EQ(explanation.findings[1].headline, "The host now calls `filter`, 40 times a token.");
+}
+
+TEST(HostCalls, ALoopIsSeenByItsLines) {
+  Evidence evidence = test::evidence(side({{"python_calls", 100}, {"python_lines", 500}}),
+                                     side({{"python_calls", 101}, {"python_lines", 20504}}));
+  evidence.host_calls = {{"call of engine.spin", std::nullopt, Rational(1)}};
+  evidence.host_lines = {{"lines of engine.spin", std::nullopt, Rational(20004)}};
+  const Explanation explanation = explain_calls(evidence);
+  ASSERT_EQ(explanation.findings.size(), 1U);
+  EXPECT_EQ(explanation.findings[0].headline, "The host runs 20004 more lines a token in `spin`.");
+}
+
+TEST(HostCalls, FewerCallsAreNamedToo) {
+  Evidence evidence = test::evidence(side({{"python_calls", 100}}), side({{"python_calls", 98}}));
+  evidence.host_calls = {{"call of engine.log", Rational(2), std::nullopt}};
+  const Explanation explanation = explain_calls(evidence);
+  ASSERT_EQ(explanation.findings.size(), 1U);
+  EXPECT_EQ(explanation.findings[0].kind, "host_calls_removed");
+  EXPECT_EQ(explanation.findings[0].headline,
+            "The host no longer calls `log`; it was twice a token.");
+}
+
+}  // namespace python_test
+}  // namespace weir::explain
