@@ -22,14 +22,14 @@ const std::string k_probe = WEIR_BINARY_DIR "/lib/weir/probes/libweir_python.so"
 
 // Interpreters on this machine. The system's has any of the versions.
 std::vector<std::string> interpreters() {
-  std::vector<std::string> found;
+  std::vector<std::string> paths;
   const std::string home = sys::environment_value("HOME").value_or("");
   for (const std::string& path :
        {std::string("/usr"), home + "/.pyenv/versions/3.10.13", home + "/.pyenv/versions/3.12.1",
         home + "/.pyenv/versions/3.13.0"}) {
-    if (std::filesystem::exists(path + "/bin/python3")) found.push_back(path + "/bin/python3");
+    if (std::filesystem::exists(path + "/bin/python3")) paths.push_back(path + "/bin/python3");
   }
-  return found;
+  return paths;
 }
 
 // A script whose steps call functions and methods, of Python and in C, also in a thread.

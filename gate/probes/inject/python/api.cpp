@@ -18,14 +18,14 @@ bool find(T* slot, const char* name) {
 }
 
 Api g_api;
-bool g_found;  // atomic
+bool g_is_ready;  // atomic
 
 }  // namespace
 
 const Api* find_api() {
-  if (__atomic_load_n(&g_found, __ATOMIC_ACQUIRE)) return &g_api;
+  if (__atomic_load_n(&g_is_ready, __ATOMIC_ACQUIRE)) return &g_api;
   Api api;
-  const bool found =
+  const bool is_complete =
       find(&api.is_initialized, "Py_IsInitialized") &&
       find(&api.add_pending_call, "Py_AddPendingCall") &&
       find(&api.set_profile, "PyEval_SetProfile") && find(&api.set_trace, "PyEval_SetTrace") &&
@@ -43,9 +43,9 @@ const Api* find_api() {
       find(&api.restore_error, "PyErr_Restore") && find(&api.clear_error, "PyErr_Clear") &&
       find(&api.type_type, "PyType_Type") && find(&api.object_type, "PyBaseObject_Type") &&
       find(&api.none, "_Py_NoneStruct");
-  if (!found) return nullptr;
+  if (!is_complete) return nullptr;
   g_api = api;
-  __atomic_store_n(&g_found, true, __ATOMIC_RELEASE);
+  __atomic_store_n(&g_is_ready, true, __ATOMIC_RELEASE);
   return &g_api;
 }
 
