@@ -358,9 +358,10 @@ Limit LimitTable::resolve_non_metric(const EntrySet& fitting_cell, std::string_v
 }
 
 std::optional<LimitEntry> limit_of_declared(const unit::Metric& metric, const std::string& engine) {
-  const bool has_default = std::ranges::any_of(
-      default_limits(), [&](const LimitEntry& entry) { return entry.covers_name(metric.name); });
-  if (has_default) return std::nullopt;
+  const Limit built_in = LimitTable().resolve({}, metric);
+  const bool is_of_weir = unit::find_metric(metric.name).has_value();
+  // A pattern for weir's own metrics may cover another one's name by chance: "read_bytes_*".
+  if (built_in.exact || (is_of_weir && built_in.is_set())) return std::nullopt;
   auto kind = &LimitEntry::max_increase;
   if (metric.better == unit::Better::higher)
     kind = is_count(metric) ? &LimitEntry::max_decrease : &LimitEntry::max_drop;

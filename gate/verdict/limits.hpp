@@ -195,8 +195,8 @@ class LimitTable {
   mutable bool has_given_up_ = false;
 };
 
-// Returns the limit of a metric that an engine's output declares: it may get 5 % worse. Nothing if
-// a default limit covers the metric.
+// Returns the limit of a metric that an engine's output declares: it may get 5 % worse. Nothing for
+// a metric of weir's that has a default limit, and for a count that must not change.
 [[nodiscard]] std::optional<LimitEntry> limit_of_declared(const unit::Metric& metric,
                                                           const std::string& engine);
 

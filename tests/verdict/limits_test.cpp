@@ -51,6 +51,22 @@ TEST(Limits, OfDeclaredMetricsLetThemGetALittleWorse) {
       {unit::custom_metric("hit_rate", Kind::quality, Unit::ratio, Better::higher), "may drop 5 %"},
       {unit::custom_metric("retries", Kind::count, Unit::count, Better::lower), "may rise 5 %"},
       {unit::custom_metric("hits", Kind::count, Unit::count, Better::higher), "may fall 5 %"},
+      // Names that patterns for weir's own metrics cover.
+      {unit::custom_metric("ms_per_token", Kind::time, Unit::seconds, Better::lower),
+       "may rise 5 %"},
+      {unit::custom_metric("latency_at_p99_ms", Kind::time, Unit::seconds, Better::lower),
+       "may rise 5 %"},
+      {unit::custom_metric("wait_at_zero_context", Kind::time, Unit::seconds, Better::lower),
+       "may rise 5 %"},
+      {unit::custom_metric("read_bytes_per_second", Kind::time, Unit::tokens_per_second,
+                           Better::higher),
+       "may drop 5 %"},
+      {unit::custom_metric("opened_files_n", Kind::count, Unit::count, Better::lower),
+       "may rise 5 %"},
+      {unit::custom_metric("estimated_cycles_all", Kind::count, Unit::count, Better::lower),
+       "may rise 5 %"},
+      {unit::custom_metric("device_memory_bytes_idle", Kind::memory, Unit::bytes, Better::lower),
+       "may rise 5 %"},
   };
   for (const auto& c : cases) {
     const auto declared = limit_of_declared(c.metric, "llama.cpp");
@@ -59,6 +75,10 @@ TEST(Limits, OfDeclaredMetricsLetThemGetALittleWorse) {
   }
   const unit::Metric covered = *unit::find_metric("decode_tokens_per_second");
   EXPECT_FALSE(limit_of_declared(covered, "llama.cpp"));
+  const unit::Metric exact =
+      unit::custom_metric("retries_per_token", Kind::count, Unit::count, Better::lower);
+  EXPECT_FALSE(limit_of_declared(exact, "llama.cpp"));
+  EXPECT_EQ(resolve_limit(k_cell, exact, {}).words(), "must not change");
 }
 
 TEST(Limits, OfALaterEntryWinForEachKindAndKindsAddUp) {
