@@ -21,10 +21,12 @@ std::string bound_text(double change) {
   return fmt::format("{:+.1f} %", rounded);
 }
 
-// Reads the text of bound_text() back: "-12.0 %" is -0.12.
-std::optional<double> parse_bound(const std::string& text) {
+// Reads the text of bound_text() back: "-12.0 %" is -0.12, "+3.5 %" is 0.035.
+std::optional<double> parse_bound(std::string_view text) {
   if (!text.ends_with(" %")) return std::nullopt;
-  const auto number = text::to_double(text.substr(0, text.size() - 2));
+  text.remove_suffix(2);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const auto number = text::to_double(text);
   if (!number || !std::isfinite(*number)) return std::nullopt;
   return *number / 100;
 }
@@ -144,6 +146,9 @@ bool covers(const Waivable& change, const Judgement& metric) {
   }
   const auto bound = parse_bound(change.to);
   if (!bound || !metric.change) return false;
+  // A count may be wrong in both directions.
+  const bool is_other_direction = *metric.change != 0 && *metric.change * *bound <= 0;
+  if (exact && is_other_direction) return false;
   return metric.metric.better == unit::Better::higher
              ? *metric.change >= *bound - k_rounding_of_bound
              : *metric.change <= *bound + k_rounding_of_bound;

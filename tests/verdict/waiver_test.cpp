@@ -176,6 +176,55 @@ TEST(Waivers, OfATimeHoldDownToTheirBound) {
   }
 }
 
+TEST(Waivers, OfATimeThatMayNotRiseHoldUpToTheirBound) {
+  const auto slower = [](double change) {
+    Judgement metric = rate(change, change - 0.02, change + 0.015);
+    metric.metric = *unit::find_metric("load_seconds");
+    return failing({metric});
+  };
+  GateVerdict gate;
+  gate.cells = {slower(0.5)};
+  const NeededWaivers needed = needed_waivers(gate);
+  ASSERT_THAT(needed.changes, SizeIs(1));
+  EXPECT_EQ(needed.changes[0].to, "+51.5 %");
+  const struct {
+    double change;
+    Outcome verdict;
+  } cases[] = {{0.5, Outcome::waived},
+               {0.515, Outcome::waived},
+               {0.1, Outcome::waived},
+               {0.52, Outcome::fail},
+               {5, Outcome::fail}};
+  for (const auto& c : cases) {
+    std::vector<CellVerdict> cells{slower(c.change)};
+    (void)apply_waivers({waived("load_seconds", "0 %", "+51.5 %")}, k_gate, cells);
+    EXPECT_EQ(cells[0].verdict, c.verdict) << c.change;
+  }
+}
+
+TEST(Waivers, OfACountThatOnlyNearlyRepeatsAreForOneDirection) {
+  const auto counted = [](double change) {
+    Judgement metric = rate(change, 0, 0);
+    metric.metric = *unit::find_metric("instructions_per_token");
+    metric.low.reset();
+    metric.high.reset();
+    return metric;
+  };
+  const struct {
+    const char* bound;
+    double change;
+    Outcome verdict;
+  } cases[] = {{"+2.0 %", 0.02, Outcome::waived},
+               {"+2.0 %", 0.03, Outcome::fail},
+               {"+2.0 %", -0.5, Outcome::fail},
+               {"+0.0 %", -0.5, Outcome::fail}};
+  for (const auto& c : cases) {
+    std::vector<CellVerdict> cells{failing({counted(c.change)})};
+    (void)apply_waivers({waived("instructions_per_token", "0 %", c.bound)}, k_gate, cells);
+    EXPECT_EQ(cells[0].verdict, c.verdict) << c.bound << " " << c.change;
+  }
+}
+
 TEST(Waivers, OfKernelsNameEachOfThem) {
   CellVerdict cell = failing({});
   cell.put("kernels").verdict = Outcome::fail;
