@@ -333,9 +333,10 @@ Result<profile::EngineReport> read_generic(const Output& output) {
     WEIR_TRY(const Matches matches,
              find_texts(rule, counts ? ValueRule::Pick::all : ValueRule::Pick::last, output));
     const std::vector<std::string>& texts = matches.texts;
-    // A slower engine prints its progress more often: of such times one value counts.
-    if (matches.count > 0 && (counts || rule.pick == ValueRule::Pick::all))
-      report.printed_values[metric->name] = matches.count;
+    // A slower engine prints its progress more often: of such times the last counts.
+    const bool is_last_time =
+        !counts && rule.pick.value_or(ValueRule::Pick::last) == ValueRule::Pick::last;
+    if (matches.count > 0 && !is_last_time) report.printed_values[metric->name] = matches.count;
     if (texts.empty()) {
       missing.push_back(describe_missing(rule));
       missing_names.push_back(rule.metric);

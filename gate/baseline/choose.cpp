@@ -93,6 +93,15 @@ Measurement strip_machine_facts(Measurement measured) {
   return measured;
 }
 
+// Replaces how many values of the metric a process prints.
+void accept_printed_values(const Profile& measured, const std::string& metric, Baseline& into) {
+  if (const std::int64_t* printed = look_up(measured.work.printed_values, metric)) {
+    into.work.printed_values[metric] = *printed;
+  } else {
+    into.work.printed_values.erase(metric);
+  }
+}
+
 // Replaces the selected counts in `into`, and with them kernels, functions and placement.
 void accept_counts(const Profile& measured, const MetricSelection& chosen, Baseline& into) {
   std::erase_if(into.counts, [&](const auto& item) {
@@ -105,11 +114,7 @@ void accept_counts(const Profile& measured, const MetricSelection& chosen, Basel
   for (const auto& [name, measurement] : measured.metrics) {
     if (!is_count(measurement) || !chosen.holds(name)) continue;
     into.counts[name] = strip_machine_facts(measurement);
-    if (const std::int64_t* printed = look_up(measured.work.printed_values, name)) {
-      into.work.printed_values[name] = *printed;
-    } else {
-      into.work.printed_values.erase(name);
-    }
+    accept_printed_values(measured, name, into);
     dispatches = dispatches || measurement.metric.base == "dispatches";
     instructions = instructions || measurement.metric.base == "instructions" ||
                    measurement.metric.base == "system_calls" ||
@@ -142,7 +147,9 @@ void accept_session(const Profile& measured, const MetricSelection& chosen, Base
     if (kind == unit::Kind::count || kind == unit::Kind::usage || measurement.samples.empty()) {
       continue;
     }
-    if (chosen.holds(name)) session.samples[name] = measurement.samples;
+    if (!chosen.holds(name)) continue;
+    session.samples[name] = measurement.samples;
+    accept_printed_values(measured, name, into);
   }
   if (session.samples.empty()) return;
   session.reference = measured.reference;

@@ -181,11 +181,11 @@ std::optional<double> agree_on_mean(const Records& records, std::string_view lab
   return median;
 }
 
-// Sets how many values the longest counted runs printed, each from the first run that printed some;
-// warns if they disagree.
-void set_printed_values(const Records& longest, Profile& profile) {
+// Sets how many values the runs printed, each from the first run that printed some; warns if they
+// disagree.
+void set_printed_values(const Records& runs, Profile& profile) {
   auto& printed = profile.work.printed_values;
-  for (const RunRecord* record : longest) {
+  for (const RunRecord* record : runs) {
     if (!record->report) continue;
     for (const auto& [name, count] : record->report->printed_values) {
       const auto [first, is_first] = printed.try_emplace(name, count);
@@ -475,7 +475,6 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   Records work_records;
   if (counted_well) {
     work_records = longest_runs(passes.counted);
-    set_printed_values(work_records, profile);
   } else if (instructions_alone) {
     work_records = longest_runs(passes.instructions);
   } else if (host_alone) {
@@ -485,6 +484,8 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   } else if (timed_well) {
     work_records = passes.timed;
   }
+  if (counted_well || timed_well)
+    set_printed_values(counted_well ? work_records : passes.timed, profile);
   set_work(work_records, profile);
   drop_twin_results(facts, profile);
   for (const std::string& doubt : cross_checks(profile)) add_once(profile.warnings, doubt);

@@ -75,7 +75,8 @@ struct WorkDone {
   // Medians over runs that are result files.
   std::optional<double> prompt_tokens_per_request{}, generated_tokens_per_request{};
   Likely likely{};  // from a server that is asked for them: then they judge a different output
-  // As in EngineReport: of the longest counted runs, or of pairs. Older baselines have none.
+  // As in EngineReport: of the longest counted runs, of timed ones, or of pairs. Older baselines
+  // have none.
   std::map<std::string, std::int64_t> printed_values{};
 
   friend bool operator==(const WorkDone&, const WorkDone&) = default;

@@ -65,7 +65,7 @@ struct EngineReport {
   // Counters that it printed and that are not counted, by metric name, with the reason.
   std::map<std::string, std::string> uncounted{};
   // How many values the process printed of a metric, by metric name; only where a pattern of the
-  // config looks for them and all of them count.
+  // config looks for them, and not of times of which the last counts.
   std::map<std::string, std::int64_t> printed_values{};
   std::optional<std::int64_t> generated_tokens;  // really generated, one repetition
   std::optional<std::int64_t> prompt_tokens;     // really processed, one repetition

@@ -407,7 +407,10 @@ TEST(Accept, ChangesOnlyTheMetricsItIsGiven) {
   EXPECT_TRUE(barriers.sessions.empty());
   const Baseline dispatches = accept(now, old, Globs{"dispatches_per_token"});
   EXPECT_EQ(dispatches.kernels, now.kernels) << "kernels are what the dispatches are made of";
-  EXPECT_THAT(accept(now, old, Globs{"decode_*"}).sessions, ElementsAre(Key("machine-a")));
+  now.work.printed_values["decode_tokens_per_second"] = 3;
+  const Baseline decode = accept(now, old, Globs{"decode_*"});
+  EXPECT_THAT(decode.sessions, ElementsAre(Key("machine-a")));
+  EXPECT_THAT(decode.work.printed_values, ElementsAre(Pair("decode_tokens_per_second", 3)));
 }
 
 TEST(Accept, StartsAnewForAnotherFingerprint) {
