@@ -21,9 +21,9 @@ constexpr std::size_t k_longest_fact = 200;
 // Takes a text that matches a rule. Returns false to end the search.
 using TextHandler = std::function<bool(std::string text)>;
 
-// Calls `handle` with group 1 of each line that matches. '\r' ends a line too, as progress bars
-// draw over themselves with it.
-void find_by_pattern(const config::Pattern& pattern, std::string_view text,
+// Calls `handle` with group 1 of each line that matches, or with the number that it is a part of.
+// '\r' ends a line too, as progress bars draw over themselves with it.
+void find_by_pattern(const config::Pattern& pattern, std::string_view text, bool is_number,
                      const TextHandler& handle) {
   std::string plain;
   while (!text.empty()) {
@@ -35,7 +35,7 @@ void find_by_pattern(const config::Pattern& pattern, std::string_view text,
       line = plain;
     }
     if (const auto group = pattern.first_group(line)) {
-      if (!handle(std::string(*group))) return;
+      if (!handle(std::string(is_number ? surrounding_number(line, *group) : *group))) return;
     }
   }
 }
@@ -71,7 +71,12 @@ std::string describe_missing(const ValueRule& rule) {
 struct Matches {
   std::vector<std::string> texts;
   std::int64_t count = 0;
+  bool differ = false;  // two that follow each other
 };
+
+bool is_number_of_tokens(const ValueRule& rule) {
+  return rule.metric == "generated_tokens" || rule.metric == "prompt_tokens";
+}
 
 // Finds the texts that match a rule: in standard output, else in standard error. `otherwise` is
 // the pick of a rule without one; for Pick::first and Pick::last only that text is returned.
@@ -85,8 +90,10 @@ Result<Matches> find_texts(const ValueRule& rule, ValueRule::Pick otherwise, con
   Matches matches;
   std::vector<std::string>& texts = matches.texts;
   // Returns true if more texts may follow.
+  const bool is_number = rule.find_metric() || is_number_of_tokens(rule);
   const auto add_text = [&](std::string text) {
     ++matches.count;
+    matches.differ = matches.differ || (!texts.empty() && text != texts.back());
     if (pick == Pick::first && !texts.empty()) return true;
     if (pick == Pick::last) texts.clear();
     // Several values are numbers, so longer text is invalid and may be cut.
@@ -96,7 +103,7 @@ Result<Matches> find_texts(const ValueRule& rule, ValueRule::Pick otherwise, con
   };
   const auto search = [&](std::string_view stream) {
     if (pattern) {
-      find_by_pattern(*pattern, stream, add_text);
+      find_by_pattern(*pattern, stream, is_number, add_text);
     } else {
       find_by_pointer(rule.pointer, stream, add_text);
     }
@@ -120,6 +127,12 @@ std::string shorten(std::string_view text) {
 // Parses a number that a rule found, times the rule's scale.
 Result<double> parse_number(const ValueRule& rule, const std::string& text) {
   const auto value = text::to_double(text::trim(text));
+  if (!value && is_separated_number(text)) {
+    return fail(Code::data,
+                "{}: \"{}\" may be read in several ways: print numbers as 1250.5, with a decimal "
+                "point and without other separators ({})",
+                rule.metric, shorten(text), describe_rule(rule));
+  }
   if (!value) {
     return fail(Code::data, "{}: \"{}\" is not a number ({})", rule.metric, shorten(text),
                 describe_rule(rule));
@@ -204,7 +217,7 @@ Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
 // Sets the fact that a rule names.
 Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule,
                       const std::string& text) {
-  if (rule.metric == "generated_tokens" || rule.metric == "prompt_tokens") {
+  if (is_number_of_tokens(rule)) {
     WEIR_TRY(const double value, parse_number(rule, text));
     WEIR_TRY(const std::int64_t count, to_count(rule, value));
     if (rule.metric == "prompt_tokens") {
@@ -273,7 +286,7 @@ std::string pattern_by_name(const std::string& metric, std::string_view printed)
 
 bool matches_a_line(const config::Pattern& pattern, std::string_view printed) {
   bool is_found = false;
-  find_by_pattern(pattern, printed, [&](const std::string&) {
+  find_by_pattern(pattern, printed, /*is_number=*/false, [&](const std::string&) {
     is_found = true;
     return false;
   });
@@ -337,6 +350,13 @@ Result<profile::EngineReport> read_generic(const Output& output) {
     const bool is_last_time =
         !counts && rule.pick.value_or(ValueRule::Pick::last) == ValueRule::Pick::last;
     if (matches.count > 0 && !is_last_time) report.printed_values[metric->name] = matches.count;
+    if (matches.differ && is_last_time && !rule.pick) {
+      report.warnings.push_back(
+          fmt::format("{} was printed in several lines with different values, and the last is "
+                      "taken: pick: last says that it is meant, all, sum, max, median or first "
+                      "takes others ({})",
+                      rule.metric, describe_rule(rule)));
+    }
     if (texts.empty()) {
       missing.push_back(describe_missing(rule));
       missing_names.push_back(rule.metric);

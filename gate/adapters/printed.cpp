@@ -140,6 +140,71 @@ std::optional<double> printed_number(std::string_view text) {
   return text::to_double(plain);
 }
 
+// Marks between digits of a number: a point, a comma, an apostrophe, and blanks that do not break.
+static constexpr std::string_view k_separators[] = {
+    ".", ",", "'", "\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x89"};
+
+// Returns where the number goes on before `begin`, over one digit or a separator after a digit.
+static std::optional<std::size_t> step_back(std::string_view line, std::size_t begin) {
+  const std::string_view before = line.substr(0, begin);
+  if (!before.empty() && text::is_digit(before.back())) return begin - 1;
+  for (const std::string_view separator : k_separators) {
+    if (!before.ends_with(separator) || before.size() == separator.size()) continue;
+    if (text::is_digit(before[before.size() - separator.size() - 1]))
+      return begin - separator.size();
+  }
+  return std::nullopt;
+}
+
+// Returns where the number goes on after `end`, over one digit or a separator before a digit.
+static std::optional<std::size_t> step_on(std::string_view line, std::size_t end) {
+  const std::string_view after = line.substr(end);
+  if (digits_at(after, 0) > 0) return end + 1;
+  for (const std::string_view separator : k_separators) {
+    if (after.starts_with(separator) && digits_at(after, separator.size()) > 0)
+      return end + separator.size();
+  }
+  return std::nullopt;
+}
+
+bool is_separated_number(std::string_view text) {
+  if (text::to_double(text)) return false;
+  std::string plain;
+  while (!text.empty()) {
+    const auto* separator = std::ranges::find_if(
+        k_separators, [&](std::string_view mark) { return text.starts_with(mark); });
+    const bool is_separator = separator != std::end(k_separators);
+    plain += is_separator && text.front() != '.' ? ',' : text.front();
+    text.remove_prefix(is_separator ? separator->size() : 1);
+  }
+  return printed_number(plain).has_value();
+}
+
+std::string_view surrounding_number(std::string_view line, std::string_view part) {
+  if (part.empty() || !text::is_digit(part.front()) || !text::is_digit(part.back())) return part;
+  std::size_t begin = static_cast<std::size_t>(part.data() - line.data());
+  std::size_t end = begin + part.size();
+  while (const auto before = step_back(line, begin)) begin = *before;
+  while (const auto after = step_on(line, end)) end = *after;
+  const auto is_comma = [&](std::size_t at) { return at < line.size() && line[at] == ','; };
+  const bool is_in_list = (begin > 0 && is_comma(begin - 1)) ||
+                          (is_comma(end) && end + 1 < line.size() && line[end + 1] != ' ');
+  if (end < line.size() && (line[end] == 'e' || line[end] == 'E')) {
+    const bool is_signed = end + 1 < line.size() && (line[end + 1] == '-' || line[end + 1] == '+');
+    const std::size_t exponent = end + 1 + static_cast<std::size_t>(is_signed);
+    if (const std::size_t width = digits_at(line, exponent); width > 0) end = exponent + width;
+  }
+  const bool is_negative =
+      begin > 0 && line[begin - 1] == '-' &&
+      (begin == 1 || std::string_view(" \t=:([").find(line[begin - 2]) != std::string_view::npos);
+  const std::string_view number = line.substr(begin, end - begin);
+  if (text::to_double(number)) {
+    const auto sign = static_cast<std::size_t>(is_negative);
+    return line.substr(begin - sign, number.size() + sign);
+  }
+  return is_separated_number(number) && !is_in_list ? number : part;
+}
+
 std::string display_text(std::string_view text, std::size_t most) {
   std::string shown = text::printable(text.substr(0, most));
   std::replace(shown.begin(), shown.end(), '\n', ' ');

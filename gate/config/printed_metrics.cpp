@@ -1,6 +1,8 @@
 // Finds metrics in what a program printed, and parses those named on the command line.
 #include "gate/config/printed_metrics.hpp"
 
+#include <array>
+
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/pattern.hpp"
@@ -13,8 +15,16 @@ constexpr std::string_view k_number = R"(([0-9]+(?:[.][0-9]+)?))";
 // "tok/s", "tokens/sec", "t/s", "tokens per second", "tokens-per-sec".
 constexpr std::string_view k_rate =
     R"(\b(?:tokens?|toks?|t) ?(?:/|[ -]per[ -]) ?s(?:ec(?:ond)?)?\b)";
-constexpr std::string_view k_prompt = R"(\b(?:prompt|prefill|pp)\b)";
-constexpr std::string_view k_generation = R"(\b(?:decode|decoding|generat\w+|gen|eval|tg)\b)";
+constexpr std::string_view k_time = R"(ms ?(?:/|per) ?tok(?:en)?\b)";
+constexpr std::string_view k_prompt = R"(\b(?:prompts?|prefill\w*|pp\d*)\b)";
+constexpr std::string_view k_generation = R"(\b(?:decode|decoding|generat\w+|gen|eval|tg\d*)\b)";
+// Lines that are not read, in two strengths: "total" is taken if no other line is.
+constexpr std::string_view k_prompt_or_total = R"(\b(?:prompts?|prefill\w*|pp\d*|total)\b)";
+// The same for labelled lines, which may speak of the prompt besides.
+constexpr std::string_view k_prompt_eval =
+    R"(\b(?:prompts?|pp) (?:eval|decode|decoding|generat\w+|gen)\b)";
+constexpr std::string_view k_prompt_eval_or_total =
+    R"(\b(?:(?:prompts?|pp) (?:eval|decode|decoding|generat\w+|gen)|total)\b)";
 
 // A form of a line that gives a metric. The value stands in group 1.
 struct LineForm {
@@ -23,34 +33,39 @@ struct LineForm {
   std::vector<std::string_view> unless;
 };
 
-// Returns the expression of a line where `label` comes before a number and its unit.
-std::string value_first(std::string_view label, std::string_view unit) {
+// Returns the expression of a line with `label` before a number and its unit. A line with `never`
+// matches without a number.
+std::string line_expression(std::string_view never, std::string_view label,
+                            std::string_view number) {
+  const std::string excluded = never.empty() ? "" : fmt::format(".*{}.*|", never);
   const std::string before = label.empty() ? "" : fmt::format("{}.*?", label);
-  return fmt::format("(?i){}{} ?{}", before, k_number, unit);
+  return fmt::format("(?i)^(?:{}.*?{}{})", excluded, before, number);
 }
 
-// Returns the expression of a line where the unit comes first: "tokens/s: 41.2".
-std::string unit_first(std::string_view label, std::string_view unit) {
-  const std::string before = label.empty() ? "" : fmt::format("{}.*?", label);
-  return fmt::format("(?i){}{}[)\"']* ?[:=] ?{}", before, unit, k_number);
+// Returns a number with its unit: "41.2 tok/s", then "tokens/s: 41.2".
+std::array<std::string, 2> numbers_with(std::string_view unit) {
+  return {fmt::format("{} ?{}", k_number, unit),
+          fmt::format("{}[)\"']* ?[:=] ?{}", unit, k_number)};
 }
 
-// Returns the forms, surest first: labelled lines, then rates, then times of a token.
+// Returns the forms, surest first: labelled lines, then rates, then times of a token. A prefill
+// that the user names stands for the rates of lines without a label, one that is found does not.
 std::vector<LineForm> line_forms() {
   constexpr const char *k_decode = "decode_tokens_per_second",
                        *k_prefill = "prefill_tokens_per_second";
-  constexpr std::string_view k_time = R"(ms ?(?:/|per) ?tok(?:en)?\b)";
   std::vector<LineForm> forms;
-  for (const auto& form : {value_first, unit_first}) {
-    forms.push_back({{k_prefill, form(k_prompt, k_rate)}, {k_prefill}});
-    forms.push_back({{k_decode, form(k_generation, k_rate)}, {k_decode}});
-  }
-  for (const auto& form : {value_first, unit_first}) {
-    forms.push_back({{k_decode, form("", k_rate)}, {k_decode, k_prefill}});
-  }
-  for (const auto& form : {value_first, unit_first}) {
-    forms.push_back({{"token_ms", form("", k_time)}, {k_decode, k_prefill, "token_ms"}});
-  }
+  const auto add = [&](const char* name, std::vector<std::string_view> unless,
+                       std::string_view never, std::string_view label, std::string_view unit) {
+    for (const std::string& number : numbers_with(unit))
+      forms.push_back({{name, line_expression(never, label, number)}, unless});
+  };
+  for (const std::string_view never : {k_prompt_eval_or_total, k_prompt_eval})
+    add(k_decode, {k_decode}, never, k_generation, k_rate);
+  for (const std::string_view never : {k_prompt_or_total, k_prompt})
+    add(k_decode, {k_decode, k_prefill}, never, "", k_rate);
+  add(k_prefill, {k_prefill}, "", k_prompt, k_rate);
+  for (const std::string_view never : {k_prompt_or_total, k_prompt})
+    add("token_ms", {k_decode, "token_ms"}, never, "", k_time);
   return forms;
 }
 

@@ -244,6 +244,75 @@ TEST(Generic, SaysHowManyValuesWerePrintedUnlessTheLastTimeCounts) {
   }
 }
 
+TEST(Generic, ReadsNoPartOfALongerNumber) {
+  const struct {
+    const char* regex;
+    const char* text;
+    std::optional<double> value;  // nothing: an error
+  } cases[] = {
+      {R"(([0-9.]+) ms)", "950.5 ms", 950.5},
+      {R"(([0-9.]+) ms)", "1,250.5 ms", {}},
+      {R"(([0-9]+(?:[.][0-9]+)?) ms)", "1.250,5 ms", {}},
+      {R"(ms: ([0-9.]+))", "ms: 1,250", {}},
+      {R"(([0-9]+) ms)", "1'250 ms", {}},
+      {R"(([0-9]+) ms)",
+       "1\xC2\xA0"
+       "250 ms",
+       {}},
+      {R"(([0-9]+) ms)",
+       "1\xE2\x80\xAF"
+       "250 ms",
+       {}},
+      {R"(([0-9.]+) ms)", "1,25 ms", {}},
+      {R"(ms: ([0-9.]+))", "ms: 1.9e+03", 1900},
+      {R"(ms: ([0-9.]+))", "ms: 1.9E3 or so", 1900},
+      {R"(ms: ([0-9.]+))", "ms: 2e-1", 0.2},
+      {R"(ms: ([0-9]+))", "ms: 1.5", 1.5},
+      {R"(([0-9]) ms)", "125 ms", 125},
+      {R"(ms=-?([0-9.]+))", "ms=-3", {}},
+      // Not a number that goes on.
+      {R"(([0-9.]+) ms)", "in 12, 950.5 ms", 950.5},
+      {R"(ms: ([0-9.]+))", "ms: 12.5, 3 tokens", 12.5},
+      {R"(ms ([0-9]+))", "ms 12.", 12},
+      {R"(pp,512,([0-9.]+))", "pp,512,900.5", 900.5},
+      {R"(([0-9.]+),7,8$)", "10,7,8", 10},
+      {R"(run-([0-9]+))", "run-3", 3},
+      {R"(([0-9]+)ms)", "06:41:12ms", 12},
+      {R"(v([0-9]+))", "v1.2.3", 1},
+  };
+  for (const auto& c : cases) {
+    config::GenericOutput rules;
+    rules.values = {by_regex("decode_tokens_per_second", c.regex)};
+    const auto report = read(rules, c.text);
+    ASSERT_EQ(report.has_value(), c.value.has_value()) << c.text;
+    if (report) EXPECT_DOUBLE_EQ(report->times[0].samples[0], *c.value) << c.text;
+  }
+  config::GenericOutput rules;
+  rules.values = {by_regex("syncs_per_token", R"(([0-9]+) syncs)")};
+  EXPECT_THAT(read(rules, "1,250 syncs").error().message,
+              HasSubstr("syncs_per_token: \"1,250\" may be read in several ways: print numbers as "
+                        "1250.5, with a decimal point and without other separators (regex "));
+  rules.values = {by_regex("decode_tokens_per_second", R"(([0-9.]+) tok/s)")};
+  EXPECT_THAT(read(rules, "speed 1,250.5 tok/s").error().message,
+              HasSubstr("\n  | speed 1,250.5 tok/s"));
+  rules.facts = {by_regex("engine_build", "build ([0-9]+)")};
+  EXPECT_EQ(read(rules, "build 12,345\n5 tok/s")->engine_build, "12");
+}
+
+TEST(Generic, WarnsWhereLinesOfATimeDisagree) {
+  config::GenericOutput rules;
+  rules.values = {by_regex("decode_tokens_per_second", R"(([0-9.]+) tok/s)")};
+  const auto warnings = [&](const char* text) { return read(rules, text)->warnings; };
+  EXPECT_THAT(warnings("5 tok/s\n5 tok/s\n"), testing::IsEmpty());
+  EXPECT_THAT(warnings("5 tok/s\n6 tok/s\n"),
+              ElementsAre(HasSubstr("decode_tokens_per_second was printed in several lines with "
+                                    "different values, and the last is taken: pick: ")));
+  rules.values[0].pick = ValueRule::Pick::last;
+  EXPECT_THAT(warnings("5 tok/s\n6 tok/s\n"), testing::IsEmpty());
+  rules.values[0].pick = ValueRule::Pick::max;
+  EXPECT_THAT(warnings("5 tok/s\n6 tok/s\n"), testing::IsEmpty());
+}
+
 TEST(Generic, NeedsTimesInATimedPassAndCountsInACountedOne) {
   const auto rules = metal_rules();
   EXPECT_TRUE(read(rules, k_out, "", profile::Pass::timed));
