@@ -238,7 +238,8 @@ bool reason_is_plain(const Judgement& metric) {
   if (metric.limit.max || metric.limit.min) return metric.current.has_value();
   if (!metric.baseline || !metric.current) return false;
   // The count was one number and varies now.
-  if (metric.baseline_text && !metric.current_text) return false;
+  if (metric.baseline_text && !(metric.current_text && Rational::parse(*metric.current_text)))
+    return false;
   // The numbers don't say why a count that fell is a fail: where did the work go?
   return metric.metric.better == unit::Better::lower ? *metric.current > *metric.baseline
                                                      : *metric.current < *metric.baseline;

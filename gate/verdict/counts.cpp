@@ -78,9 +78,13 @@ Extremes find_extremes(const Measurement& base, const Measurement& current) {
   return find_extremes(current);
 }
 
+std::string range_text(const Extremes& values) {
+  return fmt::format("{:.10g}{}{:.10g}", values.low, k_range_to, values.high);
+}
+
 std::string varies_text(const Measurement& base, const Extremes& now) {
-  return fmt::format("{} in every process before, now it varies: {:.10g} to {:.10g}",
-                     value_text(base), now.low, now.high);
+  return fmt::format("{} in every process before, now it varies: {}", value_text(base),
+                     range_text(now));
 }
 
 // Judges a count that got better although it must not change. It passes only if the work is known
@@ -316,6 +320,10 @@ Judgement judge_count(const Comparison& comparison, const Measurement& current,
   if (current.exact) judgement.current_text = current.exact->str();
   if (base) judgement.baseline = base->value();
   if (base && base->exact) judgement.baseline_text = base->exact->str();
+  if (base && judgement.current) {
+    const Extremes values = find_extremes(*base, current);
+    if (values.low < values.high) judgement.current_text = range_text(values);
+  }
   if (judgement.baseline && judgement.current && *judgement.baseline != 0) {
     judgement.change = (*judgement.current - *judgement.baseline) / std::fabs(*judgement.baseline);
   }

@@ -121,6 +121,9 @@ template <typename Side>
 inline constexpr const char *k_kernels = "kernels", *k_kernel_code = "kernel_code",
                             *k_placement = "placement";
 
+// Between the lowest and highest value of a count that varies.
+inline constexpr std::string_view k_range_to = " to ";
+
 // The judgement of one subject of a cell: a metric, its kernels, their code, or where its work ran.
 struct Judgement : Ruling {
   Judgement() : Ruling{Outcome::info} {}
@@ -141,7 +144,8 @@ struct Judgement : Ruling {
   profile::Nature nature = profile::Nature::sampled;
   std::string source;
   std::optional<double> baseline, current;
-  std::optional<std::string> baseline_text, current_text;  // exact forms: "133/2"
+  // Exact forms: "133/2". A count that varies now and did not before is "10 to 11".
+  std::optional<std::string> baseline_text, current_text;
   std::optional<double> change;     // relative, (current - baseline) / baseline; absent at 0
   std::optional<double> low, high;  // interval of `change`, times only
   std::optional<std::int64_t> samples, baseline_sessions;

@@ -44,12 +44,38 @@ std::optional<double> worst_change(const Judgement& metric) {
   return worst;
 }
 
-// Returns true if `text` is `number`, up to rounding.
+// The lowest and highest value that a count had: one value, or "10 to 11" of a count that varies.
+struct CountRange {
+  double low, high;
+
+  [[nodiscard]] bool holds(double from, double to) const {
+    const double room = k_rounding_of_bound * std::max({1.0, std::fabs(from), std::fabs(to)});
+    return from >= low - room && to <= high + room;
+  }
+};
+
+std::optional<CountRange> parse_range(std::string_view text) {
+  if (const auto value = Rational::parse(text)) return CountRange{value->value(), value->value()};
+  const std::size_t middle = text.find(k_range_to);
+  if (middle == std::string_view::npos) return std::nullopt;
+  const auto low = text::to_double(text.substr(0, middle));
+  const auto high = text::to_double(text.substr(middle + k_range_to.size()));
+  if (!low || !high) return std::nullopt;
+  return CountRange{*low, *high};
+}
+
+// Returns true if `text` is `number`, up to rounding, or a range that holds it.
 bool text_equals(const std::string& text, const std::optional<double>& number) {
-  const auto value = Rational::parse(text);
-  if (!value || !number) return false;
-  const double room = k_rounding_of_bound * std::max(1.0, std::fabs(*number));
-  return std::fabs(value->value() - *number) <= room;
+  const auto range = parse_range(text);
+  return range && number && range->holds(*number, *number);
+}
+
+// Returns true if a count has the waived text, or no value outside of a waived range.
+bool covers_count(const std::string& waived, const std::string& current) {
+  if (waived == current) return true;
+  const auto range = parse_range(waived), now = parse_range(current);
+  const bool is_range = range && range->low < range->high;
+  return is_range && now && range->holds(now->low, now->high);
 }
 
 // Returns true for the judgement on a cell that is not judged because the pull request edits it.
@@ -142,7 +168,7 @@ bool covers(const Waivable& change, const Judgement& metric) {
   if (metric.metric.name != change.metric) return false;
   const bool exact = metric.metric.kind == unit::Kind::count || !metric.current;
   if (metric.baseline_text && metric.current_text && exact) {
-    return *metric.baseline_text == change.from && *metric.current_text == change.to;
+    return *metric.baseline_text == change.from && covers_count(change.to, *metric.current_text);
   }
   const auto bound = parse_bound(change.to);
   if (!bound || !metric.change) return false;

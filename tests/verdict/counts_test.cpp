@@ -891,6 +891,7 @@ TEST(Counts, ThatWereExactAreJudgedWhereTheyOnlyVaryNow) {
   after.metrics["futex_waits_per_token"] = sampled;
   const Judgement judged = metric(judge(after, {stored(before)}), "futex_waits_per_token");
   EXPECT_EQ(judged.verdict, Outcome::fail) << judged.reason;
+  EXPECT_EQ(judged.current_text, "35 to 40");
   // Counts that varied before are not judged.
   Profile varied = reference();
   varied.metrics["futex_waits_per_token"] = sampled;

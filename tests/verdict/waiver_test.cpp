@@ -225,6 +225,38 @@ TEST(Waivers, OfACountThatOnlyNearlyRepeatsAreForOneDirection) {
   }
 }
 
+TEST(Waivers, OfACountThatVariesHoldForItsValuesAlone) {
+  const auto varying = [](const char* to) {
+    Judgement metric = count("dispatches_per_token", "10", "10");
+    metric.current_text = to;
+    metric.change = 0;
+    return failing({metric});
+  };
+  GateVerdict gate;
+  gate.cells = {varying("10 to 11")};
+  const NeededWaivers needed = needed_waivers(gate);
+  ASSERT_THAT(needed.changes, SizeIs(1));
+  EXPECT_EQ(needed.changes[0].from, "10");
+  EXPECT_EQ(needed.changes[0].to, "10 to 11");
+  const struct {
+    const char* waived;
+    const char* current;
+    Outcome verdict;
+  } cases[] = {
+      {"10 to 11", "10 to 11", Outcome::waived}, {"10 to 11", "11", Outcome::waived},
+      {"10 to 12", "10 to 11", Outcome::waived}, {"10 to 11", "10 to 12", Outcome::fail},
+      {"10 to 11", "9 to 11", Outcome::fail},    {"10 to 11", "12", Outcome::fail},
+      {"11", "10 to 11", Outcome::fail},         {"9.5 to 11", "9.75 to 11", Outcome::waived}};
+  for (const auto& c : cases) {
+    std::vector<CellVerdict> cells{varying(c.current)};
+    (void)apply_waivers({waived("dispatches_per_token", "10", c.waived)}, k_gate, cells);
+    EXPECT_EQ(cells[0].verdict, c.verdict) << c.waived << " now " << c.current;
+  }
+  // A verdict that was read may show other values than it holds.
+  gate.cells[0].judgements[0].current = 500;
+  EXPECT_THAT(needed_waivers(gate).changes, IsEmpty());
+}
+
 TEST(Waivers, OfKernelsNameEachOfThem) {
   CellVerdict cell = failing({});
   cell.put("kernels").verdict = Outcome::fail;
@@ -411,6 +443,7 @@ TEST(WhatWasWaived, BecomesTheBaselineWhereThatHoldsTheValueBefore) {
   EXPECT_FALSE(apply_to_baseline({k_cell, "dispatches_per_token", "64", "77"}, stored));
   EXPECT_FALSE(apply_to_baseline({k_cell, "dispatches_per_token", "65", "77", "vulkan-2"}, stored));
   EXPECT_FALSE(apply_to_baseline({k_cell, "decode_tokens_per_second", "0 %", "-9.0 %"}, stored));
+  EXPECT_FALSE(apply_to_baseline({k_cell, "dispatches_per_token", "65", "65 to 66"}, stored));
   const auto kernels = apply_to_baseline(
       {k_cell, "kernels", "9", "9", "", {{"fused", Rational(9), {}}, {"mul", {}, Rational(9)}}},
       stored);
