@@ -285,6 +285,25 @@ void parse_reads(const Node& node, EngineSettings& engine, Problems& problems) {
   }
 }
 
+// Reads `processes`. A role is the first part of names of metrics, "rank:syncs_per_token".
+void parse_processes(const Node& node, EngineSettings& engine, Problems& problems) {
+  for (const Entry& entry : node.entries) {
+    const bool is_name =
+        !entry.key.empty() && entry.key.size() <= unit::k_max_role_bytes &&
+        std::ranges::all_of(entry.key, [](char c) { return c >= 'a' && c <= 'z'; });
+    if (!is_name || unit::is_op_or_kernel_metric(entry.key + ":")) {
+      problems.add(
+          entry.key_position,
+          "\"{}\" is no name of a role: up to {} lower-case letters, and not the name of a "
+          "kind of metric (op, kernel, registers)",
+          text::printable(entry.key.substr(0, 80)), unit::k_max_role_bytes);
+      continue;
+    }
+    const auto pattern = read_text(entry.value, "processes", problems);
+    if (pattern) engine.processes.push_back({entry.key, *pattern});
+  }
+}
+
 void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing) {
   Problems& problems = parsing.problems;
   const Node *runtime = &node, *image = nullptr, *args = nullptr;
@@ -455,6 +474,13 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
                                    "{CompareEqFunctor: \"1 at {tokens}\"}"},
                                   named(k_text.form(), "^[A-Za-z0-9_]{1,63}$", "KERNEL"));
   if (reads != nullptr) parse_reads(*reads, engine, problems);
+  const Node* processes = fields.find(
+      {"processes",
+       "Processes that count, by role: part of the name that each gives itself, or of its command "
+       "line; * is any text. Those of one role do equal work and count once.",
+       "{engine: \"VLLM::EngineCore\", rank: \"VLLM::Worker_TP*\"}"},
+      named(k_text.form(), fmt::format("^[a-z]{{1,{}}}$", unit::k_max_role_bytes), "ROLE"));
+  if (processes != nullptr) parse_processes(*processes, engine, problems);
   const Node* container =
       fields.find({"container", "Run the engine in a container, or on a node of Slurm.",
                    "{runtime: docker, image: \"ghcr.io/me/engine:1\"}"},

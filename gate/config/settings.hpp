@@ -114,6 +114,13 @@ struct CpuOp {
 // (gate/probes/twin/blob.h).
 inline constexpr std::string_view k_reads_variable = "WEIR_TWIN_READS";
 
+// A role that processes of an engine play: those whose name or command line has `pattern` in it,
+// where * is any text.
+struct ProcessRole {
+  std::string name, pattern;
+  friend bool operator==(const ProcessRole&, const ProcessRole&) = default;
+};
+
 struct EngineSettings {
   std::string name;
   std::string preset;  // "llama-bench 1", with its version; "": none
@@ -128,7 +135,8 @@ struct EngineSettings {
   Environment counted_run_env;
   std::string kernel_names;  // pattern of shader files that name kernels without names; "": none
   std::string gpu_code;      // the library with GPU code that the program opens by itself; "": none
-  Extra extra;               // env (with k_reads_variable for `reads`), threads, seed on the engine
+  std::vector<ProcessRole> processes;  // those that count, in order; empty: all
+  Extra extra;  // env (with k_reads_variable for `reads`), threads, seed on the engine
   std::vector<CpuOp> cpu_ops_allowed;
   double timeout_seconds = 300;
   std::int64_t output_limit = std::int64_t{16} << 20;

@@ -78,7 +78,7 @@ Result<Trial> try_once(const Job& job, const config::CommandLine& line,
                   "docs/how-to/servers.md)",
                   sys::file_name_of(program), unit::show_duration(k_trial_seconds)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, /*has_to=*/true));
-  const auto counted = probing.collect(probes, folder);
+  const auto counted = probing.collect(probes, folder, {});
   if (const std::string failure = failure_text(finished, spec); !failure.empty()) {
     talk_output(job, sys::error_output(finished));
     return fail(Code::unavailable, "{}: {}", program, failure);

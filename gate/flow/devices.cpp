@@ -378,9 +378,10 @@ class InstalledProbes final : public run::Probing {
     return added;
   }
 
-  Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> names,
-                                                    const std::string& folder) override {
-    return probes::collect_all(world_.files, folder, names);
+  Result<std::vector<profile::ProbeCounts>> collect(
+      std::span<const std::string> names, const std::string& folder,
+      std::span<const config::ProcessRole> roles) override {
+    return probes::collect_all(world_.files, folder, names, roles);
   }
 
   [[nodiscard]] std::string folder() const override { return places_.probes; }

@@ -281,7 +281,7 @@ Result<void> check_by_running(const Job& job, const DoctorOptions& options, cons
   job.log(fmt::format("running {} with {}", text::join(options.trailing_arguments, " "),
                       text::join(probes)));
   auto finished = run_program(job.world, spec, stop, /*has_to=*/true);
-  auto counts = probing->collect(probes, folder);
+  auto counts = probing->collect(probes, folder, {});
   WEIR_CHECK(finished);
   WEIR_TRY(const auto collected, std::move(counts));
   if (const std::string failure = failure_text(*finished, spec); !failure.empty()) {

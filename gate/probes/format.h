@@ -63,7 +63,8 @@ enum weir_probe_section_kind {
   WEIR_SECTION_STEPS = 10,
   WEIR_SECTION_NAMES = 11,
   WEIR_SECTION_READS = 12,
-  WEIR_SECTION_FUNCTIONS = 13 /* of Python */
+  WEIR_SECTION_FUNCTIONS = 13, /* of Python */
+  WEIR_SECTION_COMMANDS = 14
 };
 
 /* Indices into `counters`. docs/explanation/counting.md defines each. */
@@ -279,6 +280,12 @@ struct weir_probe_read {
   uint64_t count;
   uint32_t kernel; /* index of its entry; 0: a copy or a fill, or unknown */
   uint32_t bytes;  /* each time */
+};
+
+/* The process's command line when it ran a new kernel last, its words parted by blanks. One that
+ * names itself (setproctitle) has that name here. */
+struct weir_probe_command {
+  char text[1024];
 };
 
 /* One kernel with the sizes it was launched with. Entry 0 takes what no longer fits. */

@@ -131,6 +131,14 @@ void add_metric(const Measurement& measurement, Profile& profile) {
   cross_check(existing->second, other, profile);
 }
 
+// Names a measurement after the role of its processes, if its probe has one.
+Measurement of_role(Measurement measurement, std::string_view probe) {
+  const std::string_view role = role_of_probe(probe);
+  if (!role.empty())
+    measurement.metric.name = unit::role_metric_name(role, measurement.metric.name);
+  return measurement;
+}
+
 // Fits all counts of one probe over the lengths and adds them as metrics.
 void add_probe_counts(const CellFacts& facts, const std::string& probe, const Records& counted_runs,
                       Profile& profile) {
@@ -145,7 +153,9 @@ void add_probe_counts(const CellFacts& facts, const std::string& probe, const Re
     // A probe of another device that saw nothing does not speak about this one.
     if (!any_counted && counts_a_device(probe) && probe != facts.device) continue;
     const Fit fit = fit_counts(series, actual_sweep(facts, counted_runs));
-    for (const Measurement& measurement : fit.metrics) add_metric(measurement, profile);
+    for (const Measurement& measurement : fit.metrics) {
+      add_metric(of_role(measurement, probe), profile);
+    }
     if (only_repeats_other_probe(probe)) continue;
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
   }

@@ -73,7 +73,9 @@ class Difference {
   Result<ProbeCounts> make() {
     ProbeCounts result = after_;
     result.functions.clear();
-    result.counts = subtract_all(after_.counts, before_.counts, /*keep_zero=*/true);
+    // Processes that still run are at different places.
+    result.counts.erase("rank_differences");
+    result.counts = subtract_all(result.counts, before_.counts, /*keep_zero=*/true);
     result.kernels = subtract_all(after_.kernels, before_.kernels, /*keep_zero=*/false);
     result.codes = subtract_all(after_.codes, before_.codes, /*keep_zero=*/false);
     result.code_groups = subtract_all(after_.code_groups, before_.code_groups, /*keep_zero=*/false);
@@ -188,6 +190,13 @@ std::optional<std::vector<std::uint64_t>> sizes_of(std::string_view shape) {
     sizes.push_back(static_cast<std::uint64_t>(*size));
   }
   return sizes;
+}
+
+std::string probe_of_role(std::string_view probe, std::string_view role) {
+  return fmt::format("{}@{}", probe, role);
+}
+std::string_view role_of_probe(std::string_view probe) {
+  return probe.substr(std::min(probe.find('@'), probe.size() - 1) + 1);
 }
 
 std::string code_key(std::string_view kernel, std::uint64_t hash) {

@@ -111,6 +111,14 @@ inline constexpr std::string_view k_host_lines = "lines of ";
 // Probe that counts calls of Python's functions.
 inline constexpr const char* k_python = "python";
 
+// The same of what equal processes count differently: "rank difference of A and B: syncs".
+inline constexpr std::string_view k_rank_difference = "rank difference of ";
+
+// Names a probe's counts of a further role of processes: "cuda@rank". The role in such a name; ""
+// if it names none.
+[[nodiscard]] std::string probe_of_role(std::string_view probe, std::string_view role);
+[[nodiscard]] std::string_view role_of_probe(std::string_view probe);
+
 struct ProbeCounts {
   std::string probe;                            // "vulkan"
   std::vector<ProbedDevice> devices;            // devices that were created; sorted by class

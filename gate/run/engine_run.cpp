@@ -173,7 +173,8 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   }
   if (call.attaches_probes() && record.ended != Ended::not_started) {
     // Read counts after a crash too: those until then are there.
-    auto counts = effects.probing.collect(call.attached_probes(), call.probes());
+    auto counts =
+        effects.probing.collect(call.attached_probes(), call.probes(), cell.cell.engine->processes);
     if (counts && step.counts_python) {
       std::erase_if(*counts, [](const auto& probe) { return probe.probe != profile::k_python; });
       record.probes = std::move(*counts);

@@ -43,9 +43,10 @@ class Probing {
                                                            const config::Environment* inside) = 0;
   // The folder of the libraries, absolute.
   [[nodiscard]] virtual std::string folder() const = 0;
-  // One entry for each probe that saw the engine do something.
+  // One entry for each probe that saw the engine do something, and for each further role.
   [[nodiscard]] virtual Result<std::vector<profile::ProbeCounts>> collect(
-      std::span<const std::string> probes, const std::string& folder) = 0;
+      std::span<const std::string> probes, const std::string& folder,
+      std::span<const config::ProcessRole> roles) = 0;
 };
 
 // How engines that serve are spoken to: every step makes connections of its own, for steps may run

@@ -345,7 +345,8 @@ class ServerStep {
   bool wait_for_counts(std::vector<profile::ProbeCounts>& counts) {
     constexpr int k_readings = 100;
     for (int reading = 0; reading < k_readings; ++reading) {
-      auto reading_now = effects_.probing.collect(cell_.probes, start_.probe_folder());
+      auto reading_now = effects_.probing.collect(cell_.probes, start_.probe_folder(),
+                                                  cell_.cell.engine->processes);
       if (!reading_now) {
         return give_up("what the probes counted could not be read: " + reading_now.error().message);
       }

@@ -138,6 +138,8 @@ constexpr std::array k_counts{
     level("compute_bytes", "most that ggml's buffers of intermediate results took up at once"),
     newer("small_read_backs", Unit::count,
           "copies of at most 64 bytes from a device to the program"),
+    newer("rank_differences", Unit::count,
+          "kernels, copies and waits by which processes of one role differ"),
     newer("allocations", Unit::count, "pieces of memory that devices were asked for"),
     newer("pipelines", Unit::count, "compute pipelines made"),
     newer("shader_modules", Unit::count, "shader modules made"),
@@ -259,6 +261,15 @@ constexpr std::array k_times_over_context{
     std::pair{"time_per_prompt_token_seconds", "prompt time"},
 };
 constexpr std::array k_over_context{Scope::at_zero_context, Scope::per_context_token};
+
+// Returns the role in "rank:syncs_per_token"; "" if there is none.
+std::string_view role_of(std::string_view name) {
+  const std::string_view role = name.substr(0, std::min(name.find(':'), name.size()));
+  const bool is_role = role.size() < name.size() && !role.empty() &&
+                       role.size() <= k_max_role_bytes && find_work(name) == nullptr &&
+                       std::ranges::all_of(role, [](char c) { return c >= 'a' && c <= 'z'; });
+  return is_role ? role : std::string_view();
+}
 
 // Returns the suffix and label of `scope`; both empty for scopes that have none.
 ScopeName scope_name(Scope scope) {
@@ -453,7 +464,18 @@ std::string work_name(std::string_view prefix, std::string_view name) {
   return std::string(prefix) + printable;
 }
 
+std::string role_metric_name(std::string_view role, std::string_view name) {
+  return fmt::format("{}:{}", role, name);
+}
+
 std::optional<Metric> find_metric(std::string_view name) {
+  if (const std::string_view role = role_of(name); !role.empty()) {
+    const std::string_view rest = name.substr(role.size() + 1);
+    auto metric = rest.find(':') == std::string_view::npos ? find_metric(rest) : std::nullopt;
+    if (!metric || find_count(metric->base) == nullptr) return std::nullopt;
+    metric->name = name;
+    return metric;
+  }
   if (const MetricInfo* info = look_up(metric_table(), name)) return info->metric;
   if (const WorkMetric* work = find_work(name)) {
     const std::string_view what = name.substr(work->prefix.size());
@@ -493,6 +515,9 @@ std::string label(const Metric& metric) {
   // The metric's name is older than the counts of cuDNN.
   std::string base = metric.base == "cublas_calls" ? "library_calls" : metric.base;
   std::ranges::replace(base, '_', ' ');
+  if (const std::string_view role = role_of(metric.name); !role.empty()) {
+    base = fmt::format("{} {}", role, base);
+  }
   if (metric.scope == Scope::at_length) {
     return fmt::format("{} at {}", base, metric.length.value_or(0));
   }

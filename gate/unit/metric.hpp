@@ -95,6 +95,10 @@ inline constexpr std::string_view k_buffers = "buffers:";
 // '_', what cannot be shown "%07", and a long name ends in "~" and a hash of all of it.
 [[nodiscard]] std::string work_name(std::string_view prefix, std::string_view name);
 
+// A count of processes of one role, where several roles count: "rank:syncs_per_token".
+[[nodiscard]] std::string role_metric_name(std::string_view role, std::string_view name);
+inline constexpr std::size_t k_max_role_bytes = 16;
+
 // A metric declared in the config: name as given, kind and unit as declared.
 [[nodiscard]] Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better);
 

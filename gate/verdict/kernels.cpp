@@ -323,10 +323,12 @@ void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
   const auto& now = comparison.candidate.functions;
   if (base == nullptr || !base->functions || !now || base->functions->scope != now->scope) return;
   std::vector<Changed> changed = differences(base->functions->counts, now->counts);
-  const auto reads = std::ranges::stable_partition(
-      changed, [](const Changed& item) { return !item.name.starts_with(profile::k_read_back); });
-  std::ranges::copy(reads, std::back_inserter(cell.functions));
-  changed.erase(reads.begin(), reads.end());
+  const auto named = std::ranges::stable_partition(changed, [](const Changed& item) {
+    return !item.name.starts_with(profile::k_read_back) &&
+           !item.name.starts_with(profile::k_rank_difference);
+  });
+  std::ranges::copy(named, std::back_inserter(cell.functions));
+  changed.erase(named.begin(), named.end());
   const auto calls = std::ranges::stable_partition(
       changed, [](const Changed& item) { return !item.name.starts_with(profile::k_system_call); });
   list_changed_calls({calls.begin(), calls.end()}, cell);

@@ -226,6 +226,8 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
   constexpr const char* k_engine = "{command: [a, '{tokens}'], output: llama-bench}";
   const Part cases[] = {
       {"{output: llama-bench}", "m.gguf", "{}", "2:14", "needs \"command\""},
+      {"{command: [a, '{tokens}'], output: llama-bench, processes: {op: a}}", "m.gguf", "{}",
+       "2:74", "\"op\" is no name of a role"},
       {"{command: a -m x, output: llama-bench}", "m.gguf", "{}", "2:24", "no shell splits it"},
       {"{command: [], output: llama-bench}", "m.gguf", "{}", "2:24", "begin with the program"},
       {"{command: ['{model}'], output: llama-bench}", "m.gguf", "{}", "2:24",

@@ -147,30 +147,44 @@ TEST(TorchScripts, AreCountedByTheirSteps) {
 }
 
 // vLLM's own program, without CUDA graphs; ci/python-engines installs it.
-TEST(VllmTwins, CountATokenOfItsBenchmark) {
-  const std::string vllm = k_root + "/engines/vllm/bin/vllm";
-  if (!fs::exists(vllm)) GTEST_SKIP() << vllm << ": ci/python-engines gets it";
-  const Scratch scratch;
-  fs::create_directories(scratch / "model");
-  spill(scratch / "model/config.json",
-        R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256,)"
-        R"( "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4,)"
-        R"( "num_key_value_heads": 2, "vocab_size": 16384, "max_position_embeddings": 512})");
-  spill(scratch / "weir.yaml", "version: 1\nengines: {vllm: {preset: vllm, program: " + vllm +
-                                   "}}\nmodels: {llama: model}\n"
-                                   "backends: {rtx4090: {device: cuda, twin: nvidia-rtx-4090}}\n"
-                                   "prompts: {decode: {prompt_tokens: 0, tokens: 16}}\n");
-  const Ended ended = weir(scratch, {"run", "--counts-only", "--json", "-"});
-  const Json profiles = json_of(ended)["profiles"];
-  ASSERT_EQ(profiles.size(), 1U) << ended.err;
-  const std::map<std::string, int> expected = {{"dispatches_per_token", 42},
-                                               {"cublas_calls_per_token", 9},
-                                               {"copies_per_token", 13},
-                                               {"syncs_per_token", 2},
-                                               {"small_read_backs_per_token", 1}};
-  for (const auto& [metric, value] : expected) {
-    EXPECT_EQ(metric_of(profiles[0], metric)["exact"], value) << metric;
+class VllmTwins : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(k_vllm)) GTEST_SKIP() << k_vllm << ": ci/python-engines gets it";
+    fs::create_directories(scratch_ / "model");
+    spill(scratch_ / "model/config.json",
+          R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256,)"
+          R"( "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4,)"
+          R"( "num_key_value_heads": 2, "vocab_size": 16384, "max_position_embeddings": 512})");
   }
+  // Counts a token of one cell, with `backend` in its braces.
+  Json count_token(const std::string& backend) {
+    spill(scratch_ / "weir.yaml",
+          "version: 1\nengines: {vllm: {preset: vllm, program: " + k_vllm +
+              "}}\nmodels: {llama: model}\nbackends: {gpu: {device: cuda, " + backend +
+              "}}\nprompts: {decode: {prompt_tokens: 0, tokens: 16}}\n");
+    const Ended ended = weir(scratch_, {"run", "--counts-only", "--json", "-"});
+    const Json profiles = json_of(ended)["profiles"];
+    EXPECT_EQ(profiles.size(), 1U) << ended.err;
+    return profiles.empty() ? Json() : profiles[0];
+  }
+  static void expect_metrics(const Json& profile, const std::map<std::string, int>& expected) {
+    for (const auto& [metric, value] : expected) {
+      EXPECT_EQ(metric_of(profile, metric)["exact"], value) << metric;
+    }
+  }
+
+  const std::string k_vllm = k_root + "/engines/vllm/bin/vllm";
+  Scratch scratch_;
+};
+
+// The engine core is a process of its own.
+TEST_F(VllmTwins, CountATokenOfItsBenchmark) {
+  expect_metrics(count_token("twin: nvidia-rtx-4090"), {{"dispatches_per_token", 42},
+                                                        {"cublas_calls_per_token", 9},
+                                                        {"copies_per_token", 13},
+                                                        {"syncs_per_token", 2},
+                                                        {"small_read_backs_per_token", 1}});
 }
 
 // torch takes cuDNN's attention on Hopper and newer. Llama 3.3's 70B has 131 GiB of weights, which

@@ -30,6 +30,7 @@ struct Image {
   std::vector<weir_probe_transfer> transfers;
   std::vector<weir_probe_launch> launches;
   std::vector<weir_probe_step> steps;
+  std::vector<weir_probe_command> commands;
 
   Image() {
     std::memcpy(header.magic, WEIR_PROBE_MAGIC, 8);
@@ -104,6 +105,7 @@ struct Image {
     put(WEIR_SECTION_TRANSFERS, transfers);
     put(WEIR_SECTION_LAUNCHES, launches);
     put(WEIR_SECTION_STEPS, steps);
+    put(WEIR_SECTION_COMMANDS, commands);
     copy.file_size = sizeof copy + body.size();
     return std::string(reinterpret_cast<const char*>(&copy), sizeof copy) + body;
   }
@@ -436,6 +438,40 @@ TEST(MergeProbeFiles, TellsAnOpOfVeryManyShapesAsOne) {
   EXPECT_THAT(counts.ops, SizeIs(3));
   EXPECT_EQ(counts.ops.back(), (profile::OpCount{"SOFT_MAX", "q4_0,f32->f32", "*", "Vulkan0", false,
                                                  0, 130, "vulkan"}));
+}
+
+TEST(MergeProbeFiles, CountsEachRoleApartAndEqualProcessesOfARoleOnce) {
+  const auto process = [](const char* command, std::uint64_t calls) {
+    Image image = sample();
+    std::strcpy(image.commands.emplace_back().text, command);
+    image.kernel("all_reduce", calls);
+    return image.file();
+  };
+  std::vector files = {process("VLLM::Worker_TP10", 4), process("VLLM::Worker_TP2", 5),
+                       process("VLLM::EngineCore", 9), process("ptxas -O3 a.ptx", 7)};
+  const std::vector<config::ProcessRole> roles = {{"rank", "VLLM::Worker_TP*"},
+                                                  {"engine", "EngineCore"}};
+  const auto counts = merge_by_role("vulkan", files, roles);
+  ASSERT_THAT(counts, SizeIs(2));
+  EXPECT_EQ(counts[0].probe, "vulkan");
+  EXPECT_EQ(counts[0].counts.at("dispatches"), 65);
+  EXPECT_EQ(counts[0].kernels.at("all_reduce"), 5);  // of TP2, which comes before TP10
+  EXPECT_EQ(counts[0].counts.at("rank_differences"), 1);
+  EXPECT_THAT(counts[0].functions,
+              ElementsAre(Pair("rank difference of VLLM::Worker_TP2 and VLLM::Worker_TP10: "
+                               "all_reduce",
+                               1)));
+  EXPECT_THAT(counts[0].warnings,
+              ElementsAre("VLLM::Worker_TP10 differs from VLLM::Worker_TP2 in all_reduce"));
+  EXPECT_EQ(counts[1].probe, "vulkan@engine");
+  EXPECT_EQ(counts[1].kernels.at("all_reduce"), 9);
+  EXPECT_FALSE(counts[1].counts.contains("rank_differences"));
+
+  files.erase(files.begin(), files.begin() + 3);
+  const auto none = merge_by_role("vulkan", files, roles);
+  ASSERT_THAT(none, SizeIs(1));
+  EXPECT_THAT(none[0].kernels, testing::IsEmpty());
+  EXPECT_THAT(none[0].warnings, ElementsAre(HasSubstr("is not counted: ptxas")));
 }
 
 TEST(CollectProbeFiles, ReadsOneFolderAndWarnsOfWhatItCannotRead) {

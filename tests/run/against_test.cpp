@@ -59,7 +59,8 @@ class SidedProbing final : public Probing {
     return config::Environment{{"WEIR_PROBE_DIR", folder}};
   }
   Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> probes,
-                                                    const std::string& folder) override {
+                                                    const std::string& folder,
+                                                    std::span<const config::ProcessRole>) override {
     profile::ProbeCounts counts;
     counts.probe = probes.front();
     const std::lock_guard hold(mutex);

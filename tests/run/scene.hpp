@@ -185,7 +185,8 @@ class FakeProbing final : public Probing {
     return config::Environment{{"WEIR_PROBE_DIR", folder}, {"VK_LAYER_PATH", "/probe/layers"}};
   }
   Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> probes,
-                                                    const std::string&) override {
+                                                    const std::string&,
+                                                    std::span<const config::ProcessRole>) override {
     profile::ProbeCounts counts;
     counts.probe = probes.front();
     counts.counts["dispatches"] = 65;

@@ -68,7 +68,8 @@ class CountingProbes final : public Probing {
     return config::Environment{{"WEIR_PROBE_DIR", folder}};
   }
   Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> probes,
-                                                    const std::string&) override {
+                                                    const std::string&,
+                                                    std::span<const config::ProcessRole>) override {
     profile::ProbeCounts counts;
     counts.probe = probes.front();
     counts.counts["dispatches"] = 100 + 7 * server_.requests();

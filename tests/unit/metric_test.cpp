@@ -18,9 +18,9 @@ TEST(FindMetric, KnowsEveryNameItLists) {
         << "two metrics read \"" << label(*metric) << '"';
   }
   // Times, memory, quality, usage and fits: seventeen; 21 of serving alone, six of how that
-  // drifts; eleven of what is there at once; 35 counts in four scopes; over depths 34 counts and
+  // drifts; eleven of what is there at once; 36 counts in four scopes; over depths 35 counts and
   // two times.
-  EXPECT_EQ(labels.size(), 17 + 21 + 6 + 11 + 40 * 4 + (39 + 2) * 2U);
+  EXPECT_EQ(labels.size(), 17 + 21 + 6 + 11 + 41 * 4 + (40 + 2) * 2U);
 }
 
 TEST(FindMetric, KnowsWhatIsThereAtOnceAsAWholeAlone) {
@@ -51,6 +51,20 @@ TEST(FindMetric, KnowsTimesAndCallsOfAnyOpAndKernel) {
     EXPECT_FALSE(find_metric(bad)) << bad;
   }
   EXPECT_FALSE(find_metric("op:" + std::string(101, 'x')));
+}
+
+TEST(FindMetric, KnowsCountsOfARoleOfProcesses) {
+  const auto syncs = find_metric(role_metric_name("rank", "syncs_per_token"));
+  ASSERT_TRUE(syncs);
+  EXPECT_EQ(syncs->name, "rank:syncs_per_token");
+  EXPECT_EQ(syncs->base, "syncs");
+  EXPECT_EQ(syncs->scope, Scope::per_token);
+  EXPECT_EQ(label(*syncs), "rank syncs/token");
+  EXPECT_TRUE(find_metric("rank:copies_at_8"));
+  for (const char* bad : {"rank:decode_tokens_per_second", "rank:rank:syncs_per_token",
+                          "rank:", ":syncs_per_token", "Rank:syncs_per_token"}) {
+    EXPECT_FALSE(find_metric(bad)) << bad;
+  }
 }
 
 TEST(FindMetric, KnowsCommandBuffersByTheirLabel) {

@@ -228,6 +228,62 @@ std::vector<bool> find_working_devices(const ProbeFile& file) {
   return worked;
 }
 
+// Returns the process's command line, or its program's name if that is unknown.
+const std::string& process_name(const ProbeFile& file) {
+  return file.command.empty() ? file.process : file.command;
+}
+
+// The first word of a process's name, for people.
+std::string short_name(const ProbeFile& file) {
+  constexpr std::size_t k_max_name_bytes = 64;
+  const std::string& name = process_name(file);
+  return text::shortened(name.substr(0, name.find(' ')), k_max_name_bytes);
+}
+
+// Returns the processes of a role that worked, by their names.
+std::vector<const ProbeFile*> find_processes(std::string_view probe,
+                                             std::span<const ProbeFile> files,
+                                             const config::ProcessRole& role) {
+  std::vector<const ProbeFile*> named;
+  const std::string pattern = fmt::format("*{}*", role.pattern);
+  for (const ProbeFile& file : files) {
+    const bool is_named =
+        text::glob_match(pattern, file.command) || text::glob_match(pattern, file.process);
+    if (file.probe == probe && is_named && did_work(file)) named.push_back(&file);
+  }
+  std::ranges::stable_sort(named, {}, [](const ProbeFile* file) {
+    return std::pair(process_name(*file).size(), process_name(*file));  // TP2 before TP10
+  });
+  return named;
+}
+
+constexpr const char* k_rank_differences = "rank_differences";
+constexpr std::size_t k_most_listed = 64;  // processes and differences
+
+// Adds to `counts`, those of `first`, what another process of the same role counted more or less.
+void add_differences(const ProbeFile& first, const ProbeFile& other,
+                     const profile::ProbeCounts& other_counts, profile::ProbeCounts& counts) {
+  // Dispatches are compared kernel by kernel. Submits follow, and polls depend on times.
+  constexpr const char* k_compared[] = {"copies", "syncs", "barriers", "graph_launches",
+                                        "allocations"};
+  std::map<std::string, std::int64_t> differences = counts.kernels;
+  for (const auto& [kernel, calls] : other_counts.kernels) differences[kernel] -= calls;
+  for (const char* base : k_compared) {
+    differences[base] = look_up(counts.counts, base, 0) - look_up(other_counts.counts, base, 0);
+  }
+  for (const auto& [what, difference] : differences) {
+    if (difference == 0) continue;
+    const std::int64_t size = difference < 0 ? -difference : difference;
+    add_capped(counts.counts[k_rank_differences], size);
+    if (counts.warnings.size() >= k_most_listed) continue;
+    counts.warnings.push_back(
+        fmt::format("{} differs from {} in {}", short_name(other), short_name(first), what));
+    add_capped(counts.functions[fmt::format("{}{} and {}: {}", profile::k_rank_difference,
+                                            short_name(first), short_name(other), what)],
+               size);
+  }
+}
+
 // Adds a warning for each flag that the probe set.
 void add_warnings(const ProbeFile& file, std::set<std::string>* warnings) {
   const auto warn = [&](std::uint32_t flag, std::string_view text) {
@@ -388,6 +444,33 @@ Result<std::vector<std::string>> list_files(const sys::Files& files, const std::
   return names;
 }
 
+// Merges the processes of each role apart. See read.hpp.
+std::vector<profile::ProbeCounts> merge_by_role(std::string_view probe,
+                                                std::span<const ProbeFile> files,
+                                                std::span<const config::ProcessRole> roles) {
+  std::vector<profile::ProbeCounts> out;
+  for (const config::ProcessRole& role : roles) {
+    std::vector<const ProbeFile*> processes = find_processes(probe, files, role);
+    if (processes.empty()) continue;
+    profile::ProbeCounts counts = merge(probe, {processes.front(), 1});
+    if (processes.size() > 1) counts.counts[k_rank_differences] = 0;
+    for (const ProbeFile* process : std::span(processes).subspan(1)) {
+      add_differences(*processes.front(), *process, merge(probe, {process, 1}), counts);
+    }
+    if (!out.empty()) counts.probe = profile::probe_of_role(probe, role.name);
+    out.push_back(std::move(counts));
+  }
+  if (!out.empty()) return out;
+  out.push_back(merge(probe, roles.empty() ? files : std::span<const ProbeFile>()));
+  for (const ProbeFile& file : files) {
+    if (roles.empty() || file.probe != probe || !did_work(file)) continue;
+    if (out.front().warnings.size() >= k_most_listed) break;
+    out.front().warnings.push_back(fmt::format(
+        "a process that is none of `processes` worked, and is not counted: {}", short_name(file)));
+  }
+  return out;
+}
+
 Result<std::vector<ProbeFile>> read_processes(const sys::Files& files, const std::string& folder,
                                               std::string_view probe,
                                               std::vector<std::string>& warnings) {
@@ -423,43 +506,56 @@ Result<std::vector<ProbeFile>> read_processes(const sys::Files& files, const std
 
 // Reads and merges the probe's files in `folder`. Unreadable files become warnings; a probe that
 // could not count is an error.
-Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string& folder,
-                                     std::string_view probe) {
+Result<std::vector<profile::ProbeCounts>> collect_by_role(
+    const sys::Files& files, const std::string& folder, std::string_view probe,
+    std::span<const config::ProcessRole> roles) {
   std::vector<std::string> warnings;
   WEIR_TRY(const std::vector<ProbeFile> probe_files,
            read_processes(files, folder, probe, warnings));
-  profile::ProbeCounts out = merge(probe, probe_files);
+  std::vector<profile::ProbeCounts> out = merge_by_role(probe, probe_files, roles);
   WEIR_TRY(const auto recordings,
            list_files(files, folder, fmt::format("{}-", probe), WEIR_KERNELS_SUFFIX));
   for (const std::string& path :
        std::span(recordings).first(std::min(recordings.size(), k_max_files))) {
     const auto recording = read_recording(files, path, k_max_code_bytes);
     if (recording) {
-      out.code_facts.merge(code_facts(*recording));
+      for (auto& counts : out) counts.code_facts.merge(code_facts(*recording));
     } else {
       warnings.push_back(recording.error().message);
     }
   }
-  out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
+  out.front().warnings.insert(out.front().warnings.end(), warnings.begin(), warnings.end());
   return out;
+}
+
+Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string& folder,
+                                     std::string_view probe) {
+  return collect_by_role(files, folder, probe, {}).map([](auto all) {
+    return std::move(all.front());
+  });
 }
 
 // Collects the counts of several probes, each followed by those of its check.
 Result<std::vector<profile::ProbeCounts>> collect_all(const sys::Files& files,
                                                       const std::string& folder,
-                                                      std::span<const std::string> names) {
+                                                      std::span<const std::string> names,
+                                                      std::span<const config::ProcessRole> roles) {
   std::vector<profile::ProbeCounts> counts;
   for (const std::string& name : names) {
     if (name == profile::k_python) {
       WEIR_SET(counts.emplace_back(), collect_python(files, folder, names));
       continue;
     }
-    WEIR_SET(counts.emplace_back(), collect(files, folder, name));
+    WEIR_TRY(auto by_role, collect_by_role(files, folder, name, roles));
+    const std::size_t first = counts.size();
+    std::ranges::move(by_role, std::back_inserter(counts));
     const unit::DeviceApi* api = unit::find_device_api(name);
     if (api == nullptr || api->check.empty()) continue;
     // A second probe of the API checks the counts, or replaces them if it alone saw a device.
-    auto check = collect(files, folder, api->check);
-    profile::ProbeCounts& own = counts.back();
+    auto check = collect_by_role(files, folder, api->check, roles).map([](auto all) {
+      return std::move(all.front());
+    });
+    profile::ProbeCounts& own = counts[first];
     if (!check) {
       own.warnings.push_back(
           fmt::format("it could not be held against {}: {}", api->check, check.error().message));

@@ -83,7 +83,8 @@ class ProbeFileReader {
         {WEIR_SECTION_STEPS, &ProbeFileReader::read_entries<weir_probe_step>},
         {WEIR_SECTION_NAMES, &ProbeFileReader::read_entries<weir_probe_name>},
         {WEIR_SECTION_READS, &ProbeFileReader::read_entries<weir_probe_read>},
-        {WEIR_SECTION_FUNCTIONS, &ProbeFileReader::read_entries<weir_probe_function>}};
+        {WEIR_SECTION_FUNCTIONS, &ProbeFileReader::read_entries<weir_probe_function>},
+        {WEIR_SECTION_COMMANDS, &ProbeFileReader::read_entries<weir_probe_command>}};
     for (const auto& [kind, read] : k_kinds) {
       if (kind == section.kind) return (this->*read)(section);
     }
@@ -244,6 +245,10 @@ class ProbeFileReader {
     out.functions.push_back({printable_text(entry.name), entry.flags, entry.calls,
                              entry.calls_in_threads, entry.lines});
     return check_count("a function", std::max({entry.calls, entry.calls_in_threads, entry.lines}));
+  }
+  Result<void> add(const weir_probe_command& entry) {
+    out.command = printable_text(entry.text);
+    return {};
   }
 
   std::string_view bytes_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
+#include "gate/config/settings.hpp"
 #include "gate/probes/format.h"
 #include "gate/profile/counts.hpp"
 #include "gate/sys/files.hpp"
@@ -80,6 +81,7 @@ struct ProbeFunction {
 struct ProbeFile {
   std::string probe;
   std::string process;
+  std::string command;  // its command line, or the name that it gave itself; "": unknown
   std::uint32_t pid = 0, parent_pid = 0;
   std::uint32_t flags = 0;
   std::vector<ProbeDevice> devices;
@@ -118,6 +120,14 @@ struct ProbeFile {
 // - Graphs of several processes that differ only in their counts are one.
 [[nodiscard]] profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files);
 
+// Merges one role after the other: processes of other names count nothing. Those of one role do
+// equal work, so that the first by its name stands for all; what another one does more or less is
+// counted as rank_differences, by name. The first role that worked has the probe's name, others
+// "cuda@rank". Without roles, all processes are merged.
+[[nodiscard]] std::vector<profile::ProbeCounts> merge_by_role(
+    std::string_view probe, std::span<const ProbeFile> files,
+    std::span<const config::ProcessRole> roles);
+
 // Paths of a folder's files whose names start with `begin` and end with `end`. Fails with Code::io
 // where the folder cannot be listed.
 [[nodiscard]] Result<std::vector<std::string>> list_files(const sys::Files& files,
@@ -138,11 +148,16 @@ struct ProbeFile {
 [[nodiscard]] Result<profile::ProbeCounts> collect(const sys::Files& files,
                                                    const std::string& folder,
                                                    std::string_view probe);
+// The same for each role, at least one entry.
+[[nodiscard]] Result<std::vector<profile::ProbeCounts>> collect_by_role(
+    const sys::Files& files, const std::string& folder, std::string_view probe,
+    std::span<const config::ProcessRole> roles);
 
 // collect() for all `names`. A probe with a second one to check it (unit/device_api.hpp) is
 // followed by the check's counts, if there are any. Where only the check saw a device, its counts
 // replace the probe's, with a warning.
 [[nodiscard]] Result<std::vector<profile::ProbeCounts>> collect_all(
-    const sys::Files& files, const std::string& folder, std::span<const std::string> names);
+    const sys::Files& files, const std::string& folder, std::span<const std::string> names,
+    std::span<const config::ProcessRole> roles = {});
 
 }  // namespace weir::probes

@@ -67,6 +67,7 @@ weir_probe_kernel* find_or_add_kernel(const Launch& launch, const Stream& on) {
   const char* name = kernel_name(launch);
   const auto device = static_cast<uint32_t>(on.device_entry - g.file.devices);
   const Locked locked(&g.lock);
+  name_process(&g.file);  // workers of vLLM name themselves when they know their rank
   auto* kernel = &g.file.kernels[find_or_add_named_kernel(&g.file, device, name)];
   if (name != nullptr && name[0] != 0) g.kernels.insert(key, kernel);
   return kernel;

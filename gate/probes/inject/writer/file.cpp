@@ -107,6 +107,7 @@ void for_each_section(Visit visit) {
         [](weir_probe_function* entry) {
           entry->calls = entry->calls_in_threads = entry->lines = 0;
         });
+  visit(WEIR_SECTION_COMMANDS, &Capacity::commands, &File::commands, [](weir_probe_command*) {});
 }
 
 // Fills in the table of sections for that capacity, and the size of the file.
@@ -142,7 +143,7 @@ void write_header(File* file, const char* probe) {
   header->pid = static_cast<uint32_t>(getpid());
   header->parent_pid = static_cast<uint32_t>(getppid());
   copy_text(header->probe, sizeof header->probe, probe);
-  copy_text(header->process, sizeof header->process, program_name());
+  name_process(file);
   if (weir_probe_section* kernels = find_section(file, WEIR_SECTION_KERNELS)) {
     copy_text(file->kernels[0].name, sizeof file->kernels[0].name, "(other)");
     kernels->used = 1;
@@ -219,6 +220,7 @@ void detach_after_fork(File* file) {
 void make_forked_file(File* file) {
   if (file->has_disk_file || (file->header->flags & WEIR_PROBE_FORKED) == 0) return;
   file->header->flags &= ~WEIR_PROBE_FORKED;  // a single attempt, even if it fails
+  name_process(file);
   char probe[sizeof file->header->probe];
   copy_text(probe, sizeof probe, file->header->probe);
   const size_t size = file->header->file_size;
@@ -262,6 +264,14 @@ weir_probe_section* find_section(const File* file, uint32_t kind) {
     if (file->header->sections[i].kind == kind) return &file->header->sections[i];
   }
   return nullptr;
+}
+
+void name_process(File* file) {
+  copy_text(file->header->process, sizeof file->header->process, program_name());
+  weir_probe_section* commands = find_section(file, WEIR_SECTION_COMMANDS);
+  if (commands == nullptr) return;
+  read_command_line(file->commands->text, sizeof file->commands->text);
+  commands->used = 1;
 }
 
 bool copy_text(char* to, size_t size, const char* from) {

@@ -32,6 +32,7 @@ struct Capacity {
   uint32_t names = 0;
   uint32_t reads = 0;
   uint32_t functions = 0;
+  uint32_t commands = 1;
 };
 // The room that a probe of a device API needs.
 constexpr Capacity k_device_capacity{16, 128, 4096, 0, 0, 0, 0, 0};
@@ -51,6 +52,7 @@ struct File {
   struct weir_probe_name* names;
   struct weir_probe_read* reads;
   struct weir_probe_function* functions;
+  struct weir_probe_command* commands;
   bool has_disk_file;  // mapped from a file; else the counts end with the process
   char stem[64];       // the file's name without its ending; "" when there is none
 };
@@ -60,6 +62,8 @@ void open_file(File* file, const char* probe, const Capacity& capacity = k_devic
 
 // Does the same without a file and without complaints, in memory of this process alone.
 void open_memory(File* file, const char* probe, const Capacity& capacity);
+// Records the process's command line as it is now: a process may name itself anew.
+void name_process(File* file);
 // Sets every count to 0. Counts made meanwhile may be lost.
 void clear_counts(File* file);
 

@@ -89,6 +89,17 @@ inline uint64_t thread_nanoseconds() {
 // caller.
 inline const char* environment(const char* name) { return secure_getenv(name); }
 inline const char* program_name() { return program_invocation_short_name; }
+// Writes the program's command line as it stands now, its words parted by blanks; as far as it
+// fits.
+inline void read_command_line(char* out, size_t size) {
+  const int descriptor = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  const ssize_t bytes = descriptor < 0 ? 0 : read(descriptor, out, size - 1);
+  if (descriptor >= 0) close(descriptor);
+  size_t length = bytes < 0 ? 0 : static_cast<size_t>(bytes);
+  while (length > 0 && out[length - 1] == 0) --length;
+  for (size_t i = 0; i < length; ++i) out[i] = out[i] == 0 ? ' ' : out[i];
+  out[length] = 0;
+}
 // The system's number of the calling thread.
 inline uint32_t thread_number() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
 // Returns true if the thread of this process has ended. False where that cannot be known.
@@ -117,6 +128,7 @@ inline const char* environment(const char* name) {
   return issetugid() != 0 ? nullptr : getenv(name);
 }
 inline const char* program_name() { return getprogname(); }
+inline void read_command_line(char* out, size_t) { out[0] = 0; }
 inline uint32_t thread_number() {
   uint64_t number = 0;
   pthread_threadid_np(nullptr, &number);
