@@ -187,6 +187,42 @@ TEST_F(VllmTwins, CountATokenOfItsBenchmark) {
                                                         {"small_read_backs_per_token", 1}});
 }
 
+// Two all-reduces a layer and one of the embedding, and the logits are gathered, in each rank.
+TEST_F(VllmTwins, CountARankOfTensorParallel) {
+  const Json profile = count_token(
+      "twin: nvidia-h100, count: 2, env: {VLLM_ALLREDUCE_USE_SYMM_MEM: '0'}, "
+      "args: [-tp, '2', --disable-custom-all-reduce, --no-async-scheduling]");
+  expect_metrics(profile, {{"dispatches_per_token", 51},
+                           {"cublas_calls_per_token", 9},
+                           {"copies_per_token", 11},
+                           {"syncs_per_token", 1},
+                           {"rank_differences_per_token", 0}});
+  const Json& kernels = profile["kernels"]["counts"];
+  EXPECT_EQ(kernels["ncclAllReduce(256 bf16, 2 ranks)"], 5);
+  EXPECT_EQ(kernels["ncclAllGather(8192 bf16, 2 ranks)"], 1);
+}
+
+// Its test of the GPUs passes: memory is shared with other processes.
+TEST_F(VllmTwins, CountItsOwnAllReduce) {
+  const Json profile =
+      count_token("twin: nvidia-h100, count: 2, args: [-tp, '2', --no-async-scheduling]");
+  expect_metrics(
+      profile,
+      {{"dispatches_per_token", 51}, {"copies_per_token", 16}, {"rank_differences_per_token", 0}});
+  EXPECT_EQ(profile["kernels"]["counts"]["vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>"], 5);
+}
+
+TEST_F(VllmTwins, CountATokenOfItsCudaGraphs) {
+  const Json profile = count_token(
+      "twin: nvidia-rtx-4090, args: [--no-enforce-eager, -cc, "
+      "'{\"mode\": 0, \"cudagraph_mode\": \"FULL_DECODE_ONLY\"}']");
+  expect_metrics(profile, {{"dispatches_per_token", 42},
+                           {"graph_launches_per_token", 1},
+                           {"submits_per_token", 31},
+                           {"copies_per_token", 13},
+                           {"syncs_per_token", 2}});
+}
+
 // torch takes cuDNN's attention on Hopper and newer. Llama 3.3's 70B has 131 GiB of weights, which
 // nobody writes; 80 layers of seven products each, and the head: 561.
 TEST_F(TorchTwins, LoadA70BWhereItFitsAndEndInTorchsOwnErrorWhereNot) {

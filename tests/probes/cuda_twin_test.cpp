@@ -305,6 +305,23 @@ TEST_F(CudaLibraries, CountsKernelsOfModulesThatAreLookedUp) {
             (std::map<std::string, std::int64_t>{{"triton_add", 4}, {std::string(300, 'k'), 1}}));
 }
 
+TEST_F(CudaLibraries, SharesMemoryWithAnotherProcess) {
+  const Ran ran = play("shared");
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("in another process 1\nclosed 0, again 1\nno handle 1\n"));
+  EXPECT_THAT(ran.out, HasSubstr("back 2\n"));
+}
+
+TEST_F(CudaLibraries, CountsCollectivesByWhatARankSends) {
+  const Ran ran = play("collectives");
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("refused 4, made 0: 1 of 2\ngathered 0\n"));
+  EXPECT_EQ(counted().kernels,
+            (std::map<std::string, std::int64_t>{{"ncclAllReduce(256 bf16, 2 ranks)", 2},
+                                                 {"ncclAllReduce(512 bf16, 2 ranks)", 1},
+                                                 {"ncclAllGather(64 values, 2 ranks)", 1}}));
+}
+
 TEST_F(CudaLibraries, IsBuiltForOldSystems) {
   const auto exported = expect_loads_on_old_systems(
       WEIR_BINARY_DIR "/lib/weir/probes/libweir_twin_cuda.so", k_libc_and_libdl);

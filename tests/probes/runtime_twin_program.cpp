@@ -438,6 +438,64 @@ void killed() {
   raise(SIGKILL);
 }
 
+struct Handle {  // cudaIpcMemHandle_t
+  char bytes[64];
+};
+
+// Reads, in another process, what this one wrote to memory, and the other way round.
+void shared() {
+  int to_child[2], to_parent[2];
+  if (pipe(to_child) != 0 || pipe(to_parent) != 0) std::exit(2);
+  const auto value_at = [](void* at) {
+    char value = 0;
+    call("cudaMemcpy", static_cast<void*>(&value), at, std::size_t{1}, 4);
+    return int{value};
+  };
+  Handle handle{};
+  void* memory = nullptr;
+  if (const pid_t child = fork(); child == 0) {
+    if (read(to_child[0], &handle, sizeof handle) != sizeof handle) _exit(2);
+    call("cudaIpcOpenMemHandle", &memory, handle, 1U);
+    std::printf("in another process %d\n", value_at(memory));
+    call("cudaMemset", memory, 2, std::size_t{1024});
+    std::printf("closed %d, again %d\n", call("cudaIpcCloseMemHandle", memory),
+                call("cudaIpcCloseMemHandle", memory));
+    std::printf("no handle %d\n", call("cudaIpcOpenMemHandle", &memory, Handle{}, 1U));
+    std::fflush(stdout);
+    _exit(0);
+  } else {
+    call("cudaMalloc", &memory, std::size_t{1024});
+    call("cudaMemset", memory, 1, std::size_t{1024});
+    call("cudaIpcGetMemHandle", &handle, memory);
+    if (write(to_child[1], &handle, sizeof handle) != sizeof handle) std::exit(2);
+    waitpid(child, nullptr, 0);
+  }
+  std::printf("back %d\n", value_at(memory));
+}
+
+// Each rank's collectives succeed without the others.
+void collectives() {
+  struct Id {
+    char bytes[128];
+  } id{};
+  constexpr int k_bf16 = 9, k_sum = 0;
+  void *communicator = nullptr, *stream = new_stream();
+  const int refused = call("ncclCommInitRank", &communicator, 2, id, 2);
+  const int made = call("ncclCommInitRank", &communicator, 2, id, 1);
+  int ranks = 0, rank = 0;
+  call("ncclCommCount", communicator, &ranks);
+  call("ncclCommUserRank", communicator, &rank);
+  std::printf("refused %d, made %d: %d of %d\n", refused, made, rank, ranks);
+  void* const nothing = nullptr;
+  for (const std::size_t number : {256, 256, 512}) {
+    call("ncclAllReduce", nothing, nothing, number, k_bf16, k_sum, communicator, stream);
+  }
+  // By its address, around the probe.
+  const auto around = reinterpret_cast<int (*)(const void*, void*, std::size_t, int, void*, void*)>(
+      dlsym(g_library, "ncclAllGather"));
+  std::printf("gathered %d\n", around(nothing, nothing, 64, 42, communicator, stream));
+}
+
 // What copies and fills wrote is read back; what a kernel would have written follows rules.
 void values() {
   void* stream = new_stream();
@@ -625,6 +683,8 @@ int main(int, char** words) {
   if (scene == "values") values();
   if (scene == "waits for a value") wait_for_a_value();
   if (scene == "modules") modules();
+  if (scene == "shared") shared();
+  if (scene == "collectives") collectives();
   if (scene == "launch") std::printf("launch %d\n", launch(&g_scale, new_stream()));
   call<int>("__cudaUnregisterFatBinary", module);
   return 0;

@@ -56,3 +56,40 @@ struct AllocationProperties {   // the beginning of CUmemAllocationProp
 };
 
 }  // namespace weir_probe::streams
+
+// Collectives of NCCL and RCCL: X(name, parameters, arguments…). `number` and
+// `type` are those of what one rank sends.
+#define WEIR_NCCL_COLLECTIVES(X)                                                                   \
+  X(ncclAllReduce,                                                                                 \
+    (const void* from, void* to, size_t number, int type, int op, void* communicator,              \
+     void* stream),                                                                                \
+    from, to, number, type, op, communicator, stream)                                              \
+  X(ncclReduce,                                                                                    \
+    (const void* from, void* to, size_t number, int type, int op, int root, void* communicator,    \
+     void* stream),                                                                                \
+    from, to, number, type, op, root, communicator, stream)                                        \
+  X(ncclReduceScatter,                                                                             \
+    (const void* from, void* to, size_t number, int type, int op, void* communicator,              \
+     void* stream),                                                                                \
+    from, to, number, type, op, communicator, stream)                                              \
+  X(ncclAllGather,                                                                                 \
+    (const void* from, void* to, size_t number, int type, void* communicator, void* stream), from, \
+    to, number, type, communicator, stream)                                                        \
+  X(ncclAlltoAll,                                                                                  \
+    (const void* from, void* to, size_t number, int type, void* communicator, void* stream), from, \
+    to, number, type, communicator, stream)                                                        \
+  X(ncclBroadcast,                                                                                 \
+    (const void* from, void* to, size_t number, int type, int root, void* communicator,            \
+     void* stream),                                                                                \
+    from, to, number, type, root, communicator, stream)                                            \
+  X(ncclGather,                                                                                    \
+    (const void* from, void* to, size_t number, int type, int root, void* communicator,            \
+     void* stream),                                                                                \
+    from, to, number, type, root, communicator, stream)                                            \
+  X(ncclBcast, (void* at, size_t number, int type, int root, void* communicator, void* stream),    \
+    at, number, type, root, communicator, stream)                                                  \
+  X(ncclSend,                                                                                      \
+    (const void* from, size_t number, int type, int peer, void* communicator, void* stream), from, \
+    number, type, peer, communicator, stream)                                                      \
+  X(ncclRecv, (void* to, size_t number, int type, int peer, void* communicator, void* stream), to, \
+    number, type, peer, communicator, stream)

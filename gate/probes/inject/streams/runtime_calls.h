@@ -159,8 +159,7 @@ WEIR_LIBRARY_PRODUCTS(WEIR_PRODUCT)
   WEIR_ENDED(WEIR_INTERCEPT_NAMED, destroy, (void* handle), (handle),                            \
              g.library_streams.remove(key_of(handle)))
 WEIR_LIBRARIES(WEIR_LIBRARY)
-WEIR_COUNTED(WEIR_INTERCEPT_NAMED, ncclAllReduce,
-             (const void* from, void* to, size_t number, int type, int op, void* communicator,
-              void* stream),
-             (from, to, number, type, op, communicator, stream),
-             count_library_call("ncclAllReduce", stream, k_no_counter))
+#define WEIR_COLLECTIVE(name, parameters, ...)                        \
+  WEIR_COUNTED(WEIR_INTERCEPT_NAMED, name, parameters, (__VA_ARGS__), \
+               count_collective(#name, number, type, communicator, stream))
+WEIR_NCCL_COLLECTIVES(WEIR_COLLECTIVE)

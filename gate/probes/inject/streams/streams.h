@@ -179,6 +179,10 @@ void map_memory(uint64_t handle, uint64_t at);
 void release_memory(uint64_t handle);
 void unmap_memory(uint64_t at, uint64_t bytes);
 
+// --- collectives.cpp: a call of NCCL, named with what it sends.
+void count_collective(const char* function, size_t number, int type, void* communicator,
+                      void* stream);
+
 // --- device.cpp: what is asked of the runtime.
 // Functions of runtime and driver that the probe calls, besides those that it intercepts.
 #define WEIR_RUNTIME_FUNCTIONS(X)                                          \

@@ -1,5 +1,5 @@
-// NVIDIA's libraries of ready kernels: cuBLAS's and cuBLASLt's products, and NCCL. The
-// number of kernels that a real library launches for a call is unknown.
+// NVIDIA's libraries of ready kernels: cuBLAS's and cuBLASLt's products. The number of
+// kernels that a real library launches for a call is unknown.
 #include <stdlib.h>
 
 #include "gate/probes/twin/runtime/runtime.h"
@@ -7,8 +7,6 @@
 namespace weir_probe::runtime_twin {
 namespace {
 
-// Engines demand at least the version that they were compiled against: newer than any.
-constexpr int k_nccl_version = 29900;
 constexpr int k_cublas_failed = 13, k_cublas_out_of_memory = 3;
 
 // A descriptor of a library, which nobody reads.
@@ -77,22 +75,5 @@ WEIR_LT(Matmul, (void*, void*, const void*, const void*, void*, const void*, voi
   return run_library_call(stream, "cublasLtMatmul", k_cublas_failed);
 }
 extern "C" __attribute__((visibility("default"))) size_t cublasLtGetVersion() { return 130000; }
-
-// With one GPU there is nothing for NCCL to reduce.
-WEIR_EXPORTED int ncclGetVersion(int* version) {
-  *version = k_nccl_version;
-  return k_ok;
-}
-WEIR_EXPORTED int ncclCommInitAll(void** out, int count, const int*) {
-  for (int i = 0; i < count; ++i) out[i] = calloc(1, 1);
-  return k_ok;
-}
-WEIR_EXPORTED int ncclCommDestroy(void* communicator) { return free_descriptor(communicator); }
-WEIR_EXPORTED int ncclGroupStart() { return k_ok; }
-WEIR_EXPORTED int ncclGroupEnd() { return k_ok; }
-WEIR_EXPORTED int ncclAllReduce(const void*, void*, size_t, int, int, void*, void* stream) {
-  return run_library_call(stream, "ncclAllReduce", 1);
-}
-WEIR_EXPORTED const char* ncclGetErrorString(int) { return "no error"; }
 
 }  // namespace weir_probe::runtime_twin

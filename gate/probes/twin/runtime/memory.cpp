@@ -4,6 +4,7 @@
 // real.
 #include <linux/falloc.h>
 #include <linux/memfd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,8 +25,17 @@ struct Arena {
   int contents;  // a file; the offset of a byte is its address - begin
 };
 Arena g_arena;
-DeviceMemory g_pinned;  // memory of the host, under g_lock
-Table g_managed;        // memory that host and device share, by its address
+
+// Memory of another process that is mapped here: its contents are in that process's file.
+struct ForeignBlock {
+  uint64_t at, bytes;  // addresses here
+  uint64_t offset;     // in the file
+  int contents;
+  ForeignBlock* next;
+};
+ForeignBlock* g_foreign;  // atomic; the first of a list that only grows. Unmapped: bytes is 0
+DeviceMemory g_pinned;    // memory of the host, under g_lock
+Table g_managed;          // memory that host and device share, by its address
 // Larger copies to the device are not kept; nor are larger fills and copies within it.
 constexpr size_t k_most_kept_from_host = 1 << 20, k_most_kept_within = 64 << 10;
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,28 +72,41 @@ bool is_device_address(const void* at) {
 
 namespace {
 
-off_t offset_of(uint64_t at) { return static_cast<off_t>(at - g_arena.begin); }
+// The file and offset of an address.
+struct Place {
+  int contents;
+  off_t offset;
+};
+Place find_place(uint64_t at) {
+  const ForeignBlock* block = __atomic_load_n(&g_foreign, __ATOMIC_ACQUIRE);
+  while (block != nullptr && at - block->at >= block->bytes) block = block->next;
+  if (block == nullptr) return {g_arena.contents, static_cast<off_t>(at - g_arena.begin)};
+  return {block->contents, static_cast<off_t>(block->offset + (at - block->at))};
+}
+
+void write_contents(uint64_t at, const void* from, size_t bytes) {
+  const Place place = find_place(at);
+  write_all(place.contents, from, bytes, static_cast<uint64_t>(place.offset));
+}
 
 // Makes a range of device memory one that was never written.
 void forget_contents(uint64_t at, uint64_t bytes) {
-  fallocate(g_arena.contents, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(at),
+  const Place place = find_place(at);
+  fallocate(place.contents, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place.offset,
             static_cast<off_t>(bytes));
 }
 
 // Reads device memory: what was written, and fill bytes for pages where nothing was.
 void read_contents(char* to, uint64_t at, size_t bytes) {
-  if (g_fill != 0 || pread(g_arena.contents, to, bytes, offset_of(at)) < 0) {
-    memset(to, g_fill, bytes);
-  }
-  const off_t begin = offset_of(at), end = begin + static_cast<off_t>(bytes);
-  off_t data = g_fill == 0 ? end : lseek(g_arena.contents, begin, SEEK_DATA);
+  const auto [contents, begin] = find_place(at);
+  if (g_fill != 0 || pread(contents, to, bytes, begin) < 0) memset(to, g_fill, bytes);
+  const off_t end = begin + static_cast<off_t>(bytes);
+  off_t data = g_fill == 0 ? end : lseek(contents, begin, SEEK_DATA);
   while (data >= 0 && data < end) {
-    const off_t hole = lseek(g_arena.contents, data, SEEK_HOLE);
+    const off_t hole = lseek(contents, data, SEEK_HOLE);
     const off_t stop = hole < end ? hole : end;
-    if (pread(g_arena.contents, to + (data - begin), static_cast<size_t>(stop - data), data) < 0) {
-      return;
-    }
-    data = lseek(g_arena.contents, stop, SEEK_DATA);
+    if (pread(contents, to + (data - begin), static_cast<size_t>(stop - data), data) < 0) return;
+    data = lseek(contents, stop, SEEK_DATA);
   }
 }
 
@@ -181,7 +204,7 @@ void copy_bytes(void* to, const void* from, size_t bytes, const LastKernel& kern
       return;
     }
     if (bytes <= k_most_kept_from_host) {
-      write_all(g_arena.contents, from, bytes, static_cast<uint64_t>(offset_of(key_of(to))));
+      write_contents(key_of(to), from, bytes);
     }
     g_writes.add(key_of(to), bytes);
     return;
@@ -193,7 +216,7 @@ void copy_bytes(void* to, const void* from, size_t bytes, const LastKernel& kern
   if (bytes > k_most_kept_within) return;
   char kept[k_most_kept_within];
   read_contents(kept, key_of(from), bytes);
-  write_all(g_arena.contents, kept, bytes, static_cast<uint64_t>(offset_of(key_of(to))));
+  write_contents(key_of(to), kept, bytes);
   // A copy of what a kernel may have written is read as that kernel's.
   if (kernel.name == nullptr || g_writes.reached(key_of(from), bytes, kernel.writes)) {
     g_writes.add(key_of(to), bytes);
@@ -206,7 +229,7 @@ void fill_bytes(uint64_t at, int value, size_t bytes) {
   if (bytes <= k_most_kept_within) {
     char kept[k_most_kept_within];
     memset(kept, value, bytes);
-    write_all(g_arena.contents, kept, bytes, static_cast<uint64_t>(offset_of(at)));
+    write_contents(at, kept, bytes);
   } else if (value == 0) {
     forget_contents(at, bytes);
   }
@@ -361,6 +384,51 @@ WEIR_RUNTIME(DeviceSetGraphMemAttribute, (int, int, void*)) { return k_ok; }
 WEIR_RUNTIME(DeviceGetGraphMemAttribute, (int, int, void* value)) {
   memset(value, 0, sizeof(uint64_t));
   return k_ok;
+}
+
+// --- Memory of other processes
+struct SharedBlock {  // in a handle of 64 bytes
+  uint64_t offset, bytes;
+  int process, contents;  // the latter a descriptor of that process
+  char reserved[40];
+};
+WEIR_RUNTIME(IpcGetMemHandle, (SharedBlock * out, void* at)) {
+  uint64_t begin = 0, bytes = 0;
+  int index = 0;
+  if (!find_block(at, &begin, &bytes, &index)) return fail(k_invalid_value);
+  const Place place = find_place(begin);
+  *out = {
+      static_cast<uint64_t>(place.offset), bytes, static_cast<int>(getpid()), place.contents, {}};
+  return k_ok;
+}
+// The block's addresses take no memory here.
+WEIR_RUNTIME(IpcOpenMemHandle, (void** out, SharedBlock shared, unsigned)) {
+  if (twin() == nullptr) return fail(k_no_device);
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/fd/%d", shared.process, shared.contents);
+  const int contents = open(path, O_RDWR | O_CLOEXEC);
+  auto* block = static_cast<ForeignBlock*>(calloc(1, sizeof(ForeignBlock)));
+  const uint64_t at = contents < 0 ? 0 : allocate_addresses(shared.bytes, 0, device());
+  if (at == 0 || block == nullptr) {
+    if (contents >= 0) close(contents);
+    free(block);
+    return fail(k_invalid_value);
+  }
+  *block = {at, shared.bytes, shared.offset, contents, nullptr};
+  const Locked locked(&g_lock);
+  block->next = g_foreign;
+  __atomic_store_n(&g_foreign, block, __ATOMIC_RELEASE);
+  *out = reinterpret_cast<void*>(at);
+  return k_ok;
+}
+WEIR_RUNTIME(IpcCloseMemHandle, (void* at)) {
+  ForeignBlock* block = __atomic_load_n(&g_foreign, __ATOMIC_ACQUIRE);
+  while (block != nullptr && (block->at != key_of(at) || block->bytes == 0)) block = block->next;
+  if (block == nullptr) return fail(k_invalid_value);
+  __atomic_store_n(&block->bytes, uint64_t{0}, __ATOMIC_RELEASE);
+  close(block->contents);
+  const Locked locked(&g_lock);
+  return success_if(g_arena.memory.give_back(key_of(at)), k_invalid_value);
 }
 
 // --- Virtual memory: addresses and memory are allocated separately. A handle is a block of memory.

@@ -235,6 +235,16 @@ WEIR_RUNTIME(EventElapsedTime, (float* milliseconds, void*, void*)) {
   return k_ok;
 }
 
+// Events of another process have happened: its work was done when its call returned.
+struct EventHandle {  // cudaIpcEventHandle_t
+  char bytes[64];
+};
+WEIR_RUNTIME(IpcGetEventHandle, (EventHandle * out, void*)) {
+  *out = {};
+  return k_ok;
+}
+WEIR_RUNTIME(IpcOpenEventHandle, (void** out, EventHandle)) { return create<EventObject>(out); }
+
 // --- Priorities, and functions of the host.
 WEIR_RUNTIME(DeviceGetStreamPriorityRange, (int* least, int* greatest)) {
   constexpr int k_greatest_priority = -5;
