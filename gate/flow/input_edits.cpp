@@ -249,8 +249,8 @@ struct CellInputs {
   std::string text;  // all words, without quotes
 };
 
-// Returns true if `text` contains `path` as a name: "in/w.json" in "${F:-in/w.json}" and in
-// "in/w.json.bak", not in "min/w.json" or "in/w.jsonl".
+// Returns true if `text` contains `path` as a name, of which a default or a suffix may be a part:
+// "a.json" is in "${F:-a.json}" and in "a.json.bak", not in "ba.json" or "a.jsonl".
 bool contains_name(std::string_view text, std::string_view path) {
   if (path.find_first_of("/.") == std::string_view::npos) return false;
   const auto is_of_name = [](char c) { return text::is_alphanumeric(c) || c == '_'; };
