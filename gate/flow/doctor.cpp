@@ -9,6 +9,7 @@
 #include "gate/flow/measure.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/fit.hpp"
+#include "gate/probes/read/runtime_api.hpp"
 #include "gate/report/doctor.hpp"
 #include "gate/run/engine_call.hpp"
 #include "gate/run/engine_run.hpp"
@@ -210,6 +211,14 @@ Result<std::string> find_program(const EngineToCheck& engine_to_check,
               program.find('/') == std::string::npos ? " here or in PATH" : "");
 }
 
+// Returns true for libraries of a GPU's API that its device twins stand in for.
+bool is_brought_by_a_twin(const std::string& library) {
+  return std::ranges::any_of(probes::runtime_apis(), [&](const probes::RuntimeApi* api) {
+    return std::ranges::any_of(api->stems,
+                               [&](std::string_view stem) { return library.starts_with(stem); });
+  });
+}
+
 // Examines one engine: its program, the libraries it needs, and which probes fit.
 report::DoctorEngine examine(const EngineToCheck& engine_to_check,
                              const std::vector<std::string>& installed, sys::World& world) {
@@ -231,10 +240,18 @@ report::DoctorEngine examine(const EngineToCheck& engine_to_check,
     engine.error = facts.error().message;
     return engine;
   }
-  if (!facts->missing.empty()) {
+  std::vector<std::string> missing = facts->missing, of_gpu;
+  std::ranges::copy_if(missing, std::back_inserter(of_gpu), is_brought_by_a_twin);
+  std::erase_if(missing, is_brought_by_a_twin);
+  if (!missing.empty()) {
     engine.findings.push_back({"libraries", report::Health::worse,
-                               fmt::format("not found: {}", text::join(facts->missing)),
+                               fmt::format("not found: {}", text::join(missing)),
                                "Install them, or set LD_LIBRARY_PATH in the engine's env"});
+  }
+  if (!of_gpu.empty()) {
+    engine.findings.push_back({"libraries", report::Health::note,
+                               fmt::format("not found: {}", text::join(of_gpu)),
+                               "A device twin brings them; a real GPU needs them installed"});
   }
   for (const std::string& why : facts->unreadable) {
     engine.findings.push_back(

@@ -86,7 +86,10 @@ std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
 Result<void> store_verdict(const Job& job, const verdict::GateVerdict& verdict,
                            const std::string& json) {
   if (!verdict.run || job.files().kind(*verdict.run) != sys::Kind::folder) return {};
-  return job.files().write_atomic(sys::join_path(*verdict.run, run::k_verdict_name), json);
+  const std::string path = sys::join_path(*verdict.run, run::k_verdict_name);
+  // A second look at some of a run's cells does not replace the verdict on all.
+  if (!job.selection.cells.empty() && job.files().exists(path)) return {};
+  return job.files().write_atomic(path, json);
 }
 
 // Hides private names in a verdict, then writes it to the run, the terminal, --json, the report

@@ -277,6 +277,16 @@ TEST_F(Claimed, ARunEditsTheBaselinesThatItsCommitEdits) {
   EXPECT_THAT(edits(), are_of_dispatches) << "what main gained since is no edit";
 }
 
+TEST_F(Claimed, ALookAtOneCellLeavesTheVerdictOnAll) {
+  fork_runs("", 65);
+  const fs::path verdict = fs::path(run()) / "verdict.json";
+  const std::string before = slurp(verdict);
+  EXPECT_EQ(
+      cell_of(gate({"--from", run(), "--cell", "*/other"}, 0), "mine/m/metal/other")["verdict"],
+      "pass");
+  EXPECT_EQ(slurp(verdict), before);
+}
+
 TEST_F(Claimed, RunsThatHoldPassAndAreNotWrittenTo) {
   fork_runs(k_loose, 65);
   const std::string before = slurp(fs::path(run()) / "run.jsonl");
