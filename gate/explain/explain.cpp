@@ -79,6 +79,8 @@ Evidence counts_at_longest(const Evidence& evidence) {
   result.gate = evidence.gate;
   result.cpu_ops_known = evidence.cpu_ops_known;
   result.graph_known = evidence.graph_known;
+  result.host_calls = evidence.host_calls;  // with rates per token, also off a line
+  result.host_lines = evidence.host_lines;
   if (evidence.scope == result.scope) return result;  // they are looked at with the works
   std::set<std::string> names;
   for (const auto& [name, value] : evidence.after.metrics) {

@@ -70,7 +70,10 @@ void find_costly_calls(ExplainState& state) {
   const Changes calls = select_calls(state.evidence.host_calls, delta, /*is_costly=*/true);
   Finding finding =
       state.finding_about(more ? kind::costly_call_added : kind::costly_call_removed, k_base);
-  if (!calls.empty()) finding.headline = call_headline(state, calls.front());
+  finding.headline = calls.empty()
+                         ? fmt::format("The host makes {} calls that wait, log, copy or read back.",
+                                       more ? "more" : "fewer")
+                         : call_headline(state, calls.front());
   add_lines(calls, finding);
   state.claim(k_base);
   if (more) {

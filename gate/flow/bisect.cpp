@@ -8,6 +8,7 @@
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/run/against.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -138,6 +139,7 @@ class Bisector {
     BisectRequest& request = result_.request;
     request.cells = job_.selection.cells;
     request.judges_by_times = wanted_.judges_by_times;
+    request.budget = wanted_.budget;
     request.config_file = job_.selection.config;
     WEIR_TRY(const std::string good, find_commit(git, wanted_.good));
     WEIR_TRY(request.bad, find_commit(git, wanted_.bad));
@@ -297,13 +299,14 @@ class Bisector {
     wanted.plan.times = result_.request.judges_by_times;
     wanted.against = BaseRequest{.spec = "", .command = {}, .commits = commits};
     wanted.times_option = "--times";
-    wanted.budget = wanted_.budget;
+    wanted.budget = wanted_.budget ? wanted_.budget : result_.request.budget;
     // Measurements of this commit from a killed bisection are used again.
     const auto measured = measure_or_resume([this] { return load(); }, step_job, wanted);
     if (!measured) {
       // For instance a commit without the program. At an end this is a mistake of the
       // configuration.
-      const Error error = redacted(measured.error(), result_.redactor);
+      Error error = redacted(measured.error(), result_.redactor);
+      if (wanted.budget) error = run::name_budget_option(std::move(error));
       if (is_end || error.code != Code::config) return tl::unexpected(error);
       step.reason = "cannot be run: " + text::first_line(error.message);
       return {};

@@ -23,6 +23,7 @@ static void fields(Fields& io, BisectRequest& request) {
   io.always("notes", request.notes);
   io.always("cells", request.cells);
   io("times", request.judges_by_times);
+  io.optional("budget", request.budget);
   io("config", request.config_file);
   io("config_hash", request.config_hash);
 }

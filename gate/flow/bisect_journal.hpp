@@ -19,6 +19,7 @@ struct BisectRequest {
   std::vector<std::string> notes;
   std::vector<std::string> cells;  // --cell
   bool judges_by_times = false;
+  std::optional<std::string> budget{};  // as typed; absent: gate.budget
   std::string config_file, config_hash;  // the config's path and the hash of its text
 };
 

@@ -168,7 +168,7 @@ TEST_F(Bisect, GoesOnWithTheSameSettingsOrNotAtAll) {
 
 TEST_F(Bisect, TriesSkippedCommitsAgainWithAnotherBudget) {
   make(line(3, 99, 2, {}));
-  ASSERT_EQ(bisect({sha(0), "HEAD", "--times"}).exit_code, 0);
+  ASSERT_EQ(bisect({sha(0), "HEAD", "--times", "--budget", "90s"}).exit_code, 0);
   const fs::path journal = fs::directory_iterator(scratch_ / "out/bisect")->path() / "bisect.jsonl";
   std::string text = slurp(journal);
   for (const std::string good = R"("tried":"good")"; text.find(good) != std::string::npos;)
@@ -176,6 +176,7 @@ TEST_F(Bisect, TriesSkippedCommitsAgainWithAnotherBudget) {
   spill(journal, text);
   const Ended same = bisect({"--resume"});
   EXPECT_EQ(same.exit_code, 3) << same.err;
+  EXPECT_THAT(slurp(journal), HasSubstr("\"budget\":\"90s\""));
   EXPECT_THAT(same.err, HasSubstr("weir bisect --resume --budget 10m"));
   for (const bool with_budget : {true, false}) {
     const Ended again = with_budget ? bisect({"--resume", "--budget", "1m"}) : bisect({"--resume"});

@@ -50,6 +50,18 @@ TEST(HostCalls, ALoopIsSeenByItsLines) {
   EXPECT_EQ(explanation.findings[0].headline, "The host runs 20004 more lines a token in `spin`.");
 }
 
+TEST(HostCalls, AreNamedWhereTheirSumLiesOnNoLine) {
+  Evidence evidence = test::evidence(
+      side({{"dispatches", 9}, {"costly_calls_at_6", 0}, {"costly_calls_at_12", 0}}),
+      side({{"dispatches", 9}, {"costly_calls_at_6", 1}, {"costly_calls_at_12", 3}}));
+  evidence.host_calls = {{"call of time.sleep", std::nullopt, *Rational::make(1, 5)}};
+  EXPECT_EQ(explain_calls(evidence).findings.at(0).headline,
+            "The host now calls `sleep`, 1/5 times a token.");
+  evidence.host_calls.clear();
+  EXPECT_EQ(explain_calls(evidence).findings.at(0).headline,
+            "The host makes more calls that wait, log, copy or read back.");
+}
+
 TEST(HostCalls, FewerCallsAreNamedToo) {
   Evidence evidence = test::evidence(side({{"python_calls", 100}}), side({{"python_calls", 98}}));
   evidence.host_calls = {{"call of engine.log", Rational(2), std::nullopt}};
