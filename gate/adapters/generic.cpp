@@ -35,7 +35,9 @@ void find_by_pattern(const config::Pattern& pattern, std::string_view text, bool
       line = plain;
     }
     if (const auto group = pattern.first_group(line)) {
-      if (!handle(std::string(is_number ? surrounding_number(line, *group) : *group))) return;
+      const std::string_view value =
+          is_number ? surrounding_number(line, *group, pattern.has_comma()) : *group;
+      if (!handle(std::string(value))) return;
     }
   }
 }

@@ -145,10 +145,12 @@ static constexpr std::string_view k_separators[] = {
     ".", ",", "'", "\xC2\xA0", "\xE2\x80\xAF", "\xE2\x80\x89"};
 
 // Returns where the number goes on before `begin`, over one digit or a separator after a digit.
-static std::optional<std::size_t> step_back(std::string_view line, std::size_t begin) {
+static std::optional<std::size_t> step_back(std::string_view line, std::size_t begin,
+                                            bool has_columns) {
   const std::string_view before = line.substr(0, begin);
   if (!before.empty() && text::is_digit(before.back())) return begin - 1;
   for (const std::string_view separator : k_separators) {
+    if (has_columns && separator == ",") continue;
     if (!before.ends_with(separator) || before.size() == separator.size()) continue;
     if (text::is_digit(before[before.size() - separator.size() - 1]))
       return begin - separator.size();
@@ -157,11 +159,14 @@ static std::optional<std::size_t> step_back(std::string_view line, std::size_t b
 }
 
 // Returns where the number goes on after `end`, over one digit or a separator before a digit.
-static std::optional<std::size_t> step_on(std::string_view line, std::size_t end) {
+static std::optional<std::size_t> step_on(std::string_view line, std::size_t end,
+                                          bool has_columns) {
   const std::string_view after = line.substr(end);
-  if (digits_at(after, 0) > 0) return end + 1;
+  if (!after.empty() && text::is_digit(after.front())) return end + 1;
   for (const std::string_view separator : k_separators) {
-    if (after.starts_with(separator) && digits_at(after, separator.size()) > 0)
+    if (has_columns && separator == ",") continue;
+    const std::string_view rest = after.substr(std::min(separator.size(), after.size()));
+    if (after.starts_with(separator) && !rest.empty() && text::is_digit(rest.front()))
       return end + separator.size();
   }
   return std::nullopt;
@@ -180,12 +185,13 @@ bool is_separated_number(std::string_view text) {
   return printed_number(plain).has_value();
 }
 
-std::string_view surrounding_number(std::string_view line, std::string_view part) {
+std::string_view surrounding_number(std::string_view line, std::string_view part,
+                                    bool has_columns) {
   if (part.empty() || !text::is_digit(part.front()) || !text::is_digit(part.back())) return part;
   std::size_t begin = static_cast<std::size_t>(part.data() - line.data());
   std::size_t end = begin + part.size();
-  while (const auto before = step_back(line, begin)) begin = *before;
-  while (const auto after = step_on(line, end)) end = *after;
+  while (const auto before = step_back(line, begin, has_columns)) begin = *before;
+  while (const auto after = step_on(line, end, has_columns)) end = *after;
   const auto is_comma = [&](std::size_t at) { return at < line.size() && line[at] == ','; };
   const bool is_in_list = (begin > 0 && is_comma(begin - 1)) ||
                           (is_comma(end) && end + 1 < line.size() && line[end + 1] != ' ');

@@ -40,4 +40,11 @@ std::optional<std::string_view> Pattern::first_group(std::string_view line) cons
   return std::string_view(groups[1].data(), groups[1].size());
 }
 
+bool Pattern::has_comma() const {
+  std::string expression = expression_->pattern();
+  static const RE2 k_repetition(R"(\{[0-9]*,[0-9]*\})");
+  RE2::GlobalReplace(&expression, k_repetition, "");
+  return expression.find(',') != std::string::npos;
+}
+
 }  // namespace weir::config

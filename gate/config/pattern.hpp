@@ -23,6 +23,9 @@ class Pattern {
   // part in it.
   [[nodiscard]] std::optional<std::string_view> first_group(std::string_view line) const;
 
+  // Returns true if the expression itself has a comma, as for columns.
+  [[nodiscard]] bool has_comma() const;
+
  private:
   explicit Pattern(std::shared_ptr<const re2::RE2> expression)
       : expression_(std::move(expression)) {}

@@ -250,15 +250,21 @@ struct CellInputs {
 };
 
 // Returns true if `text` contains `path` as a name, of which a default or a suffix may be a part:
-// "a.json" is in "${F:-a.json}" and in "a.json.bak", not in "ba.json" or "a.jsonl".
+// "a.json" is in "${F:-a.json}" and in "a.json.bak", not in "ba.json" or "a.jsonl", nor below
+// another folder.
 bool contains_name(std::string_view text, std::string_view path) {
   if (path.find_first_of("/.") == std::string_view::npos) return false;
-  const auto is_of_name = [](char c) { return text::is_alphanumeric(c) || c == '_'; };
+  const auto is_of_path = [](char c) {
+    return text::is_alphanumeric(c) || std::string_view("_-./").find(c) != std::string_view::npos;
+  };
   for (std::size_t at = text.find(path); at != std::string_view::npos;
        at = text.find(path, at + 1)) {
     const std::size_t end = at + path.size();
-    const bool begins = at == 0 || !(is_of_name(text[at - 1]) || text[at - 1] == '-');
-    if (begins && (end == text.size() || !is_of_name(text[end]))) return true;
+    std::string_view before = text.substr(0, at);
+    if (before.ends_with("./")) before.remove_suffix(2);
+    const bool begins = before.empty() || !is_of_path(before.back());
+    const bool ends = end == text.size() || !(text::is_alphanumeric(text[end]) || text[end] == '_');
+    if (begins && ends) return true;
   }
   return false;
 }

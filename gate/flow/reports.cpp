@@ -83,12 +83,22 @@ std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
       shown, {.color = job.colored(), .width = job.width(), .verbose = false, .verbs = verbs});
 }
 
+// Returns true if the verdict in the file has cells that `verdict` lacks.
+static bool holds_more_cells(const sys::Files& files, const std::string& path,
+                             const verdict::GateVerdict& verdict) {
+  constexpr std::uint64_t k_max_bytes = std::uint64_t{256} << 20;
+  const auto text = files.read(path, k_max_bytes);
+  const auto stored =
+      text ? parse_json(*text, {.bytes = k_max_bytes, .depth = 64}) : Result<Json>(Json::object());
+  return stored && member_or_null(*stored, "cells").size() > verdict.cells.size();
+}
+
 Result<void> store_verdict(const Job& job, const verdict::GateVerdict& verdict,
                            const std::string& json) {
   if (!verdict.run || job.files().kind(*verdict.run) != sys::Kind::folder) return {};
   const std::string path = sys::join_path(*verdict.run, run::k_verdict_name);
-  // A second look at some of a run's cells does not replace the verdict on all.
-  if (!job.selection.cells.empty() && job.files().exists(path)) return {};
+  // A verdict on some of a run's cells does not replace the one on all.
+  if (!job.selection.cells.empty() && holds_more_cells(job.files(), path, verdict)) return {};
   return job.files().write_atomic(path, json);
 }
 

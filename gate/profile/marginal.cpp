@@ -157,13 +157,12 @@ Measurement measure_held(const CountSeries& series, const ByLength& groups) {
                              tokens_shares(series));
 }
 
-// Marks kernels whose runs of one length disagree, so that they are not gated.
+// Marks kernels whose runs of one length disagree, so that they cannot be compared one by one.
 void mark_unsteady(const std::set<std::string>& unsteady, KernelFit& fit) {
   fit.set.runs_disagree = !unsteady.empty();
   if (!fit.set.runs_disagree) return;
-  fit.notes.push_back(fmt::format(
-      "kernels: runs of the same length disagree about {} of them ({}): they are not gated",
-      unsteady.size(), text::printable(*unsteady.begin())));
+  fit.notes.push_back(fmt::format("kernels: runs of the same length disagree about {} of them ({})",
+                                  unsteady.size(), text::printable(*unsteady.begin())));
 }
 
 // Runs of one length: a name's count, and how many list it.

@@ -190,6 +190,7 @@ std::optional<Ruling> compare_code(const Comparison& comparison, bool exact,
                : std::nullopt;
   }
   if (stored->runs_disagree) return std::nullopt;  // judge_kernels() says so
+  if (candidate->runs_disagree && comparison.candidate.requests) return std::nullopt;
   if (candidate->runs_disagree)
     return only_exact(Outcome::fail, "the same code in all runs before, now it varies");
   if (!same_counting_scope(*stored, *candidate)) {

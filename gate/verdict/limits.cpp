@@ -127,7 +127,8 @@ LimitEntry shown_only(std::vector<std::string> metrics) {
 std::vector<std::string> python_counts() {
   std::vector<std::string> patterns;
   for (const char* base : {"python_calls", "c_calls", "python_lines"}) {
-    for (const char* scope : {"per_token", "per_prefill", "per_request", "at_*"})
+    for (const char* scope :
+         {"per_token", "per_prefill", "per_request", "at_*", "per_context_token"})
       patterns.push_back(fmt::format("{}_{}", base, scope));
   }
   return patterns;

@@ -486,7 +486,7 @@ TEST(Assemble, CallsACountNearlyExactWhereFreshProcessesDisagree) {
   ASSERT_TRUE(profile.kernels);
   EXPECT_TRUE(profile.kernels->runs_disagree) << "also where the longest runs agree";
   EXPECT_THAT(profile.warnings,
-              testing::Contains(HasSubstr("disagree about 1 of them (mul): they are not gated")));
+              testing::Contains(HasSubstr("disagree about 1 of them (mul)")));
   EXPECT_EQ(profile.metrics.at("dispatches_at_8").nature, Nature::exact);
   EXPECT_EQ(exact(profile, "barriers_per_token"), Rational(46));
 }

@@ -616,6 +616,26 @@ TEST(Kernels, ThatBeginToVaryBetweenRunsFail) {
   EXPECT_EQ(cell.verdict, Outcome::fail);
 }
 
+TEST(Kernels, OfRequestsThatOverlapMayVary) {
+  Profile after = reference();
+  after.kernels->runs_disagree = true;
+  after.requests = 8;
+  EXPECT_EQ(judge(after, {stored(reference())}).judgement_of("kernels").verdict, Outcome::info);
+}
+
+TEST(Counts, OfTheHostsCallsMayFall) {
+  Profile before = reference(), after = reference();
+  for (const auto& [profile, calls] : {std::pair{&before, 1}, {&after, 0}}) {
+    profile::Measurement& count = profile->metrics["costly_calls_per_token"];
+    count = profile->metrics["syncs_per_token"];
+    count.metric = unit::count_metric("costly_calls", unit::Scope::per_token);
+    count.source = "python";
+    count.exact = Rational(calls);
+  }
+  const CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(metric(cell, "costly_calls_per_token").verdict, Outcome::improved);
+}
+
 TEST(Kernels, WithoutNamesOnlyExplain) {
   Profile before = reference(), after = reference();
   before.kernels->has_names = after.kernels->has_names = false;
