@@ -65,7 +65,7 @@ class Printed {
 // around it is no number, such as a list ("10,20,30") or a version ("1.2.3"). `has_columns`: a
 // comma parts two numbers.
 [[nodiscard]] std::string_view surrounding_number(std::string_view line, std::string_view part,
-                                                  bool has_columns = false);
+                                                  bool has_columns);
 
 // True for a number with separators that may mean thousands or decimals: "1,250.5", "1'250".
 [[nodiscard]] bool is_separated_number(std::string_view text);

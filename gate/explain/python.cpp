@@ -86,7 +86,7 @@ void find_costly_calls(ExplainState& state) {
 // Finds functions that are called more or less often, and loops that run more lines.
 void find_plain_calls(ExplainState& state) {
   Rational delta = k_zero;
-  for (const char* base : {"python_calls", "c_calls", "python_lines"}) {
+  for (const char* base : profile::k_host_counts) {
     if (delta == k_zero) delta = state.unexplained_change(base);
   }
   if (delta == k_zero) return;
@@ -108,7 +108,7 @@ void find_plain_calls(ExplainState& state) {
                             safe_name(short_name(profile::function_of(ran.front().name))))
               : call_headline(state, calls.front());
   add_lines(is_loop ? ran : calls, finding);
-  for (const char* base : {"python_calls", "c_calls", "python_lines"}) {
+  for (const char* base : profile::k_host_counts) {
     const Rational change = state.unexplained_change(base);
     if (change != k_zero) add_number({readable_name(base), change}, finding);
     state.claim(base);

@@ -214,8 +214,7 @@ Result<std::string> find_program(const EngineToCheck& engine_to_check,
 // Returns true for libraries of a GPU's API that its device twins stand in for.
 bool is_brought_by_a_twin(const std::string& library) {
   return std::ranges::any_of(probes::runtime_apis(), [&](const probes::RuntimeApi* api) {
-    return std::ranges::any_of(api->stems,
-                               [&](std::string_view stem) { return library.starts_with(stem); });
+    return probes::is_library_of(*api, library);
   });
 }
 

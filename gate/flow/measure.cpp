@@ -76,26 +76,19 @@ void add_shard_note(MeasuredRun& measured) {
 }
 
 // Records the files of the checkout that its commit does not show; nothing if they are too many.
-void record_uncommitted(const Job& job, const sys::Stop& stop, Json& extra) {
+void record_uncommitted(const Job& job, const source::Git& git, Json& extra) {
   constexpr std::size_t k_max_listed = 1000;
-  const source::Effects effects = source_effects(job.world, stop);
-  const auto git = source::Git::open(effects, job.folder());
-  if (!git) return;
-  auto files = find_uncommitted(job, *git);
+  auto files = find_uncommitted(job, git);
   if (files && files->size() <= k_max_listed) extra["uncommitted"] = *std::move(files);
 }
 
-// Records the checked-out commit in a run's header, null outside a repository. The branch has a
-// field of its own: shards of one commit may differ in it.
-void record_checkout(const Job& job, const sys::Stop& stop, Json& extra) {
-  extra["source"] = nullptr;
-  const source::Effects effects = source_effects(job.world, stop);
-  const auto git = source::Git::open(effects, job.folder());
-  if (!git) return;
-  const auto head = git->head();
+// Records the checked-out commit in a run's header. The branch has a field of its own: shards of
+// one commit may differ in it.
+void record_commit(const Job& job, const source::Git& git, Json& extra) {
+  const auto head = git.head();
   if (!head || !*head) return;
   extra["source"] = {
-      {"commit", (*head)->name}, {"time", (*head)->time}, {"dirty", git->dirty().value_or(true)}};
+      {"commit", (*head)->name}, {"time", (*head)->time}, {"dirty", git.dirty().value_or(true)}};
   if (const auto branch = current_branch(**head, job.world)) extra["branch"] = *branch;
 }
 
@@ -146,11 +139,14 @@ run::RunHeader describe_run(const ReadyPlan& ready, const Job& job, const Measur
   header.extra["counts_only"] = !wanted.plan.times;
   if (!wanted.verb.empty()) header.extra["verb"] = wanted.verb;
   if (wanted.shard_facts) header.extra["shard"] = run::to_json(*wanted.shard_facts);
-  record_uncommitted(job, stop, header.extra);
+  const source::Effects effects = source_effects(job.world, stop);
+  const auto git = source::Git::open(effects, job.folder());
+  if (git) record_uncommitted(job, *git, header.extra);
   if (ready.base) {
     header.extra["against"] = write_fields(ready.base->facts);
   } else {
-    record_checkout(job, stop, header.extra);
+    header.extra["source"] = nullptr;
+    if (git) record_commit(job, *git, header.extra);
   }
   if (ready.loaded.configuration.rules)
     header.extra["rules"] = write_fields(*ready.loaded.configuration.rules);

@@ -1,11 +1,15 @@
 // Functions that cost a step much more than a call. Pure.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <string_view>
 
 namespace weir::profile {
+
+// The counts of what Python's main thread does.
+inline constexpr std::array k_host_counts{"python_calls", "c_calls", "python_lines"};
 
 // Returns how telling the function is among those of Python and its libraries that wait, sleep,
 // lock, log, copy deeply or read a value back from a device: 0 is the most telling. Nothing for

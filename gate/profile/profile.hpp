@@ -34,7 +34,7 @@ struct KernelSet {
   std::optional<std::int64_t> length;  // for at_length
   bool has_names = false;              // gated only when the program named them
   std::map<std::string, Rational> counts;
-  bool runs_disagree = false;  // runs of one length disagreed: reported, never gated
+  bool runs_disagree = false;  // runs of one length disagreed: not compared one by one
 
   [[nodiscard]] std::optional<Rational> sum()
       const;  // sum of the counts; absent if it does not fit

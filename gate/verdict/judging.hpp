@@ -122,6 +122,10 @@ void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metr
 
 // True if both were counted over the same unit of work, so that their numbers can be compared.
 [[nodiscard]] bool same_counting_scope(const profile::KernelSet& a, const profile::KernelSet& b);
+// Returns true if what was the same in all runs of one length of the base varies now. Requests that
+// overlap meet in other batches each time, so theirs may.
+[[nodiscard]] bool varies_only_now(const Comparison& comparison, const profile::KernelSet& base,
+                                   const profile::KernelSet& now);
 // These three judge a cell whose metrics were judged already, and may add notes to it.
 [[nodiscard]] Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell);
 [[nodiscard]] Judgement judge_kernel_code(const Comparison& comparison, CellVerdict& cell);

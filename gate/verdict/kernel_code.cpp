@@ -189,10 +189,10 @@ std::optional<Ruling> compare_code(const Comparison& comparison, bool exact,
                             "none")
                : std::nullopt;
   }
-  if (stored->runs_disagree) return std::nullopt;  // judge_kernels() says so
-  if (candidate->runs_disagree && comparison.candidate.requests) return std::nullopt;
-  if (candidate->runs_disagree)
+  if (varies_only_now(comparison, *stored, *candidate))
     return only_exact(Outcome::fail, "the same code in all runs before, now it varies");
+  if (stored->runs_disagree || candidate->runs_disagree)
+    return std::nullopt;  // judge_kernels() says so
   if (!same_counting_scope(*stored, *candidate)) {
     return only_exact(Outcome::new_, "the baseline's code was counted over another length");
   }

@@ -100,9 +100,7 @@ Ruling compare_kernels(const Comparison& comparison, bool gated, CellVerdict& ce
     if (!named) return nothing;
     if (same_counting_scope(*stored, *current))
       changed = differences(stored->counts, current->counts);
-    // Requests that overlap meet in other batches each time.
-    const bool may_overlap = comparison.candidate.requests.has_value();
-    if (!stored->runs_disagree && !may_overlap) {
+    if (varies_only_now(comparison, *stored, *current)) {
       return {Outcome::fail,
               "the same kernels in all runs of one length before, now they vary from run to run"};
     }
@@ -256,6 +254,10 @@ std::vector<Changed> differences(const Numbers& base, const Numbers& current) {
 
 bool same_counting_scope(const KernelSet& a, const KernelSet& b) {
   return a.scope == b.scope && a.length == b.length;
+}
+
+bool varies_only_now(const Comparison& comparison, const KernelSet& base, const KernelSet& now) {
+  return now.runs_disagree && !base.runs_disagree && !comparison.candidate.requests;
 }
 
 // Judges the kernels as a whole. Without a limit the changes are kept as an explanation.

@@ -6,6 +6,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/profile/costly_calls.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -126,7 +127,7 @@ LimitEntry shown_only(std::vector<std::string> metrics) {
 // Patterns of the counts of the host's work in Python.
 std::vector<std::string> python_counts() {
   std::vector<std::string> patterns;
-  for (const char* base : {"python_calls", "c_calls", "python_lines"}) {
+  for (const char* base : profile::k_host_counts) {
     for (const char* scope :
          {"per_token", "per_prefill", "per_request", "at_*", "per_context_token"})
       patterns.push_back(fmt::format("{}_{}", base, scope));

@@ -71,5 +71,7 @@ extern const RuntimeApi k_cuda_runtime, k_hip_runtime;
 [[nodiscard]] std::span<const RuntimeApi* const> runtime_apis();
 // Null for a device that has no such twins.
 [[nodiscard]] const RuntimeApi* find_runtime_api(std::string_view name);
+// Returns true for the driver's library and those of the API's toolkit.
+[[nodiscard]] bool is_library_of(const RuntimeApi& api, std::string_view name);
 
 }  // namespace weir::probes

@@ -15,12 +15,6 @@ namespace {
 
 constexpr std::size_t k_max_names_listed = 8;
 
-// Returns true for the driver's library and those of the API's toolkit.
-bool is_library_of(const RuntimeApi& api, std::string_view name) {
-  return std::ranges::any_of(api.stems,
-                             [&](std::string_view stem) { return name.starts_with(stem); });
-}
-
 // Opens a file whose parts are read as they are needed.
 Result<PartialFile> open_file(const std::string& path, const sys::Files& files) {
   WEIR_TRY(const std::uint64_t bytes, files.size(path));

@@ -124,6 +124,11 @@ const RuntimeApi* find_runtime_api(std::string_view name) {
   return nullptr;
 }
 
+bool is_library_of(const RuntimeApi& api, std::string_view name) {
+  return std::ranges::any_of(api.stems,
+                             [&](std::string_view stem) { return name.starts_with(stem); });
+}
+
 Result<RuntimeTwin> compile_runtime_twin(const Twin& twin, std::string_view api,
                                          std::int64_t devices) {
   const RuntimeApi* runtime = find_runtime_api(api);
