@@ -198,7 +198,8 @@ Result<PlannedCommands> planned_commands(LoadedConfig loaded, const Job& job,
     config::CommandLine line =
         run::line_of(cell, step, places.out, places.probe_dir, server ? "{port}" : "");
     if (line.argv.empty() && server) line.argv = {server->url};
-    if (step.counts_instructions && cell.instructions == run::CountInstructions::valgrind) {
+    if (step.counts == profile::Counts::instructions &&
+        cell.instructions == run::CountInstructions::valgrind) {
       line.argv = probes::under_valgrind(cell.valgrind, job.selection.runs_folder, line.argv);
     }
     PlannedCommand command;

@@ -27,6 +27,20 @@ bool has_room(std::vector<std::string>& lines) {
 
 struct Passes {
   Records timed, counted, instructions, host, python, cost;
+
+  Records& counted_by(Counts counts) {
+    switch (counts) {
+      case Counts::instructions:
+        return instructions;
+      case Counts::system_calls:
+        return host;
+      case Counts::python:
+        return python;
+      case Counts::device:
+        break;
+    }
+    return counted;
+  }
 };
 
 // Sorts a cell's records of one side into passes. Warm-ups and failed processes of pairs measure
@@ -42,14 +56,8 @@ Passes split_passes(std::string_view cell, Side side, std::span<const RunRecord>
       passes.cost.push_back(record);
     } else if (record->pass == Pass::timed) {
       passes.timed.push_back(record);
-    } else if (record->counts_instructions) {
-      passes.instructions.push_back(record);
-    } else if (record->counts_host_calls) {
-      passes.host.push_back(record);
-    } else if (record->counts_python) {
-      passes.python.push_back(record);
     } else {
-      passes.counted.push_back(record);
+      passes.counted_by(record->counts).push_back(record);
     }
   }
   return passes;

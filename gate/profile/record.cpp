@@ -11,6 +11,8 @@ namespace {
 constexpr std::size_t k_max_parts = 256, k_max_ops = 16'384;
 
 constexpr auto k_passes = names_in_order<Pass>("timed", "counted");
+constexpr auto k_counts =
+    names_in_order<Counts>("device", "instructions", "system_calls", "python");
 constexpr auto k_sides = names_in_order<Side>("candidate", "base");
 constexpr auto k_endings = names_in_order<Ended>("exited", "signaled", "timed_out", "output_limit",
                                                  "not_started", "interrupted");
@@ -189,12 +191,9 @@ static void fields(Fields& io, MachineState& machine) {
 void fields(Fields& io, RunRecord& record) {
   io("cell", record.cell);
   io("pass", pass_field(record.pass, "has a pass that is neither timed nor counted"));
-  io.optional("instructions", record.counts_instructions);
-  io.optional("host", record.counts_host_calls);
-  io.optional("python", record.counts_python);
+  io.unless("counts", counts_field(record.counts, "counts something unknown"), Counts::device);
   io.optional("twin_fill", record.twin_fill);
-  io.check(!(record.counts_instructions || record.counts_host_calls || record.counts_python) ||
-               record.pass == Pass::counted,
+  io.check(record.counts == Counts::device || record.pass == Pass::counted,
            "counts instructions, system calls or calls of Python in a timed pass");
   io("order", record.order);
   io.unless("side", Named{record.side, k_sides, "has a side that is neither candidate nor base"},
@@ -236,6 +235,9 @@ std::string_view to_string(Ended ended) { return name_of(k_endings, ended); }
 
 Named<Pass> pass_field(Pass& pass, std::string complaint) {
   return {pass, k_passes, std::move(complaint)};
+}
+Named<Counts> counts_field(Counts& counts, std::string complaint) {
+  return {counts, k_counts, std::move(complaint)};
 }
 Named<Side> side_field(Side& side, std::string complaint) {
   return {side, k_sides, std::move(complaint)};

@@ -11,6 +11,11 @@ namespace weir::profile {
 
 enum class Pass { timed, counted };
 
+// Names what a counted process counts. Instructions, system calls and calls of Python's functions
+// have processes of their own: a device probe's instructions would count as the engine's, a traced
+// process is slow, and the interpreter calls a probe at each function.
+enum class Counts { device, instructions, system_calls, python };
+
 // The program that a process ran: the one being judged, or the base (`--against`).
 enum class Side { candidate, base };
 
@@ -110,13 +115,7 @@ struct SystemUsage {
 struct RunRecord {
   std::string cell;
   Pass pass = Pass::timed;
-  // In the counted pass: a process for instructions alone, without a probe, because instructions of
-  // probes would count as the engine's.
-  bool counts_instructions = false;
-  // The same for its system calls: the process is traced.
-  bool counts_host_calls = false;
-  // The same for calls of Python's functions: the interpreter calls a probe at each.
-  bool counts_python = false;
+  Counts counts = Counts::device;  // of a counted process
   // For a cell with a twin: the byte that device memory is read as. Two different ones in one pass
   // show if counts depend on what a device computes.
   std::int64_t twin_fill = 0;
@@ -172,6 +171,7 @@ void check_texts(Fields& io, std::size_t most,
 [[nodiscard]] std::string_view to_string(Ended ended);
 // As fields (base/fields.hpp).
 [[nodiscard]] Named<Pass> pass_field(Pass& pass, std::string complaint);
+[[nodiscard]] Named<Counts> counts_field(Counts& counts, std::string complaint);
 [[nodiscard]] Named<Side> side_field(Side& side, std::string complaint);
 
 }  // namespace weir::profile

@@ -60,7 +60,7 @@ config::CommandLine line_of(const PreparedCell& cell, const Step& step, const st
                   .threads = cell.threads_in(step.pass),
                   .pass = step.with_probes.value_or(false) ? profile::Pass::counted : step.pass,
                   .bare = step.is_counted_apart(),
-                  .one_thread = step.counts_instructions});
+                  .one_thread = step.counts == profile::Counts::instructions});
   if (!line.argv.empty()) line.argv.front() = cell.program;  // empty for a server that runs already
   if (cell.twin) {
     const sys::EnvironmentList own(line.env.begin(), line.env.end());
@@ -78,9 +78,7 @@ RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const S
   RunRecord record;
   record.cell = cell.cell.key.str();
   record.pass = step.pass;
-  record.counts_instructions = step.counts_instructions;
-  record.counts_host_calls = step.counts_host_calls;
-  record.counts_python = step.counts_python;
+  record.counts = step.counts;
   record.twin_fill = step.twin_fill;
   record.order = step.order;
   record.side = step.side;
@@ -179,7 +177,7 @@ config::CommandLine EngineCall::line(const std::string& port) const {
 
 std::vector<std::string> EngineCall::attached_probes() const {
   std::vector<std::string> names = cell_.probes;
-  if (step_.counts_python) names.emplace_back(profile::k_python);
+  if (step_.counts == profile::Counts::python) names.emplace_back(profile::k_python);
   return names;
 }
 
@@ -196,7 +194,7 @@ Result<void> EngineCall::attach_probes() {
                 attached.error().message);
   }
   probe_env_ = std::move(*attached);
-  if (step_.counts_python && cell_.cell.engine->python_lines)
+  if (step_.counts == profile::Counts::python && cell_.cell.engine->python_lines)
     probe_env_[WEIR_PROBE_PYTHON_LINES_VARIABLE] = "1";
   // If weir.yaml already sets a profiler for an API, weir adds none of its own.
   for (const unit::DeviceApi& api : unit::device_apis()) {

@@ -73,7 +73,8 @@ class EngineCall {
   // Probes count in it.
   [[nodiscard]] bool attaches_probes() const {
     if (!counts()) return false;
-    return step_.counts_python || (!step_.is_counted_apart() && !cell_.probes.empty());
+    return step_.counts == profile::Counts::python ||
+           (!step_.is_counted_apart() && !cell_.probes.empty());
   }
   // Returns the probes to attach. With Python's comes the device's, which tells the processes that
   // use it.

@@ -136,9 +136,9 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     spec.timeout_seconds = cell.cell.engine->timeout_seconds;
     spec.output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit);
   }
-  if (step.counts_instructions) count_instructions(cell, call.probes(), spec);
-  spec.count_calls = step.counts_host_calls;
-  if (step.counts_host_calls) spec.timeout_seconds *= probes::k_tracing_is_slower;
+  if (step.counts == profile::Counts::instructions) count_instructions(cell, call.probes(), spec);
+  spec.count_calls = step.counts == profile::Counts::system_calls;
+  if (spec.count_calls) spec.timeout_seconds *= probes::k_tracing_is_slower;
   const auto ticks_before = effects.load.ticks();
   Result<sys::Finished> outcome = effects.processes.run(spec, effects.stop);
   const auto ticks_after = effects.load.ticks();
@@ -154,7 +154,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     record.machine.steal_share = sys::steal_share(*ticks_before, *ticks_after);
 
   record.error = call.failure(finished);
-  if (step.counts_instructions && record.error) {
+  if (step.counts == profile::Counts::instructions && record.error) {
     finished.err += probes::valgrind_log(effects.files, call.probes());
   }
   if (record.error && (record.ended == Ended::exited || record.ended == Ended::signaled)) {
@@ -175,7 +175,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     // Read counts after a crash too: those until then are there.
     auto counts =
         effects.probing.collect(call.attached_probes(), call.probes(), cell.cell.engine->processes);
-    if (counts && step.counts_python) {
+    if (counts && step.counts == profile::Counts::python) {
       std::erase_if(*counts, [](const auto& probe) { return probe.probe != profile::k_python; });
       record.probes = std::move(*counts);
     } else if (counts) {
@@ -186,9 +186,9 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
       record.error = "what the probes counted could not be read: " + counts.error().message;
     }
   }
-  if (step.counts_instructions && !record.error)
+  if (step.counts == profile::Counts::instructions && !record.error)
     add_instructions(effects, cell, call.probes(), finished, record);
-  if (step.counts_host_calls && finished.calls) {
+  if (step.counts == profile::Counts::system_calls && finished.calls) {
     record.probes = {probes::system_call_counts(*finished.calls)};
     if (finished.calls->has_hidden_process && !record.error) {
       record.error =

@@ -57,9 +57,8 @@ static void fields(Fields& io, Step& step) {
   if (io.is_reading()) step.cell = static_cast<std::size_t>(cell);
   io("pass", profile::pass_field(step.pass, "names no pass"));
   io("asked", AskedNumbers{step.parameters});
-  io.optional("instructions", step.counts_instructions);
-  io.optional("host", step.counts_host_calls);
-  io.optional("python", step.counts_python);
+  io.unless("counts", profile::counts_field(step.counts, "names no counts"),
+            profile::Counts::device);
   io.optional("twin_fill", step.twin_fill);
   io.unless("side", profile::side_field(step.side, "names no side"), profile::Side::candidate);
   io.optional("pair", step.pair);
@@ -389,12 +388,11 @@ Result<void> Journal::append(const RunRecord& record) {
 std::map<std::string, Unfinished> unfinished(const RunFile& run) {
   std::set<std::int64_t> recorded;
   // Passes that were given up, counted separately as in Tally. Pairs are never given up one by one.
-  std::set<std::tuple<std::string, profile::Pass, bool, bool, bool, profile::Side>> given_up;
+  std::set<std::tuple<std::string, profile::Pass, profile::Counts, profile::Side>> given_up;
   for (const RunRecord& record : run.records) {
     recorded.insert(record.order);
     if (!record.error || record.pair || record.with_probes) continue;
-    given_up.insert({record.cell, record.pass, record.counts_instructions, record.counts_host_calls,
-                     record.counts_python, record.side});
+    given_up.insert({record.cell, record.pass, record.counts, record.side});
   }
   std::map<std::string, Unfinished> result;
   for (const Step& step : run.header.steps) {
@@ -407,8 +405,7 @@ std::map<std::string, Unfinished> unfinished(const RunFile& run) {
       ++counts.timed_planned;
     }
     if (recorded.contains(step.order) ||
-        given_up.contains({cell, step.pass, step.counts_instructions, step.counts_host_calls,
-                           step.counts_python, step.side}))
+        given_up.contains({cell, step.pass, step.counts, step.side}))
       continue;
     if (counted) {
       ++counts.counted;

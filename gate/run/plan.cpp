@@ -76,10 +76,8 @@ std::map<std::string, std::string> plan_identity(const Plan& plan, const config:
   for (const Step& step : plan.steps) {
     steps.push_back({step.cell, static_cast<int>(step.pass), step.parameters.prompt_tokens,
                      step.parameters.tokens, step.parameters.repeats, step.parameters.depth,
-                     step.counts_instructions, step.twin_fill});
+                     static_cast<int>(step.counts), step.twin_fill});
     if (step.with_probes) steps.back().push_back(*step.with_probes);
-    if (step.counts_host_calls) steps.back().push_back("host");
-    if (step.counts_python) steps.back().push_back("python");
   }
   return {{"cells", digest(cells)},
           {"programs", digest(programs)},
@@ -128,8 +126,7 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     const std::int64_t rounds = cell.instructions ? options.instruction_processes : 0;
     for (std::int64_t round = 0; round < rounds; ++round) {
       for (const profile::RunParameters& parameters : config::instruction_requests(cell.cell)) {
-        Step& step = add(i, profile::Pass::counted, parameters);
-        step.counts_instructions = true;
+        add(i, profile::Pass::counted, parameters).counts = profile::Counts::instructions;
       }
     }
     if (!cell.counts_work && !cell.host && !cell.python) continue;
@@ -148,8 +145,12 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     for (std::int64_t process = 0; process < processes; ++process) {
       for (const profile::RunParameters& parameters : points) {
         if (cell.counts_work) add(i, profile::Pass::counted, parameters);
-        if (cell.host) add(i, profile::Pass::counted, parameters).counts_host_calls = true;
-        if (cell.python) add(i, profile::Pass::counted, parameters).counts_python = true;
+        if (cell.host) {
+          add(i, profile::Pass::counted, parameters).counts = profile::Counts::system_calls;
+        }
+        if (cell.python) {
+          add(i, profile::Pass::counted, parameters).counts = profile::Counts::python;
+        }
       }
     }
     // Run once with other memory contents: if counts change, a twin cannot replace the device.

@@ -35,10 +35,8 @@ struct Step {
   std::size_t cell = 0;  // index into Plan::cells
   profile::Pass pass = profile::Pass::timed;
   profile::RunParameters parameters;
-  bool counts_instructions = false;  // as in RunRecord
-  bool counts_host_calls = false;    // as in RunRecord
-  bool counts_python = false;        // as in RunRecord
-  std::int64_t twin_fill = 0;        // as RunRecord::twin_fill
+  profile::Counts counts = profile::Counts::device;  // as in RunRecord
+  std::int64_t twin_fill = 0;                        // as RunRecord::twin_fill
   // RunRecord::order; equals the step's place in Plan::steps, and goes on from there in steps that
   // were added while the run went on.
   std::int64_t order = 0;
@@ -49,9 +47,7 @@ struct Step {
 
   // Counted apart: no device probe's counts are taken, and what the engine's own profiler takes is
   // off.
-  [[nodiscard]] bool is_counted_apart() const {
-    return counts_instructions || counts_host_calls || counts_python;
-  }
+  [[nodiscard]] bool is_counted_apart() const { return counts != profile::Counts::device; }
 
   friend bool operator==(const Step&, const Step&) = default;
 };

@@ -173,10 +173,9 @@ class Tally {
   };
   // Processes that count apart are a pass of their own: its failure stops nothing else. So is each
   // side.
-  using Key = std::tuple<std::size_t, profile::Pass, bool, bool, bool, profile::Side>;
+  using Key = std::tuple<std::size_t, profile::Pass, profile::Counts, profile::Side>;
   [[nodiscard]] static Key key(const Step& step) {
-    return {step.cell,          step.pass, step.counts_instructions, step.counts_host_calls,
-            step.counts_python, step.side};
+    return {step.cell, step.pass, step.counts, step.side};
   }
   [[nodiscard]] static bool never_given_up(const Step& step) {
     return step.pair.has_value() || step.with_probes.has_value();

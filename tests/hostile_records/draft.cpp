@@ -38,9 +38,7 @@ run::Step step_of(const RunRecord& record, std::size_t cell, Side side) {
   step.cell = cell;
   step.pass = record.pass;
   step.parameters = record.parameters;
-  step.counts_instructions = record.counts_instructions;
-  step.counts_host_calls = record.counts_host_calls;
-  step.counts_python = record.counts_python;
+  step.counts = record.counts;
   step.twin_fill = record.twin_fill;
   step.side = side;
   step.pair = record.pair;

@@ -226,14 +226,13 @@ void add_ops(Draft& draft, std::size_t room) {
 void add_functions(Draft& draft, std::size_t room) {
   const bool host = draft.random.chance(50);
   const std::size_t cell = draft.some_cell("");
-  add_counted_table(draft, room, cell, host ? "host" : "valgrind", &ProbeCounts::functions,
-                    [&](RunRecord& record) {
-                      record.counts_instructions = !host;
-                      record.counts_host_calls = host;
-                      ProbeCounts& probe = record.probes.back();
-                      probe.counts[host ? "system_calls" : "instructions"] =
-                          1'000'000 * record.parameters.tokens;
-                    });
+  add_counted_table(
+      draft, room, cell, host ? "host" : "valgrind", &ProbeCounts::functions,
+      [&](RunRecord& record) {
+        record.counts = host ? profile::Counts::system_calls : profile::Counts::instructions;
+        ProbeCounts& probe = record.probes.back();
+        probe.counts[host ? "system_calls" : "instructions"] = 1'000'000 * record.parameters.tokens;
+      });
 }
 
 // Counters that the engine printed, some of them with metrics of their own.

@@ -485,8 +485,7 @@ TEST(Assemble, CallsACountNearlyExactWhereFreshProcessesDisagree) {
   EXPECT_THAT(measured.warnings, ElementsAre(HasSubstr("3 runs of 16 tokens disagree")));
   ASSERT_TRUE(profile.kernels);
   EXPECT_TRUE(profile.kernels->runs_disagree) << "also where the longest runs agree";
-  EXPECT_THAT(profile.warnings,
-              testing::Contains(HasSubstr("disagree about 1 of them (mul)")));
+  EXPECT_THAT(profile.warnings, testing::Contains(HasSubstr("disagree about 1 of them (mul)")));
   EXPECT_EQ(profile.metrics.at("dispatches_at_8").nature, Nature::exact);
   EXPECT_EQ(exact(profile, "barriers_per_token"), Rational(46));
 }
@@ -513,7 +512,7 @@ RunRecord instructions(std::int64_t order, std::int64_t tokens, std::int64_t mor
   RunRecord record;
   record.cell = k_cell;
   record.pass = Pass::counted;
-  record.counts_instructions = true;
+  record.counts = Counts::instructions;
   record.order = order;
   record.parameters.tokens = tokens;
   record.report.emplace();

@@ -26,7 +26,7 @@ RunRecord traced(std::int64_t order, std::int64_t tokens, std::int64_t threads =
   RunRecord record;
   record.cell = k_cell;
   record.pass = Pass::counted;
-  record.counts_host_calls = true;
+  record.counts = Counts::system_calls;
   record.order = order;
   record.parameters.tokens = tokens;
   record.report.emplace();
@@ -71,7 +71,7 @@ TEST(Host, CallsOfASingleThreadAreExact) {
 
 TEST(Host, CallsThatWereTracedReplaceTheEnginesOwnWord) {
   RunRecord printed = traced(3, 8);
-  printed.counts_host_calls = false;
+  printed.counts = Counts::device;
   printed.probes.clear();
   printed.report->counts = {{"system_calls_per_token", 3}};
   const Profile profile =
@@ -95,7 +95,7 @@ TEST(Host, HowThreadsMeetIsSampledAndTheirOtherCallsAreExact) {
 
 TEST(Host, AnEngineThatCouldNotBeTracedLeavesItsOtherCounts) {
   RunRecord untraced = traced(3, 8);
-  untraced.counts_host_calls = false;
+  untraced.counts = Counts::device;
   untraced.probes.front().probe = "ggml";
   untraced.probes.front().counts = {{"graphs", 8}};
   untraced.probes.front().functions.clear();

@@ -76,7 +76,9 @@ TEST(Plan, CountsInstructionsInProcessesOfTheirOwn) {
   const auto scene = make_scene(yaml_with_instructions());
   const Plan plan = plan_scene(*scene, {.times = false});
   EXPECT_EQ(shape(plan), "c0:4x1 c0:36x1 c0:68x1 c1:4x1 c1:8x1 c1:12x1 ");
-  for (const Step& step : plan.steps) EXPECT_EQ(step.counts_instructions, step.cell == 0);
+  for (const Step& step : plan.steps) {
+    EXPECT_EQ(step.counts == profile::Counts::instructions, step.cell == 0);
+  }
   EXPECT_EQ(plan.cells[0].instructions, CountInstructions::perf);
   EXPECT_FALSE(plan.cells[1].instructions) << "beside a device the processor only waits";
   EXPECT_EQ(shape(plan_scene(*scene, {.times = false, .instruction_processes = 2})),
@@ -92,8 +94,9 @@ TEST(Plan, CountsSystemCallsInProcessesOfTheirOwn) {
   const Plan plan = plan_scene(*scene, {.times = false});
   EXPECT_EQ(shape(plan), "c0:4x1 c0:8x1 c0:12x1 c1:4x1 c1:4x1 c1:8x1 c1:8x1 c1:12x1 c1:12x1 ");
   for (const Step& step : plan.steps) {
-    EXPECT_TRUE(step.counts_host_calls || step.cell == 1);
-    EXPECT_EQ(step.is_counted_apart(), step.counts_host_calls);
+    const bool is_traced = step.counts == profile::Counts::system_calls;
+    EXPECT_TRUE(is_traced || step.cell == 1);
+    EXPECT_EQ(step.is_counted_apart(), is_traced);
   }
   scene->around.no_trace = "not allowed\nAllow it";
   const Plan without = plan_scene(*scene, {.times = false});

@@ -22,6 +22,7 @@
 namespace weir::run {
 namespace runner_test {
 
+using profile::Counts;
 using profile::Ended;
 using profile::Pass;
 using profile::RunRecord;
@@ -605,8 +606,9 @@ TEST(Runner, CountsInstructionsUnderValgrindWithOneThreadAndNothingAttached) {
   for (const RunRecord& record : *records) {
     EXPECT_EQ(record.error, std::nullopt) << *record.error;
     ASSERT_EQ(record.probes.size(), 1U);
-    EXPECT_EQ(record.counts_instructions, record.cell == "bench/tiny/cpu/decode");
-    if (!record.counts_instructions) continue;
+    const bool is_valgrind = record.counts == Counts::instructions;
+    EXPECT_EQ(is_valgrind, record.cell == "bench/tiny/cpu/decode");
+    if (!is_valgrind) continue;
     EXPECT_EQ(record.probes[0].probe, "valgrind");
     EXPECT_EQ(record.probes[0].counts.at("instructions"), 500);
     EXPECT_EQ(record.probes[0].functions.at("dot"), 500);
@@ -638,7 +640,7 @@ TEST(Runner, CountsInstructionsByPerfEventsAroundTheEngineItself) {
   const auto records = stage.run(plan_scene(*stage.scene, {.times = false}));
   ASSERT_TRUE(records) << records.error().message;
   for (const RunRecord& record : *records) {
-    if (!record.counts_instructions) continue;
+    if (record.counts != Counts::instructions) continue;
     EXPECT_EQ(record.error, std::nullopt) << *record.error;
     EXPECT_EQ(record.probes.at(0).probe, "perf");
     EXPECT_EQ(record.probes.at(0).counts.at("instructions"), 700);
@@ -665,7 +667,7 @@ TEST(Runner, WatchesABaseWhoseTimesAreNotJudged) {
     return record.value().value();
   };
   const Step counted{.pass = Pass::counted}, warm_up{.pair = 0}, judged{.pair = 1},
-      instructions{.pass = Pass::counted, .counts_instructions = true};
+      instructions{.pass = Pass::counted, .counts = Counts::instructions};
   (void)watched_record(counted);
   EXPECT_FALSE(stage.processes.started.back().watched) << "the candidate";
 
@@ -863,7 +865,7 @@ TEST(Runner, GivesUpInstructionsAloneWhereTheyCanNotBeCounted) {
   ASSERT_TRUE(records) << records.error().message;
   std::size_t failed = 0, fine = 0;
   for (const RunRecord& record : *records) {
-    EXPECT_EQ(record.error.has_value(), record.counts_instructions);
+    EXPECT_EQ(record.error.has_value(), record.counts == Counts::instructions);
     if (record.error) {
       ++failed;
       EXPECT_EQ(*record.error, "instructions could not be counted: valgrind wrote nothing");

@@ -67,9 +67,9 @@ TEST(Unfinished, TellsInstructionsThatWereGivenUpFromTheOtherCounts) {
   const auto scene = make_scene();
   Plan plan = plan_scene(*scene);
   // The first counted process is for instructions and failed: the others are still missing.
-  plan.steps.front().counts_instructions = true;
+  plan.steps.front().counts = profile::Counts::instructions;
   RunFile run = make_run(plan, 1);
-  run.records.front().counts_instructions = true;
+  run.records.front().counts = profile::Counts::instructions;
   const std::int64_t before = unfinished(run).at(run.records.front().cell).counted;
   run.records.front().error = "valgrind wrote nothing";
   EXPECT_EQ(unfinished(run).at(run.records.front().cell).counted, before);
