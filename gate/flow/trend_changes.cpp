@@ -15,20 +15,34 @@ bool needs_report(const history::SeriesChange& change) {
          !change.is_unclear();
 }
 
-// Says which series of times have too few points to show a change; "" if none has.
-static std::string short_series_text(const std::vector<history::Series>& all) {
-  std::size_t number = 0, points = 0;
+namespace {
+
+// Series of times that have too few points to show a change.
+struct ShortSeries {
+  std::size_t number = 0;
+  std::size_t points = 0;  // of the longest of them
+
+  [[nodiscard]] std::string text() const {
+    if (number == 0) return "";
+    return fmt::format(
+        "{} {} {} of {} runs: weir looks for a change of a time from the {}th run on\n",
+        text::plural(number, "series", "series"), number == 1 ? "has" : "have at most", points,
+        stats::TrendRule::k_min_points, stats::TrendRule::k_min_points);
+  }
+};
+
+ShortSeries find_short_series(const std::vector<history::Series>& all) {
+  ShortSeries shorter;
   for (const history::Series& series : all) {
     if (series.points.size() >= stats::TrendRule::k_min_points || history::has_exact_values(series))
       continue;
-    ++number;
-    points = std::max(points, series.points.size());
+    ++shorter.number;
+    shorter.points = std::max(shorter.points, series.points.size());
   }
-  if (number == 0) return "";
-  return fmt::format("{} {} {} {}: times are examined from {} on\n",
-                     text::plural(number, "series", "series"), number == 1 ? "has" : "have at most",
-                     points, points == 1 ? "point" : "points", stats::TrendRule::k_min_points);
+  return shorter;
 }
+
+}  // namespace
 
 // Lists the changes of a history. The answer fails if one of them still needs a look.
 Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options) {
@@ -55,7 +69,12 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
   const std::size_t series = changed.history.series.size();
   std::string text =
       fmt::format("weir trend changes  {} series of {}: ", series, text::printable(store->name()));
-  text += changed.changes.empty() ? "no change" : text::plural(changed.changes.size(), "change");
+  const ShortSeries too_short = find_short_series(changed.history.series);
+  if (!changed.changes.empty()) {
+    text += text::plural(changed.changes.size(), "change");
+  } else {
+    text += series > 0 && too_short.number == series ? "too few runs" : "no change";
+  }
   if (new_changes > 0) text += fmt::format(", {} to look at", new_changes);
   if (all_changes > changed.changes.size()) {
     text += fmt::format(" ({} more known or older)", all_changes - changed.changes.size());
@@ -70,7 +89,7 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
                       changed.changes.empty() ? "" : "\n",
                       fmt::format("{:.2g}", 100 * stats::yearly_false_alarms(policy.offset)),
                       options.wanted.sensitivity);
-  text += short_series_text(changed.history.series);
+  text += too_short.text();
   if (series == 0) text += "nothing is kept of that: weir trend list\n";
   ExitCode code = new_changes > 0 ? ExitCode::fail : ExitCode::pass;
   if (series == 0) code = ExitCode::unmeasured;

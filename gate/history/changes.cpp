@@ -55,6 +55,8 @@ class SeriesReader {
     change.series = at_;
     change.index = class_change.index;
     change.end = class_change.index;
+    change.earliest = class_change.index;
+    change.latest = class_change.index;
     change.before = class_change.before;
     change.after = class_change.after;
     const double difference = change.after - change.before;

@@ -56,6 +56,10 @@ std::string_view change_mark(const SeriesChange& change) {
 std::string place_text(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
   std::string words = "since " + place_label(run_at(history, series, change.index));
+  if (change.earliest < change.latest) {
+    words += fmt::format(" (95 %: {} to {})", place_label(run_at(history, series, change.earliest)),
+                         place_label(run_at(history, series, change.latest)));
+  }
   if (change.kind == stats::ChangeKind::drift) {
     words = fmt::format("little by little, from {} to {}",
                         place_label(run_at(history, series, change.index)),
@@ -166,6 +170,8 @@ Json change_json(const History& history, const SeriesChange& change) {
                {"commit_before", optional_to_json(run_before.commit)},
                {"time", sys::time_of(run.time)},
                {"index", change.index},
+               {"earliest", change.earliest},
+               {"latest", change.latest},
                {"end", change.end},
                {"points", series.points.size()},
                {"before", change.before},

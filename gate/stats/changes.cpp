@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -299,6 +300,10 @@ class SeriesReader {
   }
 
   void measure_sizes() {
+    for (Change& change : result_.changes) {
+      change.earliest = change.index;
+      change.latest = change.index;
+    }
     const double sds = normal_quantile(1 - policy_.interval_level / 2);
     for (std::size_t i = 0; i < result_.changes.size(); ++i) {
       if (is_between_levels(i)) {
@@ -329,6 +334,22 @@ class SeriesReader {
     change.high = size_to_unit(high);
   }
 
+  // Notes the places of all steps that explain the values nearly as well as the best one: Hansen,
+  // Econometrica 68, 2000.
+  void set_places(Change& change, const Ramps& ramps, std::size_t begin, std::size_t count,
+                  const Noise& noise) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t place = 1; place < count; ++place) {
+      least = std::min(least, ramps.fit(place, place + 1).squares);
+    }
+    const double slack = -2 * std::log(1 - std::sqrt(1 - policy_.interval_level)) * noise.unit();
+    for (std::size_t place = 1; place < count; ++place) {
+      if (ramps.fit(place, place + 1).squares > least + slack) continue;
+      change.earliest = std::min(change.earliest, begin + place);
+      change.latest = std::max(change.latest, begin + place);
+    }
+  }
+
   // Measures a change between two levels by all ramps that it may have been. A step is one of a
   // single point; a slow drift may have been found as a step.
   void measure_by_ramps(std::size_t i, double sds) {
@@ -343,6 +364,9 @@ class SeriesReader {
     if (change.kind == ChangeKind::step) {
       const Ramp step = ramps.fit(change.index - begin, change.index - begin + 1);
       if (step.squares - ramp.squares < k_ramp_slack * noise.unit()) ramp = step;
+    }
+    if (change.kind == ChangeKind::step) {
+      set_places(change, ramps, begin, values.size(), noise);
     }
     const auto [low, high] = ramps.heights(likeliest, sds * sds * noise.unit());
     set_size(change, ramp.before, ramp.after, std::min(low, ramp.height()),
@@ -427,6 +451,8 @@ Result<Changes> count_changes(std::span<const double> values) {
     if (i == 0 || values[i] == values[i - 1]) continue;
     Change change;
     change.index = i;
+    change.earliest = i;
+    change.latest = i;
     change.end = i;
     change.found_at = i;
     change.settled = true;

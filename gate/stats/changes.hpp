@@ -22,8 +22,11 @@ enum class ChangeKind {
 
 struct Change {
   ChangeKind kind = ChangeKind::step;
-  std::size_t index = 0;     // 0-based place of the first changed point; never 0
-  std::size_t end = 0;       // step: index; drift: one past the last point that still moved
+  std::size_t index = 0;  // 0-based place of the first changed point; never 0
+  std::size_t end = 0;    // step: index; drift: one past the last point that still moved
+  // Step: the first changed point is one of [earliest, latest], as sure as low … high. Drift:
+  // index.
+  std::size_t earliest = 0, latest = 0;
   std::size_t found_at = 0;  // the night that found it
   bool settled = false;      // its kind and place change no more
   // Levels, in the unit of the values. Drift: at its two ends, as if no step were on it.
@@ -78,7 +81,7 @@ struct Scaled {
 // Finds the changes of times, rates and the like, in the order of their commits, one value a night.
 // Code::data if a number is not finite; Code::internal for a policy outside its ranges.
 //
-// A step is found from the 11th point on, a drift from the 20th. About 7 us a point.
+// A step is looked for from the 12th point on, a drift from the 20th. About 7 us a point.
 [[nodiscard]] Result<Changes> find_changes(std::span<const double> values,
                                            const ChangePolicy& policy = {});
 

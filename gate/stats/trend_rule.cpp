@@ -15,12 +15,18 @@ constexpr std::size_t k_points_to_start = 41;
 constexpr double k_min_scale = 5e-5;
 constexpr double k_outlier = 3.5;  // scales away
 constexpr double k_step_threshold = 4.77, k_bend_threshold = 4.92, k_slope_threshold = 4.2;
+// How many standard deviations apart two levels of the first points have to lie. Noise without a
+// change, with a memory of up to 0.7 and outliers, is as far apart in 3 of 10 000 series at most.
+constexpr double k_early_distance = 10, k_least_early_distance = 6;
 constexpr std::size_t k_nights_to_move = 6;
 constexpr std::size_t k_points_explained = 80;
 constexpr std::size_t k_longest_step = 24;
 constexpr std::size_t k_bend_lengths[] = {6, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64};
 
 double square(double x) { return x * x; }
+
+// The memory of noise that so few points cannot rule out.
+double least_memory(double points) { return std::max(0.0, 0.6 * (1 - points / 80)); }
 
 using Terms = NightFit::Terms;
 using Matrix = std::array<Terms, NightFit::k_terms>;
@@ -147,9 +153,73 @@ double TrendRule::Distance::excess() const {
 void TrendRule::add(double value) {
   values_.push_back(value);
   revise_last_alert();
-  find_change();
+  if (!find_early_step()) find_change();
   fit();
   test_slope();
+}
+
+// --- the first points ----------------------------------------------------------------------------
+
+// Returns the two levels that fit all points best. The first level ends within the first fit, and
+// each has three points at least.
+TrendRule::TwoLevels TrendRule::find_two_levels() const {
+  constexpr std::size_t k_points_of_level = 3;
+  const std::size_t count = values_.size();
+  TwoLevels best;
+  best.squares = std::numeric_limits<double>::infinity();
+  const std::size_t last_place = std::min(k_points_to_fit, count - k_points_of_level);
+  for (std::size_t place = k_points_of_level; place <= last_place; ++place) {
+    double before = 0, after = 0;
+    for (std::size_t i = 0; i < count; ++i) (i < place ? before : after) += values_[i];
+    before /= static_cast<double>(place);
+    after /= static_cast<double>(count - place);
+    double squares = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      squares += square(values_[i] - (i < place ? before : after));
+    if (squares >= best.squares) continue;
+    const double noise = std::sqrt(squares / static_cast<double>(count - 2));
+    best = {place, after - before, std::max(k_min_scale, noise), squares};
+  }
+  return best;
+}
+
+// Looks for a step among the points of the first fit, which takes it for part of its line. Noise
+// and memory are not known yet, so only levels that lie far apart count.
+bool TrendRule::find_early_step() {
+  const std::size_t count = values_.size();
+  if (!alerts_.empty() || count < k_min_points || count > k_early_points) return false;
+  const double needed = std::max(k_least_early_distance, k_early_distance + 4 * offset_);
+  const TwoLevels levels = find_two_levels();
+  if (std::abs(levels.size) < needed * levels.noise) return false;
+  add_early_step(levels, 0);
+  return true;
+}
+
+// Raises the alert of a step among the first points. The fits of later nights contain it.
+void TrendRule::add_early_step(const TwoLevels& levels, double excess) {
+  const double memory = least_memory(static_cast<double>(values_.size()));
+  alerts_.push_back({night(), Alert::Kind::step, levels.place, levels.size, memory,
+                     levels.noise * std::sqrt(1 - square(memory)), excess, true});
+  add_to_regime(Alert::Kind::step, levels.place);
+  last_alert_ = night();
+}
+
+// Returns true if two levels explain all points as well as the first fit with `change` after it.
+// Such a change is the end of a line that a step among the first points has tilted.
+bool TrendRule::is_early_step(const Explanation& change, const TwoLevels& levels) const {
+  const NightFit* const fit = fit_of(k_points_to_fit - 1);
+  if (fit == nullptr || levels.place >= k_points_to_fit || change.place > k_early_points)
+    return false;
+  double squares = 0;
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    double line = fit->line_at(i);
+    if (i >= change.place) {
+      const double since = static_cast<double>(i - change.place) + 1;
+      line += change.size * (change.kind == Alert::Kind::step ? 1 : since);
+    }
+    squares += square(values_[i] - line);
+  }
+  return levels.squares <= squares;
 }
 
 const NightFit* TrendRule::fit_of(std::size_t night) const {
@@ -275,7 +345,7 @@ void TrendRule::fit() {
   memory += terms * (1 + 2 * std::max(0.0, memory)) / points;
   memory = std::clamp(memory, -0.4, 0.95);
   memory += std::sqrt((1 - memory * memory) / points);
-  fit.memory = std::clamp(memory, std::max(0.0, 0.6 * (1 - points / 80)), 0.85);
+  fit.memory = std::clamp(memory, least_memory(points), 0.85);
 
   errors_.assign(1, residuals_[0] * std::sqrt(1 - square(fit.memory)));
   for (std::size_t i = 1; i < residuals_.size(); ++i) {
@@ -415,6 +485,13 @@ void TrendRule::find_change() {
   if (!place) return;
   const NightFit& fit = find_fit_before(*place);
   const Explanation change = explain(fit, *place);
+  if (alerts_.empty() && night() < k_early_points) {
+    const TwoLevels levels = find_two_levels();
+    if (is_early_step(change, levels)) {
+      add_early_step(levels, excess);
+      return;
+    }
+  }
   alerts_.push_back(
       {night(), change.kind, change.place, change.size, fit.memory, fit.noise, excess, false});
   revisable_alert_ = RevisableAlert{fit, regime_, *place};

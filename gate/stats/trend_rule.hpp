@@ -66,6 +66,8 @@ class TrendRule {
  public:
   // Shorter series show no change: a fit takes ten points, and a step two that it has not seen.
   static constexpr std::size_t k_min_points = 12;
+  // A step among the points of the first fit is looked for until a series has so many.
+  static constexpr std::size_t k_early_points = 24;
   static constexpr std::size_t k_nights_to_revise = 16;  // the kind of an alert may change so long
 
   // `offset` is added to all thresholds: below 0 finds sooner and errs more often.
@@ -103,8 +105,20 @@ class TrendRule {
     double size = 0, likelihood = 0;
   };
 
+  // Two levels that explain all points so far, and how far they lie apart.
+  struct TwoLevels {
+    std::size_t place = 0;  // first point of the second level
+    double size = 0;        // the second level less the first
+    double noise = 0;       // sd of the points around their levels
+    double squares = 0;     // sum of the squared distances of the points from their levels
+  };
+
   [[nodiscard]] std::size_t night() const { return values_.size() - 1; }
   void revise_last_alert();
+  [[nodiscard]] TwoLevels find_two_levels() const;
+  [[nodiscard]] bool find_early_step();
+  [[nodiscard]] bool is_early_step(const Explanation& change, const TwoLevels& levels) const;
+  void add_early_step(const TwoLevels& levels, double excess);
   void find_change();
   void fit();
   void test_slope();

@@ -243,13 +243,15 @@ TEST_F(Trend, KeepsNothingOfACsvWithAWrongRow) {
   EXPECT_EQ(lines("run").size(), 0U);
 }
 
-TEST_F(Trend, SaysFromHowManyPointsOnTimesAreExamined) {
+TEST_F(Trend, SaysFromWhichRunOnAChangeIsLookedFor) {
   std::string csv = "cell,metric,commit,time,value,machine,note\n";
   for (int i = 0; i < 10; ++i) csv += "c,decode_tokens_per_second,," + std::to_string(i) + ",9,,\n";
   spill(scratch_ / "weir-short.csv", csv);
   import({"--csv", "weir-short.csv"});
   EXPECT_THAT(here({"trend", "changes"}).out,
-              HasSubstr("1 series has 10 points: times are examined from 12 on\n"));
+              AllOf(HasSubstr(": too few runs\n"),
+                    HasSubstr("1 series has 10 of 12 runs: weir looks for a change of a time from "
+                              "the 12th run on\n")));
 }
 
 TEST_F(Trend, ShowsNoPasswordAndTakesNoneFromTheCommandLine) {

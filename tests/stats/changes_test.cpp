@@ -43,6 +43,47 @@ std::vector<double> with_step(std::vector<double> values, std::size_t place, dou
 
 Changes changes_in(const std::vector<double>& values) { return find_changes(values).value(); }
 
+// The first fit takes ten points, so it holds these steps itself.
+TEST(Changes, AClearStepAmongTheFirstPointsIsNamedAtItsPlaceFromTheTwelfthPointOn) {
+  for (const std::size_t place : {3U, 5U, 6U, 9U}) {
+    for (const std::size_t count : {12U, 14U, 24U, 40U, 150U}) {
+      for (unsigned seed = 1; seed <= 20; ++seed) {
+        const auto values = with_step(Nights(seed).times(count), place, 1.6);
+        const Changes changes = changes_in(values);
+        ASSERT_EQ(changes.changes.size(), 1U) << place << " of " << count << ", seed " << seed;
+        EXPECT_EQ(changes.changes[0].kind, ChangeKind::step);
+        EXPECT_EQ(changes.changes[0].index, place);
+        EXPECT_NEAR(changes.changes[0].size, 0.6, 0.1);
+      }
+    }
+  }
+}
+
+TEST(Changes, NoiseThatRemembersShowsNoStepAmongTheFirstPoints) {
+  int wrong = 0;
+  for (unsigned seed = 1; seed <= 4000; ++seed) {
+    if (!changes_in(Nights(seed).times(24, 0.6)).changes.empty()) ++wrong;
+  }
+  EXPECT_LE(wrong, 2);
+}
+
+// A step of 2.5 standard deviations may be put at a neighbour; one of 25 may not.
+TEST(Changes, AStepHasTheFirstAndTheLastPlaceThatItMayHave) {
+  int held = 0, exact = 0;
+  constexpr int k_series = 200;
+  for (unsigned seed = 1; seed <= k_series; ++seed) {
+    const auto faint = changes_in(with_step(Nights(seed).times(150), 100, 1.05)).changes;
+    ASSERT_FALSE(faint.empty());
+    EXPECT_LE(faint[0].earliest, faint[0].index);
+    EXPECT_GE(faint[0].latest, faint[0].index);
+    held += faint[0].earliest <= 100 && faint[0].latest >= 100;
+    const auto clear = changes_in(with_step(Nights(seed).times(150), 100, 1.5)).changes;
+    exact += clear[0].earliest == 100 && clear[0].latest == 100;
+  }
+  EXPECT_GE(held, k_series * 95 / 100);
+  EXPECT_EQ(exact, k_series);
+}
+
 TEST(Changes, AStepHasItsPlaceItsLevelsAndAnIntervalForItsSize) {
   const auto values = with_step(Nights(1).times(150), 100, 1.10);
   {
