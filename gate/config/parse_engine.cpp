@@ -106,6 +106,9 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
   if (!rule.scale) rule.scale = named->scale;
   rule.custom = unit::custom_metric(name, own_kind.value_or(metric_kind), rule.scale->unit,
                                     direction ? *direction : named->metric.better);
+  if (unit != nullptr && rule.scale->unit == unit::Unit::bytes && rule.scale->factor != 1) {
+    rule.custom->shown_in = unit->text;
+  }
 }
 
 // Reads one entry of `cpu_ops_allowed`: the reason as a text, or a mapping {why, when, match}.

@@ -431,8 +431,23 @@ bool may_be_missing(std::string_view base) {
 
 bool is_over_context(const Metric& metric) { return holds(k_over_context, metric.scope); }
 
+// Returns the unit of bytes that a name ends in: "MB" of "heap_mb"; "" without one.
+static std::string unit_in_name(std::string_view name) {
+  for (const std::string_view unit : {"kB", "MB", "GB", "KiB", "MiB", "GiB"}) {
+    if (name.ends_with("_" + text::lower(unit))) return std::string(unit);
+  }
+  return "";
+}
+
 Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better) {
-  return {std::string(name), std::string(name), kind, unit, better, Scope::whole_run, {}};
+  return {std::string(name),
+          std::string(name),
+          kind,
+          unit,
+          better,
+          Scope::whole_run,
+          {},
+          unit == Unit::bytes ? unit_in_name(name) : ""};
 }
 
 bool is_op_or_kernel_metric(std::string_view text) { return find_work(text) != nullptr; }
@@ -539,8 +554,11 @@ std::string show(const Metric& metric, double value) {
       return fmt::format("{:.5g}", value);
     case Unit::seconds:
       return show_seconds(value);
-    case Unit::bytes:
-      return show_bytes(value);
+    case Unit::bytes: {
+      const auto scale = parse_scale(metric.shown_in);
+      if (metric.shown_in.empty() || !scale) return show_bytes(value);
+      return fmt::format("{} {}", three_digits(value / scale->factor), metric.shown_in);
+    }
   }
   return three_digits(value);
 }
@@ -589,6 +607,7 @@ static void fields(Fields& io, Metric& metric) {
   io("kind", Named{metric.kind, k_kinds, "has no kind"});
   io("unit", Named{metric.unit, k_units, "has no unit"});
   io("better", Named{metric.better, k_directions, "has no direction"});
+  io.optional("shown_in", metric.shown_in);
 }
 
 std::optional<Metric> metric_from_json(const Json& json) {
@@ -597,7 +616,12 @@ std::optional<Metric> metric_from_json(const Json& json) {
   const bool fits = read && !read->name.empty() && read->name.size() <= k_longest_name &&
                     is_printable(read->name);
   if (!fits) return std::nullopt;
-  return custom_metric(read->name, read->kind, read->unit, read->better);
+  Metric metric = custom_metric(read->name, read->kind, read->unit, read->better);
+  const auto scale = parse_scale(read->shown_in);
+  if (!read->shown_in.empty() && scale && scale->unit == metric.unit) {
+    metric.shown_in = read->shown_in;
+  }
+  return metric;
 }
 
 void MetricField::put(Json& slot) const {

@@ -47,8 +47,14 @@ struct Metric {
   Better better = Better::lower;
   Scope scope = Scope::whole_run;
   std::optional<std::int64_t> length;  // for Scope::at_length: the generation length (or repeats)
+  // Bytes of a metric of the user's: the unit that show() takes, "MB"; "": one that fits the value.
+  std::string shown_in{};
 
-  friend bool operator==(const Metric&, const Metric&) = default;
+  // The unit that is shown makes no other metric.
+  friend bool operator==(const Metric& a, const Metric& b) {
+    return a.name == b.name && a.base == b.base && a.kind == b.kind && a.unit == b.unit &&
+           a.better == b.better && a.scope == b.scope && a.length == b.length;
+  }
 };
 
 // Returns true if a value that rose, or else fell, got worse.
@@ -99,7 +105,8 @@ inline constexpr std::string_view k_buffers = "buffers:";
 [[nodiscard]] std::string role_metric_name(std::string_view role, std::string_view name);
 inline constexpr std::size_t k_max_role_bytes = 16;
 
-// A metric declared in the config: name as given, kind and unit as declared.
+// A metric declared in the config: name as given, kind and unit as declared. Bytes are shown in the
+// unit that the end of the name says ("heap_mb").
 [[nodiscard]] Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better);
 
 // Every name find_metric knows, without the `_at_<n>` forms: for suggestions and globs.

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "gate/base/json.hpp"
+
 namespace weir::unit {
 namespace declared_metric_test {
 
@@ -18,6 +20,8 @@ TEST(DeclaredMetric, HasTheUnitDirectionAndKindThatItsNameEndsIn) {
       {"start_seconds", "s lower time 1"},
       {"start_ms", "s lower time 0.001"},
       {"cache_bytes", "B lower memory 1"},
+      {"cache_mb", "B lower memory 1000000"},
+      {"cache_gb", "B lower memory 1000000000"},
       {"cache_mib", "B lower memory 1048576"},
       {"hit_rate", "ratio higher quality 1"},
       {"overlap_share", "ratio higher quality 1"},
@@ -32,6 +36,23 @@ TEST(DeclaredMetric, HasTheUnitDirectionAndKindThatItsNameEndsIn) {
               c.metric)
         << c.name;
   }
+}
+
+TEST(DeclaredMetric, ShowsBytesInTheUnitThatWasWritten) {
+  const auto heap = metric_of_name("heap_mb");
+  ASSERT_TRUE(heap);
+  EXPECT_EQ(show(heap->metric, 120e6), "120 MB");
+  EXPECT_EQ(show(metric_of_name("heap_mib")->metric, 120 * 1048576.0), "120 MiB");
+  EXPECT_EQ(show(metric_of_name("heap_gb")->metric, 1.5e9), "1.50 GB");
+  EXPECT_EQ(show(metric_of_name("heap_bytes")->metric, 120e6), "114 MiB");
+  Metric named = custom_metric("heap", Kind::memory, Unit::bytes, Better::lower);
+  named.shown_in = "kB";
+  EXPECT_EQ(show(named, 2500), "2.50 kB");
+  Json json;
+  MetricField{named, "no metric"}.put(json);
+  const auto read = metric_from_json(json);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(show(*read, 2500), "2.50 kB");
 }
 
 TEST(DeclaredMetric, IsNoneOfANameWhoseEndSaysNothing) {
