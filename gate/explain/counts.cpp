@@ -170,11 +170,16 @@ bool set_dispatch_per_layer(const ExplainState& state, Finding& finding) {
 
 // Returns the headline of more or fewer dispatches, per layer if the finding has a number for that.
 // `is_certain`: work that is missing did not move to the CPU.
-std::string total_headline(const Finding& finding, bool more, bool is_certain) {
+std::string total_headline(const ExplainState& state, const Finding& finding, bool more,
+                           bool is_certain) {
   if (!finding.per_layer) {
     if (more) {
-      return fmt::format("{} more dispatches; no kernel names were counted, so no cause is known.",
-                         finding.delta ? finding.delta->str() : "There are");
+      const auto& gate = state.evidence.gate;
+      const bool is_compared = !gate || gate->not_compared.empty();
+      return fmt::format(
+          "{} more dispatches; {}, so no cause is known.",
+          finding.delta ? finding.delta->str() : "There are",
+          is_compared ? "no kernel names were counted" : "kernels were not compared");
     }
     return is_certain ? "Fewer dispatches do the work: it is fused."
                       : "Fewer dispatches: the work is fused, or done elsewhere.";
@@ -405,7 +410,7 @@ void find_totals(ExplainState& state) {
   // New work is seldom the same in each layer.
   if (more && finding.per_layer) finding.kind = kind::fusion_lost;
   if (more || !set_dispatch_per_layer(state, finding)) {
-    finding.headline = total_headline(finding, more, is_certain);
+    finding.headline = total_headline(state, finding, more, is_certain);
   }
   if (more) {
     finding.look_at = "kernels by name: weir profile, or an engine that names them.";

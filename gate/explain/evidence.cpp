@@ -206,7 +206,8 @@ CellRuling read_ruling(const verdict::CellVerdict& cell) {
                     {},
                     {},
                     cell.findings,
-                    cell.not_allowed};
+                    cell.not_allowed,
+                    text::first_line(cell.not_compared.value_or(""))};
   if (cell.verdict != verdict::Outcome::pass) result.reason = find_reason(cell);
   for (const verdict::Judgement& metric : cell.metrics()) {
     if (is_called_changed(metric)) {

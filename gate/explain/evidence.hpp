@@ -69,6 +69,7 @@ struct CellRuling {
   std::map<std::string, GateChange> changed;
   std::vector<verdict::Finding> findings{};  // the gate's own: it knew the model and the true names
   std::set<std::string> not_allowed{};       // ops on the CPU that are not allowed there
+  std::string not_compared{};                // as CellVerdict has it; "" if it was compared
 };
 
 struct Evidence {

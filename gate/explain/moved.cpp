@@ -244,8 +244,53 @@ std::optional<MovedWork> add_gate_names(const ExplainState& state, std::optional
   return moved;
 }
 
+// Returns how much more often the moved op of this name runs on the CPU; 0 without one.
+double moved_times(const MovedWork& moved, std::string_view name) {
+  for (const WorkChange* op : moved.ops) {
+    if (op->name == name) return absolute_value(op->delta());
+  }
+  return 0;
+}
+
+bool has_moved(const MovedWork& moved, std::initializer_list<std::string_view> names) {
+  return std::ranges::any_of(names,
+                             [&](std::string_view name) { return moved_times(moved, name) > 0; });
+}
+
+// Returns true if the ops of whole layers moved: multiplications, attention and norms.
+bool has_moved_layers(const MovedWork& moved) {
+  return has_moved(moved, {"MUL_MAT", "MUL_MAT_ID"}) &&
+         has_moved(moved, {"FLASH_ATTN_EXT", "SOFT_MAX"}) && has_moved(moved, {"RMS_NORM", "NORM"});
+}
+
+// Returns true if only ops that write or read the cache moved.
+bool has_moved_cache(const MovedWork& moved) {
+  constexpr std::array<std::string_view, 6> k_of_cache{"SET_ROWS", "CPY",     "CONT",
+                                                       "SOFT_MAX", "MUL_MAT", "FLASH_ATTN_EXT"};
+  const auto is_of_cache = [&](const WorkChange* op) {
+    return holds(k_of_cache, std::string_view(op->name));
+  };
+  const bool has_plain_product = has_moved(moved, {"MUL_MAT"}) && !has_moved(moved, {"SOFT_MAX"});
+  return has_moved(moved, {"SET_ROWS", "CPY"}) && std::ranges::all_of(moved.ops, is_of_cache) &&
+         !has_plain_product;
+}
+
+// Returns "3 of 4 layers"; "whole layers" if attention does not tell how many.
+std::string moved_layers_text(const ExplainState& state, const MovedWork& moved) {
+  const double attentions = moved_times(moved, "FLASH_ATTN_EXT");
+  const bool is_known = state.evidence.scope == unit::Scope::per_token && attentions > 0 &&
+                        attentions == std::floor(attentions);
+  if (!is_known) return "whole layers";
+  const auto number = static_cast<std::size_t>(attentions);
+  if (state.model == nullptr || static_cast<double>(state.model->layers) < attentions) {
+    return text::plural(number, "layer");
+  }
+  return fmt::format("{} of {} layers", number, state.model->layers);
+}
+
 // Returns "Work moved to the CPU: ROPE once a token and 2 more kinds."
-std::string headline(const MovedWork& moved, unit::Scope scope) {
+std::string headline(const ExplainState& state, const MovedWork& moved) {
+  const unit::Scope scope = state.evidence.scope;
   constexpr std::size_t k_shown = 3;
   const char* where = moved.to_cpu ? "to the CPU" : "to the GPU";
   if (moved.is_uncertain) return fmt::format("Work seems to have moved {}.", where);
@@ -260,7 +305,23 @@ std::string headline(const MovedWork& moved, unit::Scope scope) {
   const std::size_t more = moved.ops.size() + moved.gate_ops.size() - ops.size();
   std::string rest;
   if (more > 0) rest = " and " + text::plural(more, "more kind");
-  return fmt::format("Work moved {}{}{}{}.", where, ops.empty() ? "" : ": ", text::join(ops), rest);
+  const std::string list = text::join(ops) + rest;
+  if (has_moved_layers(moved)) {
+    return fmt::format("Work moved {}: {} ({}).", where, moved_layers_text(state, moved), list);
+  }
+  return fmt::format("Work moved {}{}{}.", where, ops.empty() ? "" : ": ", list);
+}
+
+// Returns why work left the device.
+const char* moved_cause(const MovedWork& moved) {
+  if (has_moved_layers(moved))
+    return "fewer layers are offloaded (-ngl), or fewer fit on the device.";
+  if (has_moved_cache(moved)) {
+    return "the backend lacks a kernel for this op, type or shape, or the KV cache is kept on the "
+           "host (-nkvo).";
+  }
+  return "the backend lacks a kernel for this op, type or shape; weights or cache are kept on the "
+         "host; fewer layers are offloaded.";
 }
 
 // Returns the changes that the move made: ops by name, then counts. Dispatches are left out if
@@ -297,10 +358,16 @@ void find_moved(ExplainState& state) {
   if (changed("cpu_ops")) base = "cpu_ops";
   Finding finding =
       state.finding_about(to_cpu ? kind::work_moved_to_cpu : kind::work_moved_to_gpu, base);
-  finding.headline = headline(*moved, state.evidence.scope);
+  finding.headline = headline(state, *moved);
   if (!moved->evidence.empty()) finding.lines.push_back(moved->evidence);
   const WorkChanges kernels = kernels_without_replacement(state.differences.kernels, to_cpu);
-  add_amounts(state, move_amounts(state, *moved, kernels), finding);
+  const std::vector<Amount> amounts = move_amounts(state, *moved, kernels);
+  if (has_moved_layers(*moved)) {
+    // Some layers moved, so that a multiple of all layers is chance.
+    for (const Amount& amount : amounts) add_number(amount, finding);
+  } else {
+    add_amounts(state, amounts, finding);
+  }
   for (const WorkChange* op : moved->ops) finding.ops.push_back(op->name);
   finding.ops.insert(finding.ops.end(), moved->gate_ops.begin(), moved->gate_ops.end());
   if (!kernels.empty()) {
@@ -309,9 +376,7 @@ void find_moved(ExplainState& state) {
     for (const WorkChange* kernel : kernels) finding.ops.push_back(kernel->name);
   }
   if (to_cpu) {
-    finding.cause =
-        "the backend lacks a kernel for this op, type or shape; weights or cache are kept on the "
-        "host; fewer layers are offloaded.";
+    finding.cause = moved_cause(*moved);
     finding.look_at = "the engine's log for buffers and fallbacks, and the op's supports check.";
   }
   double units = 0;

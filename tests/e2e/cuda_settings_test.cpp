@@ -133,7 +133,7 @@ TEST_F(CudaSettings, FailOnTheGpusThatARegressionConcernsAndNameIt) {
       {{"EXTRA", "-fa 0"}, 1, all, "Fusion lost: flash_attn"},
       {{"EXTRA", "-nkvo 1"}, 1, all, "Work moved to the CPU: SET_ROWS 8 times a token."},
       {{"P40", "13"}, 3, "p40", "no kernel image is available"},
-      {{"NGL", "4"}, 1, all, "Work moved to the CPU: MUL_MAT 7 times a token"},
+      {{"NGL", "4"}, 1, all, "Work moved to the CPU: 1 of 4 layers (MUL_MAT 7 times a token"},
   };
   for (const auto& c : cases) {
     const Ended ended =

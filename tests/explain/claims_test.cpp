@@ -284,6 +284,32 @@ TEST(Claims, NameNoCauseOfMoreDispatchesWithoutNames) {
               testing::HasSubstr("60 more dispatches; no kernel names were counted"));
 }
 
+TEST(Claims, NameLayersThatMovedApartFromTheCacheAlone) {
+  JudgedCell layers("cuda");
+  layers.count("cpu_ops_per_token", 0, 36)
+      .op("MUL_MAT", 0, 21)
+      .op("RMS_NORM", 0, 6)
+      .op("FLASH_ATTN_EXT", 0, 3)
+      .op("SET_ROWS", 0, 6);
+  const Finding layer_finding = of_kind(explained(layers.verdict), "work_moved_to_cpu");
+  EXPECT_THAT(layer_finding.headline,
+              testing::StartsWith("Work moved to the CPU: 3 layers (MUL_MAT 21 times a token, "));
+  EXPECT_THAT(layer_finding.cause, testing::HasSubstr("-ngl"));
+  JudgedCell cache("cuda");
+  cache.count("cpu_ops_per_token", 0, 8).op("SET_ROWS", 0, 8);
+  const Finding cache_finding = of_kind(explained(cache.verdict), "work_moved_to_cpu");
+  EXPECT_EQ(cache_finding.headline, "Work moved to the CPU: SET_ROWS 8 times a token.");
+  EXPECT_THAT(cache_finding.cause, testing::HasSubstr("-nkvo"));
+}
+
+TEST(Claims, SayWhereKernelsWereNotCompared) {
+  JudgedCell cell("vulkan");
+  cell.count("dispatches_per_token", 10, 70);
+  cell.verdict.not_compared = "the baselines were stored with other settings: arguments changed";
+  EXPECT_THAT(of_kind(explained(cell.verdict), "op_added").headline,
+              testing::HasSubstr("60 more dispatches; kernels were not compared"));
+}
+
 TEST(Claims, WithoutAGateNothingIsClaimed) {
   JudgedCell cell("vulkan");
   cell.count("syncs_per_token", 1, 3);
