@@ -42,6 +42,9 @@ struct Baseline {
   std::map<std::string, std::vector<Session>> sessions;
 };
 inline constexpr std::size_t k_sessions_kept = 20;
+// Begins BaselineChoice::reason where the cell's arguments, model or prompt are others.
+inline constexpr std::string_view k_other_settings =
+    "the baselines were stored with other settings";
 
 [[nodiscard]] std::string to_text(const Baseline& baseline);
 [[nodiscard]] Result<Baseline> parse(std::string_view text);
@@ -61,7 +64,7 @@ inline constexpr std::size_t k_sessions_kept = 20;
 // fingerprint or device class starts a new baseline. Kernels go with any dispatch count that is
 // accepted, functions with instructions, which stay as they were where this machine cannot count
 // them. A run that counted nothing leaves the stored counts alone, one without timed samples the
-// sessions. A reason that was given before goes once anything but times is another.
+// sessions. A reason that was given before stays until anything but times is another.
 [[nodiscard]] Baseline accept(const profile::Profile& measured, const std::optional<Baseline>& old,
                               std::span<const std::string> metric_globs,
                               const std::string& reason = "");

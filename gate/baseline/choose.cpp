@@ -198,7 +198,7 @@ BaselineChoice choose_baseline(const profile::Profile& candidate,
   }
   if (const auto match = find_class(others); match != others.end()) {
     return {BaselineChoice::Match::fingerprint, **match,
-            "the baselines were stored with other settings" + changed_parts(**match, from)};
+            std::string(k_other_settings) + changed_parts(**match, from)};
   }
   if (!same_cell.empty()) {
     const auto devices =
@@ -207,10 +207,9 @@ BaselineChoice choose_baseline(const profile::Profile& candidate,
             fmt::format("the baselines are of another device class: {}", text::join(devices))};
   }
   if (!others.empty()) {
-    return {
-        BaselineChoice::Match::fingerprint, *others.front(),
-        fmt::format("the baselines were stored with other settings, on another device class ({}){}",
-                    device_text(*others.front()), changed_parts(*others.front(), from))};
+    return {BaselineChoice::Match::fingerprint, *others.front(),
+            fmt::format("{}, on another device class ({}){}", k_other_settings,
+                        device_text(*others.front()), changed_parts(*others.front(), from))};
   }
   return {BaselineChoice::Match::none, std::nullopt, "no baseline is stored"};
 }
@@ -293,7 +292,9 @@ Baseline accept(const Profile& measured, const std::optional<Baseline>& old,
     result.placement = measured.placement;
     result.work = measured.work;
   }
-  if (!reason.empty() || (old && counts_text(*old) != counts_text(result))) result.reason = reason;
+  // A reason of counts that stay as they were belongs to them.
+  const bool has_changed = old && counts_text(*old) != counts_text(result);
+  if (has_changed || result.reason.empty()) result.reason = reason;
   accept_session(measured, chosen, result);
   return result;
 }

@@ -343,8 +343,16 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base, const LimitTa
     }
   }
   const Baseline* baseline = comparison.base;
-  if (baseline != nullptr && !baseline->reason.empty() && cell.verdict == Outcome::fail) {
-    cell.notes.push_back("the baseline was accepted with the reason: " + baseline->reason);
+  // A time, or a bound, does not fail by the counts that the reason is about.
+  const bool has_failed_count =
+      std::ranges::any_of(cell.judgements, [](const Judgement& judgement) {
+        const bool is_changed_count = judgement.metric.kind == unit::Kind::count &&
+                                      judgement.baseline && judgement.baseline != judgement.current;
+        return judgement.verdict == Outcome::fail && (!judgement.is_metric() || is_changed_count);
+      });
+  if (baseline != nullptr && !baseline->reason.empty() && has_failed_count) {
+    cell.notes.push_back("the stored counts were accepted earlier, with the reason: " +
+                         baseline->reason);
   }
   cell.not_compared = why_not_compared(comparison, cell);
   return cell;

@@ -435,9 +435,12 @@ TEST(Accept, KeepsAReasonUntilAnotherValueTakesItsPlace) {
   Baseline named = with;
   named.device_name = "AMD EPYC";
   EXPECT_EQ(accept(again, named, {}).reason, "the new sampler") << "a name changes no counts";
-  EXPECT_EQ(accept(again, with, {}, "another").reason, "another");
+  EXPECT_EQ(accept(again, with, {}, "another").reason, "the new sampler") << "of another cell";
+  const Baseline without = accept(profile_with_counts(), {}, {});
+  EXPECT_EQ(accept(again, without, {}, "another").reason, "another") << "it had none";
   add_count(again, "dispatches_per_token", 66);
   EXPECT_EQ(accept(again, with, {}).reason, "") << "it was said of other counts";
+  EXPECT_EQ(accept(again, with, {}, "another").reason, "another");
   again.provenance.fingerprint = "beef";
   EXPECT_EQ(accept(again, with, {}).reason, "");
 }

@@ -56,8 +56,9 @@ TEST_F(BaselinesOnABranch, AreWrittenAsACommitAndJudge) {
   EXPECT_EQ(git_output("rev-list --count perf-baselines"), "2\n");
   EXPECT_THAT(git_output("log -1 --format=%b perf-baselines"), StartsWith("the new sampler"));
   write_engine(78);
-  EXPECT_THAT(gate({"--baselines-ref", "perf-baselines"}, 1).dump(),
-              HasSubstr("the baseline was accepted with the reason: the new sampler"));
+  EXPECT_THAT(
+      gate({"--baselines-ref", "perf-baselines"}, 1).dump(),
+      HasSubstr("the stored counts were accepted earlier, with the reason: the new sampler"));
   write_engine(77);
   ASSERT_EQ(
       here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,

@@ -25,6 +25,20 @@ CellVerdict cell_with_outcome(Outcome outcome) {
   return cell;
 }
 
+TEST(Cells, ShowTheReasonOfAnAcceptanceWhereStoredCountsFailAlone) {
+  const auto before = baseline::accept(reference(), std::nullopt, {}, "the new sampler");
+  Profile other = reference();
+  add_count(other, "syncs_per_token", 2);
+  EXPECT_THAT(
+      judge(other, {before}).notes,
+      Contains("the stored counts were accepted earlier, with the reason: the new sampler"));
+  LimitEntry bound = entry({"dispatches_per_token"});
+  bound.max = Amount{60, false};
+  const CellVerdict beyond = judge(reference(), {before}, {bound});
+  EXPECT_EQ(beyond.verdict, Outcome::fail);
+  EXPECT_THAT(beyond.notes, ::testing::Not(Contains(HasSubstr("the new sampler"))));
+}
+
 TEST(Outcomes, KeepTheirPrecedenceAndNames) {
   const std::pair<Outcome, const char*> k_order[] = {{Outcome::fail, "fail"},
                                                      {Outcome::error, "error"},
