@@ -700,6 +700,14 @@ std::vector<std::string> describe_pairs(const run::PairsPlan& plan, const BaseFa
       fmt::format("pairs: {} beside the base within {}; to decide all takes {} at least",
                   text::plural(plan.cells.size(), "cell"), run::show_time_left(plan.budget_seconds),
                   run::show_time_left(plan.seconds_for_all)));
+  if (!plan.failed_cells.empty()) {
+    const auto key = profile::CellKey::parse(plan.failed_cells.front());
+    const std::string first = key ? redactor.cell(*key).str() : plan.failed_cells.front();
+    const std::size_t more = plan.failed_cells.size() - 1;
+    lines.push_back(fmt::format(
+        "  counts break a limit already: {}{}; pairs decide the times (--counts-only skips them)",
+        first, more == 0 ? "" : fmt::format(" and {} more", more)));
+  }
   constexpr std::size_t k_max_lines = 16;
   std::size_t listed = 0;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {

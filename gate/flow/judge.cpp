@@ -331,6 +331,7 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
   const HeldCells held(measured);
   JudgedCells cells(measured.bytes, limits);
   std::size_t judged_by_stored = 0;  // cells whose counts a stored baseline judges
+  std::size_t without_base = 0;      // of these, cells that the base could not measure
   std::size_t cells_behind = 0;      // cells in which the branch of the rules gained
   bool is_judged_by_base = false;
   const std::string newer_branch = find_newer_branch(measured);
@@ -354,6 +355,7 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
       base.choice.reason =
           "the stored baseline judges" + text::prefix_if_any(": ", stored_choice.reason);
       if (has_no_base_counts) {
+        if (base_runs.counts[i].base_failed) ++without_base;
         base.choice.reason = base_runs.counts[i].reason + "; " + base.choice.reason;
       }
       is_stored = true;
@@ -378,6 +380,12 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
   }
   verdict::GateVerdict verdict =
       finish(std::move(cells.list), policy, measured, limits, files, find_removed_cells(measured));
+  if (without_base > 0 && !measured.claimed) {
+    verdict.not_judged.insert(
+        verdict.not_judged.begin(),
+        fmt::format("the base could not be measured in {} of {}: stored baselines judge",
+                    without_base, text::plural(measured.profiles.size(), "cell")));
+  }
   if (cells_behind > 0) {
     verdict::mark_unjudged(
         verdict, fmt::format("{} gained in {} since the branch left it: update the branch",

@@ -156,8 +156,9 @@ class Against final : public Sequel {
     return steps;
   }
 
-  // Returns true if the candidate's counts differ from the base's in a way that a limit judges.
-  bool counts_differ(std::size_t cell) const {
+  // Returns true if a count of the candidate has one of these verdicts, beside the base's.
+  template <class Test>
+  bool has_count(std::size_t cell, const Test& test) const {
     const auto& records = records_[cell].counted;
     const profile::Profile candidate = profile::assemble(plan_.cells[cell].facts, records);
     const auto choice = choose_base_counts(candidate, plan_.base_cells[cell].facts, records,
@@ -166,10 +167,16 @@ class Against final : public Sequel {
       return false;
     const verdict::CellVerdict cell_verdict =
         verdict::judge_cell(candidate, {choice}, limits_, options_.policy);
-    return std::ranges::any_of(cell_verdict.judgements, [](const verdict::Judgement& judgement) {
+    return std::ranges::any_of(cell_verdict.judgements, [&](const verdict::Judgement& judgement) {
       return judgement.metric.kind == unit::Kind::count &&
-             judgement.metric.name != verdict::k_placement && is_difference(judgement.verdict);
+             judgement.metric.name != verdict::k_placement && test(judgement.verdict);
     });
+  }
+  // Returns true if the candidate's counts differ from the base's in a way that a limit judges.
+  bool counts_differ(std::size_t cell) const { return has_count(cell, is_difference); }
+  bool counts_fail(std::size_t cell) const {
+    return has_count(cell,
+                     [](verdict::Outcome outcome) { return outcome == verdict::Outcome::fail; });
   }
 
   // Returns the steps that count both sides again where they differ, up to k_rounds_to_be_exact.
@@ -400,6 +407,9 @@ class Against final : public Sequel {
                   text::plural(pairs_plan.cells.size(), "cell"),
                   unit::show_duration(pairing_->seconds_for_one()),
                   unit::show_duration(pairing_->seconds_for_all()));
+    }
+    for (std::size_t i = 0; i < records_.size(); ++i) {
+      if (counts_fail(i)) pairs_plan.failed_cells.push_back(plan_.cells[i].cell.key.str());
     }
     if (has_rules && show_plan_) show_plan_(pairs_plan);
     return {};

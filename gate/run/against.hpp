@@ -61,6 +61,7 @@ struct PlannedPairs {
 struct PairsPlan {
   std::vector<PlannedPairs> cells;
   double budget_seconds = 0, seconds_for_all = 0;
+  std::vector<std::string> failed_cells{};  // whose counts broke a limit before any pair
 };
 
 // `plan` has base_cells, and outlives it as the others do. `show_plan` is called once, after the

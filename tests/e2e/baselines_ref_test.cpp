@@ -67,6 +67,24 @@ TEST_F(BaselinesOnABranch, AreWrittenAsACommitAndJudge) {
   EXPECT_THAT(last_.out, HasSubstr("nothing changed on perf-baselines"));
 }
 
+TEST_F(BaselinesOnABranch, JudgeTheCountsOfABaseThatCrashesAndTheFirstLineSaysSo) {
+  const std::vector<std::string> accept{"baseline", "accept", "--counts-only", "--baselines-ref",
+                                        "perf-baselines"};
+  ASSERT_EQ(here(accept).exit_code, 0) << last_.err;
+  spill_program(scratch_ / "engine", "#!/bin/sh\nexit 7\n");
+  git({"add", "-A"});
+  git({"commit", "-q", "-m", "broken"});
+  write_engine(65);
+  std::vector<std::string> gate{"gate", "--counts-only", "--against", "HEAD"};
+  EXPECT_EQ(here(gate).exit_code, 3) << "nothing is stored";
+  gate.insert(gate.end(), {"--baselines-ref", "perf-baselines"});
+  EXPECT_EQ(here(gate).exit_code, 0) << last_.out;
+  const std::string head = last_.out.substr(0, last_.out.find("\n\n"));
+  EXPECT_THAT(head, HasSubstr("the base could not be measured in 2 of 2 cells"));
+  write_engine(66);
+  EXPECT_EQ(here(gate).exit_code, 1);
+}
+
 TEST_F(BaselinesOnABranch, AreNotWrittenOntoWhatIsCheckedOutOrIsNoBranch) {
   EXPECT_EQ(here({"baseline", "accept", "--counts-only", "--baselines-ref", "feature"}).exit_code,
             2);

@@ -627,6 +627,14 @@ TEST(Pairs, AreLeftToALaterCommitOnlyWhereThereAreCommits) {
               EndsWith("a later commit measures it"));
 }
 
+TEST(Pairs, AreAnnouncedWithTheCellsWhoseCountsFailedAlready) {
+  run::PairsPlan plan{
+      {{.cell = "e/m/cpu/decode", .pair_seconds = 2, .metrics = 1, .fewest = 8}}, 10, 16};
+  plan.failed_cells = {"e/m/cpu/decode", "e/m/cpu/chat"};
+  EXPECT_THAT(describe_pairs(plan, BaseFacts(), config::Redactor()).at(1),
+              testing::StartsWith("  counts break a limit already: e/m/cpu/decode and 1 more"));
+}
+
 TEST(Gate, RefusesOptionsThatContradictEachOther) {
   FakeWorld world(k_timed_yaml);
   const auto message = [&](const GateOptions& options) {
