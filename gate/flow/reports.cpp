@@ -50,13 +50,10 @@ verdict::GateVerdict shorten_for_ab(verdict::GateVerdict shown) {
 }  // namespace
 
 const report::Verbs& report_hints() {
-  static const report::Verbs k_hints{"baseline accept",
-                                     "baseline accept --reason",
-                                     "gate --counts-only",
-                                     "gate --from",
-                                     "gate --resume",
-                                     "doctor",
-                                     "explain",
+  static const report::Verbs k_hints{"baseline accept", "baseline accept --reason",
+                                     "compare",         "gate --counts-only",
+                                     "gate --from",     "gate --resume",
+                                     "doctor",          "explain",
                                      "profile"};
   return k_hints;
 }

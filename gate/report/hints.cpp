@@ -9,6 +9,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/baseline/baseline.hpp"
 #include "gate/report/words.hpp"
 
 namespace weir::report {
@@ -292,6 +293,15 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
   });
   if (waivable && !gate.runs && holds(verbs, "/weir waive"))
     out.push_back({"comment", {"/weir waive CODE REASON"}});
+  // Runs are compared whatever their settings: that shows the cost of a new option.
+  const bool has_new_settings = std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
+    return cell.not_compared &&
+           cell.not_compared->find(baseline::k_other_settings) != std::string::npos;
+  });
+  if (has_new_settings && !gate.runs && run && !gate.run.value_or("").empty() &&
+      holds(verbs, "compare")) {
+    out.push_back({"compare", {"weir compare", "OLD_RUN", *run}});
+  }
   // A comparison with a base program or another run leaves stored baselines alone.
   if (gate.against || gate.runs || !holds(verbs, "baseline accept")) return out;
   // A gate may read a remote's branch; accepted baselines go to the local one.

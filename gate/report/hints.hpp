@@ -24,7 +24,8 @@ namespace weir::report {
 using Verbs = std::vector<std::string>;
 
 struct Hint {
-  // "why", "numbers", "look", "again", "allow", "comment", "accept", "store"
+  // "why", "numbers", "look", "again", "allow", "comment", "accept", "store",
+  // "compare"
   std::string what;
   // {"weir", "baseline accept", "--cell 'a/b/*'"}; lines break between these. "allow" has no
   // command but the line of allowed_ops().

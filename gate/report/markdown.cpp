@@ -358,6 +358,8 @@ std::string_view question(const Hint& hint) {
   if (hint.what == "accept" || hint.what == "comment") return "Meant?";
   if (hint.what == "again") return "Try it:";
   if (hint.what == "allow") return "Meant to run on the CPU? Say why in the configuration:";
+  if (hint.what == "compare")
+    return "What do the new settings cost? Compare with a run of the old:";
   if (hint.what == "store") return "New? Store a first baseline:";
   return hint.what == "why" ? "Why:" : "See:";
 }

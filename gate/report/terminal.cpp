@@ -2,6 +2,7 @@
 #include "gate/report/terminal.hpp"
 
 #include <algorithm>
+#include <set>
 #include <span>
 
 #include <fmt/format.h>
@@ -44,6 +45,20 @@ class Terminal {
   }
 
  private:
+  // Returns ": syncs/token, kernels", what failed; "" if it is too much for a line.
+  static std::string failed_subjects_text(const GateVerdict& gate) {
+    constexpr std::size_t k_most = 3;
+    std::set<std::string> subjects;
+    for (const CellVerdict& cell : gate.cells) {
+      for (const Judgement& judgement : cell.judgements) {
+        if (judgement.verdict == Outcome::fail)
+          subjects.insert(one_line(unit::label(judgement.metric), 40));
+      }
+    }
+    if (subjects.empty() || subjects.size() > k_most) return "";
+    return ": " + text::join(std::vector<std::string>(subjects.begin(), subjects.end()));
+  }
+
   // Writes weir's version, the configuration, the number of cells and the rule; in place of these
   // what was not judged, if anything.
   void heading() {
@@ -54,6 +69,10 @@ class Terminal {
     if (gate_.nothing_judged_reason) {
       missing =
           one_line(*gate_.nothing_judged_reason, 600) + (missing.empty() ? "" : "; ") + missing;
+    }
+    // A failure comes before the reason why nothing else was compared.
+    if (gate_.verdict == Outcome::fail && gate_.nothing_judged_reason) {
+      missing = "FAIL: " + headline(gate_) + failed_subjects_text(gate_) + "; " + missing;
     }
     const std::string cells = text::plural(gate_.cells.size(), "cell");
     const std::string config = clip_middle(one_line(gate_.config), page_.width() / 3);

@@ -114,7 +114,7 @@ Ruling judge_better_count(const Comparison& comparison, const Measurement& base,
 
 // Judges a change of a count that must not change. A count that got worse, or that varies now,
 // fails.
-Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
+Ruling judge_exact_change(const Comparison& comparison, const Limit& limit, const Measurement& base,
                           const Measurement& current) {
   const Extremes values = find_extremes(base, current);
   if (values.vary) return {Outcome::fail, varies_text(base, values)};
@@ -126,7 +126,12 @@ Ruling judge_exact_change(const Comparison& comparison, const Measurement& base,
     return {Outcome::fail,
             fmt::format("{}, may vary by {:.2g} %", changed, 100 * allowed_variation(base))};
   }
-  return {Outcome::fail, changed + ", must not change"};
+  // Only the configuration adds a limit of changes to a count per token that must not change.
+  const bool has_other_limit = limit.max_increase || limit.max_decrease;
+  const char* other_limit = has_other_limit && current.metric.scope != Scope::whole_run
+                                ? " (max_increase and max_decrease need exact: false)"
+                                : "";
+  return {Outcome::fail, changed + ", must not change" + other_limit};
 }
 
 // Judges a count by its max_increase and max_decrease; each process of one that varies now.
@@ -219,7 +224,7 @@ Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
   // Limits add up: max_increase beside `exact` makes nothing looser, and may be the tighter one.
   Ruling allowed = judge_allowed_change(limit, *base, current);
   if (!limit.exact) return allowed;
-  Ruling exactly = same ? Ruling{} : judge_exact_change(comparison, *base, current);
+  Ruling exactly = same ? Ruling{} : judge_exact_change(comparison, limit, *base, current);
   return allowed.verdict < exactly.verdict ? allowed : exactly;
 }
 

@@ -212,9 +212,14 @@ std::string Limit::words() const {
     parts.push_back(allowed_variation ? fmt::format("may vary by {:.2g} %", percent)
                                       : std::string("must not change"));
   }
+  // Returns true if `exact` allows no more than the change, so that it decides.
+  const auto is_decided_by_exact = [&](const Amount& amount) {
+    return exact && (!allowed_variation || (amount.relative && amount.value >= *allowed_variation));
+  };
   for (const ChangeKind& kind : k_changes) {
     const auto& change = this->*kind.in_limit;
-    if (change) parts.push_back(fmt::format("may {} {}", kind.verb, show(change->amount)));
+    if (change && !is_decided_by_exact(change->amount))
+      parts.push_back(fmt::format("may {} {}", kind.verb, show(change->amount)));
   }
   if (min && max) {
     parts.push_back(fmt::format("{} to {}", show(*min), show(*max)));

@@ -326,11 +326,11 @@ void judge_with_samples(const Comparison& comparison, const Measurement& current
     // A plain number is a judgement, also where nothing is stored to compare with.
     if (ruling && compared.verdict == Outcome::new_) {
       judgement.warnings.push_back("its change is not judged: " + compared.reason);
-      compared = *ruling;
+    } else {
+      judgement.suspected = compared.verdict == Outcome::fail && limit.mode == Mode::gate &&
+                            (!ruling || ruling->verdict != Outcome::fail);
+      keep_worse(ruling, compared);
     }
-    judgement.suspected = compared.verdict == Outcome::fail && limit.mode == Mode::gate &&
-                          (!ruling || ruling->verdict != Outcome::fail);
-    keep_worse(ruling, compared);
   }
   if (ruling) judgement.set_ruling(*ruling);
   apply_limit_mode(limit, judgement);

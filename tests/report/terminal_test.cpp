@@ -50,6 +50,14 @@ TEST(Terminal, TellsInItsFirstLinesWhatWasNotJudged) {
   EXPECT_THAT(first_line(terminal(fixtures::all_skipped(), {})), HasSubstr("8 skipped: no probe"));
 }
 
+TEST(Terminal, NamesAFailureBeforeTheReasonWhyNothingWasCompared) {
+  GateVerdict gate = fixtures::red();
+  gate.nothing_judged_reason = "nothing was compared: no baseline is stored";
+  const std::string head = terminal(gate, {});
+  EXPECT_LT(head.find("FAIL: 1 of 8 cells broke a limit"), head.find("nothing was compared"));
+  EXPECT_NE(head.find("nothing was compared"), std::string::npos);
+}
+
 TEST(Terminal, PutsWhatIsWrongBeforeWhatIsFine) {
   const std::string red = terminal(fixtures::red(), {});
   EXPECT_LT(red.find("FAIL  llama.cpp / tiny-llama / vulkan / decode"), red.find("pass  7 cells"));

@@ -207,6 +207,19 @@ TEST(Hints, StoreNewCellsApartFromWhatGotWorse) {
   }
 }
 
+TEST(Hints, NameTheComparisonWithAnOldRunWhereSettingsChanged) {
+  GateVerdict gate;
+  gate.verdict = Outcome::new_;
+  gate.run = "weir-out/b";
+  gate.cells.emplace_back().verdict = Outcome::new_;
+  gate.cells[0].cell = *profile::CellKey::parse("e/m/cpu/p");
+  gate.cells[0].not_compared = "no baseline is stored";
+  EXPECT_TRUE(hints(gate, {"compare"}).empty());
+  gate.cells[0].not_compared = "the baselines were stored with other settings: arguments changed";
+  ASSERT_EQ(hints(gate, {"compare"}).size(), 1U);
+  EXPECT_EQ(text::join(hints(gate, {"compare"})[0].words, " "), "weir compare OLD_RUN weir-out/b");
+}
+
 TEST(Hints, NameDoctorWhereAnEngineFailedAloneOrInPairs) {
   CellVerdict alone;
   alone.cell = *profile::CellKey::parse("e/m/cpu/p");

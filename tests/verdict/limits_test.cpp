@@ -86,6 +86,12 @@ TEST(Limits, OfALaterEntryWinForEachKindAndKindsAddUp) {
   range.min = Amount{1, false};
   range.max = Amount{3, false};
   EXPECT_EQ(resolve("syncs_per_token", {range}).words(), "must not change, 1 to 3");
+  LimitEntry wide;
+  wide.metrics = {"syncs_per_token"};
+  wide.max_increase = Amount{0.02, true};
+  EXPECT_EQ(resolve("syncs_per_token", {wide}).words(), "must not change");
+  wide.exact = false;
+  EXPECT_EQ(resolve("syncs_per_token", {wide}).words(), "may rise 2 %");
   LimitEntry loose = entry({"syncs*"});
   loose.exact = false;
   loose.max = Amount{4, false};
