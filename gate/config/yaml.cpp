@@ -18,14 +18,17 @@ struct ParseError {
   std::string message;
 };
 
-// Returns true if a tab is part of the space before the text of the line (1, 2, …).
-bool is_indented_by_tab(std::string_view text, int line) {
+// Returns the place of the first tab in the space before the text of the line (1, 2, …); nothing if
+// there is none.
+std::optional<TextPosition> find_indenting_tab(std::string_view text, int line) {
   for (int i = 1; i < line; ++i) {
     const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return false;
+    if (end == std::string_view::npos) return std::nullopt;
     text.remove_prefix(end + 1);
   }
-  return text.substr(0, text.find_first_not_of(" \t")).find('\t') != std::string_view::npos;
+  const std::size_t tab = text.substr(0, text.find_first_not_of(" \t")).find('\t');
+  if (tab == std::string_view::npos) return std::nullopt;
+  return TextPosition{line, static_cast<int>(tab) + 1};
 }
 
 TextPosition to_place(const YAML::Mark& mark) {
@@ -284,10 +287,10 @@ Result<Node> parse_yaml(std::string_view text, std::string_view file, const Yaml
     return fail_at(file, stop.position, stop.message);
   } catch (const YAML::Exception& error) {
     const TextPosition place = to_place(error.mark);
-    return fail_at(file, place,
-                   is_indented_by_tab(text, place.line)
-                       ? "a tab indents this line, which YAML does not allow: use spaces"
-                       : "not YAML: " + text::printable(error.msg));
+    if (const auto tab = find_indenting_tab(text, place.line)) {
+      return fail_at(file, *tab, "a tab indents this line, which YAML does not allow: use spaces");
+    }
+    return fail_at(file, place, "not YAML: " + text::printable(error.msg));
   } catch (const std::exception& error) {
     return fail(Code::config, "{}: not YAML: {}", file, text::printable(error.what()));
   }

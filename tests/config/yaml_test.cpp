@@ -70,8 +70,9 @@ TEST(Yaml, RefusesHostileTextWhereItBegins) {
       {"a: \"b\\0c\"", "f:1:4: ", "NUL"},
       {"a: b\n\x1B[31m", "f:2:1: ", "control character"},
       {"a: [", "f:1:", "not YAML"},
-      {"\t- a\n\t b: c", "f:1:", "a tab indents this line"},
-      {"a:\n \tb: 1\nc: \td", "f:2:", "a tab indents this line"},
+      {"\t- a\n\t b: c", "f:1:1: ", "a tab indents this line"},
+      {"a:\n \tb: 1\nc: \td", "f:2:2: ", "a tab indents this line"},
+      {"a:\n  b:\n    c: 1\n  \t  d: 1", "f:4:3: ", "a tab indents this line"},
       {"%YAML 9.9\n--- a", "f:", "not YAML"},
       {"a: \"b", "f:", "not YAML"},
   };
