@@ -89,8 +89,9 @@ run::DeviceFacts absent_device(const Api& api, const std::string& why) {
   run::DeviceFacts facts;
   facts.absent = fmt::format(
       "asked for {}: {}, so nothing was run.\n"
-      "  Install {} for a software device, or take the backend out of the\n"
-      "  matrix (--cell leaves it out for once).",
+      "  Install {} for a software device, simulate a GPU (twin: NAME beside\n"
+      "  device:, weir device list), or take the backend out of the matrix\n"
+      "  (--cell leaves it out for once).",
       api.title, why, api.package);
   return facts;
 }
@@ -289,7 +290,7 @@ Result<probes::RuntimeCode> find_code(const std::string& program, const std::str
   }
   const probes::RuntimeCode& code = programs.by_file[key];
   if (code.files.empty() && library.empty()) {
-    return fail(Code::unavailable,
+    return fail(Code::config,
                 "{} has no {} code: name the library that has it (engine: gpu_code: FILE)",
                 sys::file_name_of(program), api.title);
   }

@@ -76,6 +76,11 @@ bool may_be_caused_by_twin(const CellFacts& facts, const RunRecord& record) {
   return holds(k_crashes, signal) && (probe == nullptr || count_of(*probe, "out_of_memory") == 0);
 }
 
+// Returns the advice for a device that nobody found before the start; "" if there is none.
+std::string missing_device_cure(const CellFacts& facts) {
+  return facts.device_present ? "" : facts.device_cure;
+}
+
 // Adds a line for each different error: "timed: 3 of 10 runs: exit 139 (SIGSEGV)". The profile
 // keeps the engine's last output for its first error; later errors end with its last line. Returns
 // true if there was any.
@@ -100,11 +105,13 @@ bool add_errors(const CellFacts& facts, const Records& records, std::string_view
     if (failure.stderr_tail.empty()) failure.stderr_tail = record->stderr_tail;
     ++failure.times;
   }
-  for (auto& [error, failure] : failures.all) {
+  for (const auto& [reason, failure] : failures.all) {
     if (!has_room(profile.errors)) break;
     const auto& [stderr_tail, times] = failure;
+    std::string error = reason;
     if (profile.errors.empty()) {
       profile.stderr_tail = stderr_tail;
+      if (profile.engine_ended) error += text::prefix_if_any(". ", missing_device_cure(facts));
     } else if (const auto last_lines = text::lines(stderr_tail); !last_lines.empty()) {
       error += ": " + text::printable(last_lines.back());
     }
@@ -443,7 +450,10 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
       find_first(std::as_const(good_records), [&](const RunRecord* record) {
         return facts.device != "cpu" && record->report && record->report->device_refuted;
       });
-  if (refuted != nullptr) reject_placement(profile, *(*refuted)->report->device_refuted);
+  if (refuted != nullptr) {
+    reject_placement(profile, *(*refuted)->report->device_refuted +
+                                  text::prefix_if_any(". ", missing_device_cure(facts)));
+  }
   if (timed_well) {
     profile.timed_runs = static_cast<std::int64_t>(passes.timed.size());
     if (const auto& last = passes.timed.back()->report) {

@@ -62,7 +62,8 @@ void place_by_device_probe(const CellFacts& facts, std::string_view probe,
     reject_placement(
         profile,
         device_name.empty()
-            ? fmt::format("asked for {}: the engine ran and made no such device", facts.device)
+            ? fmt::format("asked for {}: the engine ran and made no such device{}", facts.device,
+                          advice)
             : fmt::format("asked for {}: the engine ran and gave it no work, though {} is there{}",
                           facts.device, device_name, advice));
   } else if (is_idle) {

@@ -261,6 +261,28 @@ class Preflight {
     facts.provenance.machine_name = surroundings_.machine.name();
   }
 
+  // Returns how to count without the GPU that a cell asks for; "" if the machine may have one, or
+  // there is no twin of its kind.
+  [[nodiscard]] std::string twin_advice(const PreparedCell& prepared) const {
+    const config::Cell& cell = prepared.cell;
+    struct Kind {
+      std::string_view device, twin;
+      std::array<const char*, 2> files;  // of the driver, and of Windows' below Linux
+    };
+    constexpr std::array k_kinds{Kind{"cuda", "nvidia-rtx-4090", {"/dev/nvidiactl", "/dev/dxg"}},
+                                 Kind{"hip", "amd-rx-7900-xtx", {"/dev/kfd", "/dev/dxg"}}};
+    const Kind* kind =
+        find_first(k_kinds, [&](const Kind& row) { return row.device == cell.device; });
+    if (kind == nullptr || find_container(prepared) != nullptr) return "";
+    const auto is_there = [&](const char* file) { return files_.exists(file); };
+    if (std::ranges::any_of(kind->files, is_there)) return "";
+    return fmt::format(
+        "This machine has no such GPU. Simulate one by its name (weir device list): backends: "
+        "{{{}: "
+        "{{device: {}, twin: {}}}}}",
+        cell.key.backend, cell.device, kind->twin);
+  }
+
   // Fills in the device's class and name, and whether the cell can run on it.
   void fill_device(PreparedCell& prepared) {
     const std::string& device = prepared.cell.device;
@@ -289,6 +311,7 @@ class Preflight {
       }
     } else {
       prepared.on_cpu = false;
+      prepared.facts.device_cure = twin_advice(prepared);
     }
     const std::string& gpu = prepared.cell.gpu;
     if (!gpu.empty() && from.device_name.empty()) from.device_name = gpu;
@@ -335,7 +358,12 @@ class Preflight {
     if (files) {
       prepared.twin->files = std::move(*files);
     } else {
-      prepared.unavailable = std::move(files).error().message;
+      const Error& error = files.error();
+      const config::Cell& cell = prepared.cell;
+      prepared.unavailable = error.code == Code::config
+                                 ? fmt::format("{}engine \"{}\": {}", config_location(cell),
+                                               cell.key.engine, error.message)
+                                 : error.message;
     }
   }
 

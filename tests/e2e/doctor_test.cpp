@@ -95,11 +95,29 @@ TEST(Doctor, SaysWhyACellCannotRunHere) {
         "prompts: {decode: {tokens: 8}}\n");
   const Ended doctor = weir(scratch, {"doctor", "--cell", "mine/m/cuda/decode"});
   EXPECT_EQ(doctor.exit_code, 3) << doctor.err;
-  EXPECT_NE(doctor.out.find("not run  engine has no CUDA code"), std::string::npos) << doctor.out;
+  EXPECT_NE(doctor.out.find("engine \"mine\": engine has no CUDA"), std::string::npos)
+      << doctor.out;
   const Ended planned = weir(scratch, {"run", "--dry-run"});
-  EXPECT_NE(planned.out.find("# mine/m/cuda/decode cannot run here: engine has no CUDA code"),
+  EXPECT_NE(planned.out.find("# mine/m/cuda/decode cannot run here: weir.yaml:2:11: engine "
+                             "\"mine\": engine has no CUDA code"),
             std::string::npos)
       << planned.out;
+}
+
+TEST(Doctor, IsNotNeededWhereAGateNamesTheTwinOfAGpuThatIsNotHere) {
+  if (fs::exists("/dev/nvidiactl") || fs::exists("/dev/dxg")) GTEST_SKIP() << "a GPU is here";
+  const Scratch scratch;
+  spill_program(scratch / "engine", "#!/bin/sh\necho CUDA error: no CUDA-capable device\nexit 1\n");
+  spill(scratch / "weir.yaml",
+        "version: 1\nengines: {mine: {command: [./engine, '{tokens}'], probes: [cuda], output: "
+        "generic, metrics: {start_ms: {regex: '(.*) ms'}}}}\n"
+        "models: {m: /dev/null}\nbackends: {cuda: {}}\nprompts: {decode: {tokens: 8}}\n");
+  const Ended gate = weir(scratch, {"gate", "--counts-only", "--json", "-"});
+  EXPECT_EQ(gate.exit_code, 3);
+  EXPECT_NE(gate.out.find("This machine has no such GPU. Simulate one by its name (weir device "
+                          "list): backends: {cuda: {device: cuda, twin: nvidia-rtx-4090}}"),
+            std::string::npos)
+      << gate.out;
 }
 
 TEST(Doctor, ShowsWhichMetricsACellsOutputLacks) {

@@ -731,6 +731,25 @@ TEST(Placement, IsRefutedWhereTheDeviceGotNoWork) {
   EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(0));
 }
 
+TEST(Placement, OfADeviceThatIsNotHereEndsWithTheAdvice) {
+  std::vector<RunRecord> records = {counted(0, 8, 0), counted(1, 16, 0), counted(2, 24, 0)};
+  for (RunRecord& record : records) {
+    record.probes[0] = ProbeCounts{};
+    record.probes[0].probe = "vulkan";
+  }
+  CellFacts cell_facts = facts();
+  cell_facts.device_present.reset();
+  cell_facts.device_cure = "Simulate one";
+  EXPECT_THAT(assemble(cell_facts, records).placement.reason,
+              HasSubstr("made no such device.\n  Simulate one"));
+  for (RunRecord& record : records) {
+    record.exit_code = 1;
+    record.error = "exited with code 1";
+  }
+  EXPECT_THAT(assemble(cell_facts, records).errors,
+              ElementsAre("counted: all 3 runs: exited with code 1. Simulate one"));
+}
+
 TEST(Placement, IsRefutedWhereOnlyTheStartUsedTheDevice) {
   const std::vector<RunRecord> records = {counted(0, 8, 65), counted(1, 16, 65),
                                           counted(2, 24, 65)};
