@@ -28,6 +28,7 @@ constexpr std::array k_name_ends{
     NameEnd{"_kib", "KiB", Kind::memory, Better::lower},
     NameEnd{"_mib", "MiB", Kind::memory, Better::lower},
     NameEnd{"_gib", "GiB", Kind::memory, Better::lower},
+    NameEnd{"_count", "count", Kind::count, Better::lower},
     NameEnd{"_ratio", "ratio", Kind::quality, Better::higher},
     NameEnd{"_rate", "ratio", Kind::quality, Better::higher},
     NameEnd{"_share", "ratio", Kind::quality, Better::higher},

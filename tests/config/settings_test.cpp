@@ -148,24 +148,24 @@ TEST(Settings, HoldEverythingThatWasWritten) {
 
   EXPECT_EQ(settings->include[0].match.backend, "cpu");
   EXPECT_EQ(settings->exclude[0].source, "weir.yaml:52:13");
-  ASSERT_EQ(settings->limits.size(), 8U);
+  ASSERT_EQ(settings->limits.size(), 7U);
   const std::span limits(settings->limits);
   // Of metrics that an engine declares and no default covers.
   EXPECT_THAT(
-      collect<std::string>(limits.first(4),
+      collect<std::string>(limits.first(3),
                            [](const verdict::LimitEntry& limit) { return limit.metrics.front(); }),
-      ElementsAre("time_per_output_token_seconds", "my_metric", "draft_hit_rate", "my_count"));
+      ElementsAre("time_per_output_token_seconds", "my_metric", "draft_hit_rate"));
   EXPECT_EQ(limits[0].match.engine, "own");
-  EXPECT_EQ(limits[4].max_drop, (verdict::Amount{0.05, true}));
-  EXPECT_EQ(limits[4].tolerate, (verdict::Amount{0.02, true}));
-  EXPECT_THAT(limits[5].metrics, ElementsAre("syncs_per_token", "my_*"));
-  EXPECT_EQ(limits[5].max, (verdict::Amount{3, false}));
-  EXPECT_EQ(limits[5].match.backend, "fast");
-  EXPECT_EQ(limits[6].mode, verdict::Mode::report);
-  EXPECT_EQ(limits[6].until, "2026-11-20") << "holds on the day itself";
-  EXPECT_EQ(limits[7].exact, false);
-  EXPECT_EQ(limits[7].max_increase, (verdict::Amount{4, false}));
-  EXPECT_EQ(limits[7].source, "weir.yaml:57:5");
+  EXPECT_EQ(limits[3].max_drop, (verdict::Amount{0.05, true}));
+  EXPECT_EQ(limits[3].tolerate, (verdict::Amount{0.02, true}));
+  EXPECT_THAT(limits[4].metrics, ElementsAre("syncs_per_token", "my_*"));
+  EXPECT_EQ(limits[4].max, (verdict::Amount{3, false}));
+  EXPECT_EQ(limits[4].match.backend, "fast");
+  EXPECT_EQ(limits[5].mode, verdict::Mode::report);
+  EXPECT_EQ(limits[5].until, "2026-11-20") << "holds on the day itself";
+  EXPECT_EQ(limits[6].exact, false);
+  EXPECT_EQ(limits[6].max_increase, (verdict::Amount{4, false}));
+  EXPECT_EQ(limits[6].source, "weir.yaml:57:5");
 
   EXPECT_EQ(settings->gate.false_alarm, 0.002);
   EXPECT_EQ(settings->gate.budget_seconds, 90);

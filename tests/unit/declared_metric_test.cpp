@@ -23,6 +23,7 @@ TEST(DeclaredMetric, HasTheUnitDirectionAndKindThatItsNameEndsIn) {
       {"cache_mb", "B lower memory 1000000"},
       {"cache_gb", "B lower memory 1000000000"},
       {"cache_mib", "B lower memory 1048576"},
+      {"hits_count", "count lower count 1"},
       {"hit_rate", "ratio higher quality 1"},
       {"overlap_share", "ratio higher quality 1"},
   };
