@@ -203,9 +203,10 @@ std::vector<std::string> setup_steps(const StarterCi& ci, const std::string& fil
   for (const std::string& program : ci.programs) {
     const bool is_installed = is_looked_up(program);
     if (script && !is_installed) {
-      lines.push_back(fmt::format(
-          "# the runner has no {} unless a step gets it: \"build:\" is missing in weir.yaml",
-          program));
+      lines.push_back(
+          fmt::format("# The runner has no {}: name the command that builds it (build: in "
+                      "weir.yaml), or get it here",
+                      program));
     }
     require("command -v " + shell_word(program) + " >/dev/null", program,
             is_installed
@@ -264,6 +265,7 @@ std::map<std::string, std::string> github_values(const StarterCi& ci) {
           {"baselines_folder", counts(folder)},
           {"baselines_file", counts(file)},
           {"stored", ci.has_base ? "" : "yes"},
+          {"base", ci.has_base ? "yes" : ""},
           {"made", plain(indent_lines(ci.generated_models, k_block))}};
 }
 

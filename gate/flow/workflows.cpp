@@ -25,6 +25,10 @@ constexpr double k_min_minutes = 30;
 constexpr std::string_view k_gitlab_part = ".gitlab/weir.yml";
 constexpr std::string_view k_github = ".github/workflows/weir.yml";
 constexpr std::string_view k_post = ".github/workflows/weir-post.yml";
+constexpr std::string_view k_waive = ".github/workflows/weir-waive.yml";
+// The action that a workflow beside the one that measures is there for.
+const std::map<std::string_view, std::string_view> k_own_actions{{k_post, "/ci/post@"},
+                                                                 {k_waive, "/ci/waive@"}};
 constexpr std::string_view k_nightly = ".github/workflows/weir-nightly.yml";
 constexpr std::uint64_t k_max_workflow_bytes = std::uint64_t{1} << 20;
 
@@ -65,6 +69,13 @@ std::vector<std::string> find_lacking(const InitOptions& options, const std::str
                                   : "a merge queue's trigger: add \"merge_group:\" to \"on:\""));
   }
   const bool posts_groups_alone = has("if: always() && github.event_name == 'merge_group'");
+  if (options.comments && !has("baselines-ref:")) {
+    lacking.push_back(fmt::format(
+        "{} is kept: it reads no waivers, which --comments stores: add \"baselines-ref: "
+        "refs/remotes/origin/perf-baselines\" to the steps of weir that measure and "
+        "post, or move it away to get a new one",
+        name));
+  }
   if (options.forks && has("/ci/post@") && !posts_groups_alone) {
     lacking.push_back(
         fmt::format("{} is kept: it posts, as weir-post.yml does: take its job \"post\" out, or "
@@ -84,7 +95,7 @@ Result<Workflows> write_workflows(const InitOptions& options, const std::string&
              : std::pair(std::string(".gitlab-ci.yml"), config::starter_gitlab(ci))};
   if (ci.forks) workflows.emplace_back(k_post, config::starter_github_post(ci));
   if (options.comments) {
-    workflows.emplace_back(".github/workflows/weir-waive.yml", config::starter_github_waive());
+    workflows.emplace_back(k_waive, config::starter_github_waive());
   }
   if (options.nightly) workflows.emplace_back(k_nightly, config::starter_github_nightly(ci));
   if (!github && files.exists(sys::join_path(root, workflows.front().first)))
@@ -104,6 +115,13 @@ Result<Workflows> write_workflows(const InitOptions& options, const std::string&
     }
     const std::string content = files.read(place, k_max_workflow_bytes).value_or("");
     if (is_kept && name == k_github) written.lacking = find_lacking(options, name, content);
+    if (const auto action = k_own_actions.find(name);
+        is_kept && action != k_own_actions.end() && content.find(action->second) == content.npos) {
+      written.lacking.push_back(fmt::format(
+          "{} is kept: it lacks the action {}, which {} needs: move it away to get a new one", name,
+          action->second.substr(1, action->second.size() - 2),
+          action->first == k_waive ? "--comments" : "--forks"));
+    }
     written.names.push_back(name);
     written.text += content;
   }

@@ -210,6 +210,17 @@ test('a workflow that is kept and lacks what was asked for is told last, and end
   assert.equal(init('--ci', 'github', '--forks', '--queue').status, 0, 'what is kept has all of it');
 });
 
+test('waivers that a kept workflow would not read, and a kept workflow of another name, are told', () => {
+  const {init, workflow} = repository();
+  fs.mkdirSync(path.dirname(workflow), {recursive: true});
+  fs.writeFileSync(workflow, 'name: mine\non: push\njobs: {}\n');
+  const comments = init('--ci', 'github', '--comments');
+  assert.equal(comments.status, 3, comments.stderr);
+  assert.match(comments.stdout.replace(/\n {2}/g, ' '), /weir\.yml is kept: it reads no waivers, which --comments stores: add "baselines-ref: /);
+  fs.writeFileSync(workflow.replace('weir.yml', 'weir-waive.yml'), 'name: mine\non: push\njobs: {}\n');
+  assert.match(init('--ci', 'github', '--comments').stdout.replace(/\n {2}/g, ' '), /weir-waive\.yml is kept: it lacks the action ci\/waive, which --comments needs/);
+});
+
 test('for forks there are two workflows, of which one posts, whichever of them is there', () => {
   const {init, workflow} = repository('bench');
   assert.equal(init('--forks').status, 2);

@@ -43,7 +43,7 @@ TEST(StarterCi, ComparesTimesInPairsWhereNothingIsCounted) {
     EXPECT_THAT(text, Not(HasSubstr("\n?")));
     EXPECT_THAT(text, Not(HasSubstr("\n\n\n")));
   }
-  EXPECT_THAT(github, HasSubstr("# weir: compares the times of every pull request"));
+  EXPECT_THAT(github, HasSubstr("# weir compares the times of every pull request"));
   EXPECT_THAT(github,
               HasSubstr("working-directory: \"bench\"\n          require-baseline: true\n"));
   EXPECT_THAT(gitlab, HasSubstr("--rules-from \\\"$rules\\\" \\\"${words[@]}\\\" --against"));
@@ -78,8 +78,9 @@ TEST(StarterCi, EndsRedAtWhatNobodyKnowsHowToMake) {
     EXPECT_THAT(text, HasSubstr("command -v './engine' >/dev/null || { echo '::error"));
     EXPECT_THAT(text, HasSubstr("test -e 'models/large.gguf' || { echo '::error"));
   }
-  EXPECT_THAT(starter_github(ci), HasSubstr("          # the runner has no ./engine unless a step "
-                                            "gets it: \"build:\" is missing in weir.yaml\n"));
+  EXPECT_THAT(starter_github(ci),
+              HasSubstr("          # The runner has no ./engine: name the command that "
+                        "builds it (build: in weir.yaml), or get it here\n"));
 }
 
 TEST(StarterCi, PostsForksFromAnotherWorkflow) {
