@@ -1,6 +1,7 @@
 // Turns a typed command line into a weir.yaml of one cell.
 #include "gate/config/typed_command.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/config/starter.hpp"
@@ -38,6 +39,23 @@ std::vector<Option> list_options(const Arguments& command) {
     }
   }
   return options;
+}
+
+// Returns true for a flag that engines commonly take the number of tokens by.
+bool is_token_flag(const std::string& flag) {
+  constexpr std::string_view k_flags[] = {
+      "-n",           "--tokens",    "--n-tokens",       "--num-tokens", "--max-tokens",
+      "--new-tokens", "--n-predict", "--max-new-tokens", "--gen-tokens", "--n-gen"};
+  std::string dashed = flag;
+  std::ranges::replace(dashed, '_', '-');
+  return holds(k_flags, dashed);
+}
+
+// Returns true if a word may be a number of tokens.
+bool is_length(const std::string& word) {
+  constexpr std::int64_t k_min_tokens = 2, k_max_tokens = 100'000;
+  const auto number = text::to_int(word);
+  return number && *number >= k_min_tokens && *number <= k_max_tokens;
 }
 
 // Returns a typed flag without its value, in the spelling of the preset's command.
@@ -92,19 +110,30 @@ class ConfigWriter {
     Environment device_env = typed_.device_env, base_env;
     for (const auto& [name, value] : typed_.env) base_env.insert(device_env.extract(name));
     if (!device_env.empty()) put(backend, "env", environment_node(device_env));
+    if (!typed_.twin.empty()) {
+      put(backend, "device", text_node(typed_.device));
+      put(backend, "twin", text_node(typed_.twin));
+    }
     Node root = single_entry_map("version", text_node("1"));
     put(root, "engines",
         single_entry_map(name_from_path(typed_.program, "program"), std::move(engine)));
     const std::string model_name = model_.empty() ? "none" : name_from_path(stem, "model");
     const std::string model_path = model_.empty() ? std::string(k_no_model) : model_;
     put(root, "models", single_entry_map(model_name, text_node(model_path)));
-    put(root, "backends", single_entry_map(typed_.device, std::move(backend)));
+    const std::string& backend_name = typed_.twin.empty() ? typed_.device : typed_.twin;
+    put(root, "backends", single_entry_map(backend_name, std::move(backend)));
     put(root, "prompts", std::move(prompts));
     put(root, "gate", std::move(gate));
     return TypedConfig{
-        to_yaml(root), command_, is_total() && !typed_.probes.empty(),
+        to_yaml(root),
+        command_,
+        is_total() && !typed_.probes.empty(),
         typed_.preset != nullptr || !typed_.output.empty() || !typed_.metrics.empty(),
-        std::move(base_env)};
+        std::move(base_env),
+        token_words_,
+        filled_.contains("tokens") ? "" : likely_tokens_,
+        typed_.probes,
+        typed_.device_env};
   }
 
  private:
@@ -117,6 +146,12 @@ class ConfigWriter {
     const Arguments& args = typed_.args;
     for (std::size_t i = 0; i < args.size(); ++i) {
       const std::string& word = args[i];
+      if (typed_.has_token_flags && typed_.preset == nullptr) {
+        if (const std::size_t taken = add_tokens(i); taken > 0) {
+          i += taken - 1;
+          continue;
+        }
+      }
       const std::string flag =
           typed_.preset == nullptr ? word : canonical_flag(*typed_.preset, word);
       const Option* option =
@@ -149,6 +184,39 @@ class ConfigWriter {
     for (const Option& option : options) {
       if (!used_flags.contains(option.flag) && option.placeholder() != "model") add(option);
     }
+  }
+
+  // Adds the arguments from `at` on that give the number of tokens, with a placeholder for it.
+  // Returns how many these are. A number that belongs to no flag may be it, too: it is only noted.
+  std::size_t add_tokens(std::size_t at) {
+    const Arguments& args = typed_.args;
+    const std::string& word = args[at];
+    if (!typed_.tokens.empty()) {
+      if (word != typed_.tokens || !token_words_.empty()) return 0;
+      filled_.insert("tokens");
+      values_["tokens"] = word;
+      token_words_ = word;
+      command_.emplace_back("{tokens}");
+      return 1;
+    }
+    if (token_words_.empty() && is_token_flag(word) && at + 1 < args.size() &&
+        is_length(args[at + 1])) {
+      add({word, "{tokens}", /*joined=*/false});
+      values_["tokens"] = args[at + 1];
+      token_words_ = word + " " + args[at + 1];
+      return 2;
+    }
+    const std::size_t equals = word.find('=');
+    if (token_words_.empty() && equals != word.npos && is_token_flag(word.substr(0, equals)) &&
+        is_length(word.substr(equals + 1))) {
+      add({word.substr(0, equals), "{tokens}", /*joined=*/true});
+      values_["tokens"] = word.substr(equals + 1);
+      token_words_ = word;
+      return 1;
+    }
+    const bool is_value = at > 0 && args[at - 1].starts_with('-');
+    if (!is_value && is_length(word)) likely_tokens_ = word;
+    return 0;
   }
 
   void add(const Option& option) {
@@ -225,8 +293,11 @@ class ConfigWriter {
   // for an engine that measures them separately.
   Result<Node> prompts_node() const {
     if (is_total()) return single_entry_map("run", single_entry_map("text", text_node("once")));
-    const PromptSettings& defaults = typed_.preset->prompts.back();
     WEIR_TRY(auto tokens, typed_number("tokens"));
+    if (typed_.preset == nullptr) {
+      return single_entry_map("decode", lengths_node(0, tokens.value_or(0)));
+    }
+    const PromptSettings& defaults = typed_.preset->prompts.back();
     WEIR_TRY(auto prompt_tokens, typed_number("prompt_tokens"));
     if (filled_.contains("prompt")) {
       const std::string text = look_up(values_, "prompt", defaults.text.value_or(""));
@@ -265,6 +336,7 @@ class ConfigWriter {
   std::string model_;
   std::map<std::string, std::string> values_;  // typed, by placeholder
   std::set<std::string> filled_;               // placeholders that the command has
+  std::string token_words_, likely_tokens_;    // as in TypedConfig
 };
 
 }  // namespace

@@ -11,14 +11,18 @@ namespace weir::config {
 inline constexpr std::string_view k_no_model = "/dev/null";
 
 struct TypedCommand {
-  std::string program;                 // as typed
-  Arguments args;                      // the same
-  const Preset* preset = nullptr;      // knows the meaning of the arguments; null: nobody does
+  std::string program;             // as typed
+  Arguments args;                  // the same
+  const Preset* preset = nullptr;  // knows the meaning of the arguments; null: nobody does
+  // Without a preset: flags such as -n and --max-new-tokens give the number of tokens.
+  bool has_token_flags = false;
+  std::string tokens{};  // without a preset: the argument that is the number of tokens; "": unnamed
   bool is_preset_guessed = false;      // by what it printed: nothing is added to its arguments
   std::string output;                  // of what it printed: the adapter; "": `metrics` alone
   std::vector<PrintedMetric> metrics;  // read from its output; empty: what the adapter reads
   std::vector<std::string> probes;
   std::string device = "cpu";
+  std::string twin;               // the simulated GPU of that API; "": a real device
   std::set<std::string> cpu_ops;  // ops that the base runs on the CPU besides that device
   Environment device_env;         // in place of the preset's own for the device
   Environment env;                // goes before it
@@ -27,10 +31,14 @@ struct TypedCommand {
 
 struct TypedConfig {
   std::string yaml;
-  Arguments command;       // its engine's, the program first
-  bool totals = false;     // there are counts, and they are those of a whole run
-  bool is_read = true;     // its output is read; else there are only counts
-  Environment base_env{};  // the part of device_env that `env` replaces
+  Arguments command;            // its engine's, the program first
+  bool totals = false;          // there are counts, and they are those of a whole run
+  bool is_read = true;          // its output is read; else there are only counts
+  Environment base_env{};       // the part of device_env that `env` replaces
+  std::string token_words{};    // "-n 24", read as the number of tokens; "": none
+  std::string likely_tokens{};  // a number among the arguments that may be it; "": none
+  std::vector<std::string> probes{};
+  Environment device_env{};  // as in TypedCommand
 };
 
 // Placeholders replace the arguments that the preset knows: the model, the prompt, lengths,

@@ -39,9 +39,12 @@ Changes select_calls(const Changes& calls, const Rational& delta, bool is_costly
 std::string call_headline(const ExplainState& state, const verdict::Changed& call) {
   const Rational before = call.baseline.value_or(k_zero), after = call.current.value_or(k_zero);
   const std::string name = safe_name(short_name(profile::function_of(call.name)));
-  // Functions are counted per token also where their sum has no straight line.
+  // Functions are counted per token also where their sum has no straight line, but not where all
+  // runs have the same length.
   const bool is_at_length = state.evidence.scope == unit::Scope::at_length;
+  const bool is_total = is_at_length && state.evidence.length == 1;
   const auto frequency = [&](const Rational& times) {
+    if (is_total) return frequency_text(times, unit::Scope::at_length) + " a run";
     return frequency_text(times, is_at_length ? unit::Scope::per_token : state.evidence.scope);
   };
   if (before == k_zero) return fmt::format("The host now calls `{}`, {}.", name, frequency(after));

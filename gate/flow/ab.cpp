@@ -1,6 +1,11 @@
 // weir ab: makes a configuration of one cell from a command line, and gates it against a base.
 #include "gate/flow/ab.hpp"
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
 #include "gate/adapters/format.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -11,6 +16,7 @@
 #include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/program.hpp"
+#include "gate/probes/read/twin_folder.hpp"
 #include "gate/run/against.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/device_api.hpp"
@@ -18,7 +24,8 @@
 namespace weir::flow {
 namespace {
 
-constexpr double k_trial_seconds = 300;
+// The interval at which a program that runs once is reported to go on.
+constexpr std::chrono::seconds k_report_interval{10};
 
 // Parses the words "NAME=VALUE" of --env.
 Result<config::Environment> parse_environment(const std::vector<std::string>& assignments) {
@@ -53,6 +60,44 @@ std::optional<std::string> reported_device(const adapters::Format& format,
   return holds(unit::device_names(), name) ? std::optional(name) : std::nullopt;
 }
 
+// Reports every k_report_interval how much of a program's time is left, as long as it lives.
+class Countdown {
+ public:
+  Countdown(const Job& job, std::string program, double seconds)
+      : job_(job), program_(std::move(program)), seconds_(seconds), thread_([this] { report(); }) {}
+  ~Countdown() {
+    {
+      const std::scoped_lock lock(mutex_);
+      is_over_ = true;
+    }
+    over_.notify_one();
+    thread_.join();
+  }
+  Countdown(const Countdown&) = delete;
+  Countdown& operator=(const Countdown&) = delete;
+
+ private:
+  void report() {
+    std::unique_lock lock(mutex_);
+    const auto start = std::chrono::steady_clock::now();
+    for (auto next = start + k_report_interval;
+         !over_.wait_until(lock, next, [&] { return is_over_; }); next += k_report_interval) {
+      const std::chrono::duration<double> past = next - start;
+      if (past.count() >= seconds_) return;
+      job_.log(fmt::format("  {} still runs: {} left", program_,
+                           unit::show_duration(seconds_ - past.count())));
+    }
+  }
+
+  const Job& job_;
+  const std::string program_;
+  const double seconds_;
+  std::mutex mutex_;
+  std::condition_variable over_;
+  bool is_over_ = false;
+  std::thread thread_;  // after all that it reads
+};
+
 // The findings of one run of a program without a preset.
 struct Trial {
   std::string output{};        // the adapter that reads its output; "": none
@@ -65,23 +110,30 @@ struct Trial {
 // Runs the base program once with probes. Only the base: differences of the candidate are for the
 // gate to find.
 Result<Trial> try_once(const Job& job, const config::CommandLine& line,
-                       const std::vector<std::string>& probes, run::Probing& probing,
-                       const sys::Stop& stop) {
+                       const std::vector<std::string>& probes, double timeout,
+                       run::Probing& probing, const sys::Stop& stop) {
   const std::string& program = line.argv.front();
-  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, line.argv, k_trial_seconds));
+  const std::string name = sys::file_name_of(program);
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, line.argv, timeout));
   WEIR_TRY(const sys::ScratchFolder scratch,
            sys::ScratchFolder::make_temporary(job.files(), "weir-ab-"));
   const std::string& folder = scratch.path();
   WEIR_CHECK(attach_probes(probing, probes, folder, line.env, spec));
-  job.log(
-      fmt::format("running {} once to see what it does, for at most {} (a server: see "
-                  "docs/how-to/servers.md)",
-                  sys::file_name_of(program), unit::show_duration(k_trial_seconds)));
-  WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, /*has_to=*/true));
+  job.log(fmt::format("running {} once to see what it does, for at most {}", name,
+                      unit::show_duration(timeout)));
+  auto ended = [&] {
+    const Countdown countdown(job, name, timeout);
+    return run_program(job.world, spec, stop, /*has_to=*/true);
+  }();
+  WEIR_TRY(const sys::Finished finished, std::move(ended));
   const auto counted = probing.collect(probes, folder, {});
   if (const std::string failure = failure_text(finished, spec); !failure.empty()) {
     talk_output(job, sys::error_output(finished));
-    return fail(Code::unavailable, "{}: {}", program, failure);
+    const bool is_late = finished.ended == sys::HowEnded::timed_out;
+    return fail(Code::unavailable, "{}: {}{}", program, failure,
+                is_late ? "\n  a server does not end: docs/how-to/servers.md has its weir.yaml\n"
+                          "  a program that takes longer: --timeout 10m"
+                        : "");
   }
   Trial trial;
   trial.printed = finished.out + "\n" + finished.err;
@@ -174,13 +226,13 @@ Result<config::CommandLine> counted_command_line(const Job& job, const std::stri
 
 // Returns the device that the engine reports, if it counts its own work and runs as typed; else "".
 Result<std::string> ask_engine_for_device(const Job& job, const std::string& program,
-                                          const config::TypedCommand& typed, run::Probing& probing,
-                                          const sys::Stop& stop) {
+                                          const config::TypedCommand& typed, double timeout,
+                                          run::Probing& probing, const sys::Stop& stop) {
   const auto* adapter = adapters::find(typed.preset->output);
   if (adapter == nullptr || adapter->counts == adapters::Counts::none) return "";
   const auto line = counted_command_line(job, program, typed);
   if (!line) return "";  // the gate will report the error
-  const auto trial = try_once(job, *line, {}, probing, stop);
+  const auto trial = try_once(job, *line, {}, timeout, probing, stop);
   if (trial) return trial->reported;
   if (trial.error().code == Code::interrupted) return tl::unexpected(trial.error());
   return "";
@@ -190,11 +242,12 @@ Result<std::string> ask_engine_for_device(const Job& job, const std::string& pro
 // first that is present and that a probe sees, else the CPU. If only the engine can tell (CUDA,
 // HIP), it runs once.
 Result<std::string> choose_device(const Job& job, const std::string& program,
-                                  const config::TypedCommand& typed, run::Probing& probing,
-                                  const sys::Stop& stop) {
+                                  const config::TypedCommand& typed, double timeout,
+                                  run::Probing& probing, const sys::Stop& stop) {
   std::vector<std::string> names = config::typed_devices(*typed.preset, typed.args);
   if (names.size() != 1) {
-    WEIR_TRY(std::string reported, ask_engine_for_device(job, program, typed, probing, stop));
+    WEIR_TRY(std::string reported,
+             ask_engine_for_device(job, program, typed, timeout, probing, stop));
     if (!reported.empty()) return reported;
   }
   if (names.empty()) names = config::default_devices(*typed.preset);
@@ -212,8 +265,86 @@ Result<std::string> choose_device(const Job& job, const std::string& program,
   }
   if (!may_run) return "cpu";
   WEIR_TRY(const Trial trial,
-           try_once(job, command_line(program, typed), typed.probes, probing, stop));
+           try_once(job, command_line(program, typed), typed.probes, timeout, probing, stop));
   return trial.device;
+}
+
+// Chooses a simulated GPU as the device of both programs, and the probes that count there. Several
+// of its APIs may fit the preset: the first that a probe can see in the program is taken. Nothing
+// is started.
+Result<void> choose_twin(const Job& job, const AbOptions& options, config::TypedCommand& typed) {
+  const auto folders = probes::twin_folders(job.files(), ".");
+  WEIR_TRY(const probes::Twin twin, probes::load_twin(job.files(), folders, options.twin));
+  std::vector<std::string> apis = twin.apis();
+  std::erase_if(apis, [&](const std::string& api) {
+    const bool is_other = !options.device.empty() && api != options.device;
+    return is_other ||
+           (typed.preset != nullptr && find_named(typed.preset->devices, api) == nullptr);
+  });
+  if (apis.empty()) {
+    return fail(Code::usage, "--twin {}: a device for {}, on which {}", twin.name,
+                text::join(twin.apis(), " or "),
+                options.device.empty() ? typed.program + " does not run"
+                                       : "--device " + options.device + " is not");
+  }
+  typed.twin = twin.name;
+  const std::string* seen =
+      find_first(apis, [&](const std::string& api) { return holds(typed.probes, api); });
+  typed.device = seen == nullptr ? apis.front() : *seen;
+  const bool has_ggml = typed.preset != nullptr && holds(typed.probes, "ggml");
+  typed.probes = {typed.device};
+  if (has_ggml) typed.probes.emplace_back("ggml");
+  return {};
+}
+
+// Returns true if Python runs the program: its file is a script of Python, or an interpreter.
+bool is_python(const Job& job, const std::string& program) {
+  if (sys::file_name_of(program).starts_with("python")) return true;
+  const auto path = sys::find_program(job.files(), program, ".", job.variable("PATH"));
+  const auto start = path ? job.files().read_prefix(*path, 256) : std::string();
+  return start && start->starts_with("#!") &&
+         text::first_line(*start).find("python") != std::string::npos;
+}
+
+// Returns words as one line that a shell reads as them.
+std::string shell_line(const std::vector<std::string>& words) {
+  return text::join(collect<std::string>(words, text::shell_word), " ");
+}
+
+// Returns commands that show where a slower candidate takes longer; "" if there is nothing to add.
+// Both were compared by counts of a device, or by times alone.
+std::string next_commands(const Job& job, const AbOptions& options,
+                          const config::TypedConfig& config, const config::Environment& env) {
+  const std::string args = shell_line(options.trailing_arguments);
+  const std::string tail = text::prefix_if_any(" -- ", args);
+  if (!options.twin.empty() || !options.probes.empty()) return "";
+  if (config.probes.empty()) {
+    std::vector<std::string> words{"weir", "ab"};
+    words.insert(words.end(), options.programs.begin(), options.programs.end());
+    for (const std::string& assignment : options.env) {
+      words.insert(words.end(), {"--env", assignment});
+    }
+    const bool has_python = is_python(job, options.programs.back());
+    words.insert(words.end(), {"--probes", has_python ? "python" : "host", "--counts-only"});
+    return fmt::format("\n{} of both, by name:\n  {}{}\n",
+                       has_python ? "calls of Python's functions" : "system calls",
+                       shell_line(words), tail);
+  }
+  if (job.selection.counts_only) return "";
+  const auto profile_line = [&](const char* file, const std::string& program,
+                                const config::Environment& env) {
+    std::string line;
+    for (const auto& [name, value] : env) {
+      line += fmt::format("{}={} ", name, text::shell_word(value));
+    }
+    return line + fmt::format("weir profile --json {} -- {}{}", file, text::shell_word(program),
+                              text::prefix_if_any(" ", args));
+  };
+  config::Environment candidate_env = config.device_env;
+  for (const auto& [name, value] : env) candidate_env[name] = value;
+  return fmt::format("\ntimes by kernel:\n  {}\n  {}\n  weir compare base.json candidate.json\n",
+                     profile_line("base.json", options.programs.front(), config.device_env),
+                     profile_line("candidate.json", options.programs.back(), candidate_env));
 }
 
 }  // namespace
@@ -234,15 +365,23 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
     typed.args.push_back(resolve_path(word));
   typed.env = env;
   typed.budget = options.budget;
+  typed.has_token_flags = options.has_token_flags;
+  typed.tokens = options.tokens;
   for (const std::string& assignment : options.metrics) {
     WEIR_TRY(auto metric, config::parse_printed_metric(assignment));
     typed.metrics.push_back(std::move(metric));
   }
   WEIR_TRY(typed.preset, choose_preset(options.preset, typed.program));
+  if (typed.preset != nullptr && typed.preset->output.empty()) {
+    return fail(Code::usage,
+                "{} is an inference server, which weir ab sends no prompts to\n"
+                "  weir gate --against compares servers: docs/how-to/servers.md",
+                typed.program);
+  }
   const std::string base = resolve_path(options.programs.front());
   WEIR_TRY(const auto probing, make_probing(job.world));
   for (const std::string& program : options.programs) {
-    WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, {program}, k_trial_seconds));
+    WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, {program}, options.timeout));
     for (const std::string& probe : fitting_probes(job, spec.argv.front(), *probing,
                                                    sys::absolute(job.selection.runs_folder))) {
       if (!holds(typed.probes, probe)) typed.probes.push_back(probe);
@@ -258,9 +397,11 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
                 "prints",
                 typed.preset->name, typed.program);
   }
-  if (typed.preset == nullptr) {
-    WEIR_TRY(const Trial trial,
-             try_once(job, command_line(base, typed), typed.probes, *probing, interrupts.stop()));
+  if (!options.twin.empty()) {
+    WEIR_CHECK(choose_twin(job, options, typed));
+  } else if (typed.preset == nullptr) {
+    WEIR_TRY(const Trial trial, try_once(job, command_line(base, typed), typed.probes,
+                                         options.timeout, *probing, interrupts.stop()));
     WEIR_CHECK(check_is_printed(typed.metrics, base, trial.printed));
     typed.output = typed.metrics.empty() ? trial.output : "";
     if (typed.output.empty()) config::add_printed_metrics(trial.printed, typed.metrics);
@@ -281,22 +422,20 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
                       "  not so? read its own numbers: --metric NAME=REGEX",
                       typed.preset->name));
     }
-    if (typed.output.empty() && typed.metrics.empty() && trial.counting_probes.empty()) {
+    const bool has_probes = !trial.counting_probes.empty() || !options.probes.empty();
+    if (typed.output.empty() && typed.metrics.empty() && !has_probes) {
       return fail(Code::usage,
                   "{}: no tokens/s in what it prints, and no probe saw it do anything\n{}"
                   "  read another number with --metric NAME=REGEX, or say what its arguments mean\n"
                   "  with --preset NAME (weir init --list)",
                   base, describe_printed(trial.printed));
     }
-  } else if (typed.preset->output.empty()) {
-    return fail(Code::usage,
-                "{} is an inference server, which weir ab sends no prompts to\n"
-                "  weir gate --against compares servers: docs/how-to/servers.md",
-                typed.program);
   } else if (options.device.empty()) {
-    WEIR_SET(typed.device, choose_device(job, base, typed, *probing, interrupts.stop()));
+    WEIR_SET(typed.device,
+             choose_device(job, base, typed, options.timeout, *probing, interrupts.stop()));
   }
   if (!options.device.empty()) typed.device = options.device;
+  if (!options.probes.empty()) typed.probes = options.probes;
   typed.device_env = device_environment(job, typed.preset, typed.device);
   return config::config_of(typed);
 }
@@ -321,7 +460,7 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   WEIR_TRY(const config::Environment env, parse_environment(options.env));
   WEIR_TRY(const config::TypedConfig config, config_for_command(given_job, options, env));
   Job job = given_job;
-  job.selection.counts_only = job.selection.counts_only || !config.is_read;
+  job.selection.counts_only = job.selection.counts_only || !config.is_read || !options.twin.empty();
   job.selection.config = config::k_command_line;
   job.selection.config_text = config.yaml;
   if (!options.write.empty()) {
@@ -343,6 +482,9 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   gate_options.base_env = std::move(base_environment);
   // There is no weir.yaml that could set a budget.
   auto answer = gate(job, gate_options).map_error(run::name_budget_option);
+  if (answer && answer->code == ExitCode::fail) {
+    job.answer_printable(next_commands(given_job, options, config, env));
+  }
   if (answer && config.totals) {
     job.answer_printable(
         "\nCounts are totals of a run: weir does not know which argument is its length\n"

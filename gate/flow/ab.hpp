@@ -12,6 +12,11 @@ struct AbOptions {
   std::vector<std::string> env;                 // "NAME=VALUE", of the candidate alone
   std::vector<std::string> metrics;             // "NAME=REGEX", read from what both print
   std::string preset, device;                   // "": chosen by ab()
+  std::vector<std::string> probes{};            // in place of those that count something
+  std::string twin{};                           // a simulated GPU for both; "": none
+  bool has_token_flags = false;                 // as in config::TypedCommand, like `tokens`
+  std::string tokens{};
+  double timeout = 120;  // seconds for the one run of an unknown program
   std::string budget = "2m";
   std::string write;  // a file to keep the configuration in
   ReportFiles files;

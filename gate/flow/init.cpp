@@ -11,6 +11,7 @@
 #include "gate/flow/repository.hpp"
 #include "gate/flow/workflows.hpp"
 #include "gate/probes/read/twin_folder.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/source/virtual_environment.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/python_environment.hpp"
@@ -280,6 +281,29 @@ bool installs_itself(const Job& job, const std::string& program, const std::stri
   return environment && source::find_way_back(job.files(), *environment, {top});
 }
 
+// Says which argument was read as the number of tokens, or which may be it.
+std::string describe_tokens(const config::TypedConfig& config, const InitOptions& options,
+                            const std::string& file, int width) {
+  const auto paragraph = [&](const std::string& sentence) {
+    const auto lines = report::wrap(sentence, static_cast<std::size_t>(width), "", 6);
+    return text::join(lines, "\n") + "\n";
+  };
+  if (!config.token_words.empty()) {
+    return paragraph(
+        fmt::format("note: {} is read as the number of tokens, and written as {{tokens}}: counts "
+                    "are per token",
+                    config.token_words));
+  }
+  if (config.likely_tokens.empty()) return "";
+  const auto command = collect<std::string>(options.trailing_arguments, text::shell_word);
+  return paragraph(fmt::format("note: {} looks like the number of tokens. If it is, this counts "
+                               "per token:",
+                               config.likely_tokens)) +
+         fmt::format("  weir init --force{} --tokens {} -- {}\n",
+                     file == "weir.yaml" ? "" : " -c " + text::shell_word(file),
+                     config.likely_tokens, text::join(command, " "));
+}
+
 // Writes a configuration for the command after "--", which it starts once.
 Result<void> write_command(const Job& job, const InitOptions& options) {
   const std::string& file = job.selection.config;
@@ -289,7 +313,10 @@ Result<void> write_command(const Job& job, const InitOptions& options) {
   command.trailing_arguments.assign(options.trailing_arguments.begin() + 1,
                                     options.trailing_arguments.end());
   command.metrics = options.metrics;
+  command.timeout = options.timeout;
   command.write = file;
+  command.has_token_flags = true;
+  command.tokens = options.tokens;
   WEIR_TRY(const config::TypedConfig config, config_for_command(job, command, {}));
   WEIR_CHECK(job.files().write_atomic(file, config.yaml));
   ignore_runs(job);
@@ -303,8 +330,9 @@ Result<void> write_command(const Job& job, const InitOptions& options) {
         "its virtual environment has this repository installed: say under build: how each checkout "
         "makes its own (build: [sh, -c, \"python3 -m venv .venv && .venv/bin/pip install .\"])";
   }
-  job.answer_printable(
-      fmt::format("wrote {}\nnext: {}\n", file, fmt::format(fmt::runtime(next), options_text)));
+  job.answer_printable(fmt::format("wrote {}\n{}next: {}\n", file,
+                                   describe_tokens(config, options, file, job.width()),
+                                   fmt::format(fmt::runtime(next), options_text)));
   return {};
 }
 
@@ -354,6 +382,10 @@ Result<Answer> init(const Job& job, const InitOptions& options) {
   }
   if (!options.metrics.empty() && options.trailing_arguments.empty()) {
     return fail(Code::usage, "--metric is read from what a command prints: name it last, after --");
+  }
+  if (!options.tokens.empty() && !holds(options.trailing_arguments, options.tokens)) {
+    return fail(Code::usage, "--tokens {}: no argument of the command after -- is {}",
+                text::printable(options.tokens), text::printable(options.tokens));
   }
   if (!options.trailing_arguments.empty()) {
     if (!options.ci.empty() || !options.twin.empty()) {

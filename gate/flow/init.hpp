@@ -19,6 +19,9 @@ struct InitOptions {
   bool nightly = false;                // for "github": a workflow for nights on a GPU
   std::string twin{};                  // a simulated GPU as the only backend; "": real devices
   std::vector<std::string> metrics{};  // "NAME=REGEX" of the command
+  std::string
+      tokens{};  // the argument of the command that is the number of tokens; "": weir guesses
+  double timeout = 120;                           // seconds for the one run of the command
   std::vector<std::string> trailing_arguments{};  // a command after "--": the only engine
 };
 // Writes job.asked.config: for the engines found here, or for the one command that is named. For a

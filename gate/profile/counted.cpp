@@ -631,8 +631,6 @@ bool add_own_pass(const CellFacts& facts, const std::string& source, const Recor
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
   }
   const KernelSeries calls = collect_series(facts, source, counted_runs, &ProbeCounts::functions);
-  if (facts.sweep == Sweep::none || collect_lengths(counted_runs, facts.sweep).size() < 2)
-    return true;
   add_functions(fit_calls(calls, facts.sweep), profile);
   return true;
 }

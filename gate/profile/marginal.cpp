@@ -444,6 +444,18 @@ KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
   constexpr double k_tenths = 10, k_max_tenths = 1e15;
   KernelSet set;
   set.scope = slope_scope(sweep);
+  const auto& lengths = series.runs.runs_of_length();
+  if (sweep == Sweep::none || lengths.size() < 2) {
+    set.scope = unit::Scope::at_length;
+    set.length = lengths.rbegin()->first;
+    const std::size_t longest = series.runs.first_longest();
+    for (const auto& [name, counts] : series.counts) {
+      if (const std::int64_t count = count_of_run(counts, longest); count != 0) {
+        set.counts[name] = count;
+      }
+    }
+    return set;
+  }
   for (const auto& [name, counts] : series.counts) {
     auto rate = Rational(0);
     if (const auto line = exact_line(series.runs, counts)) {

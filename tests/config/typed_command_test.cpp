@@ -160,5 +160,37 @@ TEST(TypedCommand, KnowsTheDeviceByTheArgumentsThatChooseIt) {
   EXPECT_THAT(default_devices(engine), ElementsAre("cpu"));
 }
 
+TEST(TypedCommand, OfAnUnknownProgramHasTheTokensOfItsFlag) {
+  const struct {
+    Arguments args;
+    const char* command;
+    const char* token_words;
+    const char* likely_tokens;
+  } cases[] = {
+      {{"engine.py", "-n", "24"}, "new/program engine.py -n {tokens}", "-n 24", ""},
+      {{"--max_new_tokens=24"}, "new/program --max_new_tokens={tokens}", "--max_new_tokens=24", ""},
+      {{"--port", "8000", "--tokens", "8"},
+       "new/program --port 8000 --tokens {tokens}",
+       "--tokens 8",
+       ""},
+      {{"engine.py", "24"}, "new/program engine.py 24", "", "24"},
+      {{"--port", "8000"}, "new/program --port 8000", "", ""},
+      {{"-n", "all", "1"}, "new/program -n all 1", "", ""},
+  };
+  for (const auto& c : cases) {
+    TypedCommand typed;
+    typed.program = "new/program";
+    typed.args = c.args;
+    typed.metrics = {{"decode_tokens_per_second", "([0-9]+)"}};
+    typed.has_token_flags = true;
+    const auto config = config_of(typed);
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(words(config->command), c.command);
+    EXPECT_EQ(config->token_words, c.token_words) << c.command;
+    EXPECT_EQ(config->likely_tokens, c.likely_tokens) << c.command;
+    EXPECT_TRUE(parse_typed(config->yaml)) << config->yaml;
+  }
+}
+
 }  // namespace typed_command_test
 }  // namespace weir::config

@@ -327,6 +327,18 @@ TEST_F(NodeOnCudaTwins, WhisperNodeIsCountedByTokensOfWindows) {
   }
 }
 
+TEST_F(CudaTwins, CompareTwoProgramsWithoutAConfiguration) {
+  const std::string bench = k_root + "/engines/llama.cpp-cuda13/llama-bench";
+  std::vector<std::string> command{"ab", bench, "--env", "GGML_CUDA_DISABLE_GRAPHS=1"};
+  command.insert(command.end(), {"--twin", "nvidia-rtx-4090", "--", "-m"});
+  command.insert(command.end(), {k_root + "/models/tiny-llama.gguf", "-ngl", "99", "-p", "0"});
+  command.insert(command.end(), {"-n", "16"});
+  const Ended ended = weir(scratch_, command);
+  EXPECT_EQ(ended.exit_code, 1) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("FAIL  llama-bench / tiny-llama / nvidia-rtx-4090 / decode"));
+  EXPECT_THAT(ended.out, HasSubstr("why: GPU graphs are no longer used"));
+}
+
 TEST_F(NodeOnCudaTwins, AskForTheLibraryThatNodeOpensByItself) {
   spill(scratch_ / "none.mjs", "");
   const std::string yaml =
@@ -336,7 +348,7 @@ TEST_F(NodeOnCudaTwins, AskForTheLibraryThatNodeOpensByItself) {
   spill(scratch_ / "weir.yaml", yaml);
   const Ended ended = weir(scratch_, {"gate", "--counts-only"});
   EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
-  EXPECT_THAT(ended.out + ended.err, HasSubstr("node has no CUDA code"));
+  EXPECT_THAT(ended.out + ended.err, HasSubstr("weir.yaml:3:3: engine \"e\": node has no CUDA"));
 }
 
 }  // namespace cuda_twins_test

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/e2e/engine_under_git.hpp"
+#include "tests/support/code_blocks.hpp"
 
 namespace weir::e2e {
 namespace hip_twins_test {
@@ -123,6 +124,29 @@ TEST_F(EditedOnHipTwins, FailWithTheCauseFirst) {
     EXPECT_EQ(verdict["causes"][0]["cells"].size(), 4U) << cause;
     EXPECT_EQ(verdict["causes"].size(), 1U) << cause;
   }
+}
+
+// The example of docs/how-to/cuda-twins.md for two engines, as it stands there.
+TEST_F(HipTwins, StandBesideACudaTwinAsThePageSays) {
+  const Scratch scratch;
+  for (const auto& [build, engine] : {std::pair("cuda", "cuda13"), std::pair("hip", "hip")}) {
+    const fs::path folder = scratch / (std::string("build-") + build);
+    fs::create_directories(folder);
+    fs::create_symlink(fmt::format("{}/engines/llama.cpp-{}", k_root, engine), folder / "bin");
+  }
+  fs::create_directories(scratch / "models");
+  fs::create_symlink(k_root + "/models/tiny-llama.gguf", scratch / "models/tiny-llama.gguf");
+  const std::string page = slurp(k_root + "/docs/how-to/cuda-twins.md");
+  const std::string section = page.substr(page.find("## Two engines on two GPUs"));
+  spill(scratch / "weir.yaml",
+        tests::code_blocks(section.substr(0, section.find("\n## ", 1)), "yaml"));
+  ASSERT_EQ(weir(scratch, {"baseline", "accept", "--counts-only"}).exit_code, 0);
+  const Ended same = weir(scratch, {"gate", "--counts-only"});
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+  const Ended red = weir(scratch, {"gate", "--counts-only"}, {{"GGML_CUDA_DISABLE_GRAPHS", "1"}});
+  EXPECT_EQ(red.exit_code, 1) << red.out << red.err;
+  EXPECT_THAT(red.out, HasSubstr("FAIL  both cells\n        cuda / rtx4090, hip / mi300x\n"));
+  EXPECT_THAT(red.out, HasSubstr("why: GPU graphs are no longer used"));
 }
 
 // An engine that opens its library by itself, and prints how large the table of kernels is that it

@@ -159,6 +159,34 @@ TEST_F(Init, ListsPresetsAndWhetherTheyWereTried) {
   EXPECT_EQ(json["schema"], "weir.presets/1");
 }
 
+TEST_F(Init, StopsACommandThatDoesNotEndAndSaysHowAServerIsWritten) {
+  spill_program(scratch_ / "server", "#!/bin/sh\nexec sleep 100\n");
+  const Ended ended = weir(scratch_, {"init", "--timeout", "1s", "--", "./server", "8000"});
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_THAT(ended.err, HasSubstr("running server once to see what it does, for at most 1.0 s"));
+  EXPECT_THAT(ended.err, HasSubstr("did not end within 1 s and was stopped\n  a server does not "
+                                   "end: docs/how-to/servers.md has its weir.yaml\n"));
+  EXPECT_FALSE(fs::exists(scratch_ / "weir.yaml"));
+}
+
+TEST_F(Init, AsksWhetherABareNumberIsTheNumberOfTokens) {
+  spill_program(scratch_ / "engine", "#!/bin/sh\necho \"$1 tokens, 41.5 tokens/s\"\n");
+  const Ended asked = weir(scratch_, {"init", "--", "./engine", "24"});
+  EXPECT_EQ(asked.exit_code, 0) << asked.err;
+  EXPECT_THAT(asked.out, HasSubstr("24 looks like the number of tokens"));
+  EXPECT_THAT(asked.out, HasSubstr("\n  weir init --force --tokens 24 -- ./engine 24\n"));
+  EXPECT_THAT(slurp(scratch_ / "weir.yaml"), HasSubstr("command: [./engine, 24]"));
+  const Ended named = weir(scratch_, {"init", "--force", "--tokens", "24", "--", "./engine", "24"});
+  EXPECT_EQ(named.exit_code, 0) << named.err;
+  const std::string yaml = slurp(scratch_ / "weir.yaml");
+  EXPECT_THAT(yaml, HasSubstr("command: [./engine, \"{tokens}\"]"));
+  EXPECT_THAT(yaml, HasSubstr("prompts: {decode: {prompt_tokens: 0, tokens: 24}}"));
+  EXPECT_EQ(weir(scratch_, {"run"}).exit_code, 0);
+  const Ended other = weir(scratch_, {"init", "--force", "--tokens", "8", "--", "./engine", "24"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--tokens 8: no argument of the command after -- is 8"));
+}
+
 TEST_F(Init, SaysInItsHelpWhatItLooksFor) {
   const Ended ended = weir(scratch_, {"init", "--help"});
   for (const char* program :

@@ -92,5 +92,29 @@ TEST_F(PythonCalls, AreRedWithTheNameOfWhatIsCalledMore) {
   }
 }
 
+constexpr const char* k_slow_script = R"(#!/usr/bin/python3
+import sys
+def scale(x):
+    return 2 * x
+for token in range(int(sys.argv[1])):
+    for i in range(100): scale(i)
+print(f"{sys.argv[1]} tokens, 20.5 tokens/s")
+)";
+
+TEST_F(PythonCalls, AreCountedByTheCommandThatASlowerCandidateOfAnAbEndsWith) {
+  spill_program(scratch_ / "old.py", "#!/usr/bin/python3\nprint('24 tokens, 41.5 tokens/s')\n");
+  spill_program(scratch_ / "new.py", k_slow_script);
+  const Ended slower =
+      weir(scratch_, {"ab", "./old.py", "./new.py", "--budget", "20s", "--", "24"});
+  EXPECT_EQ(slower.exit_code, 1) << slower.out << slower.err;
+  const std::string command = "weir ab ./old.py ./new.py --probes python --counts-only -- 24";
+  EXPECT_THAT(slower.out, testing::EndsWith("calls of Python's functions of both, by name:\n  " +
+                                            command + "\n"));
+  const Ended counted = weir(
+      scratch_, {"ab", "./old.py", "./new.py", "--probes", "python", "--counts-only", "--", "24"});
+  EXPECT_EQ(counted.exit_code, 1) << counted.out << counted.err;
+  EXPECT_THAT(counted.out, HasSubstr("why: The host now calls `scale`, 2400 times a run."));
+}
+
 }  // namespace python_calls_test
 }  // namespace weir::e2e

@@ -13,7 +13,14 @@ void add_init(const Verb& verb) {
   verb.option("--twin", options->twin, "NAME",
               "Gate the simulated GPU NAME, and no other backend (weir device list)");
   verb.list_option("--metric", options->metrics, "NAME=REGEX",
-                   "Read this metric from what the command after -- prints; repeatable");
+                   "Read this metric from what the command after -- prints; repeatable. A name of "
+                   "your own ends in _per_second, _ratio (more is better), _seconds, _ms, _bytes "
+                   "(less is better) or _count (exact)");
+  verb.option("--tokens", options->tokens, "N",
+              "Argument of the command after -- that is the number of tokens (default: that of a "
+              "flag such as -n or --max-new-tokens)")
+      ->check(CLI::PositiveNumber);
+  verb.seconds("--timeout", options->timeout, "2m", "Time for the one run of the command after --");
   verb.add_json_option();
   verb.option("--ci", options->ci, "SYSTEM",
               "Write a workflow too, measure once, and list what is left to do; keeps files that "
