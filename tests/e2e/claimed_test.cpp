@@ -83,7 +83,7 @@ class Claimed : public Rules {
 
 const char* const k_loose = "limits: [{metrics: dispatches_per_token, exact: false}]\n";
 
-TEST_F(Claimed, RunsAreHeldToTheBasesLimitsAndBaselines) {
+TEST_F(Claimed, RunsAreJudgedByTheBasesLimitsAndBaselines) {
   fork_runs(k_loose);
   EXPECT_EQ(gate({"--from", run()}, 0)["rules"], nullptr) << "by its own rules it passes";
   const Json verdict = judged(1);

@@ -54,7 +54,7 @@ gate: {runs: 5, budget: 2m}
   Ended last_;
 };
 
-TEST_F(Depths, HaveALineThatIsStoredAndHeldToWhatWasStored) {
+TEST_F(Depths, HaveALineThatIsStoredAndComparedWithWhatWasStored) {
   ASSERT_EQ(weir(scratch_, {"run"}).exit_code, 0);
   const Ended accepted = weir(scratch_, {"baseline", "accept"});
   ASSERT_EQ(accepted.exit_code, 0) << accepted.out << accepted.err;

@@ -123,7 +123,7 @@ class Arriving : public testing::Test {
   std::string folder_;
 };
 
-TEST_F(Arriving, IsHeldToTheBaselinesOfItsProjectUnderItsAlias) {
+TEST_F(Arriving, IsComparedWithTheBaselinesOfItsProjectUnderItsAlias) {
   sys::Files& files = world().files;
   StoredBaselines stored(files, folder_ + "/baselines");
   ASSERT_TRUE(

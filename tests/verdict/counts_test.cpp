@@ -179,7 +179,7 @@ TEST(Counts, MayMoveWithinAnAllowance) {
 }
 
 // All matching limits apply: a tolerance does not weaken `exact`.
-TEST(Counts, AreHeldToEveryKindThatStands) {
+TEST(Counts, ObeyEveryKindOfLimitThatMatches) {
   LimitEntry both = entry({"*_per_token"});
   both.max_increase = Amount{0.002, true};
   both.max_decrease = Amount{5, false};
@@ -329,7 +329,7 @@ TEST(Counts, OfTheEnginesOwnWordFulfilNoBoundOnAProbesCount) {
 }
 
 // A bound holds in every process: the median would hide one of three.
-TEST(Counts, AreHeldToMaxAndMinInEveryProcess) {
+TEST(Counts, StayWithinMaxAndMinInEveryProcess) {
   struct Case {
     std::vector<double> samples;
     std::optional<Amount> max, min;
@@ -453,7 +453,7 @@ TEST(Counts, ThatMayVaryAndDoNotPass) {
             Outcome::pass);
 }
 
-TEST(Counts, ThatNoLongerRepeatAreHeldToAnAllowanceInEachProcess) {
+TEST(Counts, ThatNoLongerRepeatStayWithinAnAllowanceInEachProcess) {
   LimitEntry limit = entry({"dispatches_per_token"});
   limit.exact = false;
   limit.max_increase = Amount{0.05, true};

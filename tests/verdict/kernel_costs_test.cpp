@@ -38,7 +38,7 @@ std::vector<LimitEntry> limits() {
   return {spills, occupancy};
 }
 
-TEST(KernelCosts, AreHeldToLimitsByTheWorstCodeOfAName) {
+TEST(KernelCosts, AreLimitedByTheWorstCodeOfAName) {
   struct Case {
     std::vector<Code> base, now;
     std::string metric;

@@ -132,7 +132,7 @@ TEST(OverDepth, TheKthProcessOfEachDepthMakesOneLineOfTimes) {
               ElementsAre(HasSubstr("not seen above the noise")));
 }
 
-TEST(OverDepth, TimesAreHeldToStoredLinesAndASlopeWithinTheNoiseDecidesNothing) {
+TEST(OverDepth, TimesAreComparedWithStoredLinesAndASlopeWithinTheNoiseDecidesNothing) {
   const auto base = stored(Depths{}.fit());
   const CellVerdict worse = judge(Depths{.per_token = 1.5e-6}.fit(), {base});
   EXPECT_EQ(metric(worse, k_slope).verdict, Outcome::fail) << metric(worse, k_slope).reason;

@@ -152,7 +152,7 @@ TEST(Times, WithoutALimitAreOnlyTold) {
   EXPECT_NEAR(*memory.change, 1, 1e-9);
 }
 
-TEST(Times, AreHeldToPlainNumbersWithoutABaseline) {
+TEST(Times, HavePlainLimitsWithoutABaseline) {
   const auto at_least = [](double least) {
     LimitEntry limit = entry({k_rate});
     limit.min = Amount{least, false};

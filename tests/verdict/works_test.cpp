@@ -116,7 +116,7 @@ TEST(SingleKernels, ThatAreNewFailWhereTheyMayNotChange) {
   EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::info) << "not named";
 }
 
-TEST(SingleKernels, AreHeldToBoundsWithAndWithoutABaseline) {
+TEST(SingleKernels, HaveBoundsWithAndWithoutABaseline) {
   struct Case {
     const char* pattern;
     std::optional<Amount> min, max;
