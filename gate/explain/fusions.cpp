@@ -74,6 +74,17 @@ Fusion fusion_by_number(const WorkChanges& joined_side, const WorkChanges& parts
   return {joined_side, std::move(parts), true};
 }
 
+// Returns the kernel of flash attention among these, and not one that joins its pieces; null if
+// there is none.
+const WorkChange* find_flash_attention(const WorkChanges& kernels) {
+  const auto attention = std::ranges::find_if(kernels, [](const WorkChange* change) {
+    const std::string name = text::lower(change->name);
+    const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
+    return has("flash_attn") && !has("_combine") && !has("_fixup") && !has("_reduce");
+  });
+  return attention == kernels.end() ? nullptr : *attention;
+}
+
 // Returns "Fusion lost: RMS_NORM_MUL ran as one kernel once a token; now MUL runs apart." Without
 // numbers it lacks "once a token", and is "" where nothing else is left.
 std::string fusion_headline(const ExplainState& state, const Fusion& fusion, bool lost,
@@ -116,6 +127,11 @@ std::string fusion_headline(const ExplainState& state, const Fusion& fusion, boo
   }
   const std::string names = joined_names(parts);
   const char* op_or_kernel = state.evidence.device == "cpu" ? "op" : "kernel";
+  const WorkChange* attention = find_flash_attention(fusion.joined);
+  if (!lost && attention != nullptr) {
+    return fmt::format("Flash attention is used now: {} runs{}, where {} ran.",
+                       safe_name(attention->work()), how_often, names);
+  }
   if (!lost) {
     return fmt::format("Fusion{} gained: {} runs as one {}{}, where {} ran.", seems, name,
                        op_or_kernel, how_often, names);

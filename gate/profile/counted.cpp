@@ -631,7 +631,10 @@ bool add_own_pass(const CellFacts& facts, const std::string& source, const Recor
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
   }
   const KernelSeries calls = collect_series(facts, source, counted_runs, &ProbeCounts::functions);
-  add_functions(fit_calls(calls, facts.sweep), profile);
+  const std::set<std::int64_t> lengths = collect_lengths(counted_runs, facts.sweep);
+  const bool has_no_length = facts.sweep == Sweep::none && lengths == std::set<std::int64_t>{1};
+  const bool has_lengths = facts.sweep != Sweep::none && lengths.size() > 1;
+  if (has_no_length || has_lengths) add_functions(fit_calls(calls, facts.sweep), profile);
   return true;
 }
 

@@ -95,8 +95,9 @@ struct KernelFit {
 
 // Fits counts that depend on scheduling: least squares over all runs, sampled, never judged.
 [[nodiscard]] Fit fit_sampled(const CountSeries& series, Sweep sweep);
-// System calls by name, per token or per prefill: the exact line, or where there is none least
-// squares to a tenth. They explain and are never gated. REQUIRES: sweep is not none.
+// System calls and calls of Python by name, per token or per prefill: the exact line, or where
+// there is none least squares to a tenth. Runs of one length give the calls of a run. They explain
+// and are never gated.
 [[nodiscard]] KernelSet fit_calls(const KernelSeries& series, Sweep sweep);
 
 }  // namespace weir::profile
