@@ -588,7 +588,7 @@ void set_reference_rates(std::span<Profile> profiles, std::string_view reference
   }
 }
 
-// Without the parts that only a run can add.
+// Reads or writes where a profile comes from, but for the parts that only a run can add.
 static void provenance_fields(Fields& io, Provenance& provenance) {
   constexpr std::size_t k_max_parts = 256;
   io("fingerprint", provenance.fingerprint);
@@ -610,7 +610,8 @@ static void provenance_fields(Fields& io, Provenance& provenance) {
   }
 }
 
-// Lists the fields of a cell's facts in a journal.
+// Reads or writes a cell's facts in a journal, whichever `io` does, and checks the lengths of
+// texts.
 void fields(Fields& io, CellFacts& facts) {
   static constexpr auto k_sweeps =
       names_in_order<Sweep>("tokens", "repeats", "none", "overlapping", "held", "request");

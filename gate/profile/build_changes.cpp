@@ -163,6 +163,8 @@ std::vector<TargetChanges> compare_builds(GpuBuild& base, GpuBuild& now) {
   return changes;
 }
 
+// Returns by how much a figure became worse; below 0 if it became better. Kernels without a base
+// count from 0, and only by spills.
 std::int64_t worsening(const KernelDifference& difference, const FigureInfo& figure) {
   const Figure& before = difference.base.*figure.figure;
   const Figure& after = difference.now.*figure.figure;

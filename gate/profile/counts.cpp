@@ -27,38 +27,52 @@ struct GraphKey {
   friend auto operator<=>(const GraphKey&, const GraphKey&) = default;
 };
 
-// All graphs of one kind, with their ops.
-struct Graphs {
+// Counts of all graphs of one kind, with their ops.
+struct GraphKind {
   GraphCount sum;
   std::map<OpKey, std::int64_t> ops;
 };
 
+// Adds the counts of a graph to the sum of its kind, with which it shares the numbers of ops.
+void add_graph(GraphCount& sum, const GraphCount& graph) {
+  sum.rows = graph.rows;
+  sum.ops = graph.ops;
+  sum.cpu_ops = graph.cpu_ops;
+  sum.splits = graph.splits;
+  // Unknown as soon as two graphs disagree.
+  const bool is_first = sum.computed <= 0;
+  if (is_first) {
+    sum.fusible = graph.fusible;
+  } else if (sum.fusible != graph.fusible) {
+    sum.fusible.reset();
+  }
+  add_capped(sum.computed, graph.computed);
+  for (const auto& [name, count] : graph.sums) add_capped(sum.sums[name], count);
+}
+
 // Groups a probe's graphs by kind, and adds up how often each kind was computed.
-std::map<GraphKey, Graphs> group_graphs(const ProbeCounts& probe) {
-  std::vector<Graphs> graphs(probe.graphs.size());
+std::map<GraphKey, GraphKind> group_graphs(const ProbeCounts& probe) {
+  std::vector<std::map<OpKey, std::int64_t>> ops(probe.graphs.size());
   std::vector<GraphKey> keys(probe.graphs.size());
   for (const OpCount& op : probe.ops) {
     const auto index = static_cast<std::size_t>(op.graph);
-    if (op.graph < 0 || index >= graphs.size()) continue;
-    add_capped(graphs[index].ops[key_of(op)], op.count);
+    if (op.graph < 0 || index >= ops.size()) continue;
+    add_capped(ops[index][key_of(op)], op.count);
     add_capped(keys[index].made_of[{op.op, op.backend}], op.count);
   }
-  std::map<GraphKey, Graphs> kinds;
-  for (std::size_t i = 0; i < graphs.size(); ++i) {
+  std::map<GraphKey, GraphKind> kinds;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
     const GraphCount& graph = probe.graphs[i];
     GraphKey& key = keys[i];
     key.rows = graph.rows;
     key.ops = graph.ops;
     key.cpu_ops = graph.cpu_ops;
     key.splits = graph.splits;
+    // Graphs that were computed more or less often are of one kind, too.
     for (auto& [op, count] : key.made_of) count /= std::max<std::int64_t>(1, graph.computed);
-    Graphs& kind = kinds[key];
-    const GraphCount previous = kind.sum;
-    kind.sum = graph;
-    if (previous.computed > 0 && previous.fusible != graph.fusible) kind.sum.fusible.reset();
-    add_capped(kind.sum.computed, previous.computed);
-    for (const auto& [name, count] : previous.sums) add_capped(kind.sum.sums[name], count);
-    for (const auto& [op, count] : graphs[i].ops) add_capped(kind.ops[op], count);
+    GraphKind& kind = kinds[key];
+    add_graph(kind.sum, graph);
+    for (const auto& [op, count] : ops[i]) add_capped(kind.ops[op], count);
   }
   return kinds;
 }
@@ -108,11 +122,11 @@ class Difference {
 
   // Lists the graphs anew, without those that were not computed between the readings.
   void subtract_graphs(ProbeCounts& result) {
-    std::map<GraphKey, Graphs> earlier = group_graphs(before_);
+    std::map<GraphKey, GraphKind> earlier = group_graphs(before_);
     result.graphs.clear();
     result.ops.clear();
     for (const auto& [key, kind_after] : group_graphs(after_)) {
-      Graphs& kind_before = earlier[key];
+      GraphKind& kind_before = earlier[key];
       GraphCount graph = kind_after.sum;
       graph.computed = subtract(graph.computed, kind_before.sum.computed, "graphs");
       if (graph.computed == 0) continue;

@@ -409,6 +409,8 @@ bool finishes_attention(const KernelName& name) {
   return !name.words.empty() && means(name.words.front(), Kind::finishing);
 }
 
+// Returns true or false if the name tells whether the kernel multiplies by matrix cores (tensor
+// cores, WMMA, MFMA), else nothing.
 std::optional<bool> uses_matrix_cores(std::string_view name) {
   struct Row {
     std::string_view words;
@@ -470,7 +472,8 @@ std::string untuned_name(std::string_view name) {
   return result;
 }
 
-// Returns the role of one name; of several timed together, all their works.
+// Returns what work a kernel or op does, by its name. A name of several that were timed together,
+// such as "rope_norm_f32, set_rows_f32 x 2", gives "ROPE+SET_ROWS" without part and variant.
 Role parse_role(std::string_view name) {
   const Words names = split_names(name);
   constexpr std::size_t k_max_names = 64;

@@ -145,8 +145,8 @@ Measurement measure_overlapping(const CountSeries& series) {
   return measurement;
 }
 
-// Measures a burst that was burst back: batches and their number are the same in each run.
-Measurement measure_held(const CountSeries& series, const ByLength& groups) {
+// Measures a burst of requests. Its batches, and their number, are the same in each run.
+Measurement measure_burst(const CountSeries& series, const ByLength& groups) {
   const auto& [tokens, counts] = *groups.begin();
   const auto share = Rational::make(counts.front(), std::max<std::int64_t>(1, tokens));
   if (groups.size() == 1 && all_equal(counts) && share) {
@@ -309,24 +309,22 @@ std::int64_t count_of_run(const RunCounts& counts, std::size_t run) {
   return entry == counts.end() || entry->run != run ? 0 : entry->count;
 }
 
+// Returns the line through the counts of one name, if it is exact. A length whose runs do not list
+// the name counted 0.
 std::optional<Line> exact_line(const RunLengths& runs, const RunCounts& counts) {
   const std::size_t lengths = runs.runs_of_length().size();
-  const ListedLengths groups = group_listed(runs, counts);
-  if (lengths < 2 || !runs_agree(runs, groups)) return std::nullopt;
-  auto points = collect<ExactPoint>(groups, [](const auto& group) {
-    return ExactPoint{group.first, group.second.count};
-  });
-  const bool all_zero = std::ranges::all_of(
-      points, [](const ExactPoint& point) { return point.value == Rational(0); });
-  // Through two lengths without the name goes no other line than that of 0.
-  const std::size_t unlisted = lengths - points.size();
+  const ListedLengths listed = group_listed(runs, counts);
+  if (lengths < 2 || !runs_agree(runs, listed)) return std::nullopt;
+  const bool all_zero =
+      std::ranges::all_of(listed, [](const auto& entry) { return entry.second.count == 0; });
   if (all_zero) return Line{};
+  // A line that is 0 at two lengths is 0 at all, and this one is not.
+  const std::size_t unlisted = lengths - listed.size();
   if (unlisted > 1) return std::nullopt;
-  if (unlisted == 1) {
-    const auto place = std::ranges::mismatch(
-        runs.runs_of_length(), points, {}, [](const auto& entry) { return entry.first; },
-        &ExactPoint::length);
-    points.insert(place.in2, ExactPoint{place.in1->first, Rational(0)});
+  std::vector<ExactPoint> points;
+  for (const auto& [length, number_of_runs] : runs.runs_of_length()) {
+    const LengthRuns* group = look_up(listed, length);
+    points.push_back({length, Rational(group == nullptr ? 0 : group->count)});
   }
   return line_through(points);
 }
@@ -348,18 +346,40 @@ std::vector<std::int64_t> instruction_repeats(std::int64_t prompt_tokens) {
   return {1, 1 + step, 1 + 2 * step};
 }
 
-// Fits one count. Levels and requests that share batches have rules of their own; else a line is
-// tried first.
+// Adds the slope and the fixed part of a count whose runs lie on a straight line over lengths.
+// Returns false, with a note if runs of one length agree, if there is no such line.
+bool add_exact_line(const CountSeries& series, const ByLength& groups, Sweep sweep, Fit& fit) {
+  if (const auto line = exact_line(series.points)) {
+    const auto slope = unit::count_metric(series.base, slope_scope(sweep));
+    const auto fixed = unit::count_metric(series.base, unit::Scope::fixed);
+    fit.metrics.push_back(exact_measurement(slope, series.source, line->slope));
+    fit.metrics.push_back(exact_measurement(fixed, series.source, line->intercept));
+    return true;
+  }
+  if (runs_agree(groups)) {
+    const auto lengths = collect<std::int64_t>(groups, &ByLength::value_type::first);
+    const auto counts =
+        collect<std::int64_t>(groups, [](const auto& group) { return group.second.front(); });
+    fit.notes.push_back(fmt::format(
+        "{}: no straight line over {} {} ({}): each length is compared alone", series.base,
+        fmt::join(lengths, ", "), length_unit(sweep), fmt::join(counts, ", ")));
+  }
+  return false;
+}
+
+// Makes metrics of one count, by the kind of count and by what differs between its runs.
 Fit fit_counts(const CountSeries& series, Sweep sweep) {
   Fit fit;
   const ByLength groups = group_by_length(series.points);
   if (groups.empty()) return fit;
+  // A level, such as memory, follows no line: only the longest runs count.
   if (unit::is_level(series.base)) {
     fit.metrics.push_back(measure_longest(series, groups, unit::Scope::whole_run));
     return fit;
   }
+  // Requests in one batch share its work, so that only all of them together are counted.
   if (requests_share_batches(sweep)) {
-    fit.metrics.push_back(sweep == Sweep::burst ? measure_held(series, groups)
+    fit.metrics.push_back(sweep == Sweep::burst ? measure_burst(series, groups)
                                                 : measure_overlapping(series));
     return fit;
   }
@@ -371,22 +391,9 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
       add_least_squares(series, groups, sweep, fit);
       return fit;
     }
-    if (const auto line = exact_line(series.points)) {
-      const auto slope = unit::count_metric(series.base, slope_scope(sweep));
-      const auto fixed = unit::count_metric(series.base, unit::Scope::fixed);
-      fit.metrics.push_back(exact_measurement(slope, series.source, line->slope));
-      fit.metrics.push_back(exact_measurement(fixed, series.source, line->intercept));
-      return fit;
-    }
-    if (runs_agree(groups)) {
-      const auto lengths = collect<std::int64_t>(groups, &ByLength::value_type::first);
-      const auto counts =
-          collect<std::int64_t>(groups, [](const auto& group) { return group.second.front(); });
-      fit.notes.push_back(fmt::format(
-          "{}: no straight line over {} {} ({}): each length is compared alone", series.base,
-          fmt::join(lengths, ", "), length_unit(sweep), fmt::join(counts, ", ")));
-    }
+    if (add_exact_line(series, groups, sweep, fit)) return fit;
   }
+  // Without a line, each length is a metric of its own.
   add_at_lengths(series, groups, sweep, fit);
   return fit;
 }

@@ -47,6 +47,8 @@ static std::string other_variables(const std::string* mine, const std::string* t
   return names.empty() ? "" : " (" + text::shortened(list, k_max_list_length) + ")";
 }
 
+// Returns the names of parts that `others` lacks or has with another hash: "prompt", "environment
+// (A, B)".
 std::vector<std::string> other_parts(const std::map<std::string, std::string>& parts,
                                      const std::map<std::string, std::string>& others) {
   std::vector<std::string> names;

@@ -127,6 +127,7 @@ static void fields(Fields& io, TransferCount& transfer) {
   io("bytes", transfer.bytes);
 }
 
+// Reads or writes the facts of a kernel's code, whichever `io` does.
 void fields(Fields& io, CodeFacts& code) {
   // Many kernels may have one code, and each of them lists what differs in it.
   constexpr std::size_t k_max_options = 128;

@@ -132,6 +132,7 @@ static void fields(Fields& io, ReplayNode& node) {
   if (io.is_reading()) check_tensors(io, node);
 }
 
+// Reads or writes a step of a recording, whichever `io` does, and checks its limits.
 static void fields(Fields& io, ReplayStep& step) {
   io("rows", Within{step.rows, 0, k_replay_max_bytes});
   io("views", Within{step.views, 0, k_replay_max_count});
@@ -173,15 +174,17 @@ Result<Replay> replay_from_json(const Json& json) {
   return read_fields<Replay>(json, "recording");
 }
 
-// Prefers steps of one token, then those with most timed graphs; without such a step, the longest.
+// Returns the step to replay: of those with one token that with most timed graphs, or else the one
+// that took longest. Nothing if there are no steps.
 std::optional<std::size_t> main_step(const Replay& replay) {
   std::optional<std::size_t> best;
   const auto priority = [&](std::size_t i) {
     const ReplayStep& step = replay.steps[i];
-    double sum = 0;
-    for (const double graph_seconds : step.seconds) sum += graph_seconds;
-    return std::pair(step.rows == 1,
-                     step.rows == 1 ? static_cast<double>(step.seconds.size()) : sum);
+    const bool is_one_token = step.rows == 1;
+    if (is_one_token) return std::pair(true, static_cast<double>(step.seconds.size()));
+    double total_seconds = 0;
+    for (const double graph_seconds : step.seconds) total_seconds += graph_seconds;
+    return std::pair(false, total_seconds);
   };
   for (std::size_t i = 0; i < replay.steps.size(); ++i) {
     if (!best || priority(i) > priority(*best)) best = i;
