@@ -56,6 +56,8 @@ Ramp Ramps::best() const {
   return best;
 }
 
+// Returns the lowest and highest end of all ramps that fit nearly as well as `likeliest`: at most
+// `slack` more in squared distances.
 std::pair<double, double> Ramps::heights(const Ramp& likeliest, double slack) const {
   double low = likeliest.height(), high = low;
   for (std::size_t begin = 1; begin < size_; begin += stride_) {

@@ -39,22 +39,23 @@ std::vector<double> klotz_scores(const std::vector<double>& all) {
   return scores;
 }
 
-// Returns the two-sided chance of scores that differ so much, if a fair coin swaps each pair's
-// distances. Absent if too few pairs differ.
+// Tests if two sides spread alike, by Klotz's scores of their distances from the middle. Returns
+// the two-sided chance of so large a difference if a fair coin swaps each pair (normal
+// approximation). Absent if too few pairs differ.
 std::optional<double> chance_of_swaps(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> all(a);
   all.insert(all.end(), b.begin(), b.end());
   const std::vector<double> scores = klotz_scores(all);
   double sum = 0, squares = 0;
-  std::size_t unlike = 0;
+  std::size_t unequal_pairs = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double difference = scores[i] - scores[a.size() + i];
     sum += difference;
     squares += difference * difference;
-    if (difference != 0) ++unlike;
+    if (difference != 0) ++unequal_pairs;
   }
-  if (unlike == 0) return 1;
-  if (unlike < k_min_unequal_values) return std::nullopt;
+  if (unequal_pairs == 0) return 1;
+  if (unequal_pairs < k_min_unequal_values) return std::nullopt;
   return std::erfc(std::abs(sum) / std::sqrt(2 * squares));
 }
 
