@@ -139,6 +139,8 @@ Json gate_json(const SiteIndex& index, const SiteCell& cell) {
 
 }  // namespace
 
+// Returns the document of one cell: its series, and the runs and places to which they refer by
+// number.
 Json site_cell_json(const SiteIndex& index, const SiteCell& cell) {
   NumberedRuns runs;
   NumberedPlaces places;

@@ -56,6 +56,8 @@ Result<std::string> read_page(const sys::Files& files, const std::string& progra
   return files.read(sys::join_path(pages, name), k_largest_page);
 }
 
+// Writes the pages and documents of a site to `folder`, and removes documents of an earlier one.
+// Files that are the same stay untouched.
 Result<SiteWritten> write_site(sys::Files& files, const std::string& pages, const Site& site,
                                const std::string& folder) {
   const std::string index = sys::join_path(folder, "index.html");

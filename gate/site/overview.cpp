@@ -155,6 +155,8 @@ Json site_metric_json(const history::Metric& metric) {
           {"kind", metric.kind ? Json(unit::to_string(*metric.kind)) : Json()}};
 }
 
+// Returns a change of a series: its position, its size with the interval, and if somebody
+// acknowledged it.
 Json site_change_json(const SiteIndex& index, const history::Series& series,
                       const history::SeriesChange& change) {
   // The kind "place" says that the device or machine changed.
@@ -186,6 +188,7 @@ Json site_change_json(const SiteIndex& index, const history::Series& series,
   return json;
 }
 
+// Returns the document of the first page: totals, metrics, machines, and a line for each cell.
 Json overview_json(const SiteIndex& index) {
   const auto line = [&](const SiteCell& cell) { return cell_line(index, cell); };
   std::size_t points = 0, series = 0;
@@ -212,6 +215,8 @@ Json overview_json(const SiteIndex& index) {
   return json;
 }
 
+// Returns the small charts of the cells in file number `file`: for each series its last value, its
+// last change and its line.
 Json sparks_json(const SiteIndex& index, std::size_t file) {
   Json cells = Json::array();
   const std::size_t end = std::min(index.cells.size(), (file + 1) * k_cells_a_spark_file);

@@ -93,6 +93,7 @@ Json run_outcome(const SiteIndex& index, std::size_t run) {
   return to_string(index.verdicts[verdicts->front()].gate.verdict);  // newest first
 }
 
+// Returns the facts of a run: commit, branch, time, machine and outcome.
 Json facts_json(const SiteIndex& index, std::size_t run) {
   const history::RunFacts& facts = index.model.history.runs[run];
   const auto* points = look_up(index.run_points, run);
@@ -172,12 +173,16 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
           {"served", std::move(served)}};
 }
 
+// Returns the newest stored baseline of each cell and each class of device or machine.
 Json site_baselines_json(const SiteIndex& index) {
+  struct Newest {
+    double time = 0;
+    std::size_t run = 0;
+  };
   const history::History& history = index.model.history;
   Json lines = Json::array();
   for (const SiteCell& cell : index.cells) {
-    // The time and run of the newest stored baseline, by the class of device or machine.
-    std::map<std::string, std::pair<double, std::size_t>> newest;
+    std::map<std::string, Newest> newest_by_class;
     for (const std::size_t at : cell.series) {
       for (const history::SeriesPoint& point : history.series[at].points) {
         const history::RunFacts& run = history.run_of(point);
@@ -186,24 +191,26 @@ Json site_baselines_json(const SiteIndex& index) {
         std::string on = run.machine;
         if (!place.machine_class.empty()) on = place.machine_class;
         if (!place.device_class.empty()) on = place.device_class;
-        auto& latest = newest[on];
+        Newest& newest = newest_by_class[on];
         const double time = run.commit_time.value_or(run.time);
-        if (time >= latest.first) latest = {time, point.run};
+        if (time >= newest.time) newest = {time, point.run};
       }
     }
-    for (const auto& [on, latest] : newest) {
-      const history::RunFacts& run = history.runs[latest.second];
+    for (const auto& [on, newest] : newest_by_class) {
+      const history::RunFacts& run = history.runs[newest.run];
       lines.push_back({{"id", cell.id},
                        {"project", cell.project},
                        {"cell", cell.name},
                        {"on", on},
-                       {"time", std::round(latest.first)},
+                       {"time", std::round(newest.time)},
                        {"commit", short_commit(run.commit)}});
     }
   }
   return {{"format", 1}, {"baselines", std::move(lines)}};
 }
 
+// Returns how many verdicts were red, and each red metric with its fate: accepted, reverted,
+// disputed or open.
 Json site_tally_json(const SiteIndex& index) {
   const Tally tallied = tally(index.verdicts);
   std::map<std::string, std::int64_t> fates;

@@ -247,6 +247,7 @@ std::string short_commit(const std::optional<std::string>& commit) {
   return commit ? text::short_commit(*commit, 12) : std::string();
 }
 
+// Checks the address of a repository, and returns it without a final '/'.
 Result<std::string> repo_url(std::string_view text) {
   std::string url(text);
   while (url.ends_with('/')) url.pop_back();
@@ -282,6 +283,7 @@ Site::Site(SiteModel model) {
 Site::Site(Site&&) noexcept = default;
 Site::~Site() = default;
 
+// Returns the paths of all documents: "data/overview.js", "data/cells/0a1b….js", …
 std::vector<std::string> Site::paths() const {
   std::vector<std::string> paths;
   const auto add = [&](std::string_view folder, const auto& name) {

@@ -175,6 +175,8 @@ Json site_steps_json(const SiteIndex& index) {
   return {{"format", 1}, {"metrics", std::move(metrics.all)}, {"steps", std::move(steps)}};
 }
 
+// Returns the document of a step from one counted commit to the next: which cells changed, are the
+// same, new, or failed.
 Json site_step_json(const SiteIndex& index, std::size_t number) {
   const SiteStep& step = index.steps[number];
   const CommitChanges& all = *index.model.commit_changes;
@@ -210,6 +212,7 @@ Json site_step_json(const SiteIndex& index, std::size_t number) {
           {"texts", texts.all}};
 }
 
+// Returns a list of all kernels: name, number of cells, and the first and last commit that ran it.
 Json site_kernels_json(const SiteIndex& index) {
   const CommitChanges& all = *index.model.commit_changes;
   Json kernels = Json::array();
@@ -230,6 +233,8 @@ Json site_kernels_json(const SiteIndex& index) {
           {"kernels", std::move(kernels)}};
 }
 
+// Returns the kernels of file number `file`: for each, the spans of commits in which a cell ran it,
+// and how often.
 Json site_kernel_file_json(const SiteIndex& index, std::size_t file) {
   Json kernels = Json::array();
   const std::size_t end = std::min(index.kernel_runs.size(), (file + 1) * k_kernels_a_file);

@@ -75,6 +75,8 @@ std::vector<SiteVerdict> read_verdicts(const std::vector<history::StoredVerdict>
   return read;
 }
 
+// Counts verdicts and judgements, and finds the fate of each metric that was red. Several reds in a
+// row count as one.
 Tally tally(const std::vector<SiteVerdict>& verdicts) {
   Tally result;
   result.verdicts = static_cast<std::int64_t>(verdicts.size());
