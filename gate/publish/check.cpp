@@ -238,6 +238,7 @@ class CheckPoster final : public Poster {
 
 }  // namespace
 
+// Finds weir's check runs of this name on the commit: the newest one of each pull request.
 Result<ExistingChecks> find_checks(Api& api, const Target& target, const Marker& marker,
                                    std::string_view app) {
   const std::string name = check_name(marker);
@@ -279,6 +280,8 @@ Result<ExistingChecks> find_checks(Api& api, const Target& target, const Marker&
   return checks;
 }
 
+// Returns another open pull request with the same commit and base whose check is red, if there is
+// one.
 Result<std::optional<std::int64_t>> find_red_pull_request(Api& api, const Target& target,
                                                           const ExistingChecks& checks) {
   for (const ExistingCheck& other : checks.others) {

@@ -37,6 +37,7 @@ const Json* list_items(const Json& page) {
 
 }  // namespace
 
+// Checks the API's address, which must be https but on this machine, and the token.
 Result<GithubApi> GithubApi::make(GithubSettings settings, GithubEffects effects) {
   std::string text = settings.base_url;
   while (!text.empty() && text.back() == '/') text.pop_back();
@@ -89,6 +90,7 @@ Result<Url> GithubApi::address(const std::string& path) const {
   return *url;
 }
 
+// Builds a request with GitHub's headers, the token, and the ETag of an answer that is cached.
 sys::HttpRequest GithubApi::make_request(const std::string& method, const Url& url,
                                          const Json& body) const {
   sys::HttpRequest request{.method = method, .url = url.text()};
@@ -108,6 +110,8 @@ sys::HttpRequest GithubApi::make_request(const std::string& method, const Url& u
   return request;
 }
 
+// Sends a request until it is answered or refused, or until time is up. Waits before each further
+// attempt.
 Result<sys::HttpResponse> GithubApi::send_with_retries(const sys::HttpRequest& request, bool once) {
   for (int attempt = 1;; ++attempt) {
     sys::HttpLimits limits = settings_.each;
@@ -148,6 +152,8 @@ Result<sys::HttpResponse> GithubApi::send_with_retries(const sys::HttpRequest& r
   }
 }
 
+// Returns the URL that a redirect names. Fails if it leaves the API, or if only a GET may follow
+// it.
 Result<Url> GithubApi::redirect_target(const Url& from, const sys::HttpResponse& response,
                                        const std::string& method) const {
   const std::string location = response.header("location").value_or("");
@@ -169,6 +175,7 @@ Result<Url> GithubApi::redirect_target(const Url& from, const sys::HttpResponse&
   return *to;
 }
 
+// Replaces a 304 by the cached answer. Caches any other answer that has an ETag.
 void GithubApi::use_cache(const Url& url, sys::HttpResponse& response) {
   if (const CachedAnswer* cached = weir::look_up(cache_, url.text());
       cached != nullptr && response.status == 304) {
@@ -184,6 +191,7 @@ void GithubApi::use_cache(const Url& url, sys::HttpResponse& response) {
                         response.header("link").value_or("")};
 }
 
+// Sends a request with retries and redirects. `once`: it must not be carried out twice.
 Result<sys::HttpResponse> GithubApi::send_and_follow(std::string method, Url url, const Json& body,
                                                      bool once) {
   maybe_done_ = false;
@@ -214,6 +222,8 @@ Result<sys::HttpResponse> GithubApi::send_and_follow(std::string method, Url url
   }
 }
 
+// Sends a request and parses the answer's JSON. An error says if the request may have been carried
+// out.
 Result<ApiResponse> GithubApi::call(const ApiRequest& request) {
   WEIR_TRY(const Url url, address(request.path));
   const bool once = request.method == "POST" || request.once;
@@ -228,6 +238,8 @@ Result<ApiResponse> GithubApi::call(const ApiRequest& request) {
   return ApiResponse{.status = response.status, .body = std::move(*json)};
 }
 
+// Reads a list page by page. Fails if it has more than `max_items` items, or if pages repeat
+// themselves.
 Result<Json> GithubApi::list(const std::string& path, std::size_t max_items) {
   const bool has_size = path.find("per_page=") != std::string::npos;
   const char mark = path.find('?') == std::string::npos ? '?' : '&';

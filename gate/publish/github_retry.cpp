@@ -84,6 +84,8 @@ std::string reason_in(const Json& body) {
 
 }  // namespace
 
+// Returns a server's text as one line of at most `max_characters`, without secrets, control
+// characters and commands of CI systems.
 std::string safe_text(std::string_view text, const Masker& masker, std::size_t max_characters) {
   // Cut a large answer first, to far more than the longest secret and than is shown.
   constexpr std::size_t k_max_bytes = std::size_t{64} << 10;
@@ -116,6 +118,7 @@ Result<Json> parse_answer(const sys::HttpResponse& response, const Masker& maske
               describe_body(response, masker));
 }
 
+// Parses "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110) as seconds since 1970.
 std::optional<double> http_date(std::string_view text) {
   constexpr const char* k_form = "%a, %d %b %Y %H:%M:%S GMT";
   const std::string text_copy(text);
@@ -136,6 +139,8 @@ double back_off(int attempt, double base, double longest, double jitter) {
   return longest_wait * (1 - jitter / 2);
 }
 
+// Decides if an answer is final, refused, or worth another attempt. `once`: the request must not be
+// carried out twice.
 Next after_answer(const sys::HttpResponse& response, bool once, double now, const Masker& masker) {
   const int status = response.status;
   Next next;

@@ -26,6 +26,8 @@ std::string status_context(const Marker& marker) {
                      marker.pull_request ? fmt::format(" #{}", *marker.pull_request) : "");
 }
 
+// Posts comment, check and status. Looks again, up to three times, at those that may not have
+// settled, and returns each outcome.
 std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
                        const PostOptions& options, const Wait& wait) {
   const Job job{api, target, texts, options};

@@ -204,6 +204,7 @@ std::string Marker::text() const {
 
 std::string Marker::hidden() const { return fmt::format("{}{}{}", k_before, text(), k_behind); }
 
+// Parses a marker such as "weir:gate=NAME pr=7 base=main run=12 attempt=1 held".
 std::optional<Marker> parse_marker(std::string_view text) {
   const auto gate = take_value(text, "weir:gate=");
   if (!gate || !is_name(*gate)) return std::nullopt;
@@ -281,6 +282,7 @@ Result<void> check_merge(Api& api, const Event& event, const std::string& merge)
               *event.pull_request);
 }
 
+// Fails unless the measured commit is that of the event, or merges that one into the base.
 Result<void> check_measured(Api& api, const Event& event, const std::string& measured) {
   const std::string commit = text::lower(measured);
   if (commit == event.sha || (!commit.empty() && commit == event.merge_sha)) return {};
@@ -300,6 +302,8 @@ Result<void> check_measured(Api& api, const Event& event, const std::string& mea
               text::printable(text::short_commit(commit)), text::short_commit(event.sha), unknown);
 }
 
+// Returns why the rules of `commit` are not those of the target's base; "" if they are. They are if
+// it lies between the base that GitHub names and the branch's tip.
 std::string why_not_rules_of_base(Api& api, const Target& target, const std::string& commit) {
   const std::string rules = text::lower(commit);
   if (!is_sha(rules)) return "the rules are of no commit";

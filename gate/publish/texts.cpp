@@ -80,6 +80,8 @@ struct Offer {
   std::string text;  // for the check run, which `/weir waive` reads back
   std::string line;  // the command to copy, with its introduction
 };
+// Returns the changes that a comment could waive, and the comment to write for it. Empty if there
+// is nothing to waive.
 Offer make_offer(const verdict::GateVerdict& gate, const Target& target, const std::string& name) {
   Offer offer;
   if (!target.pull_request || target.sha.empty() || target.base.empty()) return offer;
@@ -141,6 +143,7 @@ Texts verdict_texts(const verdict::GateVerdict& gate, const report::MarkdownStyl
 
 }  // namespace
 
+// Returns a verdict's comment, check and status, and decides if a comment is written at all.
 Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
                const MeasuringRun& run, const Target& target, const std::string& gate_name) {
   Texts texts = verdict_texts(gate, style, run, target, gate_name);
@@ -154,6 +157,7 @@ Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& st
   return texts;
 }
 
+// Returns the texts for a run that left no verdict: "not judged", never a success.
 Texts missing_verdict_texts(const MissingVerdict& what, const report::MarkdownStyle& style) {
   const RunEnd run_end = find_run_end(what.conclusion);
   const std::string why = what.why.empty() ? std::string(run_end.text) : what.why;

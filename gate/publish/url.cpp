@@ -51,6 +51,8 @@ std::string Url::origin() const {
   return fmt::format("{}://{}:{}", scheme, host, port);
 }
 
+// Parses a plain http or https address. Nothing for others, such as those with a user, spaces or
+// bytes beyond ASCII.
 std::optional<Url> parse_url(std::string_view text) {
   if (!std::ranges::all_of(text, is_plain_char)) return std::nullopt;
   text = text.substr(0, text.find('#'));
@@ -78,6 +80,8 @@ std::optional<Url> resolve(const Url& from, std::string_view location) {
   return parse_url(prefix + std::string(location));
 }
 
+// Returns true if `url` is `base` or lies below it on the same server. A path with "." or ".."
+// never does.
 bool is_below(const Url& base, const Url& url) {
   if (base.origin() != url.origin()) return false;
   const std::string path = url.path();
@@ -94,6 +98,7 @@ bool is_below(const Url& base, const Url& url) {
   return path == root || path.compare(0, root.size() + 1, root + "/") == 0;
 }
 
+// Returns the address of rel="next" in a Link header (RFC 8288), if there is one.
 std::optional<std::string> next_link(std::string_view header) {
   // <address>; name=value; name="value", <address>; ...
   std::size_t at = header.find('<');

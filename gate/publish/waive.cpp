@@ -304,6 +304,8 @@ Result<ApiResponse> make_branch(Api& api, const std::string& repository, const s
 
 }  // namespace
 
+// Adds waivers to the pull request's file on the branch. Tries again if somebody else wrote it
+// meanwhile.
 Result<void> write_waivers(Api& api, const std::string& repository, const std::string& branch,
                            std::int64_t pull_request, const std::vector<verdict::Waiver>& added,
                            const std::string& message) {
