@@ -8,6 +8,8 @@ namespace weir::adapters {
 EventReader::EventReader(Framing framing, EventLimits limits)
     : framing_(framing), limits_(limits) {}
 
+// Splits the chunk into lines and ends events with them. A line ends with LF, CR or CRLF, which a
+// chunk may cut in two.
 Result<void> EventReader::feed(std::string_view chunk, const Take& take) {
   if (failed_) return fail(Code::data, "the stream went wrong before");
   while (!chunk.empty()) {

@@ -151,6 +151,8 @@ const std::vector<Format>& formats() {
   return k_formats;
 }
 
+// Returns all adapters in their order: the generic one, and one for each format that has an
+// adapter's name.
 const std::vector<Adapter>& table() {
   static const std::vector<Adapter> k_table = [] {
     // The generic adapter has no format; the config says where its values are.

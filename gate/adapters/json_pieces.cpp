@@ -49,6 +49,8 @@ bool looks_like_json(std::string_view text, std::size_t at) {
 JsonPieces::JsonPieces(std::vector<std::string> lists, Takers takers, JsonPieceLimits limits)
     : lists_(std::move(lists)), takers_(std::move(takers)), limits_(limits) {}
 
+// Follows quotes, escapes and brackets byte by byte, from the state that earlier text left. Returns
+// the value's end in `text`, npos if it goes on.
 std::size_t JsonValueEnd::find(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     // Skip to the next byte that matters within a string; most bytes are skipped here.
@@ -72,6 +74,7 @@ std::size_t JsonValueEnd::find(std::string_view text) {
   return std::string_view::npos;
 }
 
+// Adds the chunk to the buffer, slice by slice, and takes all pieces that are complete.
 void JsonPieces::feed(std::string_view chunk) {
   // Slices bound the size of the copy. Larger slices cut fewer pieces in two.
   constexpr std::size_t k_slice = std::size_t{256} << 10;
@@ -248,6 +251,8 @@ void JsonPieces::finish() {
   state_ = State::between;
 }
 
+// Parses each text that begins a line with '{' or '[' and goes to the matching bracket, and passes
+// it to `take`. Returns the first fault.
 std::optional<std::string> for_each_document(
     std::string_view text, const std::function<bool(const Json& document)>& take) {
   std::optional<std::string> first;

@@ -87,6 +87,8 @@ bool has_mark(const Printed& printed, std::string_view mark) {
   });
 }
 
+// Says what an unknown text looks like. Tries weir's own reports, known tools without a reader,
+// formats that match in part, then names of latencies.
 std::string describe_nearest_formats(const Printed& printed) {
   const bool is_report = std::ranges::any_of(
       k_reports, [&](std::string_view mark) { return has_mark(printed, mark); });

@@ -16,6 +16,8 @@ std::optional<std::int64_t> find_divisor(std::int64_t values, const unit::Metric
 
 }  // namespace
 
+// Adds a count that the engine printed. Several values, or those of all tokens, are divided by the
+// number of tokens or repeats that they cover.
 bool add_own_count(profile::EngineReport& report, const unit::Metric& metric,
                    const std::vector<std::int64_t>& values, bool of_all_tokens,
                    const profile::RunParameters& request) {

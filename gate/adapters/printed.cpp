@@ -119,6 +119,8 @@ bool Printed::holds(std::string_view text) const {
   return holds_at_ends(document_.out, text) || holds_at_ends(document_.err, text);
 }
 
+// Reads a number whose '.' and ',' are decimal marks or separate thousands: "1234.5", "1.234,5",
+// "1,234,567".
 std::optional<double> printed_number(std::string_view text) {
   if (text.empty() || text.size() > 64) return std::nullopt;
   const std::size_t last_mark = text.find_last_of(".,");
@@ -172,6 +174,7 @@ static std::optional<std::size_t> step_on(std::string_view line, std::size_t end
   return std::nullopt;
 }
 
+// Returns true for a number with separators of thousands or decimals: "1,250.5", "1'250".
 bool is_separated_number(std::string_view text) {
   if (text::to_double(text)) return false;
   std::string plain;
@@ -185,6 +188,8 @@ bool is_separated_number(std::string_view text) {
   return printed_number(plain).has_value();
 }
 
+// Widens `part` to the whole number around it in `line`, with separators, exponent and sign.
+// Returns `part` itself if that is no number.
 std::string_view surrounding_number(std::string_view line, std::string_view part,
                                     bool has_columns) {
   if (part.empty() || !text::is_digit(part.front()) || !text::is_digit(part.back())) return part;
@@ -270,6 +275,7 @@ bool Scan::skip_prefix(std::string_view literal) {
   return fits;
 }
 
+// Reads a number like "-1.5", "1,234" or "2e+06" after blanks, and moves on behind it.
 std::optional<double> Scan::number() {
   const std::string_view text = skip_blanks();
   std::size_t end = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;

@@ -163,6 +163,20 @@ bool read_op_row(std::string_view line, Observed& observed) {
   return true;
 }
 
+// Reads a row of the profile table, an op with its times. Returns false for a heading or a rule.
+bool read_table_row(std::string_view line, Observed& observed) {
+  if (read_op_row(line, observed)) {
+    count_read(observed, "rows of the profile");
+    return true;
+  }
+  const std::string_view row = text::trim(line);
+  const bool has_share = row.size() > 1 && row.ends_with('%') && row[row.size() - 2] != ' ';
+  if (!has_share) return false;
+  count_unread(observed, "rows of the profile",
+               fmt::format("\"{}\" is another form", display_text(line, 60)));
+  return true;
+}
+
 // Reads a line of the profile table, from its heading to TOTAL. `open` is true while the table goes
 // on. Returns false for other lines.
 bool read_table(std::string_view line, bool& open, Observed& observed) {
@@ -175,19 +189,8 @@ bool read_table(std::string_view line, bool& open, Observed& observed) {
     open = true;
     return true;
   }
-  if (!open || !scan.skip_prefix("TOTAL")) {
-    if (!open) return false;
-    if (read_op_row(line, observed)) {
-      count_read(observed, "rows of the profile");
-      return true;
-    }
-    const std::string_view row = text::trim(line);
-    const bool has_share = row.size() > 1 && row.ends_with('%') && row[row.size() - 2] != ' ';
-    if (!has_share) return false;  // a heading or a rule
-    count_unread(observed, "rows of the profile",
-                 fmt::format("\"{}\" is another form", display_text(line, 60)));
-    return true;
-  }
+  if (!open) return false;
+  if (!scan.skip_prefix("TOTAL")) return read_table_row(line, observed);
   open = !scan.number().has_value();
   return true;
 }
@@ -362,6 +365,7 @@ void read_names(const Json& json, const char* model, Observed& observed) {
   context.engine_build = json_text(json, "version");
 }
 
+// Reads the result of one generation from JSON: model, tokens, rates and times.
 void read_result(const Json& json, Observed& observed) {
   read_names(json, "model", observed);
   for (const char* key : {"arch", "quant"}) {
@@ -427,6 +431,8 @@ bool read_complaint(std::string_view line, Observed& observed) {
 
 }  // namespace
 
+// Returns 70 if a line has the form of this engine's, else 0. Its words are searched for first, as
+// that is cheap.
 int recognises(const Printed& printed) {
   const auto is_ours = [](std::string_view line) {
     Observed counted;
@@ -442,6 +448,7 @@ int recognises(const Printed& printed) {
   return is_likely && std::ranges::any_of(printed.lines(), is_ours) ? 70 : 0;
 }
 
+// Reads each line by the first reader that knows it, then the JSON that the text holds.
 void read(const Printed& printed, Observed& observed) {
   bool in_table = false;
   TokenReader tokens(observed);

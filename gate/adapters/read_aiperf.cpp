@@ -306,6 +306,8 @@ bool goes_on(std::string_view line) {
 
 }  // namespace
 
+// Reads the tables that AIPerf prints, run after run, each with the command line that is printed
+// below them.
 void read(const Printed& printed, Observed& observed) {
   std::vector<Run> runs;
   bool is_read = false, has_end = true, in_command = false;

@@ -241,6 +241,8 @@ int recognises(const Printed& printed) {
   return 0;
 }
 
+// Reads nodes ("12 ROPE Qcur-0 rope mode: 2") and barriers ("sync"). A smaller index than the last
+// begins the next graph.
 void read(const Printed& printed, Observed& observed) {
   std::int64_t last = -1;
   for (const std::string_view line : printed.lines()) {

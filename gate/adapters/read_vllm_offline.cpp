@@ -68,6 +68,8 @@ const Format k_vllm_latency(
 namespace vllm_throughput {
 namespace {
 
+// Adds a run as a case with its rates a second: `requests`, `tokens` of prompts and answers, and
+// `output` tokens.
 void add_run(std::optional<double> requests, std::optional<double> tokens,
              std::optional<double> output, ObservedCase run, Observed& observed) {
   run.name = fmt::format("run {}", observed.cases.size());
@@ -116,6 +118,7 @@ void read_line(std::string_view line, ObservedCase& run, Observed& observed) {
 
 }  // namespace
 
+// Reads JSON results if the text has any, else the lines that are printed.
 void read(const Printed& printed, Observed& observed) {
   if (printed.holds("\"requests_per_second\"")) {
     read_documents(

@@ -58,6 +58,8 @@ std::optional<ObservedOp> read_call(const Json& row) {
 
 }  // namespace
 
+// Reads the JSON of `weir profile`: its work, or its kernels if it has none, then calls of the CPU
+// and warnings.
 Result<Observed> read(const Printed& printed) {
   WEIR_TRY(const Json json, parse_json(printed.document().out));
   const std::string schema = json.is_object() ? json_text(json, "schema").value_or("") : "";

@@ -124,6 +124,8 @@ void add_place(Observed& observed, std::string place) {
   places.push_back(std::move(place));
 }
 
+// Adds a request as a case, and its rates to the whole, too. `untimed`: generated tokens that the
+// generation time does not cover.
 void add_request(const Request& request, std::int64_t untimed, Observed& observed) {
   ObservedCase part;
   part.name = fmt::format("request {}", observed.cases.size());
@@ -148,6 +150,7 @@ void copy_tokens_of_only_case(Observed& observed) {
   observed.generated_tokens = observed.cases.front().generated_tokens;
 }
 
+// Reads JSON of any size from both streams, piece by piece, and warns about pieces that were lost.
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
                  Observed& observed, JsonPieceLimits limits) {
   std::size_t broken = 0, too_long = 0;
@@ -211,6 +214,7 @@ tl::unexpected<Error> nothing_found(std::string_view format) {
   return fail(Code::data, "this text has no whole part of the format {}", format);
 }
 
+// Splits a line of CSV, with values in quotes or without. Returns nothing if a quote is not closed.
 std::vector<std::string> csv_fields(std::string_view line) {
   std::vector<std::string> fields;
   for (std::size_t at = 0; at <= line.size() && fields.size() < k_max_fields;) {
@@ -237,6 +241,8 @@ std::vector<std::string> csv_fields(std::string_view line) {
   return fields;
 }
 
+// Parses a line like "INSERT INTO test (model, avg_ns) VALUES ('qwen2', '512');" into values by
+// column.
 std::optional<TableRow> sql_row(std::string_view line, std::string_view table) {
   Scan scan(line);
   if (!scan.skip_prefix("INSERT INTO") || !scan.skip_prefix(table) || !scan.skip_prefix("("))

@@ -279,6 +279,8 @@ void add_rate(profile::EngineReport& report, const BenchTest& test) {
 
 }  // namespace
 
+// Turns an engine's output into a report: times, counts, tokens and facts. Fails if the output is
+// cut, or lacks what this pass needs.
 Result<profile::EngineReport> make_report(std::string_view format, const Output& output) {
   WEIR_TRY(const auto observed, read_as(format, {output.out, output.err}));
   if (observed.truncated) return fail(Code::data, "the engine's output ends in the middle");

@@ -67,6 +67,7 @@ struct Title {
   std::optional<unit::Scale> unit;
   bool is_share = false;
 };
+// Parses a column's title with its unit: "Time (%)", "Total Time (ns)", "TotalNs".
 Title parse_title(std::string_view text) {
   Title title;
   std::string_view words = text::trim(text);
@@ -93,6 +94,7 @@ Style style_of(std::string_view line) {
   return line.find(',') != line.npos ? Style::csv : Style::gaps;
 }
 
+// Splits a line of a table into cells, in the way that its style separates them.
 std::vector<std::string> split_cells(Style style, std::string_view line) {
   switch (style) {
     case Style::csv:
@@ -233,6 +235,8 @@ bool may_be_heading(std::string_view line) {
 
 }  // namespace
 
+// Reads a number with or without separators of thousands: "3,200" is 3200. Nothing for "nan" or
+// "--".
 std::optional<double> number_cell(std::string_view cell) {
   cell = text::trim(cell);
   if (cell.empty() || cell.size() > 40) return std::nullopt;
@@ -248,6 +252,8 @@ std::optional<double> number_cell(std::string_view cell) {
   return text::to_double(plain);
 }
 
+// Reads a time as seconds: "729.72us", or a number alone, which is multiplied by `scale` (0: not
+// allowed).
 std::optional<double> time_cell(std::string_view cell, double scale) {
   cell = text::trim(cell);
   std::size_t end = cell.size();
@@ -300,6 +306,7 @@ bool WorkRows::is_repeated(Part part) {
   return tables_.try_emplace(part, table_).first->second != table_;
 }
 
+// Adds a kernel, copy or call, or adds the row's times to those of its name if that came before.
 void WorkRows::add_row(Work work, const WorkRow& row) {
   const bool is_call = work == Work::call;
   auto& list = is_call ? observed_.cpu_calls : observed_.ops;
@@ -336,6 +343,8 @@ void WorkRows::add_row(Work work, const WorkRow& row) {
   if (!is_added) rows_.erase(at);
 }
 
+// Adds a row of a table of kernels, copies or calls. Rows without a name or time, and those of a
+// second table, are counted as unread.
 void WorkRows::add(Work work, const WorkRow& row) {
   const bool has_only_bytes = !row.seconds && row.bytes;
   const bool is_finite = std::isfinite(row.seconds.value_or(0)) && row.seconds.value_or(0) >= 0;

@@ -263,6 +263,7 @@ Result<std::vector<WorkloadRequest>> draw_requests(const Json& json, std::int64_
 
 }  // namespace
 
+// Reads up to `most` requests: drawn by a rule, from a JSON array, or from JSON lines.
 Result<std::vector<WorkloadRequest>> read_workload(std::string_view text, std::int64_t tokens,
                                                    std::size_t most, std::int64_t turns) {
   constexpr JsonLimits k_limits{std::size_t{64} << 20, 16, 20'000'000};
