@@ -38,6 +38,7 @@ std::string loosen(std::string_view pattern) {
 
 }  // namespace
 
+// Returns false only if the pattern of a line of .gitattributes can match none of `paths`.
 bool may_concern(std::string_view line, const std::string& folder,
                  std::span<const std::string> paths) {
   if (line.starts_with("[attr]") || line.starts_with('"')) return true;
@@ -53,6 +54,7 @@ bool may_concern(std::string_view line, const std::string& folder,
   });
 }
 
+// Returns those lines of a .gitattributes that can change the contents of files in the work tree.
 std::vector<std::string> content_attributes(std::string_view text) {
   std::vector<std::string> lines;
   for (std::string line : text::lines(text)) {

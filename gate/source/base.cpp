@@ -138,9 +138,9 @@ PullRequest read_pull_request(const sys::Files& files) {
 
 namespace {
 
-// Returns true if `commit`, the first parent of HEAD, is of the branch that GitHub merges into, and
-// not of a merge that the pull request's author made. Where history is cut off, or the branch is
-// not here, nothing tells.
+// Returns true if `commit`, the first parent of HEAD, may lie on the branch that GitHub merges
+// into; false if the pull request's author made that merge. A history that is cut off, or a branch
+// that is not here, cannot tell, and gives true.
 Result<bool> may_be_merged_into(const Git& git, const std::string& commit,
                                 const std::optional<std::string>& ref_commit,
                                 const PullRequest& pull) {

@@ -76,6 +76,7 @@ std::vector<std::string> withheld_git_variables() {
 
 }  // namespace
 
+// Names git's variables that say where a repository is and how to read it.
 std::vector<std::string> git_variables() {
   // `git rev-parse --local-env-vars`, and those a push sets beside them. GIT_CONFIG_COUNT stays:
   // git never sets it by itself, and containers use it to name the folders that are safe.
@@ -423,6 +424,8 @@ Result<std::vector<CommitFacts>> Git::commits_that_changed(const std::string& fo
   return commits;
 }
 
+// Returns the last commit up to `commit` that changed something in `folder`; for "", anywhere but
+// in "waivers".
 Result<std::optional<std::string>> Git::last_change(const std::string& commit,
                                                     const std::string& folder) const {
   std::vector<std::string> words{"log", "-1", "--format=%H", commit, "--"};

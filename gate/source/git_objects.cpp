@@ -127,6 +127,8 @@ Result<std::vector<std::string>> Git::changed_files(const std::string& commit,
   return std::vector<std::string>(paths.begin(), paths.end());
 }
 
+// Lists the files that differ between `commit` and `head`, or the work tree if that is absent.
+// Files that the index hides are compared, too.
 Result<std::vector<Git::FileChange>> Git::changes_since(
     const std::string& commit, const std::optional<std::string>& head) const {
   const auto list = [&](std::vector<std::string> question) -> Result<std::vector<FileChange>> {
@@ -171,6 +173,8 @@ Result<std::vector<Git::FileChange>> Git::changes_in_submodule(const std::string
   return changes;
 }
 
+// Replaces an id of zeros, which stands for a file of the work tree, by the id of the file's
+// content.
 Result<void> Git::hash_unstored(std::vector<FileChange>& changes) const {
   std::vector<FileChange*> unstored;
   for (FileChange& change : changes) {
@@ -219,6 +223,7 @@ bool Git::is_smudged(const FileChange& change) const {
   return pointer && is_content_of(*pointer, effects_->files, sys::join_path(top_, change.path));
 }
 
+// Finds changes of files that the index hides: those marked skip-worktree or assume-unchanged.
 Result<Git::HiddenChanges> Git::hidden_changes() const {
   WEIR_TRY(const std::string out, call_checked({"ls-files", "-v", "--stage", "-z", "--full-name"},
                                                {.output_limit = k_max_listed_bytes}));

@@ -148,6 +148,8 @@ Result<std::optional<std::string>> Git::resolve_name(const std::string& name) co
   return std::optional(refs[0].object);
 }
 
+// Returns the id of the commit that `text` means: an id, HEAD, or the name of a ref, with ~N and ^N
+// after it.
 Result<std::optional<std::string>> Git::resolve_commit(const std::string& text) const {
   const auto steps = text.starts_with('-') ? std::nullopt : split_steps(text);
   if (!steps) return std::optional<std::string>();

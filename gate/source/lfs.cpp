@@ -6,6 +6,7 @@
 
 namespace weir::source {
 
+// Parses a pointer of Git LFS: three lines with the version, the SHA-256 and the size.
 std::optional<LfsPointer> parse_lfs_pointer(std::string_view text) {
   constexpr std::string_view k_version = "version https://git-lfs.github.com/spec/v1",
                              k_oid = "oid sha256:", k_size = "size ";
@@ -28,6 +29,7 @@ bool is_lfs_pointer(const sys::Files& files, const std::string& path) {
   return text && parse_lfs_pointer(*text).has_value();
 }
 
+// Returns true if the file has the size and the SHA-256 that the pointer names.
 bool is_content_of(const LfsPointer& pointer, const sys::Files& files, const std::string& path) {
   constexpr std::uint64_t k_piece_bytes = std::uint64_t{1} << 20;
   const auto size = files.size(path);

@@ -58,6 +58,8 @@ void Seal::add_search_folder(const sys::Files& files, const std::string& folder)
   add_start_place(files, folder, folder, nullptr);
 }
 
+// Fails if a file that programs load at their start was written to or removed since it was
+// recorded.
 Result<void> Seal::check_start_places(const sys::Files& files) const {
   for (const StartPlace& place : start_places_) {
     StartPlace now = place;

@@ -46,6 +46,8 @@ std::string SidePaths::folder() const {
   return path_below(side_.link, inner_path(side_.own_folder).value_or(""));
 }
 
+// Replaces the paths in a word of the command by those of this side's checkout. Code that it lacks
+// is an error.
 Result<std::string> SidePaths::place(const std::string& word) {
   std::optional<Error> problem;
   std::string placed = config::replace_paths(word, [&](const std::string& part) {
@@ -90,6 +92,8 @@ Result<std::string> SidePaths::place(const std::string& word) {
   return placed;
 }
 
+// Lets this side use the user's virtual environment around `path`. Fails if a file in it leads to
+// code of the user's checkout.
 Result<bool> SidePaths::share_environment(const std::string& path) {
   const auto environment = environment_around(files_, path);
   const auto inner = environment ? inner_path(*environment) : std::nullopt;

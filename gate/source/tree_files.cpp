@@ -43,6 +43,7 @@ tl::unexpected<Error> missing_file(const std::string& path) {
 
 }  // namespace
 
+// Lists the files below `folder` of a commit, by names that begin with `shown_prefix` in its place.
 Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::string& commit,
                                                    const std::string& folder,
                                                    const std::string& shown_prefix) {

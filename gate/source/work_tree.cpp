@@ -41,6 +41,8 @@ Result<std::string> find_top(const sys::Files& files, const std::string& folder)
               text::printable(folder));
 }
 
+// Parses the answer of `git config --list --show-origin --null`: files of settings, remotes, and
+// how to switch filters off.
 GitSettings parse_git_settings(std::string_view text) {
   constexpr std::string_view k_lfs[] = {"git-lfs clean -- %f", "git-lfs smudge -- %f",
                                         "git-lfs smudge --skip -- %f", "git-lfs filter-process",
