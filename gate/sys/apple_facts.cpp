@@ -23,6 +23,7 @@ std::string pressure_text(std::uint64_t level) {
 
 }  // namespace
 
+// Returns the processor, memory and system of a Mac. `architecture` is that of uname(3): "arm64".
 Machine apple_machine(const Sysctls& sysctls, std::string_view architecture) {
   Machine machine;
   machine.cpu_model = text::printable(sysctls.text("machdep.cpu.brand_string"));

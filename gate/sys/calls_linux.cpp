@@ -365,6 +365,8 @@ std::optional<std::vector<std::string>> paths_of(const OpenedFiles& opened) {
   return paths;
 }
 
+// Lets the parent trace this process, which stops at the calls that a seccomp filter selects. Runs
+// in the child before it becomes the engine.
 bool allow_tracing(const CallCounts& counts) {
   if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return false;
   // Stop until the parent has set its options: with the filter alone, each call would fail.

@@ -29,6 +29,8 @@ FolderWatch::FolderWatch(const std::string& folder, std::string suffix)
     (void)inotify_add_watch(events_.get(), above.c_str(), IN_MOVE_SELF | IN_ONLYDIR);
 }
 
+// Reads inotify's events up to the first removal or replacement: of the folder itself, or of a file
+// with the suffix.
 std::optional<std::string> FolderWatch::find_removed() const {
   if (!events_.open() || own_watch_ < 0) return std::nullopt;
   alignas(inotify_event) std::array<char, 64 << 10> buffer{};

@@ -281,6 +281,8 @@ void read_gpus(const Files& files, MachineHealth& health) {
 
 }  // namespace
 
+// Reads the machine's health, but for its activity, which takes time to see, and NVIDIA's GPUs,
+// which a program reports.
 MachineHealth read_machine_health(const Files& files) {
   MachineHealth health;
   health.processors = read_machine(files).logical_cores;

@@ -32,6 +32,8 @@ bool populate(int fd, off_t offset, std::size_t bytes) {
 
 }  // namespace
 
+// Reads a file into the system's cache: by a call that maps it if there is one, and the rest by
+// reading.
 void read_into_cache(const std::string& path) {
   constexpr off_t k_part_bytes = off_t{256} << 20;
   constexpr std::size_t k_buffer_bytes = std::size_t{1} << 20;

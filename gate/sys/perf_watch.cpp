@@ -77,6 +77,7 @@ PerfWatch::PerfWatch(std::int64_t process) {
   }
 }
 
+// Finds the perf events among a process's descriptors, borrows them, and reads their counters.
 void PerfWatch::add_descriptors(std::int64_t process, const std::string& folder) {
   const auto names = RealFiles().list(folder);
   if (!names) {

@@ -34,24 +34,24 @@ void hide_process() { prctl(PR_SET_DUMPABLE, 0); }
 
 namespace {
 
-// struct sched_attr of the kernel, as of Linux 5.3: what a thread asks of the scheduler.
-struct SchedulerWishes {
-  std::uint32_t size = sizeof(SchedulerWishes), policy = 0;
+// Mirrors the kernel's struct sched_attr, as of Linux 5.3: how a thread is scheduled.
+struct SchedulerAttributes {
+  std::uint32_t size = sizeof(SchedulerAttributes), policy = 0;
   std::uint64_t flags = 0;
   std::int32_t nice = 0;
   std::uint32_t priority = 0;
   std::uint64_t runtime = 0, deadline = 0, period = 0;
   std::uint32_t min_clock = 0,
                 max_clock = 0;  // of 1024; both 0 where the kernel has no such bounds
-  friend bool operator==(const SchedulerWishes&, const SchedulerWishes&) = default;
+  friend bool operator==(const SchedulerAttributes&, const SchedulerAttributes&) = default;
 };
-constexpr int k_io_of_thread = 1;              // IOPRIO_WHO_PROCESS
-constexpr std::uint64_t k_sets_clocks = 0x60;  // SCHED_FLAG_UTIL_CLAMP
+constexpr int k_io_of_thread = 1;                   // IOPRIO_WHO_PROCESS
+constexpr std::uint64_t k_has_clock_bounds = 0x60;  // SCHED_FLAG_UTIL_CLAMP
 
-std::optional<SchedulerWishes> read_wishes(pid_t thread) {
-  SchedulerWishes wishes;
-  const bool is_read = syscall(SYS_sched_getattr, thread, &wishes, sizeof wishes, 0) == 0;
-  return is_read ? std::optional(wishes) : std::nullopt;
+std::optional<SchedulerAttributes> read_attributes(pid_t thread) {
+  SchedulerAttributes attributes;
+  const bool is_read = syscall(SYS_sched_getattr, thread, &attributes, sizeof attributes, 0) == 0;
+  return is_read ? std::optional(attributes) : std::nullopt;
 }
 
 long read_io_priority(pid_t thread) { return syscall(SYS_ioprio_get, k_io_of_thread, thread); }
@@ -78,7 +78,7 @@ struct Scheduling {
   bool has_cpus = false;
   int policy = SCHED_OTHER, nice = 0;
   sched_param parameters{};
-  std::optional<SchedulerWishes> wishes;
+  std::optional<SchedulerAttributes> attributes;
   long io_priority = -1;     // -1: not known
   long timer_slack_ns = -1;  // by how much the kernel may delay what a thread waits for
 };
@@ -89,7 +89,7 @@ Scheduling read_scheduling() {
   scheduling.policy = sched_getscheduler(0);
   sched_getparam(0, &scheduling.parameters);
   scheduling.nice = getpriority(PRIO_PROCESS, 0);
-  scheduling.wishes = read_wishes(0);
+  scheduling.attributes = read_attributes(0);
   scheduling.io_priority = read_io_priority(0);
   scheduling.timer_slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
   return scheduling;
@@ -134,16 +134,17 @@ void set_timer_slack(pid_t thread) {
   if (!now.empty() && text::trim(now) != text.data()) write_proc(path.data(), text.data());
 }
 
-// Thread 0 is the caller. Allocates nothing for it: it may have been forked from several threads.
+// Gives a thread (0: the caller) the scheduling that weir began with. Does not allocate for the
+// caller, which may be a child forked from a process with several threads.
 void set_scheduling(pid_t thread) {
   const Scheduling& scheduling = g_scheduling_at_start;
   if (scheduling.has_cpus) sched_setaffinity(thread, sizeof scheduling.cpus, &scheduling.cpus);
   sched_setscheduler(thread, scheduling.policy, &scheduling.parameters);
   setpriority(PRIO_PROCESS, static_cast<id_t>(thread), scheduling.nice);
-  if (scheduling.wishes && read_wishes(thread) != scheduling.wishes) {
-    SchedulerWishes wishes = *scheduling.wishes;
-    if (wishes.max_clock > 0) wishes.flags |= k_sets_clocks;
-    (void)syscall(SYS_sched_setattr, thread, &wishes, 0);
+  if (scheduling.attributes && read_attributes(thread) != scheduling.attributes) {
+    SchedulerAttributes attributes = *scheduling.attributes;
+    if (attributes.max_clock > 0) attributes.flags |= k_has_clock_bounds;
+    (void)syscall(SYS_sched_setattr, thread, &attributes, 0);
   }
   if (scheduling.io_priority >= 0 && read_io_priority(thread) != scheduling.io_priority)
     (void)syscall(SYS_ioprio_set, k_io_of_thread, thread, scheduling.io_priority);
@@ -173,6 +174,8 @@ bool is_in_own_cgroups() {
 
 void restore_scheduling() { set_scheduling(0); }
 
+// Gives this process back the scheduling and limits that it began with. Returns false if one cannot
+// be had back.
 bool restore_own_settings() {
   DIR* threads = opendir("/proc/self/task");
   while (const dirent* entry = threads == nullptr ? nullptr : readdir(threads)) {

@@ -348,6 +348,8 @@ StoppedTree::Threads StoppedTree::read_threads() const {
   return threads;
 }
 
+// Returns what happened to the stopped processes since their threads were read: none, one ran, or
+// settings changed.
 StoppedTree::Change StoppedTree::find_change() const {
   const Threads threads_now = read_threads();
   for (const auto& [id, thread] : threads_now) {
