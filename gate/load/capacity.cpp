@@ -223,6 +223,7 @@ class Search {
 
 bool TriedRate::is_kept() const { return missed <= k_allowed_misses; }
 
+// Measures at this rate how many requests miss each latency objective, and returns the worst.
 TriedRate evaluate_rate(double rate, std::span<const profile::ServedRequest> requests,
                         const profile::ServedObjectives& objectives) {
   TriedRate worst{.rate = rate, .missed = 0, .low = 0, .high = 0};

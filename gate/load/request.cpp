@@ -73,6 +73,8 @@ void Request::connected(double at, bool is_reused) {
   stage_since_ = at;
 }
 
+// Takes the status and headers of the answer, which came at the time `at`. Returns false if its
+// body need not be read.
 bool Request::answered(double at, int status, const sys::HttpHeaders& headers) {
   record_.answered = since(at);
   stage_ = Stage::answered;
@@ -105,6 +107,8 @@ bool Request::refuse(ServedFault fault, int status) {
   return true;
 }
 
+// Takes a chunk of the body: events of the stream, or the text of a refusal. Returns false if no
+// more is needed.
 bool Request::bytes(double at, std::string_view chunk) {
   if (over_) return false;
   if (stage_ == Stage::refusing) {
@@ -174,6 +178,7 @@ void Request::handle_piece(double at, const adapters::serving::StreamPiece& piec
   }
 }
 
+// Takes the end of the connection, and decides if the request succeeded or which fault it had.
 void Request::ended(double at, const sys::StreamEnd& end) {
   if (over_) return;
   if (stage_ == Stage::refusing) {
@@ -249,6 +254,7 @@ double Request::stage_seconds() const {
   return limits_.request_seconds;
 }
 
+// Ends the request with the fault that belongs to the stage in which it was waiting.
 void Request::give_up(double at) {
   const bool total = at >= sent_at_ + limits_.request_seconds;
   switch (stage_) {
