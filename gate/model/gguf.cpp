@@ -236,6 +236,7 @@ Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits) {
   return GgufRead{.header = std::move(header), .needed = 0};
 }
 
+// Reads a GGUF header by reading longer and longer prefixes of the file until it is complete.
 Result<GgufHeader> load_gguf(const ReadPrefix& read, const GgufLimits& limits) {
   std::uint64_t wanted = std::uint64_t{64} << 10;
   while (true) {
@@ -313,6 +314,8 @@ Result<std::uint64_t> gguf_file_bytes(const GgufHeader& header) {
   return end;
 }
 
+// Writes the header and random data for every tensor. The same seed gives the same bytes on every
+// machine.
 Result<void> write_random_gguf(GgufHeader& header, std::uint64_t seed, const ByteSink& sink) {
   WEIR_TRY(const std::string head, encode_gguf_header(header));
   WEIR_CHECK(sink(head));

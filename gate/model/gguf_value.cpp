@@ -98,6 +98,7 @@ std::optional<std::string> GgufValue::to_string() const {
   return bytes_.substr(8);
 }
 
+// Returns the elements of an array of integers; nothing for other values, or if one is negative.
 std::optional<std::vector<std::uint64_t>> GgufValue::to_unsigned_list() const {
   if (!is_array() || !is_integer(element_)) return std::nullopt;
   const std::uint64_t size = fixed_size(element_).value_or(1);
@@ -111,6 +112,7 @@ std::optional<std::vector<std::uint64_t>> GgufValue::to_unsigned_list() const {
   return values;
 }
 
+// Returns the elements of an array of texts. Each begins with its length in 8 bytes.
 std::optional<std::vector<std::string>> GgufValue::to_string_list() const {
   if (!is_array() || element_ != GgufType::string) return std::nullopt;
   std::vector<std::string> values;
@@ -140,6 +142,8 @@ std::optional<GgufValue> GgufValue::with_unsigned_list(
   return GgufValue(element_, values.size(), std::move(bytes));
 }
 
+// Returns the array of the elements at `indices`. Other values, and arrays of arrays, stay as they
+// are.
 GgufValue GgufValue::picked(std::span<const std::uint64_t> indices) const {
   if (!is_array() || element_ == GgufType::array) return *this;
   const std::string_view bytes = bytes_;

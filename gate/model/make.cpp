@@ -262,6 +262,8 @@ std::vector<std::string> quantization_names() {
   return names;
 }
 
+// Parses a quantization: one type for all matrices ("q8_0"), or a mix that gives sensitive ones
+// more bits ("q4_k_m").
 Result<Quantization> parse_quantization(std::string_view name) {
   const std::string wanted = text::lower(name);
   for (const Mix& mix : k_mixes) {
@@ -320,6 +322,7 @@ Result<ModelOptions> model_like(std::string_view name) {
   return options;
 }
 
+// Counts the layers, tensors, parameters and bytes of a model.
 Result<ModelSummary> summarize(const GgufHeader& header) {
   ModelSummary summary;
   summary.architecture = header.architecture();
@@ -335,6 +338,8 @@ Result<ModelSummary> summarize(const GgufHeader& header) {
   return summary;
 }
 
+// Makes the header of a model with random weights: its metadata, and the names and sizes of its
+// tensors.
 Result<GgufHeader> make_model(const ModelOptions& options) {
   WEIR_CHECK(check_options(options));
   GgufHeader header;

@@ -88,6 +88,7 @@ const TensorTypeInfo& tensor_type_info(TensorType type) {
   return row != nullptr ? *row : k_types[0];  // every enumerator is in the table
 }
 
+// Returns the bytes of a tensor. Fails if a row is not a whole number of blocks, or on overflow.
 Result<std::uint64_t> tensor_bytes(const TensorTypeInfo& info,
                                    std::span<const std::uint64_t> dims) {
   constexpr std::uint64_t k_max_bytes = std::numeric_limits<std::int64_t>::max();
@@ -137,6 +138,8 @@ TensorBytes::TensorBytes(std::uint64_t seed, std::string_view tensor_name, Tenso
   key_ = mix(key_ ^ mix(seed + 0x9e3779b97f4a7c15U));
 }
 
+// Fills `out` with random blocks, from number `first_block` on. A block depends on its number
+// alone.
 void TensorBytes::write(std::uint64_t first_block, std::span<unsigned char> out) const {
   const std::size_t size = info_.block_bytes;
   // Word w of the tensor's endless random stream is mix(key + w x golden ratio). Block b starts at

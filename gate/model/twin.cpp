@@ -299,6 +299,8 @@ std::uint64_t shrink_vocab(std::uint64_t vocab, std::uint64_t limit, GgufHeader&
 
 }  // namespace
 
+// Shrinks a model to the smallest sizes that are told apart as before: sizes that differed still
+// differ, and rows are whole blocks.
 Result<Twin> shrink_model(const GgufHeader& source, const TwinOptions& options) {
   const GgufValue* parts = source.find("split.count");
   if (parts != nullptr && parts->to_unsigned().value_or(0) > 1) {

@@ -87,24 +87,27 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
   return std::ranges::any_of(parts, [&](std::string_view part) { return contains(text, part); });
 }
 
-// Returns the sizes of attention matrices of a layer with so many query heads and `kv` key heads.
-Values head_sizes(std::string_view name, const TwinSizes& s, std::uint64_t heads,
+// Returns the sizes of attention matrices of a layer with `heads` query heads and `kv` key heads:
+// with a sliding window or without (`_swa`), and with latent attention (MLA).
+Values head_sizes(std::string_view name, const TwinSizes& twin, std::uint64_t heads,
                   std::uint64_t kv) {
-  Values v;
-  for (const auto& [key, value] : {std::pair{s.key, s.value}, {s.key_swa, s.value_swa}}) {
-    v.insert(v.end(), {heads * key, kv * key, heads * value, kv * value, key, value});
+  Values values;
+  for (const auto& [key, value] :
+       {std::pair{twin.key, twin.value}, {twin.key_swa, twin.value_swa}}) {
+    values.insert(values.end(), {heads * key, kv * key, heads * value, kv * value, key, value});
     // Fused matrices, and a query with its gate.
-    if (contains(name, "qkv")) v.push_back(heads * key + kv * key + kv * value);
-    if (contains(name, "attn_kv.")) v.push_back(kv * key + kv * value);
-    if (contains(name, "attn_q.")) v.push_back(2 * heads * key);
+    if (contains(name, "qkv")) values.push_back(heads * key + kv * key + kv * value);
+    if (contains(name, "attn_kv.")) values.push_back(kv * key + kv * value);
+    if (contains(name, "attn_q.")) values.push_back(2 * heads * key);
   }
-  if (s.kv_rank > 0) {
-    const std::uint64_t nope = s.key_mla > s.rope ? s.key_mla - s.rope : 0;
-    v.insert(v.end(), {heads * s.key_mla, heads * s.value_mla, heads * (nope + s.value_mla), nope,
-                       s.value_mla, s.query_rank, s.kv_rank, s.kv_rank + s.rope});
+  if (twin.kv_rank > 0) {
+    const std::uint64_t nope = twin.key_mla > twin.rope ? twin.key_mla - twin.rope : 0;
+    values.insert(values.end(),
+                  {heads * twin.key_mla, heads * twin.value_mla, heads * (nope + twin.value_mla),
+                   nope, twin.value_mla, twin.query_rank, twin.kv_rank, twin.kv_rank + twin.rope});
   }
-  v.insert(v.end(), {s.rope / 2, s.rope_swa / 2});
-  return v;
+  values.insert(values.end(), {twin.rope / 2, twin.rope_swa / 2});
+  return values;
 }
 
 // Returns the sizes of state space models and linear attention.
@@ -225,6 +228,7 @@ std::optional<std::uint64_t> layer_index(std::string_view tensor_name) {
   return static_cast<std::uint64_t>(*number);
 }
 
+// Reads the sizes that a model's tensors are made of from its metadata.
 Result<TwinSizes> read_sizes(const GgufHeader& source) {
   constexpr std::uint64_t k_max_size = std::uint64_t{1} << 28;  // products of two stay in range
   TwinSizes s;
