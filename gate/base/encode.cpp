@@ -15,6 +15,7 @@ constexpr std::string_view k_alphabet =
 
 }  // namespace
 
+// Encodes bytes as base64, three bytes as four letters, with '=' at the end.
 std::string base64(std::string_view bytes) {
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);

@@ -90,6 +90,7 @@ std::optional<ByteOrder> find_utf16_order(std::string_view text) {
   return std::nullopt;
 }
 
+// Appends a code point as UTF-8, in one to four bytes.
 void append_utf8(char32_t point, std::string& text) {
   const auto add = [&](char32_t byte) { text += static_cast<char>(byte); };
   if (point < 0x80) return add(point);
@@ -156,6 +157,8 @@ char32_t next_code_point(std::string_view text, std::size_t& at) {
   return point;
 }
 
+// Converts text with a byte-order mark, or in UTF-16, to UTF-8 without marks. Nothing if it is that
+// already.
 std::optional<std::string> decoded(std::string_view text) {
   std::optional<std::string> utf16, utf8;
   if (const auto order = find_utf16_order(text)) {
