@@ -67,6 +67,8 @@ const std::vector<Fusion>& fusions() {
   return k_fusions;
 }
 
+// Counts, by fusion, the rows of ops that it could join. The longest fusion wins, and no op counts
+// twice.
 std::map<std::string, std::int64_t> count_fusible_rows(std::span<const OpInRow> ops, bool one_row) {
   std::map<std::string, std::int64_t> rows;
   while (!ops.empty()) {

@@ -190,6 +190,7 @@ struct WorkMetric {
   Unit unit = Unit::count;
   Better better = Better::lower;
 };
+// Returns the metrics of single ops, kernels and buffers: prefix of the name, label, kind and unit.
 const std::vector<WorkMetric>& work_metrics() {
   static const auto k_all = [] {
     std::vector<WorkMetric> all{{"op:", "time of ", Kind::time, Unit::seconds},
@@ -396,6 +397,7 @@ std::string about(const Metric& metric) {
   return info == nullptr ? "" : info->about;
 }
 
+// Returns the metric of a count ("dispatches") in a scope. `length` is for Scope::at_length alone.
 Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64_t> length) {
   Metric metric;
   metric.base = base;
@@ -457,6 +459,8 @@ std::optional<std::string_view> buffer_label(std::string_view name) {
   return name.substr(k_buffers.size());
 }
 
+// Makes a metric's name of a prefix ("kernel_calls:") and any text: "_" for blanks, "%07" for other
+// bytes, a hash if too long.
 std::string work_name(std::string_view prefix, std::string_view name) {
   std::string printable;
   for (std::size_t at = 0; at < name.size();) {
@@ -483,6 +487,8 @@ std::string role_metric_name(std::string_view role, std::string_view name) {
   return fmt::format("{}:{}", role, name);
 }
 
+// Returns the metric of this name: one of the table, a role's ("rank:…"), a single op's or
+// kernel's, or "COUNT_at_LENGTH".
 std::optional<Metric> find_metric(std::string_view name) {
   if (const std::string_view role = role_of(name); !role.empty()) {
     const std::string_view rest = name.substr(role.size() + 1);
@@ -521,6 +527,7 @@ const std::vector<std::string>& count_bases() {
   return k_bases;
 }
 
+// Returns the metric's name for people: "dispatches/token", "dispatches at 8", "decode tok/s".
 std::string label(const Metric& metric) {
   const MetricInfo* info = look_up(metric_table(), metric.name);
   if (info != nullptr && !info->label.empty()) return info->label;
@@ -539,6 +546,7 @@ std::string label(const Metric& metric) {
   return fmt::format("{}{}", base, scope_name(metric.scope).label);
 }
 
+// Returns a value as people read it: with a unit for seconds and bytes, and with few digits.
 std::string show(const Metric& metric, double value) {
   const double size = std::fabs(value);
   switch (metric.unit) {
@@ -639,6 +647,7 @@ std::optional<Scale> parse_scale(std::string_view text) {
   return match == std::end(k_scales) ? std::nullopt : std::optional(match->scale);
 }
 
+// Parses a duration as seconds: "500ms", "120s", "10m", "1 m 21 s".
 Result<double> parse_duration_seconds(std::string_view text) {
   static const std::map<std::string, double, std::less<>> k_seconds{
       {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};
