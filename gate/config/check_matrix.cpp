@@ -187,6 +187,8 @@ Extra Combination::extra() const {
   return all;
 }
 
+// Returns why the engine cannot run this combination of the matrix; nothing if it can.
+// `missing_flag`: an option to replace that the command lacks.
 std::optional<std::string> misfit_reason(const Cell& cell,
                                          const std::optional<std::string>& missing_flag,
                                          const Combination& combination, const Settings& settings) {
@@ -233,6 +235,8 @@ std::optional<std::string> misfit_reason(const Cell& cell,
   return std::nullopt;
 }
 
+// Fails if a limit covers no cell, or makes no sense for a metric that it covers. Cells of one kind
+// are checked once.
 Result<void> check_limits(const Settings& settings, std::span<const Cell> cells) {
   const verdict::LimitTable limits(settings.limits);
   const CellKinds kinds(cells);

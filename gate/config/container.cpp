@@ -79,6 +79,8 @@ std::optional<RuntimeLine> parse_runtime_line(const Arguments& command, Runtime 
   return RuntimeLine{options, skip_options(command, options, /*srun=*/false)};
 }
 
+// Returns the container's command line with `words` run in the engine's place. Nothing if its
+// options have placeholders.
 std::optional<Arguments> command_inside(const Arguments& line, Runtime runtime,
                                         const Arguments& words) {
   const auto parts = parse_runtime_line(line, runtime);
@@ -99,6 +101,8 @@ std::optional<Arguments> command_inside(const Arguments& line, Runtime runtime,
   return command;
 }
 
+// Returns the command line that runs the engine in its container, such as "docker run ARGS IMAGE
+// ENGINE…". An engine that begins with the runtime stays as it is.
 Arguments container_command(const ContainerSettings& container, const Arguments& engine) {
   if (begins_with(engine, container.runtime)) return engine;
   Arguments line{std::string(to_string(container.runtime))};
@@ -113,6 +117,8 @@ Arguments container_command(const ContainerSettings& container, const Arguments&
   return line;
 }
 
+// Returns the words of a command that tell cells apart: without the container's options, its image
+// and the program's folder.
 Arguments fingerprint_command(const ContainerSettings& container, const Arguments& engine) {
   if (engine.empty()) return {};
   const auto parts = begins_with(engine, container.runtime)
@@ -138,6 +144,8 @@ Arguments fingerprint_command(const ContainerSettings& container, const Argument
   return rest;
 }
 
+// Returns the variable that an option of docker or podman sets: "A" for "-e A=b", "--env=A" or
+// "-ite A".
 std::optional<std::string> variable_set_by(const std::string& word, const std::string& next) {
   std::string_view text;
   if (word == "--env") {
@@ -238,6 +246,8 @@ bool has_network_option(const Arguments& line, const RuntimeLine& parts) {
   return false;
 }
 
+// Lists options of a container's command line that keep weir from loading probes, reading the
+// output, or cleaning up.
 std::vector<std::string> check_runtime_line(const Arguments& line, Runtime runtime) {
   const std::string_view name = to_string(runtime);
   const auto parts = parse_runtime_line(line, runtime);

@@ -151,6 +151,7 @@ EntryEdit compare_entries(const Json& base_tree, const EntryPlace& base, const J
   return edit;
 }
 
+// Compares the sections of weir.yaml that no cell is made of and that no rule exempts.
 EntryEdit compare_other_sections(const Json& base_tree, const Json& head_tree,
                                  const Digest& digest) {
   EntryEdit edit;

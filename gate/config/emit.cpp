@@ -78,6 +78,7 @@ std::string to_yaml(const Node& node) {
   return text;
 }
 
+// Returns `text` as a YAML scalar, in quotes if YAML could read it as something else.
 std::string yaml_scalar(std::string_view text) {
   // A plain scalar has no characters that mean something to YAML, neither at its beginning nor
   // within brackets.

@@ -279,6 +279,8 @@ PresetNotes expand_presets(Node& root, Problems& problems) {
   return PresetExpansion(root, problems).run();
 }
 
+// Returns a weir.yaml with its presets expanded. Comments at its top name the presets, and the
+// parts that the file replaces.
 Result<std::string> expanded_yaml(std::string_view yaml, std::string_view file_name) {
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));
   Problems problems{std::string(file_name)};

@@ -81,6 +81,8 @@ std::string Problems::source(TextPosition at) const {
   return file_ == k_command_line ? file_ : fmt::format("{}:{}:{}", file_, at.line, at.column);
 }
 
+// Returns all problems as one error, in the order of the file. Those after the first few are only
+// counted.
 Error Problems::error() const {
   auto sorted = entries_;
   std::ranges::stable_sort(sorted, {}, &decltype(sorted)::value_type::first);
@@ -96,6 +98,7 @@ Error Problems::error() const {
   return {Code::config, text::join(lines, "\n")};
 }
 
+// Describes a node in a message: "a list", "a mapping", "nothing", "\"text\"".
 std::string describe(const Node& node) {
   switch (node.kind) {
     case Node::Kind::scalar:
@@ -178,6 +181,8 @@ std::vector<std::string> read_names(const Node& node, std::string_view what, Pro
   return names;
 }
 
+// Reads a list of arguments, and checks their placeholders. A single text is refused, as no shell
+// splits it.
 Arguments read_arguments(const Node& node, std::string_view what, Problems& problems) {
   Arguments arguments;
   if (node.kind != Node::Kind::list) {
@@ -255,6 +260,7 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
                       text::did_you_mean(node.text, names), choices_text(names));
 }
 
+// Reads an amount of at least 0: "5", or a share such as "5%".
 std::optional<verdict::Amount> AmountType::parse(const Node& node, std::string_view what,
                                                  Problems& problems) const {
   const auto text = read_text(node, what, problems);
@@ -300,6 +306,8 @@ Fields::Fields(const Node& node, std::string what, Problems& problems)
   if (!is_map_) problems.report_expected(node, what_, "a mapping");
 }
 
+// Returns the value under a key, or null. If keys are listed for the documentation, adds this one
+// with its meaning and example.
 const Node* Fields::find(const Key& key, const Form& form, const std::string& shown_default,
                          bool needed) {
   known_.emplace_back(key.name);

@@ -6,6 +6,7 @@
 
 namespace weir::config {
 
+// Returns a YAML tree as JSON. Scalars are read as YAML's core schema does.
 Json node_to_json(const Node& node) {
   if (node.kind == Node::Kind::null) return nullptr;
   if (node.kind == Node::Kind::list) {

@@ -464,6 +464,8 @@ std::vector<std::string> selecting_names(const profile::CellKey& cell, const Red
   return names;
 }
 
+// Returns the cells with a name, now or `former`, that matches one of `globs`; all if there are
+// none. Fails if a glob matches nothing.
 Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::string> globs,
                                  const Redactor& redactor, const FormerNames& former) {
   std::vector<Cell> chosen;
@@ -495,6 +497,7 @@ Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::stri
   return chosen;
 }
 
+// Fills the placeholders in a cell's command and environment, such as "{tokens}", for one run.
 CommandLine fill(const Cell& cell, const Filling& filling) {
   std::int64_t threads = cell.threads > 0 ? cell.threads : filling.threads;
   // Threads that wait for each other by spinning never take the same number of instructions.

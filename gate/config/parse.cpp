@@ -6,6 +6,7 @@
 
 namespace weir::config {
 
+// Adds another section's arguments to these. Its other values replace those here.
 void Extra::add(const Extra& more) {
   args.insert(args.end(), more.args.begin(), more.args.end());
   for (const auto& [name, value] : more.env) {
@@ -69,6 +70,8 @@ void check_names(const Node& section, const std::string& what, Problems& problem
   }
 }
 
+// Reads patterns for names of engines, models, backends, prompts and variants. Complains about one
+// that matches none.
 void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing) {
   const Settings& settings = parsing.settings;
   const auto pattern = [&](const char* key, std::string& into,
@@ -146,6 +149,7 @@ void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads) {
   parse_seed(fields, extra);
 }
 
+// Reads additions to commands: those for all engines, and under `engines` those for single ones.
 void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool threads) {
   parse_extra(fields, extra.extra, parsing, threads);
   const Node* engines =
@@ -244,6 +248,7 @@ const std::vector<Section>& sections() {
 
 }  // namespace
 
+// Reads all sections of a weir.yaml, whose presets are expanded already.
 void parse_root(const Node& root, Parsing& parsing) {
   Fields fields(root, "the configuration", parsing.problems);
   const Node* version =
@@ -285,6 +290,7 @@ Json texts_as_json(const Node& node) {
 
 }  // namespace
 
+// Parses and checks a weir.yaml. Errors begin with file, line and column.
 Result<Settings> parse_settings(std::string_view yaml, std::string_view file_name,
                                 const Supported& supported) {
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));

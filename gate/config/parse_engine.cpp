@@ -569,6 +569,7 @@ void parse_engines(const Node& node, Parsing& parsing) {
 
 bool names_op(std::string_view op) { return !op.empty() && op.find_first_of("*? ") == op.npos; }
 
+// Reads `cpu_ops_allowed` of each engine, once all names are known.
 void parse_cpu_ops(Parsing& parsing) {
   for (const auto& [name, node] : parsing.cpu_ops) {
     EngineSettings* engine = find_named(parsing.settings.engines, name);

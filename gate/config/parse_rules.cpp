@@ -169,6 +169,7 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
   }
 }
 
+// Reads a rule of `explain`: a condition, and the sentence to print if it holds.
 void parse_explain_rule(const Node& node, Parsing& parsing) {
   Fields fields(node, "a rule", parsing.problems);
   explain::Rule rule;
@@ -325,6 +326,7 @@ void parse_gate(const Node& node, Parsing& parsing) {
   if (reference != nullptr) gate.reference_source = problems.source(reference->position);
 }
 
+// Reads the section `explain`: rules with sentences, and usual ranges of counts.
 void parse_explain(const Node& node, Parsing& parsing) {
   Fields fields(node, "explain", parsing.problems);
   const Node* rules = fields.find({"rules", "Sentences to print when something changed.",

@@ -205,6 +205,7 @@ void check_prompt(const Entry& entry, const PromptSettings& prompt, Parsing& par
   }
 }
 
+// Reads a prompt: its text or length, what to generate, and for servers the load.
 void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) {
   constexpr WholeNumber k_tokens{0, 10'000'000}, k_depth{0, 100'000'000};
   Problems& problems = parsing.problems;
@@ -262,7 +263,8 @@ std::vector<std::string> countable_devices() {
   return unit::devices_with(unit::DeviceApi::Twin::runtime);
 }
 
-// Complains about a twin of an API that has none, and about an unknown one.
+// Complains if `twin`, the simulated GPU, is unknown, or if the backend's device cannot be
+// simulated.
 void check_twin(const Node& twin, const BackendSettings& backend, const Entry& entry,
                 Parsing& parsing) {
   Problems& problems = parsing.problems;
@@ -334,6 +336,8 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
 
 }  // namespace
 
+// Reads `models`: each is a path, a mapping with a path, or nothing for an engine that brings its
+// own.
 void parse_models(const Node& node, Parsing& parsing) {
   parse_named(node, "model", parsing.settings.models, parsing,
               [&](const Entry& entry, ModelSettings& model) {
@@ -372,6 +376,7 @@ void parse_prompts(const Node& node, Parsing& parsing) {
               [&](const Entry& entry, auto& prompt) { parse_prompt(entry, prompt, parsing); });
 }
 
+// Reads `matrix`: which combinations are cells (include), and which are not (exclude).
 void parse_matrix(const Node& node, Parsing& parsing) {
   Settings& settings = parsing.settings;
   Fields fields(node, "matrix", parsing.problems);

@@ -58,6 +58,7 @@ std::vector<std::string> placeholders_in(std::string_view text) {
   return words;
 }
 
+// Replaces each "{word}" by value(word), and "{{word}}" by "{word}". Does not search values again.
 std::string substitute(std::string_view text,
                        const std::function<std::string(std::string_view)>& value) {
   std::string result;

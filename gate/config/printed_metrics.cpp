@@ -96,6 +96,7 @@ std::vector<PrintedMetric> find_printed_metrics(std::string_view text) {
   return metrics;
 }
 
+// Parses "NAME=REGEX", a metric and the pattern that finds its value in the output.
 Result<PrintedMetric> parse_printed_metric(const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
   const std::string place = fmt::format("--metric {}", text::printable(assignment));

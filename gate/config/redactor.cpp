@@ -208,6 +208,8 @@ void Redactor::add_path(const std::string& path, const std::string& alias) {
   }
 }
 
+// Hides the container's image and the paths among its options under `alias`. Returns the engine's
+// own part of the command.
 Arguments Redactor::add_container(const EngineSettings& engine, const std::string& alias) {
   const ContainerSettings& container = *engine.container;
   const bool srun = container.runtime == Runtime::srun;
@@ -237,6 +239,7 @@ Arguments Redactor::add_container(const EngineSettings& engine, const std::strin
   return command;
 }
 
+// Hides the name of an image under `alias`: whole, without tag, each part of it, and its digest.
 void Redactor::add_image(const std::string& image, const std::string& alias) {
   if (image.empty() || image.find('{') != std::string::npos) return;
   add_path(image, alias);
@@ -257,6 +260,7 @@ void Redactor::add_image(const std::string& image, const std::string& alias) {
   }
 }
 
+// Hides the absolute paths in an option, which may hold several ("/a:/b", "source=/a,target=/b").
 void Redactor::add_places(std::string word, const std::string& alias) {
   // Folders of every machine reveal nothing, and replacing them would spoil other text.
   static const std::set<std::string> k_everywhere{"bin",  "dev",  "etc", "lib", "lib64",

@@ -614,6 +614,7 @@ Edits compare_rules(const Settings& base, const Matrix& base_cells, const Settin
   return RulesComparison(base, base_cells, head, head_cells, digest, file_edits).take_edits();
 }
 
+// Removes limits under `mode: report` or `off` whose `until` has passed. Returns a note for each.
 std::vector<std::string> remove_expired_limits(Settings& base, const std::string& today) {
   std::vector<std::string> notes;
   std::erase_if(base.limits, [&](const verdict::LimitEntry& entry) {

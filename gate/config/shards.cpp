@@ -81,6 +81,8 @@ std::vector<Shard> split(const RunnerKind& kind) {
 
 }  // namespace
 
+// Splits cells into at most `count` shards of about the same time. Cells that need other runners go
+// to other shards.
 Result<std::vector<Shard>> make_shards(std::span<const Cell> cells, std::span<const double> seconds,
                                        std::size_t count) {
   std::vector<RunnerKind> kinds = group_by_runner(cells, seconds);
@@ -99,6 +101,8 @@ Result<std::vector<Shard>> make_shards(std::span<const Cell> cells, std::span<co
   return shards;
 }
 
+// Guesses how long one process of a cell takes, in seconds: 0.5 to start, 50 tokens/s to generate,
+// 1000/s of a prompt. Good enough to balance shards.
 double guessed_seconds(const Cell& cell, const profile::RunParameters& parameters) {
   constexpr double k_start = 0.5;
   const double each = static_cast<double>(parameters.tokens) / 50 +

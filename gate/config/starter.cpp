@@ -49,6 +49,7 @@ std::vector<NamedEngine> named_engines(const StarterInput& input) {
   return list;
 }
 
+// Returns the entries of `engines` in a new weir.yaml, one for each engine that was detected.
 std::string engines_section(const StarterInput& input, const std::vector<NamedEngine>& all) {
   std::vector<std::string> lines;
   for (const NamedEngine& engine : all) {
@@ -144,6 +145,8 @@ std::string yaml_quoted(std::string_view text) {
 
 }  // namespace
 
+// Makes a valid and unused name of `wanted`, with '-' for other characters. Adds it to
+// `used_names`.
 std::string fresh_name(std::string_view wanted, std::string_view fallback,
                        std::set<std::string>& used_names) {
   constexpr std::size_t k_max_name_length = 56;  // leaves room for a number
@@ -290,6 +293,8 @@ constexpr std::string_view k_nightly_models =
 
 std::string starter_github_waive() { return std::string(k_waive_workflow); }
 
+// Returns the workflow that measures every night. Lines of the template are replaced by this
+// repository's steps, models and options.
 std::string starter_github_nightly(const StarterCi& ci) {
   auto values = github_values(ci);
   const auto line_if = [&](const char* name, const std::string& key) {

@@ -343,6 +343,7 @@ class ConfigWriter {
 
 Result<TypedConfig> config_of(const TypedCommand& typed) { return ConfigWriter(typed).config(); }
 
+// Returns the devices that the arguments choose by the preset's rules, as "-ngl 0" chooses the CPU.
 std::vector<std::string> typed_devices(const Preset& preset, const Arguments& args) {
   std::vector<std::string> words, devices;
   for (const std::string& word : args) words.push_back(canonical_flag(preset, word));

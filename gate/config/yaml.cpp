@@ -260,6 +260,7 @@ Node* Node::find(std::string_view key) {
   return const_cast<Node*>(std::as_const(*this).find(key));  // NOLINT: this one may be changed
 }
 
+// Parses one YAML document. Duplicate keys, tags and invalid UTF-8 are errors.
 Result<Node> parse_yaml(std::string_view text, std::string_view file, const YamlLimits& limits) {
   if (text.size() > limits.bytes) {
     return fail(Code::config, "{}: larger than {} bytes: this is no configuration", file,
