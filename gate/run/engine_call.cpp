@@ -204,6 +204,8 @@ Result<void> EngineCall::attach_probes() {
   return {};
 }
 
+// Reads the model, the program and its files into the system's cache before a paired run, so that
+// neither side waits for the disk.
 void EngineCall::read_inputs() {
   if (!step_.pair) return;
   const auto available = effects_.load.memory_available();
@@ -296,6 +298,8 @@ std::optional<std::string> EngineCall::find_lost_counts() const {
          "the engine's environment";
 }
 
+// Returns why a process does not count as this side: its counts were lost, or it opened code of the
+// other side's folder.
 std::optional<std::string> EngineCall::strayed(const sys::Finished& finished) const {
   if (auto lost = find_lost_counts()) return lost;
   if (!finished.gpu_library.empty()) {

@@ -50,6 +50,7 @@ struct AskedNumbers {
 
 // Fields of the header, the first line.
 
+// Reads or writes a step of the plan, whichever `io` does.
 static void fields(Fields& io, Step& step) {
   auto cell = static_cast<std::int64_t>(step.cell);
   io("cell", cell);
@@ -291,6 +292,7 @@ bool named_before(const std::string& run, double time) {
   return is_time && name < second;
 }
 
+// Returns when the run in a folder began, from the first line of its journal.
 Result<double> read_started_at(const sys::Files& files, const std::string& run) {
   const std::string path = journal_path(run);
   // Most headers are short; of a long one all has to be read.

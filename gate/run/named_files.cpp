@@ -145,6 +145,7 @@ std::vector<std::string> find_named_files(const sys::Files& files, const config:
   return named.take();
 }
 
+// Returns the libraries that lie beside a program, or in the folder "lib" beside its own.
 std::vector<std::string> find_libraries(const sys::Files& files, const std::string& program) {
   std::vector<std::string> libraries;
   const std::string own = sys::folder_of(sys::follow_links(program));

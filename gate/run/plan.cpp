@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t k_other_fill = 0xa5;  // not zero, not small, and no sign
 
+// Returns a limit as JSON, for the hash by which a resumed run recognises its plan.
 Json limit_json(const verdict::LimitEntry& entry) {
   const auto amount = [](const std::optional<verdict::Amount>& value) {
     return value ? Json{value->value, value->relative} : Json();

@@ -72,17 +72,22 @@ Result<ModelFacts> read_model_facts(const sys::Files& files, const std::string& 
   return facts;
 }
 
+// Returns the files of a model: its file, all parts of a split one ("m-00001-of-00003.gguf"), or
+// the files of a folder. None if the engine loads no model.
 std::vector<std::string> model_files(const sys::Files& files, const std::string& path) {
   if (path.empty()) return {};
-  const bool is_folder = files.kind(path) == sys::Kind::folder;
-  const std::string folder = is_folder ? path : sys::folder_of(path),
-                    parts = is_folder ? "" : name_of_parts(sys::file_name_of(path));
-  if (!is_folder && parts.empty())
-    return files.kind(path) == sys::Kind::file ? std::vector{path} : std::vector<std::string>();
+  const sys::Kind kind = files.kind(path);
+  const bool is_folder = kind == sys::Kind::folder;
+  const std::string shared_name = name_of_parts(sys::file_name_of(path));
+  if (!is_folder && shared_name.empty()) {
+    return kind == sys::Kind::file ? std::vector{path} : std::vector<std::string>();
+  }
+  const std::string folder = is_folder ? path : sys::folder_of(path);
   std::vector<std::string> paths;
   for (const std::string& name :
        names_in_folder(files, folder).value_or(std::vector<std::string>())) {
-    if (is_folder || name_of_parts(name) == parts) paths.push_back(sys::join_path(folder, name));
+    const bool is_wanted = is_folder || name_of_parts(name) == shared_name;
+    if (is_wanted) paths.push_back(sys::join_path(folder, name));
   }
   return paths;
 }

@@ -40,6 +40,7 @@ std::string pair_text(const ProgressState& state) {
 
 }  // namespace
 
+// Returns a time such as "1 m 12 s", rounded up: what is left is never "0 s".
 std::string show_time_left(double seconds) {
   const auto whole_seconds = static_cast<long long>(std::ceil(std::clamp(seconds, 0.0, 1e9)));
   if (whole_seconds < 60) return fmt::format("{} s", whole_seconds);
@@ -109,6 +110,8 @@ void BarProgress::finish() {
 LineProgress::LineProgress(const sys::Clock& clock, Write write, double every_seconds)
     : clock_(clock), write_(std::move(write)), every_(every_seconds) {}
 
+// Writes a line of progress if the pass is another one, or if enough time has passed since the last
+// line.
 void LineProgress::show(const ProgressState& state) {
   const std::lock_guard hold(mutex_);
   const double now = clock_.steady();

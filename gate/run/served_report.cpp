@@ -57,6 +57,8 @@ void add_shares(std::span<const ServedRequest> requests, bool allows_cached_prom
 
 }  // namespace
 
+// Makes a cell's report from the requests of a load. Tokens and the output's digest are set only if
+// all requests agree.
 EngineReport served_report(const PreparedCell& cell, std::span<const ServedRequest> requests) {
   EngineReport report;
   const config::ServerSettings& server = *cell.cell.engine->server;
