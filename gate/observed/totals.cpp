@@ -445,6 +445,7 @@ std::string figure_name(const ObservedLatency& latency) {
   return latency.figure == "median" ? "p50" : latency.figure;
 }
 
+// Returns the name of a case with its values of these settings: "tg128, qwen2 7B, flash_attn 1".
 std::string case_name(const ObservedCase& test, const std::vector<std::string>& settings) {
   std::string name = test.name;
   for (const std::string& setting : settings) {
