@@ -93,6 +93,8 @@ std::vector<Annotation> list_annotations(const Document& document) {
   return all;
 }
 
+// Returns the first `max_annotations`. If there are more, the last says how many cells are left
+// out.
 std::vector<Annotation> at_most(std::vector<Annotation> all, std::size_t max_annotations) {
   if (all.size() <= max_annotations) return all;
   std::size_t cells = 0;
@@ -108,6 +110,8 @@ std::vector<Annotation> at_most(std::vector<Annotation> all, std::size_t max_ann
   return all;
 }
 
+// Writes the verdict as annotations of GitHub, a command a line: an error, warning or notice for
+// each finding.
 std::string annotations(const Document& document) {
   const std::string_view verdict = verdict::to_string(document.gate.verdict);
   std::string out = command("notice", fmt::format("weir {}", verdict), document.first_line());

@@ -16,6 +16,7 @@ namespace weir::report {
 
 using baseline::Baseline;
 
+// Lists the stored baselines by cell and device class, with how much each holds.
 std::string baseline_list(std::span<const Baseline> baselines, int width) {
   if (baselines.empty()) return "No baselines are stored.\n";
   // The device class stands below its cell: one line for both would be wider than a terminal.

@@ -190,6 +190,8 @@ Block::Block(Cells members, const std::vector<profile::CellKey>& all)
   for (std::size_t i = 0; i < group.names.size(); ++i) names[cells[i]] = group.names[i];
 }
 
+// Returns the title of a group of cells, and for each cell those parts of its name that are not
+// common to all.
 GroupNames name_group(const std::vector<profile::CellKey>& cells,
                       const std::vector<profile::CellKey>& all) {
   if (cells.size() == 1) return {cell_title(cells.front()), {}};

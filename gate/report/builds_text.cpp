@@ -22,6 +22,7 @@ struct StateText {
   const char* name;
   const char* mark;
 };
+// Returns the name of a state in JSON, and its mark in a table.
 StateText state_text(KernelState state) {
   switch (state) {
     case KernelState::added:
@@ -143,6 +144,8 @@ void add_stubs(Page& page, const TargetChanges& target, std::vector<const Kernel
   add_differences(page, std::move(rows), comparison, max_rows, "--json");
 }
 
+// Adds the differences of one target: counts of kernels, a table of those with other figures, and
+// those that became stubs.
 void add_target(Page& page, const TargetChanges& target, const BuildComparison& comparison,
                 std::size_t max_rows) {
   std::vector<const KernelDifference*> rows, of_stubs;
@@ -225,6 +228,8 @@ std::size_t count_broken(const BuildComparison& comparison) {
   return broken;
 }
 
+// Writes a comparison of two builds for a terminal: the verdict by its limits, then a table for
+// each target.
 std::string builds_text(const BuildComparison& comparison, int width, std::size_t max_rows) {
   Page page(columns_of(width));
   const std::size_t broken = count_broken(comparison);
@@ -254,6 +259,7 @@ std::string builds_text(const BuildComparison& comparison, int width, std::size_
   return page.finish();
 }
 
+// Returns a comparison of two builds as JSON.
 Json builds_json(const BuildComparison& comparison) {
   Json targets = Json::array();
   for (const TargetChanges& target : comparison.targets) {

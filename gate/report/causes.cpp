@@ -172,6 +172,8 @@ Part cause_part(const verdict::Cause& cause, const Cells& cells, Places& places)
 
 }  // namespace
 
+// Describes which of all cells these are, by the values that they share: "20 of 40 cells:
+// tiny-llama × prefill".
 std::string describe_cells(const std::vector<CellKey>& cells, const std::vector<CellKey>& all) {
   if (cells.size() == 1) return cell_title(cells.front());
   const bool every = cells.size() == all.size();

@@ -108,6 +108,8 @@ CheckAnnotation check_annotation(const Annotation& annotation, const std::string
 
 }  // namespace
 
+// Returns the text of a GitHub check: conclusion, title, summary and annotations, within the limits
+// of its size.
 CheckText check_text(const Document& document, const MarkdownStyle& style,
                      std::size_t max_annotations) {
   MarkdownStyle bounded = style;

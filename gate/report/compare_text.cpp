@@ -374,6 +374,8 @@ std::string nothing_text(const Comparison& comparison) {
   return "Neither side reports ops, times or counts.";
 }
 
+// Adds a comparison of two profiles: what A and B are, the gap between them, and tables of metrics
+// and work.
 void add_text(Page& page, const Comparison& comparison, const CompareStyle& style) {
   page.add_text(0, "A  " + input_text(comparison.a));
   page.add_text(0, "B  " + input_text(comparison.b));
@@ -466,6 +468,7 @@ std::string compare_text(std::span<const Comparison> comparisons, const CompareS
   return page.finish();
 }
 
+// Writes comparisons as Markdown of at most `limit` bytes. Says how many are left out.
 std::string compare_markdown(std::span<const Comparison> comparisons, std::size_t row_limit,
                              std::size_t limit) {
   std::string out = "### weir: two profiles compared\n\n";

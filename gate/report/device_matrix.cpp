@@ -228,6 +228,8 @@ std::string page_table(const Table& table) {
 
 }  // namespace
 
+// Writes for each engine, model and prompt a table with a column for each device. Rows that are the
+// same everywhere show only with `all`.
 std::string device_matrix_text(std::span<const Profile> profiles, bool all, int width) {
   Page page(columns_of(width));
   for (const Table& table : make_tables(profiles)) {

@@ -12,6 +12,7 @@
 
 namespace weir::report {
 
+// Lists descriptions of devices in a table, and below it those that could not be read.
 std::string device_list_text(const std::vector<DeviceLine>& devices, int width) {
   if (devices.empty()) {
     return "No device descriptions. weir device record writes one of a GPU of this machine.\n";
@@ -34,6 +35,7 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
   return out + broken.finish();
 }
 
+// Returns the list of device descriptions as JSON.
 std::string device_list_json(const std::vector<DeviceLine>& devices) {
   Json list = Json::array();
   for (const DeviceLine& device : devices) {
@@ -47,6 +49,8 @@ std::string device_list_json(const std::vector<DeviceLine>& devices) {
   return dump_json({{"schema", "weir.device-list/1"}, {"devices", std::move(list)}}, 2) + "\n";
 }
 
+// Writes what a description says of its device: title, source, assumed values, and facts in two
+// columns.
 std::string device_text(const DeviceSheet& sheet, int width) {
   Page page(columns_of(width));
   page.add_text(0, one_line(sheet.name) + ": " + one_line(sheet.title));

@@ -102,6 +102,8 @@ std::size_t Document::cells_with(Outcome outcome) const {
   return count_outcome(gate.cells, outcome);
 }
 
+// Returns the warnings of cells and their metrics, each once with its cells. `filter` selects
+// cells.
 std::vector<Shared> Document::warnings(
     const std::function<bool(const verdict::CellVerdict&)>& filter) const {
   SharedTexts out;
@@ -165,6 +167,7 @@ static std::string causes_text(const GateVerdict& gate) {
   return out;
 }
 
+// Returns the verdict in one line: "1 of 8 cells broke a limit, 1 could not be measured".
 std::string headline(const GateVerdict& gate) {
   const std::size_t all = gate.cells.size();
   const std::string cells = text::plural(all, "cell");
@@ -197,6 +200,7 @@ std::string headline(const GateVerdict& gate) {
   return out;
 }
 
+// Returns the limits in a few words: "counts exact, throughput may drop 5 %".
 std::string short_rule(const GateVerdict& gate) {
   bool exact = false;
   std::optional<double> min_drop, max_drop;

@@ -101,6 +101,7 @@ std::string break_mentions(std::string_view code) {
 
 }  // namespace
 
+// Returns hostile text as one line of Markdown that means nothing to Markdown or GitHub.
 std::string markdown_text(std::string_view text, std::size_t max_columns) {
   const std::string line = text::neutralize_ci_commands(one_line(text, max_columns));
   std::string out;
@@ -129,6 +130,7 @@ std::string markdown_text(std::string_view text, std::size_t max_columns) {
   return out;
 }
 
+// Returns hostile text as code within a line of Markdown, also within a table.
 std::string markdown_code(std::string_view text, std::size_t max_columns) {
   const std::string line =
       break_mentions(text::neutralize_ci_commands(one_line(text, max_columns)));
@@ -147,6 +149,8 @@ std::string markdown_code(std::string_view text, std::size_t max_columns) {
   return out + "</code>";
 }
 
+// Returns lines as a block of code. The fence is longer than any row of backquotes in them, so that
+// they cannot close it.
 std::string markdown_fence(const std::vector<std::string>& lines) {
   std::size_t longest = 2;
   for (const std::string& line : lines) {
@@ -177,6 +181,7 @@ std::string replace_each(std::string_view text, std::span<const Replacement> all
   return out;
 }
 
+// Returns hostile text for an XML element or attribute. Drops what XML cannot hold.
 std::string xml_text(std::string_view text) {
   static constexpr Replacement k_entities[] = {
       {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};

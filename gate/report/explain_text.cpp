@@ -260,6 +260,8 @@ std::string findings_text(std::span<const Finding> findings, const ExplainStyle&
   return ExplainPage(style).write(findings);
 }
 
+// Returns explanations as JSON: the findings of all cells in one list, then cell by cell with
+// totals.
 Json explain_json(std::span<const Explanation> explanations) {
   Json findings = Json::array(), cells = Json::array();
   for (const Explanation& explanation : explanations) {

@@ -99,6 +99,7 @@ std::vector<Json> served_figures(const CellVerdict& cell) {
   return out;
 }
 
+// Returns the figure "ratios": how many pairs changed by how much.
 Json ratios_figure(const MetricRow& row) {
   const Judgement& metric = *row.judgement;
   const Histogram all = histogram(metric, 60);
@@ -121,6 +122,8 @@ Json ratios_figure(const MetricRow& row) {
       {"failed", metric.verdict == Outcome::fail}};
 }
 
+// Returns the cells of each prompt that was measured at several concurrencies, by rising
+// concurrency.
 std::vector<LoadedCell> loaded_cells(const verdict::GateVerdict& gate) {
   std::map<profile::CellKey, std::vector<LoadedCell>> prompts;
   for (const CellVerdict& cell : gate.cells) {
@@ -141,6 +144,7 @@ std::vector<LoadedCell> loaded_cells(const verdict::GateVerdict& gate) {
   return out;
 }
 
+// Returns the figure "load": metrics of a prompt's cells over concurrency, and those of their base.
 Json load_figure(const std::vector<LoadedCell>& cells) {
   Json metrics = Json::array(), points = Json::array(), bases = Json::array();
   for (const char* name : k_load_metrics) {

@@ -183,6 +183,8 @@ std::string shown_command(const std::vector<std::string>& words, PrivateWords pr
   return out;
 }
 
+// Returns a recorded command line as it may be shown. A prompt of several words, up to the next
+// option, is hidden as one.
 std::string shown_command_line(std::string_view line, PrivateWords private_words) {
   const std::vector<std::string> words = split_words(line);
   if (private_words == PrivateWords::shown) return shown_command(words, private_words);
@@ -208,6 +210,7 @@ std::string shown_command_line(std::string_view line, PrivateWords private_words
   return shown_command(joined, private_words);
 }
 
+// Cuts absolute paths in a text to their last part: "/a/b/c", "~/b/c", "C:\a\b".
 std::string without_places(std::string_view text, Paths which) {
   std::string out;
   std::size_t i = 0;
@@ -299,6 +302,7 @@ void hide_ops(std::vector<observed::ObservedOp>& ops, const Hiding& hiding) {
   }
 }
 
+// Hides private words in all rows: ops, calls, steps, buffers and splits.
 void hide_rows(observed::Observed& observed, const Hiding& hiding) {
   hide_ops(observed.ops, hiding);
   hide_ops(observed.cpu_calls, hiding);
@@ -363,6 +367,8 @@ bool Hiding::fact_is_private(std::string_view fact, std::string_view value) cons
   return std::ranges::any_of(k_private, [&](auto part) { return has_part(name, part); });
 }
 
+// Returns the measurement without private words and places. If those may be shown, hides secrets
+// alone.
 observed::Observed without_private(observed::Observed observed, PrivateWords privacy) {
   auto& context = observed.context;
   const Hiding hiding(context.places, privacy);

@@ -165,6 +165,8 @@ bool has_failed_to_run(const CellVerdict& cell) {
 
 }  // namespace
 
+// Returns patterns for --cell that match `wanted` and no other cell: names for a few cells, else
+// globs, the widest first.
 std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
                                        const std::vector<std::string>& all,
                                        std::size_t max_columns) {
@@ -196,6 +198,8 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
   return uncovered.empty() ? out : std::vector<std::string>{};
 }
 
+// Returns the line of YAML that lets these ops run on the CPU, by engine. "" if it would be too
+// long or unclear.
 std::string allowed_ops(const OpsByEngine& ops) {
   constexpr std::size_t k_max_line_length = 1000;  // a longer list of ops is no list of exceptions
   const auto name = [](const std::string& word) {

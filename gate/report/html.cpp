@@ -267,6 +267,8 @@ std::string html_page(std::string_view title, std::string_view more_style, std::
       xml_text(title), figures.empty() ? k_no_script : figures, k_html_style, more_style, body);
 }
 
+// Writes the verdict as a page of HTML. `figures` is the trusted script that draws; without it
+// there are no pictures.
 std::string html(const Document& document, std::string_view figures) {
   const GateVerdict& gate = document.gate;
   std::string out;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view k_schema = "weir.kernels/1";
 
+// Names what counts of a scope are divided by: "token", "prefill".
 std::string scope_name(unit::Scope scope) {
   switch (scope) {
     case unit::Scope::per_token:
@@ -73,6 +74,7 @@ KernelsOfCell kernels_of(const profile::Profile& profile) {
   return cell_kernels;
 }
 
+// Writes a table of kernels for each cell, with what each costs.
 std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::size_t max_rows) {
   Page page(columns_of(width));
   for (const KernelsOfCell& cell : tables) {
@@ -104,6 +106,7 @@ std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::
   return page.finish();
 }
 
+// Returns the tables of kernels as JSON, a cell at a time.
 Json kernels_json(std::span<const KernelsOfCell> tables) {
   Json cells = Json::array();
   for (const KernelsOfCell& cell : tables) {
@@ -150,6 +153,7 @@ std::string kernel_diffs_text(std::span<const KernelDiff> diffs, int width) {
   return page.finish();
 }
 
+// Returns the differences of kernels as JSON: costs before and now, and the cells that run each.
 Json kernel_diffs_json(std::span<const KernelDiff> diffs) {
   Json all = Json::array();
   for (const KernelDiff& diff : diffs) {

@@ -93,6 +93,8 @@ std::string clip_middle(std::string_view utf8, std::size_t max_columns, std::str
                      utf8.substr(byte_offset(utf8, size - tail)));
 }
 
+// Returns hostile text as one printable line of at most `max_columns` characters, with "…" if it
+// was cut.
 std::string one_line(std::string_view text, std::size_t max_columns) {
   // Cut bytes first: an engine may write megabytes, and only `most` code points are shown.
   const std::string clean =
@@ -108,6 +110,8 @@ std::string one_line(std::string_view text, std::size_t max_columns) {
   return clip(without_trailing_spaces(line), max_columns);
 }
 
+// Returns the last `max_lines` lines of hostile text, printable, with earlier ones that seem to
+// give a reason.
 std::vector<std::string> last_lines(std::string_view text, std::size_t max_lines,
                                     std::size_t max_bytes) {
   std::string_view tail = text;
@@ -145,6 +149,8 @@ std::string pad_left(std::string_view utf8, std::size_t width) {
   return std::string(size < width ? width - size : 0, ' ') + std::string(utf8);
 }
 
+// Breaks text at spaces into lines of at most `width` columns. Lines after the first begin with
+// `indent` spaces.
 std::vector<std::string> wrap(std::string_view text, std::size_t width, std::string_view first,
                               std::size_t indent) {
   width = std::max<std::size_t>(width, indent + 10);
@@ -198,6 +204,8 @@ std::vector<std::size_t> TextTable::widths() const {
   return out;
 }
 
+// Writes the table with aligned columns: numbers to the right, all else to the left. The last
+// column wraps at `width`.
 std::string TextTable::str(std::size_t indent, std::size_t width) const {
   const std::vector<std::size_t> column_widths = widths();
   std::string out;
@@ -231,6 +239,7 @@ void Page::rows(TextTable all, std::size_t max_rows) {
     add_text(2, "and {} more (--top {} shows them)", number - max_rows, number);
 }
 
+// Adds `first` and then `body`, wrapped, each in its colour.
 void Page::paragraph(std::string_view first, std::string_view body, std::size_t indent,
                      std::string_view first_color, std::string_view body_color) {
   bool on_first = true;

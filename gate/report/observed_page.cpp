@@ -167,6 +167,8 @@ class Tracks {
 
 }  // namespace
 
+// Makes the page of a measurement by others: facts, tables, and tracks over time if there are
+// moments.
 TimelineDocument observed_page(const Observed& observed, const ObservedMoments* moments,
                                PageFacts facts, const ObservedPageOptions& options) {
   const Observed shown = without_private(observed, options.privacy);

@@ -261,6 +261,7 @@ PageTable op_table(const Observed& observed, const observed::Grouping& by) {
   return out;
 }
 
+// Returns the table of command buffers by label: how many, what they hold, and their time.
 PageTable buffer_table(const Observed& observed) {
   PageTable out{"Command buffers",
                 "",
@@ -298,6 +299,7 @@ PageTable step_table(const Observed& observed) {
   return drop_empty_columns(std::move(out));
 }
 
+// Returns the table of splits: parts of a graph on one backend, and the bytes copied before each.
 PageTable split_table(const Observed& observed) {
   PageTable out{"Splits",
                 "Stretches of a graph on one backend, and what is copied there first.",
@@ -315,6 +317,7 @@ PageTable split_table(const Observed& observed) {
   return drop_empty_columns(std::move(out));
 }
 
+// Returns the work of decoding, by op, divided by the number of tokens.
 PageTable token_table(const Observed& observed, const observed::Grouping& by) {
   PageTable out{"A token",
                 "Decoding alone, divided by the tokens that it covers.",
@@ -328,6 +331,7 @@ PageTable token_table(const Observed& observed, const observed::Grouping& by) {
   return drop_empty_columns(std::move(out));
 }
 
+// Returns all tables that hold something, in the order of the page.
 std::vector<PageTable> observed_tables(const Observed& observed, const observed::Grouping& by,
                                        bool counters) {
   std::vector<PageTable> out;

@@ -225,6 +225,8 @@ const std::vector<std::string>& observed_groupings() {
   return words;
 }
 
+// Parses how to group a list: one word ("op"), or several with commas ("token,layer,op"). Returns
+// false for other words.
 bool set_grouping(ObservedStyle& style, std::string_view words) {
   ObservedList list = ObservedList::ops;
   std::vector<observed::GroupBy> by;
@@ -266,6 +268,7 @@ std::string observed_rows(const Observed& observed, const ObservedStyle& style) 
   return page.finish();
 }
 
+// Writes a measurement by others for a terminal: what it is of, its metrics, and one list of work.
 std::string observed_text(const Observed& observed, const ObservedStyle& style) {
   Page page(style.width);
   page.add_text(0, context_line(observed));

@@ -95,6 +95,7 @@ class Families {
 
 }  // namespace
 
+// Writes the verdict as metrics in OpenMetrics' text form.
 std::string open_metrics(const Document& document) {
   std::string out =
       fmt::format("# HELP weir_exit_code {}\n# TYPE weir_exit_code gauge\nweir_exit_code {}\n",

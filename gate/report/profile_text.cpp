@@ -138,6 +138,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   return page.finish();
 }
 
+// Writes profiles one after the other, and a last line that counts them.
 std::string profiles_text(std::span<const Profile> profiles, const ProfileStyle& style) {
   Page page(columns_of(style.width));
   std::size_t errors = 0, metrics = 0;

@@ -18,6 +18,8 @@ static std::string proposal_line(const verdict::Proposal& proposal) {
   return one_line(line, 400);
 }
 
+// Lists proposed edits of rules, at most `max_lines`, under a headline that says how many make a
+// rule looser.
 ProposalText proposal_text(const verdict::GateVerdict& gate, std::size_t max_lines) {
   ProposalText text;
   if (gate.proposals.empty()) return text;

@@ -132,6 +132,8 @@ std::vector<const MetricRow*> rows_with_picture(const CellDocument& cell) {
   return out;
 }
 
+// Sorts the changes of pairs into about `bars` bars. Limits and "no change" lie between bars, so
+// that these show.
 Histogram histogram(const Judgement& metric, std::size_t bars) {
   Histogram all;
   const std::vector<double> changes = relative_changes(metric);
@@ -165,6 +167,7 @@ Histogram histogram(const Judgement& metric, std::size_t bars) {
   return all;
 }
 
+// Draws the changes of pairs as one line: "−12.0 % ▂▆█▃_┃__╎__│__ +3.0 %".
 std::string ratio_strip(const Judgement& metric, std::size_t columns) {
   if (!has_picture(metric)) return "";
   // Two labels with their spaces, three marks and what rounding adds.
@@ -182,6 +185,7 @@ std::string ratio_strip(const Judgement& metric, std::size_t columns) {
   return strip;
 }
 
+// Returns the legend of a picture's marks: "┃ limit −5 %   ╎ tolerated −2.5 %   │ no change".
 std::string strip_legend(const Judgement& metric) {
   std::vector<std::string> parts;
   if (const auto& limit = change_limit(metric)) {
@@ -197,6 +201,7 @@ std::string strip_legend(const Judgement& metric) {
   return text::join(parts, "   ");
 }
 
+// Describes the picture in words: "8 pairs from −14.2 % to −9.8 %; 8 beyond the limit of −5 %".
 std::string picture_text(const Judgement& metric) {
   const std::vector<double> changes = relative_changes(metric);
   if (changes.empty()) return "no pair ended on both sides";
@@ -216,6 +221,7 @@ std::string picture_text(const Judgement& metric) {
   return text;
 }
 
+// Describes how the runs of base and candidate spread, a line each, if they spread differently.
 std::vector<std::string> spread_lines(const Judgement& metric) {
   if (!metric.spread_ratio || !metric.baseline_runs || !metric.current_runs) return {};
   std::vector<std::string> lines;

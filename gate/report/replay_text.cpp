@@ -65,6 +65,8 @@ void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, dou
 
 }  // namespace
 
+// Writes a replayed step: the engine, the sum of times against the recorded one, ops by time, and
+// what was left out.
 std::string replay_text(const Replay& replay, const ReplayStep& step, const Replayed& replayed,
                         const ReplayStyle& style) {
   const observed::ReplaySums sums = observed::sum_up_times(step, replayed);
@@ -99,6 +101,7 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
   return page.finish();
 }
 
+// Lists the kinds of steps in a recording, with tokens, graphs, ops and median time.
 std::string recording_text(const Replay& replay, int width) {
   Page page(columns_of(width));
   page.add_text(0, "{}: {}{}", one_line(replay.program, 60),

@@ -48,6 +48,7 @@ std::optional<RunTimes> run_times(const ReplayedKernel& kernel) {
   return RunTimes{*median, *min_value, *max_value, *stats::median(distances)};
 }
 
+// Counts recorded and replayed dispatches, and sums up the times of the replayed ones.
 ReplayedSums sum_up_times(const ReplayedKernels& all) {
   ReplayedSums out;
   for (const auto& [why, dispatches] : all.left_out) out.recorded += dispatches;
@@ -61,6 +62,7 @@ ReplayedSums sum_up_times(const ReplayedKernels& all) {
   return out;
 }
 
+// Writes replayed kernels, most time first, and reasons why others were left out.
 std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) {
   const ReplayedSums sums = sum_up_times(all);
   Page page(columns_of(style.width));
@@ -103,6 +105,8 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) 
   return page.finish();
 }
 
+// Returns replayed kernels as a measurement: a row for each kernel and size, and the time of each
+// run as a case.
 observed::Observed to_observed(const ReplayedKernels& all) {
   static const unit::Metric k_replayed_seconds = unit::custom_metric(
       "replayed_seconds", unit::Kind::time, unit::Unit::seconds, unit::Better::lower);

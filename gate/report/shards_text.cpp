@@ -20,6 +20,7 @@ static std::string options_text(const ShardsText& plan) {
   return options + " --plan " + text::shell_word(plan.plan_file);
 }
 
+// Lists shards with runner, cells and time, and says how even they are.
 std::string shards_text(const ShardsText& plan, std::size_t width) {
   TextTable table{{"shard", "runner", "cells", "about", "first cell"},
                   /*right=*/{true, false, true, true, false},
@@ -48,6 +49,7 @@ std::string shards_text(const ShardsText& plan, std::size_t width) {
   return page.finish();
 }
 
+// Returns the shards as one line of JSON for strategy.matrix of a GitHub job.
 std::string shards_for_github(const ShardsText& plan) {
   Json include = Json::array();
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
@@ -61,6 +63,7 @@ std::string shards_for_github(const ShardsText& plan) {
   return dump_json({{"include", include}});
 }
 
+// Returns a script for sbatch: an array job with a task for each shard.
 std::string shards_for_slurm(const ShardsText& plan) {
   const std::vector<std::string>& runner = plan.shards.front().runner;
   const bool same_runner =

@@ -63,6 +63,7 @@ Json cell_json(const Json& value) {
   return value.is_number() ? value : Json();
 }
 
+// Returns a table as JSON: its columns with their units, and its rows.
 Json to_json(const PageTable& table) {
   Json columns = Json::array(), rows = Json::array();
   for (const PageTable::Column& column : table.columns) {
@@ -110,6 +111,8 @@ std::optional<std::uint32_t> TimelineDocument::track(std::uint32_t process, Kind
   return static_cast<std::uint32_t>(tracks_.size() - 1);
 }
 
+// Returns the number of a name in the document's list, adding it if it is new. Names beyond the
+// limit share one.
 std::uint32_t TimelineDocument::name_index(std::string_view name) {
   if (const auto* index = look_up(name_at_, std::string(name))) return *index;
   if (names_.size() >= k_max_names) {

@@ -173,6 +173,7 @@ Json to_json(const WorkTime& row) {
 
 }  // namespace
 
+// Writes a timeline: work of devices by time, what the CPU waited for, and warnings.
 std::string timeline_text(const observed::Timeline& timeline, const TimelineStyle& style) {
   Page page(columns_of(style.width));
   for (const Process& process : timeline.processes) {

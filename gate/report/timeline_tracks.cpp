@@ -454,6 +454,7 @@ class Trace {
   std::string events_;
 };
 
+// Returns what the page shows of a command when it is selected.
 Json command_args(const Command& command) {
   Json args = {{"name", command.name}};
   if (!command.op.empty()) args["op"] = command.op;

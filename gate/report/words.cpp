@@ -204,6 +204,7 @@ std::string show_change(const unit::Metric& metric, double change) {
 // Shown in place of a limit: "must not change" would read as a reproach for an improvement.
 constexpr std::string_view k_improved = "improved", k_keep = "improved: accept to keep";
 
+// Returns a judgement as the texts of a table's row: label, values, change, evidence and limit.
 Number words(const Judgement& metric, bool to_keep) {
   Number out;
   out.label = one_line(unit::label(metric.metric), k_longest_name);
@@ -228,6 +229,7 @@ bool limit_says_improved(const Judgement& metric) {
   return metric.verdict == Outcome::improved && metric.metric.kind == unit::Kind::count;
 }
 
+// Returns true if the numbers and the limit alone say why, as with an exact count that grew.
 bool reason_is_plain(const Judgement& metric) {
   if (!metric.is_metric()) return metric.reason.empty();
   if (metric.verdict == Outcome::pass) return true;
@@ -272,6 +274,8 @@ bool explained_by_functions(const verdict::CellVerdict& cell, const unit::Metric
          (metric.scope == unit::Scope::per_token || metric.scope == unit::Scope::per_prefill);
 }
 
+// Returns the changes of kernels or ops, the largest first; those that grew come before those that
+// shrank.
 std::vector<NamedChange> named_changes(const std::vector<Changed>& changed) {
   std::vector<std::pair<double, NamedChange>> sized;
   for (const Changed& kernel : changed) {
@@ -288,6 +292,7 @@ std::vector<NamedChange> named_changes(const std::vector<Changed>& changed) {
   return largest_first(std::move(sized));
 }
 
+// Returns the changes of functions, the largest first: "+312040 (+12.0 %)".
 std::vector<NamedChange> named_function_changes(const std::vector<Changed>& changed) {
   std::vector<std::pair<double, NamedChange>> sized;
   for (const Changed& function : changed) {
