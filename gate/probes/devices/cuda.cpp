@@ -42,7 +42,7 @@ std::uint64_t used_bytes(const Driver& driver, int device) {
   return is_known ? total - free_bytes : 0;
 }
 
-// The section of one GPU. Attributes that are 0 both here and by default are left out.
+// Describes one GPU. Attributes that are 0 both here and by default are left out.
 Json describe_device(const Driver& driver, int device, int devices) {
   constexpr std::size_t k_longest_name = 256;
   std::string name(k_longest_name, '\0');

@@ -67,7 +67,7 @@ Json float_to_json(float value) {
 
 Json struct_to_json(const weir_struct& type, const char* bytes);
 
-// The value at `at`, one of the field's elements.
+// Returns the value at `at`, one of the field's elements, as JSON.
 Json value_to_json(const weir_field& field, const char* at) {
   switch (field.kind) {
     case WEIR_FIELD_BOOL:
@@ -87,7 +87,7 @@ Json value_to_json(const weir_field& field, const char* at) {
   }
 }
 
-// The struct's fields by name, without UUIDs and LUIDs.
+// Returns a Vulkan struct's fields as JSON, by name, without UUIDs and LUIDs.
 Json struct_to_json(const weir_struct& type, const char* bytes) {
   Json out = Json::object();
   for (const weir_field& field : struct_fields(type)) {

@@ -113,6 +113,7 @@ void assign_all_pending(bool prefill) {
 // left out.
 void time_entry(const Buffer& buffer, uint32_t position, uint32_t kernel, uint64_t nanoseconds) {
   const uint32_t label = buffer.label;
+  // A hash of 64 bits; a key must not be 0.
   const uint64_t key = mix(mix(label + 1, position), kernel);
   auto* entry = g_entry_of.get<Entry>(key);
   if (entry == nullptr) {
@@ -154,7 +155,10 @@ Buffer* add_buffer(uint64_t serial, const char* label) {
   auto* buffer = static_cast<Buffer*>(calloc(1, sizeof(Buffer)));
   if (buffer == nullptr) return nullptr;
   const auto index = static_cast<uint32_t>(find_label(label) - g_labels);
-  *buffer = {g_buffers, serial, index, true, false, false, 0, nullptr, nullptr};
+  buffer->next = g_buffers;
+  buffer->serial = serial;
+  buffer->label = index;
+  buffer->open = true;
   g_buffers = buffer;
   ++g_buffer_count;
   return buffer;
@@ -222,7 +226,11 @@ void use_clock(uint32_t device) {
     return;
   }
   if (!is_recording_events()) return;
-  const weir_event_clock event = {0, 0, 0, clock.reported_tick * 1e-9, 64, WEIR_CLOCK_NONE};
+  // Without a pair of times, only the length of a tick is known.
+  weir_event_clock event = {};
+  event.tick_seconds = clock.reported_tick * 1e-9;
+  event.valid_bits = 64;
+  event.source = WEIR_CLOCK_NONE;
   write_event(WEIR_EVENT_CLOCK, device, &event, sizeof event);
 }
 

@@ -7,8 +7,8 @@ namespace {
 
 constexpr uint64_t k_kernel_salt = 2;
 
-// The thread's own row for a kernel on a queue's device. Events refer to it by its index. A kernel
-// that has a row already goes to the cache of names.
+// Returns the thread's own row for a kernel on a queue's device, adding it if it is new. A row that
+// exists goes into the cache of names.
 weir_probe_kernel* find_kernel_row(Thread* thread, uint32_t queue, const char* name) {
   const uint64_t hash = hash_text(name, k_kernel_salt);
   const uint64_t key = mix(hash, queue);
@@ -93,6 +93,8 @@ WEIR_EXPORTED void weir_copy_on(uint32_t queue, uint32_t kind, uint64_t bytes) {
              weir_event_copy{bytes, kind, WEIR_NO_GROUP});
 }
 
+// Counts a submission of one command buffer to a queue. `buffer` is 0 if the engine did not name
+// it.
 WEIR_EXPORTED void weir_submit_on(uint32_t queue, uint64_t buffer) {
   const Mark mark;
   Thread* const thread = mark.thread;

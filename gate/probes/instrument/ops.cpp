@@ -173,8 +173,8 @@ weir_probe_op* find_op(uint32_t graph, Kind* kind) {
   return op;
 }
 
-// The name of a scope, cut to the size of the file's field. If there is no room to store it, it is
-// written to `temporary`.
+// Returns the name of a scope, cut to the size of the file's field. If there is no room to store
+// it, it is written to `temporary`.
 const Name* scope_name(Thread* thread, const char* text, uint64_t owner, Name* temporary) {
   char cut[sizeof weir_probe_op::op];
   const bool fits = copy_text(cut, sizeof cut, text);
@@ -320,6 +320,8 @@ WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t l
   scope.begin = g.timed ? read_stamp(g.stamps) : 0;
 }
 
+// Adds an operand to the op that is open in this thread: type and sizes are part of what the op is
+// counted by.
 WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
   const Mark mark;
   Thread* const thread = mark.thread;

@@ -140,6 +140,8 @@ Result<bool> read_notes(std::string_view section, Metadata& metadata) {
 // The symbols of a code object, by name: their bytes in the file.
 using Symbols = std::unordered_map<std::string_view, std::string_view>;
 
+// Returns the bytes of each symbol by its name. `symbols` and `names` are an ELF file's symbol and
+// string tables.
 Symbols read_symbols(const std::vector<Section>& sections, std::string_view symbols,
                      std::string_view names, bool is_relocatable) {
   constexpr std::size_t k_symbol = 24;
@@ -271,6 +273,8 @@ Result<std::vector<GpuKernel>> read_amd_object(std::string_view elf) {
   return kernels;
 }
 
+// Reads the list of entries that a bundle begins with. Fails if one lies outside of the `available`
+// bytes, or if all are larger together.
 Result<std::vector<BundleEntry>> read_bundle_entries(std::string_view head,
                                                      std::uint64_t available) {
   constexpr std::uint64_t k_max_entries = 256;
@@ -346,6 +350,7 @@ Unpacked unpack_zlib(std::string_view packed, std::uint64_t plain_bytes) {
 
 }  // namespace
 
+// Unpacks a compressed bundle. Its header has a version, the method, sizes and a hash.
 Result<PackedBundle> unpack_bundle(std::string_view bytes) {
   constexpr std::uint64_t k_max_bytes = std::uint64_t{512} << 20;
   constexpr std::uint64_t k_zlib = 0, k_zstd = 1;

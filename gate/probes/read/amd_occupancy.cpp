@@ -58,6 +58,8 @@ std::uint32_t waves_by_scalars(std::uint32_t scalars) {
 
 }  // namespace
 
+// Returns how many waves one SIMD can hold: the least of what registers and shared memory allow. As
+// LLVM's AMDGPUBaseInfo computes it.
 std::optional<std::uint32_t> amd_occupancy(std::string_view target,
                                            const profile::KernelFigures& figures,
                                            const AmdWave& wave) {

@@ -93,11 +93,12 @@ constexpr std::array k_cuda_capabilities{
     Capability{12, 0, 1536, 24, 100, 99, 1},  Capability{12, 1, 1536, 24, 100, 99, 1},
 };
 
-Result<RuntimeGeneration> find_cuda_generation(const std::string& text) {
+// Returns the attributes that all GPUs of a compute capability, such as "8.6", share.
+Result<RuntimeGeneration> find_cuda_generation(const std::string& capability) {
   const auto* row = std::ranges::find_if(
-      k_cuda_capabilities, [&](const Capability& entry) { return entry.text() == text; });
+      k_cuda_capabilities, [&](const Capability& entry) { return entry.text() == capability; });
   if (row == k_cuda_capabilities.end()) {
-    return fail(Code::data, "\"{}\"; known here: {}", text::printable(text),
+    return fail(Code::data, "\"{}\"; known here: {}", text::printable(capability),
                 text::join(weir::collect<std::string>(k_cuda_capabilities, &Capability::text)));
   }
   constexpr int k_kib = 1 << 10;

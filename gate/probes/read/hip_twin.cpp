@@ -91,7 +91,7 @@ constexpr std::array k_hip_attributes{
 // multiprocessor of gfx10 and later is two compute units (WGP mode).
 struct HipGeneration {
   std::string_view target;
-  int wave, threads, shared;
+  int threads_per_wave, threads, shared_kib;
 };
 constexpr std::array k_hip_generations{
     HipGeneration{"gfx950", 64, 2048, 160}, HipGeneration{"gfx90a", 64, 2048, 64},
@@ -122,27 +122,28 @@ std::optional<std::pair<int, int>> read_capability(std::string_view target) {
   return std::pair(major, static_cast<int>(k_digits.find(number[minor_at])));
 }
 
-Result<RuntimeGeneration> find_hip_generation(const std::string& text) {
-  const auto capability = read_capability(text);
+// Returns the attributes that all GPUs of a target, such as "gfx90a", share.
+Result<RuntimeGeneration> find_hip_generation(const std::string& target) {
+  const auto capability = read_capability(target);
   const auto* row = std::ranges::find_if(k_hip_generations, [&](const HipGeneration& entry) {
-    return text.starts_with(entry.target);
+    return target.starts_with(entry.target);
   });
   if (!capability || row == k_hip_generations.end()) {
     std::vector<std::string> targets;
     for (const HipGeneration& entry : k_hip_generations) targets.emplace_back(entry.target);
-    return fail(Code::data, "\"{}\"; known here: targets that begin with {}", text::printable(text),
-                text::join(targets));
+    return fail(Code::data, "\"{}\"; known here: targets that begin with {}",
+                text::printable(target), text::join(targets));
   }
   const auto number = [](int value) { return static_cast<std::uint64_t>(value); };
-  const std::uint64_t shared = number(row->shared) << 10;
-  return RuntimeGeneration{{capability->first, capability->second, text},
+  const std::uint64_t shared_bytes = number(row->shared_kib) * 1024;
+  return RuntimeGeneration{{capability->first, capability->second, target},
                            {{"ComputeCapabilityMajor", number(capability->first)},
                             {"ComputeCapabilityMinor", number(capability->second)},
-                            {"WarpSize", number(row->wave)},
+                            {"WarpSize", number(row->threads_per_wave)},
                             {"MaxThreadsPerMultiProcessor", number(row->threads)},
-                            {"MaxSharedMemoryPerBlock", shared},
-                            {"SharedMemPerBlockOptin", shared},
-                            {"SharedMemPerMultiprocessor", shared}}};
+                            {"MaxSharedMemoryPerBlock", shared_bytes},
+                            {"SharedMemPerBlockOptin", shared_bytes},
+                            {"SharedMemPerMultiprocessor", shared_bytes}}};
 }
 
 // --- libraries

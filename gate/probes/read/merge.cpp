@@ -471,6 +471,8 @@ std::vector<profile::ProbeCounts> merge_by_role(std::string_view probe,
   return out;
 }
 
+// Reads the probe's files in `folder`, one a process. Unreadable files become warnings; a probe
+// that could not count is an error.
 Result<std::vector<ProbeFile>> read_processes(const sys::Files& files, const std::string& folder,
                                               std::string_view probe,
                                               std::vector<std::string>& warnings) {
@@ -504,8 +506,8 @@ Result<std::vector<ProbeFile>> read_processes(const sys::Files& files, const std
   return probe_files;
 }
 
-// Reads and merges the probe's files in `folder`. Unreadable files become warnings; a probe that
-// could not count is an error.
+// Reads the probe's files in `folder` and merges those of processes with one role, as `roles` sort
+// them. Unreadable files become warnings; a probe that could not count is an error.
 Result<std::vector<profile::ProbeCounts>> collect_by_role(
     const sys::Files& files, const std::string& folder, std::string_view probe,
     std::span<const config::ProcessRole> roles) {

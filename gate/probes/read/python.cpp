@@ -18,6 +18,7 @@ void add_to(std::int64_t& sum, std::uint64_t count) {
 
 }  // namespace
 
+// Sums calls and lines of the processes in `users`, or of all processes if none of them is there.
 profile::ProbeCounts python_counts(std::span<const ProbeFile> files,
                                    const std::set<std::uint32_t>& users) {
   const auto is_user = [&](const ProbeFile& file) { return users.contains(file.pid); };
@@ -50,6 +51,8 @@ profile::ProbeCounts python_counts(std::span<const ProbeFile> files,
   return out;
 }
 
+// Reads the Python probe's files. Only processes that use a device by the counts of other probes
+// are summed, if there are any.
 Result<profile::ProbeCounts> collect_python(const sys::Files& files, const std::string& folder,
                                             std::span<const std::string> probes) {
   std::vector<std::string> warnings;

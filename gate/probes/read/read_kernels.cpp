@@ -232,7 +232,7 @@ Result<RecordedKernels> read_recording(const sys::Files& files, const std::strin
       .map_error(with_prefix(text::printable(sys::file_name_of(path))));
 }
 
-// The reason why dispatches were left out, for weir_kernels_left.
+// Returns the reason why dispatches were left out, for weir_kernels_left.
 std::string_view left_out_reason(std::size_t reason) {
   // Indexed by weir_kernels_left.
   constexpr std::string_view k_reasons[] = {

@@ -35,8 +35,8 @@ std::vector<std::string_view> identifiers_of(std::string_view text) {
   return all;
 }
 
-// The name of what a functor computes: "add" of CUDAFunctor_add, "neg" of neg_kernel_cuda. Nothing
-// for identifiers that only pass others on.
+// Returns the name of what a functor computes: "add" of CUDAFunctor_add, "neg" of neg_kernel_cuda.
+// Nothing for identifiers that only pass others on.
 std::optional<std::string_view> work_of(std::string_view identifier) {
   constexpr std::array<std::string_view, 5> k_wrappers = {
       "BinaryFunctor", "AUnaryFunctor", "BUnaryFunctor", "UnaryFunctor", "gpu_kernel_impl"};
@@ -77,7 +77,7 @@ std::optional<std::string_view> type_of(std::string_view identifier) {
   return entry == k_types.end() ? std::nullopt : std::optional(entry->second);
 }
 
-// "Function<work, type>" of a kernel of ATen's, whose template arguments are `arguments`.
+// Returns "Function<work, type>" of a kernel of ATen's, whose template arguments are `arguments`.
 std::string aten_name(std::string_view function, std::string_view arguments) {
   std::vector<std::string> parts;
   std::optional<std::string_view> work, type;

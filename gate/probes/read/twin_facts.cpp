@@ -281,6 +281,8 @@ void write_vulkan(const Twin& twin, Json& out, Json& weir) {
 
 }  // namespace
 
+// Lists the facts that engines decide by, as subject and text: {"subgroup size", "64, from 32 to 64
+// on request"}.
 std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin) {
   std::vector<std::pair<std::string, std::string>> facts;
   if (twin.has_vulkan()) facts = Facts(twin).collect();

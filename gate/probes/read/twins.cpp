@@ -160,7 +160,8 @@ std::string read_text(const Json& json, const char* key) {
   return text.substr(0, 1000);
 }
 
-// "AMD Radeon RX 7900 XTX (RADV NAVI31)" -> "amd-radeon-rx-7900-xtx-radv-navi31"
+// Returns a device's name as one of a file: "AMD Radeon RX 7900 XTX (RADV NAVI31)" gives
+// "amd-radeon-rx-7900-xtx-radv-navi31".
 std::string make_twin_name(std::string_view title) {
   std::string out;
   for (const char c : text::lower(title)) {

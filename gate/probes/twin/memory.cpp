@@ -125,7 +125,7 @@ uint32_t usable_types(const Twin& twin, VkMemoryPropertyFlags needed) {
   return out;
 }
 
-// The requirements of a buffer: the largest alignment that its usages have.
+// Returns the requirements of a buffer: the largest alignment that one of its usages has.
 VkMemoryRequirements memory_requirements(const Twin& twin, uint64_t size,
                                          VkBufferUsageFlags usage) {
   constexpr VkBufferUsageFlags k_texels =

@@ -238,8 +238,8 @@ const CountedCall* g_driver_calls[k_max_ids];
 // initial-exec: read in two instructions, and no part of the C library that could allocate.
 __thread int t_depth __attribute__((tls_model("initial-exec")));
 
-// CUPTI's callback at the begin and end of each watched call. Counts outermost calls that
-// succeeded.
+// Counts watched calls; CUPTI calls this at the begin and end of each. Only outermost calls that
+// succeeded count, and polls, which return an error until the work is done.
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                           const void* untyped) {
   const auto* data = static_cast<const CUpti_CallbackData*>(untyped);

@@ -69,8 +69,9 @@ bool is_on_twin() {
   return getenv(WEIR_TWIN_VARIABLE) != nullptr || getenv(WEIR_RUNTIME_TWIN_VARIABLE) != nullptr;
 }
 
-// Replaces the read bytes now. An asynchronous read is remembered as well, as its bytes may arrive
-// later.
+// On a simulated GPU, replaces bytes of integers that the program read by valid indices, as no
+// kernel computed any. An asynchronous read (with a `backend`) is replaced again when its bytes
+// arrive.
 void fix_indices(Backend* backend, const Tensor* from, void* data, size_t offset, size_t size,
                  size_t copies, size_t stride_tensor, size_t stride_data) {
   if (!g.is_on_twin) return;
@@ -85,11 +86,15 @@ void fix_indices(Backend* backend, const Tensor* from, void* data, size_t offset
   const char* op = ggml.op_desc(result);
   const bool sorts = strcmp(op, "ARGSORT") == 0 || strcmp(op, "TOP_K") == 0;
   const uint64_t in_result = result == from ? 0 : TensorView(from).offset_in_view();
-  const TensorRead read = {
-      backend,       static_cast<char*>(data),
-      size,          copies,
-      stride_data,   in_result + offset,
-      stride_tensor, sorts ? static_cast<uint64_t>(TensorView(result).ne()[0]) : 0};
+  TensorRead read = {};
+  read.backend = backend;
+  read.data = static_cast<char*>(data);
+  read.size = size;
+  read.copies = copies;
+  read.stride = stride_data;
+  read.at = in_result + offset;
+  read.step = stride_tensor;
+  read.row = sorts ? static_cast<uint64_t>(TensorView(result).ne()[0]) : 0;
   write_indices(read);
   set_flag(&g.file, WEIR_PROBE_INDICES_GIVEN);
   if (backend == nullptr) return;

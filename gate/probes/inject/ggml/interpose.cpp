@@ -137,6 +137,7 @@ bool is_own_wait(Counter counter) {
 
 }  // namespace
 
+// Opens the probe's file with its counters on the first call, also in a forked child.
 void ensure_initialized() {
   static const char* const k_names[k_counters] = {
       "graphs",         "ops",           "cpu_ops",        "splits",        "tensor_copies",

@@ -141,7 +141,8 @@ void wait_for_steps(Library* library, Backend* backend) {
   wait_uncounted(library->ggml.backend_synchronize, backend);
 }
 
-// A list is written once per file; later graphs with the same list refer to it by number.
+// Writes a computed graph for a later replay. The list of its nodes is written once per file; later
+// graphs with the same list refer to it by number.
 void write_replay_events(Library* library, uint32_t kind, const Step* steps, int count,
                          Graph* graph, Interval interval) {
   if (!g_enabled) return;

@@ -35,10 +35,8 @@ void encode_signal(const Call<void, id, uint64_t>& call, id event, uint64_t valu
   ++buffer->named[k_event_signals];
   auto* record = g.events.get<Event>(key_of(event));
   if (record == nullptr) return;  // not a shared event: the program cannot wait for it
-  const uint32_t last = Buffer::k_max_signals - 1;
-  const uint32_t index = buffer->signal_count < last ? buffer->signal_count++ : last;
-  buffer->signals[index] = {record, value};
-  if (index == last) buffer->signal_count = Buffer::k_max_signals;
+  if (buffer->signal_count < Buffer::k_max_signals) ++buffer->signal_count;
+  buffer->signals[buffer->signal_count - 1] = {record, value};
 }
 
 // Counts a call in the counter `which` of the buffer.

@@ -77,18 +77,18 @@ void drop_oldest(PendingCommands& pending_commands, uint32_t oldest) {
   pending_commands.count -= oldest;
 }
 
-// Writes at most `max_count` of the oldest commands without times and removes them. Does nothing if
-// another thread reads them.
+// Writes the oldest pending commands, at most `max_count`, without their times, and removes them.
+// Does nothing if another thread reads them.
 void write_oldest_untimed(Queue* queue, uint32_t max_count) {
   PendingCommands& pending_commands = queue->pending_commands;
-  pthread_mutex_lock(&pending_commands.lock);
   uint32_t count = 0;
-  if (!pending_commands.is_reading) {
+  {
+    const Locked locked(&pending_commands.lock);
+    if (pending_commands.is_reading) return;
     count = pending_commands.count < max_count ? pending_commands.count : max_count;
+    if (count == 0) return;
+    pending_commands.is_reading = true;
   }
-  pending_commands.is_reading = pending_commands.is_reading || count != 0;
-  pthread_mutex_unlock(&pending_commands.lock);
-  if (count == 0) return;
   set_events_flag(WEIR_EVENTS_UNTIMED);
   for (uint32_t i = 0; i < count; ++i) {
     write_untimed(queue, pending_commands.at(i));
@@ -195,8 +195,8 @@ void write_wait_event(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
   collect_times(queue);
 }
 
-// Only one thread reads at a time; another that comes meanwhile asks it to read once more. The lock
-// is not held while the driver is asked.
+// Reads the times of the queue's finished commands. Only one thread reads at a time; another that
+// comes meanwhile asks it to read once more. The lock is not held while the driver is asked.
 void collect_times(Queue* queue) {
   if (!queue->timed) return;
   PendingCommands& pending_commands = queue->pending_commands;
@@ -243,7 +243,8 @@ void write_pending_untimed(Queue* queue) {
   pending_commands.count = 0;
 }
 
-// At most once in k_calibrate_every; the first time it also checks if the device can do it.
+// Writes how the device's clock relates to the host's, at most once in k_calibrate_every. The first
+// time writes a clock in any case: without that relation if the device cannot read both clocks.
 void calibrate_clock(Device* device) {
   const uint64_t last = __atomic_load_n(&device->last_calibration, __ATOMIC_RELAXED);
   const bool is_first = last == 0;
@@ -256,7 +257,10 @@ void calibrate_clock(Device* device) {
     return;  // another thread does it
   }
   constexpr double k_tick = 1e-9;  // OpenCL counts in nanoseconds
-  weir_event_clock clock = {0, 0, 0, k_tick, 64, WEIR_CLOCK_NONE};
+  weir_event_clock clock = {};
+  clock.tick_seconds = k_tick;
+  clock.valid_bits = 64;
+  clock.source = WEIR_CLOCK_NONE;
   const bool calibrated =
       (!is_first || has_host_timer(device->handle)) && read_clocks(device->handle, &clock);
   if (is_first) device->host_timer = calibrated;

@@ -38,6 +38,7 @@ void ensure_initialized() {
 // The functions below ask the driver without the lock: a driver that starts a process meanwhile
 // would wait for itself in before_fork.
 
+// Returns the device's record, adding it if it is new; null when memory is out.
 Device* find_or_add_device(cl_device_id handle) {
   if (void* record = g.devices.find(handle_key(handle))) return static_cast<Device*>(record);
   weir_probe_device entry;
@@ -105,7 +106,8 @@ cl_kernel clone_kernel(cl_kernel original, cl_int* error) {
 
 }  // namespace
 
-// The result is cached in the kernel's record for the device that used it last.
+// Returns the entry of a kernel on a device. It is cached in the kernel's record for the device
+// that used it last.
 KernelEntry find_or_add_kernel(Device* device, cl_kernel handle) {
   auto* kernel = g.kernels.get<Kernel>(handle_key(handle));
   const uint64_t device_number = static_cast<uint64_t>(device->index) + 1;
@@ -158,7 +160,7 @@ void* get_extension_function_for_platform(cl_platform_id platform, const char* n
 
 using namespace weir_probe::opencl;
 
-// Called by the loader: answers with the layer's name or the version of its interface.
+// Answers the loader with the layer's name or the version of its interface.
 WEIR_EXPORTED cl_int clGetLayerInfo(cl_layer_info what, size_t size, void* value,
                                     size_t* size_out) {
   const auto answer = [&](const void* from, size_t needed) {
@@ -174,8 +176,8 @@ WEIR_EXPORTED cl_int clGetLayerInfo(cl_layer_info what, size_t size, void* value
   return CL_INVALID_VALUE;
 }
 
-// Called by the loader: gets the table of functions below and returns the layer's own table, with
-// the intercepted functions replaced.
+// Takes the loader's table of functions below, and returns the layer's own table, with the
+// intercepted functions replaced.
 WEIR_EXPORTED cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* below,
                                  cl_uint* entries_out, const cl_icd_dispatch** out) {
   constexpr cl_uint k_entries = sizeof(cl_icd_dispatch) / sizeof(void*);

@@ -22,6 +22,7 @@ bool g_is_ready;  // atomic
 
 }  // namespace
 
+// Finds the functions of Python's C interface in this process. Null if one is missing.
 const Api* find_api() {
   if (__atomic_load_n(&g_is_ready, __ATOMIC_ACQUIRE)) return &g_api;
   Api api;

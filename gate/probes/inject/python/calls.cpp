@@ -74,6 +74,8 @@ bool imports_module(const Name& name) {
          strcmp(name.text, "_frozen_importlib._find_and_load") == 0;
 }
 
+// Returns the entry of the function that a frame runs. Its name is made once for each code object,
+// which is then kept alive.
 weir_probe_function* entry_of_frame(Frame* frame) {
   Object* code = g_api->frame_code(frame);
   const uint64_t key = key_of(code);
@@ -91,6 +93,8 @@ weir_probe_function* entry_of_frame(Frame* frame) {
   return entry;
 }
 
+// Returns the entry of a function written in C. A stored one is used again while name and address
+// are the same.
 weir_probe_function* entry_of_function(Object* function) {
   Definition* definition;
   memcpy(&definition, reinterpret_cast<const char*>(function) + g_header_bytes, sizeof definition);
@@ -149,6 +153,8 @@ weir_probe_function* entry_of(Frame* frame, int event, Object* argument) {
   return event == k_call ? entry_of_frame(frame) : entry_of_function(argument);
 }
 
+// Counts a call in the main thread. Python passes each call and return; those inside an import are
+// left out.
 int count_in_main_thread(Object*, Frame* frame, int event, Object* argument) {
   if (g_import != nullptr) {
     if (event == k_return && frame == g_import) g_import = nullptr;

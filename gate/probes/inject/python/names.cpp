@@ -102,6 +102,7 @@ void name_frame(const Api& api, Frame* frame, Object* code, Name* out) {
   if (!append_attribute(api, code, "co_qualname", out)) append_attribute(api, code, "co_name", out);
 }
 
+// Writes the full name of a function in C: "len", "time.sleep", "torch._C.TensorBase.item".
 void name_function(const Api& api, Object* function, const char* short_name, Name* out) {
   const KeepError keep(api);
   out->length = 0;

@@ -185,7 +185,7 @@ CapturedWork* find_or_add_named_work(CapturedWork* work, uint32_t kernel) {
 }
 
 // Captures a dispatch from the buffer's current bindings and push constants. Null if it cannot be
-// captured; then sets `left_out` to the reason.
+// captured; then sets `left_out_reason`.
 CapturedWork* build_work(const CommandBuffer* buffer, PipelineCapture* pipeline, uint32_t x,
                          uint32_t y, uint32_t z, uint32_t* left_out_reason) {
   const CommandCapture& commands = *buffer->capture;

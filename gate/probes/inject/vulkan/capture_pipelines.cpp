@@ -308,6 +308,8 @@ bool write_pipeline(PipelineCapture* pipeline) {
   return true;
 }
 
+// Writes a dispatched pipeline to the recording once, if only code is recorded. `pipeline` may be
+// null.
 void write_dispatched_pipeline(PipelineCapture* pipeline) {
   if (pipeline == nullptr || captures_dispatches()) return;  // then written with its dispatches
   constexpr uint64_t k_max_code_bytes = 16U << 20;           // readers refuse more

@@ -72,6 +72,8 @@ void print_no_image() {
              attribute(k_major), attribute(k_minor));
 }
 
+// Returns the error that the driver would give for a launch: by the sizes of grid and block, shared
+// memory and registers.
 int check_launch(const Function& function, Size3 grid, Size3 block, size_t shared) {
   if (function.module.arch == 0) return report_no_image();
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;

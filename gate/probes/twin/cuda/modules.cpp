@@ -97,6 +97,8 @@ bool refuses_ptx(const char* text) {
   return true;
 }
 
+// Loads an image as a module. Copies machine code (ELF), whose kernels are looked up later; refuses
+// PTX that is too new.
 int load(void** out, const void* image) {
   if (twin() == nullptr) return k_no_device;
   if (image == nullptr) return k_invalid_value;
@@ -132,6 +134,7 @@ ModuleKernel* find_kernel(LoadedModule* in, const char* name) {
   return kernel;
 }
 
+// Returns the module's kernel of this name. If the module has machine code, the name must be in it.
 int get_function(void** out, LoadedModule* in, const char* name) {
   *out = find_kernel(in, name);
   if (*out != nullptr) return k_ok;
@@ -206,6 +209,7 @@ WEIR_EXPORTED int cuKernelGetFunction(void** out, void* kernel) {
   return k_ok;
 }
 
+// Answers with facts of the kernel's code, or with a guess if there is no code to read.
 WEIR_EXPORTED int cuFuncGetAttribute(int* out, int number, void* kernel) {
   Function* function = nullptr;
   if (const int error = find_loaded_function(kernel, &function)) return error;

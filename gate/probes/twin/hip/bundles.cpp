@@ -102,7 +102,8 @@ RegisterFile find_register_file(const char* target) {
 
 }  // namespace
 
-// A compressed bundle has code for the GPU if the table of kernels knows it: see check_launch().
+// Chooses the code for this GPU in a program's fat binary. A compressed bundle is taken unread, as
+// the table of kernels tells if it has code: see check_launch().
 Module choose_image(const void* binary) {
   const auto* wrapper = static_cast<const BundleWrapper*>(binary);
   Dl_info file{};
@@ -126,7 +127,7 @@ void print_no_image() {
              target(), g_targets[0] == 0 ? "other GPUs" : g_targets);
 }
 
-// As clr's hip_module.cpp refuses launches.
+// Returns the error that HIP would give for a launch, as clr's hip_module.cpp refuses them.
 int check_launch(const Function& function, Size3 grid, Size3 block, size_t shared) {
   if (function.module.arch == 0) return report_no_image();
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;

@@ -258,6 +258,8 @@ int copy(void* to, const void* from, const Rows& rows, void* stream, bool waits)
   return error == k_ok ? error : fail(error);
 }
 
+// Fills memory with the byte `value`, of the device or of the host. A stream that is captured only
+// records it.
 int set(void* to, int value, size_t bytes, void* stream) {
   if (twin() == nullptr) return fail(k_no_device);
   int error = k_ok;

@@ -118,7 +118,11 @@ int begin_capture(void* stream, Graph* graph) {
     return fail(k_capture_unsupported);
   }
   ++g_last_capture;
-  *capture = {g_last_capture, stream, device(), graph, false, g_captures};
+  capture->number = g_last_capture;
+  capture->origin = stream;
+  capture->device = device();
+  capture->graph = graph;
+  capture->next = g_captures;
   g_captures = capture;
   static_cast<StreamObject*>(stream)->capture = capture->number;
   __atomic_add_fetch(&g_capturing, 1, __ATOMIC_RELEASE);

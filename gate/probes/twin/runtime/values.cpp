@@ -70,14 +70,16 @@ bool answer(Rule* rule, const char* kernel, char* to, size_t bytes) {
 // Ends the program after many equal reads in a row: it waits for a value that no kernel computes.
 void check_loop(const char* to, size_t bytes, const char* kernel) {
   constexpr uint64_t k_most_equal_reads = 5000;
-  static uint64_t count;  // atomic, as are these
+  // Atomic, all three.
+  static uint64_t count;
   static const char* last_kernel;
   static uint64_t last_value;
   uint64_t value = bytes;
   memcpy(&value, to, bytes);
-  const bool is_same = __atomic_exchange_n(&last_kernel, kernel, __ATOMIC_RELAXED) == kernel &&
-                       __atomic_exchange_n(&last_value, value, __ATOMIC_RELAXED) == value;
-  if (!is_same) {
+  const bool is_same_kernel = __atomic_exchange_n(&last_kernel, kernel, __ATOMIC_RELAXED) == kernel;
+  const bool is_same_value =
+      is_same_kernel && __atomic_exchange_n(&last_value, value, __ATOMIC_RELAXED) == value;
+  if (!is_same_value) {
     __atomic_store_n(&count, 0, __ATOMIC_RELAXED);
     return;
   }
