@@ -343,8 +343,9 @@ Result<bool> lacks_rules_commit(const Job& job, const source::BaseTree& tree) {
   return !contains;
 }
 
-// Seals what lies in a base's folder, but for what weir writes: in a checkout of git's what git
-// tracks and all that may be executed, for a base may write other files.
+// Records the files of a base's folder, to notice changes while it is measured. In a checkout of
+// git these are tracked and executable files, as a base may write others. Leaves out weir's own
+// files.
 Result<void> seal_folder(const std::string& folder, const std::string& place, const Job& job,
                          source::Seal& seal) {
   WEIR_TRY(const sys::FileStates states, job.files().states(folder));
@@ -392,8 +393,8 @@ std::optional<std::string> find_script(const run::PreparedCell& cell, const sys:
   return std::nullopt;
 }
 
-// Seals the program and the script of a base that is a command, with the folders of both, but for
-// one that holds the configuration, and for folders of programs (PATH), which have many.
+// Records the program and the script of a base that is a command, and the files of their folders,
+// to notice changes. Leaves out folders in PATH, and a folder that the configuration lies in.
 Result<void> seal_command(const run::PreparedCell& cell, const Job& job, source::Seal& seal) {
   const std::string path_variable = job.variable("PATH");
   const auto program_folders = text::split(path_variable, ':');

@@ -142,6 +142,8 @@ class ClaimedBase {
 
 }  // namespace
 
+// Checks that a run's base is one that the rules allow. For a run by others these are the merge
+// base, the rules' branch, or the base that the event names.
 Result<BaseCheck> check_base(const Job& job, const MeasuredRun& measured) {
   const std::optional<AppliedRules>& rules = measured.configuration.rules;
   if (!measured.base_runs || !rules || !rules->from) return BaseCheck{};

@@ -100,6 +100,7 @@ Result<profile::FigureLimit> read_limit(const std::string& text, bool is_on_decr
 
 }  // namespace
 
+// Compares the GPU kernels in two builds. Exits with `fail` if one breaks a limit.
 Result<Answer> compare_builds(const Job& job, const BuildsOptions& options) {
   report::BuildComparison comparison{
       options.base, options.now, {}, {}, 0, 0, probes::readable_kernel_name};

@@ -36,6 +36,7 @@ Result<Answer> list_devices(const Job& job, const DeviceOptions& /*options*/) {
   return Answer{report::device_list_text(lines, job.width()), report::device_list_json(lines)};
 }
 
+// Prints the description of a simulated GPU. Compiles it for each API, so that warnings show.
 Result<Answer> show_device(const Job& job, const DeviceOptions& options) {
   WEIR_TRY(probes::Twin twin,
            probes::load_twin(job.files(), description_folders(job), options.name));

@@ -297,9 +297,8 @@ Result<probes::RuntimeCode> find_code(const std::string& program, const std::str
   return code;
 }
 
-// Writes the table of the code's kernels, and returns its path. One that an earlier run wrote is
-// taken where the cache may be reused, unless git tracks it. One without kernels is made each time,
-// with a note.
+// Writes the table of the code's kernels for a simulated GPU, and returns its path. If the cache
+// may be reused, takes the table of an earlier run, unless git tracks it or it has no kernels.
 Result<std::string> write_kernels(const std::string& binary, const probes::RuntimeCode& code,
                                   const std::string& twins_folder, const run::DeviceTwin& twin,
                                   const Job& job, ProgramCode& programs) {
@@ -327,6 +326,8 @@ Result<std::string> write_kernels(const std::string& binary, const probes::Runti
 
 }  // namespace
 
+// Writes the files that stand in for a runtime's libraries: the table of the program's kernels, and
+// stubs for libraries that are missing.
 Result<run::RuntimeFiles> write_runtime_files(const std::string& program,
                                               const std::string& library,
                                               const run::DeviceTwin& twin, const Job& job,

@@ -611,6 +611,8 @@ std::vector<std::string> inputs_in_base(const CellInputs& inputs, const BaseFile
 
 }  // namespace
 
+// Returns the commit whose files are judged: HEAD's work tree, or the commit that a run by others
+// claims, if it can be verified.
 Result<JudgedCommit> find_judged_commit(const Job& job, const Git& git) {
   const std::optional<std::string>& claimed = job.selection.claimed_commit;
   if (!claimed) return JudgedCommit{};
@@ -659,6 +661,8 @@ Result<std::vector<std::string>> find_uncommitted(const Job& job, const Git& git
   return files;
 }
 
+// Finds, for each cell of the base, edits of files that it reads, against the commit that the rules
+// come from.
 Result<config::FileEdits> find_input_edits(const Job& job, const config::Matrix& base_cells,
                                            const config::Digest& digest) {
   config::FileEdits edits;

@@ -163,6 +163,7 @@ Result<Answer> diff_kernels(const Job& job, const KernelsOptions& options) {
 
 }  // namespace
 
+// Lists a run's kernels, compares those of two runs (--diff), or those in two builds.
 Result<Answer> kernels(const Job& job, const KernelsOptions& options) {
   if (!options.now.empty()) {
     if (!options.diff.empty() || !options.trailing_arguments.empty()) {

@@ -272,6 +272,7 @@ void redact_profiles(MeasuredRun& measured) {
   }
 }
 
+// Measures a loaded configuration within the time limit. Errors may contain private names.
 Result<MeasuredRun> measure_loaded(LoadedConfig loaded, const Job& job,
                                    const MeasureOptions& wanted) {
   if (wanted.budget) {
@@ -571,6 +572,7 @@ void report_missing_pairs(const run::RunFile& file, const std::string& resume_co
 
 }  // namespace
 
+// Returns the configuration that a run was measured under, with the rules that judged it.
 Result<Configuration> read_configuration(const run::RunHeader& header, const sys::World& world) {
   // Limits that expired since then still hold for what was measured under them.
   config::Supported context = config_context(world, header.config_file);

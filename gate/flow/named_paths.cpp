@@ -204,6 +204,8 @@ bool has_wildcard(std::string_view pattern) {
   return pattern.find_first_of(k_wildcards) != std::string_view::npos;
 }
 
+// Returns true if the pattern matches the whole path. Follows all possible matches at once, so that
+// hostile patterns stay cheap.
 bool matches_pattern(std::string_view pattern, std::string_view path) {
   const std::size_t first = std::min(pattern.find_first_of(k_wildcards), pattern.size());
   if (!path.starts_with(pattern.substr(0, first))) return false;
@@ -232,6 +234,8 @@ bool matches_pattern(std::string_view pattern, std::string_view path) {
 
 std::vector<NamedWord> named_parts(const config::Cell& cell) { return WordList(cell).read(); }
 
+// Returns the words of a cell's command and the values of its environment, one a line, without
+// quotes.
 std::string named_text(const config::Cell& cell) {
   std::string text;
   const auto add = [&](const std::string& word) { text += word + '\n'; };

@@ -51,6 +51,8 @@ Result<bool> is_tracked(const Job& job, const std::string& file) {
   return tracks(job, real);
 }
 
+// Fails if a link that git tracks leads to --out: whoever committed it would choose where runs are
+// written.
 Result<void> check_runs_folder(const Job& job) {
   std::string path = sys::absolute(job.selection.runs_folder);
   for (; path != "/" && !path.empty(); path = sys::folder_of(path)) {
@@ -68,6 +70,8 @@ Result<void> check_runs_folder(const Job& job) {
   return {};
 }
 
+// Returns the run that began last. Leaves out, with a message, runs that git tracks and runs that
+// begin in the future.
 Result<std::string> newest_run(const Job& job) {
   const std::string& out = job.selection.runs_folder;
   const double now = job.world.clock.now();

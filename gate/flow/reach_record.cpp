@@ -31,24 +31,28 @@ Result<Origin> read_origin(const Job& job, const sys::Stop& stop) {
   return origin;
 }
 
-// Makes paths below the repository's top relative to it, also those that a link leads to.
+// Returns the names of a file below the repository's top: by its path, and by the file that a link
+// leads to. The path itself if neither lies there.
+std::vector<std::string> names_below(const std::string& path, const std::string& top) {
+  const auto is_below = [](const std::string& name) { return !name.starts_with('/'); };
+  const std::string own_name = profile::path_below(path, top);
+  std::vector<std::string> names;
+  if (is_below(own_name)) names.push_back(own_name);
+  if (const auto real = path.starts_with('/') ? sys::real_path(path) : std::nullopt) {
+    const std::string real_name = profile::path_below(*real, top);
+    if (is_below(real_name) && real_name != own_name) names.push_back(real_name);
+  }
+  if (names.empty()) names.push_back(own_name);
+  return names;
+}
+
+// Makes the paths of executed files relative to the repository's top.
 profile::Executed relative_to_top(const profile::Executed& executed, const std::string& top) {
-  const auto path_names = [&](const std::string& path) {
-    std::vector<std::string> names{profile::path_below(path, top)};
-    if (const auto real = path.starts_with('/') ? sys::real_path(path) : std::nullopt) {
-      std::string below = profile::path_below(*real, top);
-      if (!below.starts_with('/') && below != names.front()) {
-        if (names.front().starts_with('/')) names.clear();
-        names.push_back(std::move(below));
-      }
-    }
-    return names;
-  };
   profile::Executed relative;
   relative.without_debug_info = executed.without_debug_info;
   for (const auto& [path, functions] : executed.files) {
-    for (const std::string& name : path_names(path)) {
-      profile::add_executed(relative, name, "");
+    for (const std::string& name : names_below(path, top)) {
+      profile::add_executed(relative, name, /*function=*/"");  // the file, if no function is known
       for (const std::string& function : functions) profile::add_executed(relative, name, function);
     }
   }
@@ -56,7 +60,7 @@ profile::Executed relative_to_top(const profile::Executed& executed, const std::
   for (const std::string& path : executed.inlined.value_or(std::set<std::string>())) {
     // Files of the compiler and the system never change with a commit.
     if (profile::is_system_object(path)) continue;
-    for (std::string& name : path_names(path)) relative.inlined->insert(std::move(name));
+    for (std::string& name : names_below(path, top)) relative.inlined->insert(std::move(name));
   }
   return relative;
 }

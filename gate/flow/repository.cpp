@@ -30,6 +30,8 @@ Result<std::shared_ptr<Repository>> Repository::open(sys::World& world, const st
   return repository;
 }
 
+// Returns the commit that `ref` names. Fails in a submodule, which a pull request may have put in
+// the place of a folder.
 Result<std::optional<std::string>> Repository::find_commit(const std::string& option,
                                                            const std::string& ref) const {
   const std::string place = fmt::format("{} {}", option, text::printable(ref));
@@ -44,6 +46,8 @@ Result<std::optional<std::string>> Repository::find_commit(const std::string& op
   return git_->resolve_commit(ref).map_error(with_prefix(place));
 }
 
+// Returns the commit of a branch: local, or a remote's ("origin/main"). Never that of a tag, which
+// needs no review.
 Result<std::optional<std::string>> Repository::find_branch(const std::string& option,
                                                            const std::string& ref) const {
   WEIR_TRY(std::optional<std::string> commit, find_commit(option, ref));

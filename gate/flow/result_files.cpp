@@ -208,6 +208,7 @@ std::optional<std::string> describe_age(const std::string& file,
 
 }  // namespace
 
+// Replaces each folder by the results of tools in it and below it, in the order of their names.
 Result<std::vector<std::string>> list_results(const std::vector<std::string>& paths,
                                               const Job& job) {
   std::vector<std::string> results;
@@ -242,6 +243,7 @@ Result<void> check_own(const std::vector<std::string>& files, const Job& job) {
   return {};
 }
 
+// Returns a minimal weir.yaml to judge a result file without a configuration.
 Result<std::string> make_results_config(const std::string& file, const Job& job) {
   WEIR_TRY(const ResultFile result, read_result(file, job));
   const auto concurrencies = adapters::list_concurrencies(result.observed);
@@ -267,6 +269,8 @@ void leave_out_results(LoadedConfig& loaded) {
   }
 }
 
+// Keeps the cells that take result files, assigns the files to them, and plans a timed run for each
+// file.
 Result<void> use_result_files(const std::vector<std::string>& files, const Job& job,
                               LoadedConfig& loaded, run::PlanOptions& plan) {
   std::erase_if(loaded.cells, std::not_fn(takes_results));

@@ -21,38 +21,47 @@ std::string rename_note(const verdict::BaseCell& required_cell, const std::strin
                      new_name, required_cell.shown);
 }
 
+// Returns the folder at or above `folder`, as named there, that is the top of the repository.
+Result<std::string> find_named_top(const Repository& repository, const std::string& folder) {
+  std::string top = folder;
+  while (sys::real_path(top) != repository.git().top()) {
+    if (top == "/" || top.empty()) {
+      return fail(Code::config, "--rules-from: {} does not lead to its repository's top", folder);
+    }
+    top = sys::folder_of(top);
+  }
+  return top;
+}
+
+// Fails if a link or a nested repository lies between `top` and `path`: a pull request could add
+// one to redirect or suppress the rules that we read from the base commit.
+Result<void> check_no_link_between(const std::string& top, const std::string& path,
+                                   const sys::Files& files) {
+  if (!(path + "/").starts_with(top == "/" ? top : top + "/")) return {};
+  for (std::string current = path; current.size() > top.size(); current = sys::folder_of(current)) {
+    if (files.kind(current) == sys::Kind::absent) continue;
+    const auto above = sys::real_path(sys::folder_of(current));
+    const bool is_plain =
+        above && sys::real_path(current) == sys::join_path(*above, sys::file_name_of(current));
+    const bool is_repository = files.kind(sys::join_path(current, ".git")) != sys::Kind::absent;
+    if (is_plain && !is_repository) continue;
+    return fail(Code::config,
+                "--rules-from: {} is a link or a repository of its own: what is read in the base "
+                "would be the pull request's choice",
+                text::printable(current));
+  }
+  return {};
+}
+
 // Returns `path` (absolute, as named) relative to the top of the repository; nothing if it lies
-// outside. Code::config for a link or a nested repository on the way: a pull request could add one
-// to redirect or suppress the rules that we read from the base commit.
+// outside. Fails if links or other repositories lie on the way.
 Result<std::optional<std::string>> path_in_repository(const Repository& repository,
                                                       const std::string& config_folder,
                                                       const std::string& path,
                                                       const sys::Files& files) {
-  std::string top = config_folder;
-  while (sys::real_path(top) != repository.git().top()) {
-    if (top == "/" || top.empty()) {
-      return fail(Code::config, "--rules-from: {} does not lead to its repository's top",
-                  config_folder);
-    }
-    top = sys::folder_of(top);
-  }
-  for (const std::string& end : {config_folder, path}) {
-    if (!(end + "/").starts_with(top == "/" ? top : top + "/")) continue;
-    for (std::string current = end; current.size() > top.size();
-         current = sys::folder_of(current)) {
-      if (files.kind(current) == sys::Kind::absent) continue;
-      const auto above = sys::real_path(sys::folder_of(current));
-      const bool plain =
-          above && sys::real_path(current) == sys::join_path(*above, sys::file_name_of(current));
-      if (!plain || files.kind(sys::join_path(current, ".git")) != sys::Kind::absent) {
-        return fail(
-            Code::config,
-            "--rules-from: {} is a link or a repository of its own: what is read in the base "
-            "would be the pull request's choice",
-            text::printable(current));
-      }
-    }
-  }
+  WEIR_TRY(const std::string top, find_named_top(repository, config_folder));
+  WEIR_CHECK(check_no_link_between(top, config_folder, files));
+  WEIR_CHECK(check_no_link_between(top, path, files));
   if (path == top) return std::optional<std::string>("");
   if (!path.starts_with(top + "/")) return std::optional<std::string>();
   return std::optional<std::string>(path.substr(top.size() + 1));

@@ -72,7 +72,8 @@ std::string python_of(const std::string& environment) {
   return sys::join_path(environment, "bin/python");
 }
 
-// Seals the folders of packages that the user installed, one for each version of Python.
+// Records the folders of packages that the user installed, one for each version of Python, to
+// notice changes during the measurement.
 void seal_user_packages(const Job& job, const std::string& folder, source::Seal& seal,
                         const sys::Stop& stop) {
   for (const std::string& version : job.files().list(folder).value_or(std::vector<std::string>())) {
@@ -83,8 +84,8 @@ void seal_user_packages(const Job& job, const std::string& folder, source::Seal&
   seal.add_start_place(job.files(), folder, folder, is_python_file);
 }
 
-// Seals the folders outside of the work tree in which programs, libraries and modules are looked
-// up.
+// Records the folders outside of the work tree in which programs, libraries and modules are looked
+// up, to notice changes during the measurement.
 void seal_search_folders(const Job& job, source::Seal& seal, const sys::Stop& stop) {
   const auto repository = Repository::containing(job.world, job.folder());
   const std::string top = sys::follow_links(repository ? (*repository)->git().top() : job.folder());
@@ -119,6 +120,8 @@ bool is_python_file(std::string_view name) {
   return is_package_code(name) || is_compiled;
 }
 
+// Has Python compile the modules of an environment that both sides share, so that it writes none
+// meanwhile. Records the installation behind it.
 void prepare_environment(const Job& job, const std::string& environment, source::Seal& seal,
                          const sys::Stop& stop) {
   constexpr std::uint64_t k_max_bytes = 65536;
@@ -143,6 +146,8 @@ void prepare_environment(const Job& job, const std::string& environment, source:
   }
 }
 
+// Records what programs in `folder` look for in the folders above it ("node_modules"), to notice
+// later changes.
 void seal_folders_above(const Job& job, const std::string& folder, source::Seal& seal) {
   for (std::string above = folder; above.size() > 1;) {
     above = sys::folder_of(above);
@@ -156,6 +161,8 @@ void seal_folders_above(const Job& job, const std::string& folder, source::Seal&
   }
 }
 
+// Records all files that shells, interpreters and drivers load before a program's code, to notice
+// changes during the measurement.
 void seal_start_files(const Job& job, source::Seal& seal, const sys::Stop& stop) {
   seal_search_folders(job, seal, stop);
   const auto is_any = [](std::string_view) { return true; };

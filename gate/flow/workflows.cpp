@@ -371,6 +371,8 @@ bool has_gating_times(const LoadedConfig& loaded) {
 
 }  // namespace
 
+// Returns the command that builds a program in a fresh checkout, chosen by the build files that are
+// there.
 std::string find_build(const std::function<bool(const char*)>& is_there) {
   constexpr std::pair<const char*, const char*> k_builds[] = {
       {"build.sh", "[./build.sh]"},
