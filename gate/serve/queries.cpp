@@ -402,6 +402,7 @@ Result<Response> answer_series(history::ServiceStore& store, const Query& query,
 
 }  // namespace
 
+// Parses the parameters of a request. Fails on unknown ones and on values that are out of range.
 Result<Query> parse_query(Route route, const Target& target) {
   const ParameterRules rules = parameter_rules(route);
   WEIR_CHECK(check_parameters(target, rules));
