@@ -76,7 +76,8 @@ std::vector<const baseline::Session*> find_new_sessions(const BaselineChange& ch
 
 // Adds the samples of all new sessions to `run`, together: a commit has one point a metric.
 void add_sessions(const BaselineChange& change, const std::string& machine_class, Run& run) {
-  Place place{"", "", stored_or_empty(machine_class), "", ""};
+  Place place;
+  place.machine_class = stored_or_empty(machine_class);
   std::map<std::string, std::vector<double>> samples;
   for (const baseline::Session* session : find_new_sessions(change, machine_class)) {
     place.engine_build = stored_or_empty(session->engine_build);

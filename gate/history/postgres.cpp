@@ -84,7 +84,8 @@ void add_element(std::string& array, const Param& param) {
   }
 }
 
-// The message of libpq about a URL may hold parts of it: masks the address and hides passwords.
+// Hides passwords in a message of libpq, which may hold parts of the store's URL, and masks the
+// address.
 std::string without_passwords(const StoreAddress& address, const std::string& words) {
   Masker masker;
   masker.add(address.target);

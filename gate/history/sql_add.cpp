@@ -130,6 +130,8 @@ Result<void> Store::add_row(Statement insert, Params values, std::int64_t bytes,
   return {};
 }
 
+// Adds a run and its points, or only the points that a known run lacks. Counts what is new in
+// `added`.
 Result<void> Store::add_run(const Run& run, Added& added) {
   const RunFacts& facts = run.facts;
   WEIR_TRY(const std::int64_t project, project_id(facts.project, added));
@@ -264,6 +266,7 @@ Result<void> Store::add_verdict(const StoredVerdict& verdict, Added& added) {
       added.verdicts, added);
 }
 
+// Adds an acknowledgement of a change, unless the same one is stored. Its digest covers all fields.
 Result<void> Store::add_acknowledgement(const Acknowledgement& entry, Added& added) {
   WEIR_TRY(const std::int64_t project, project_id(entry.project, added));
   const std::string digest = hash_hex(
@@ -287,6 +290,7 @@ Result<void> check(const Batch& batch) {
   return {};
 }
 
+// Adds runs, verdicts and acknowledgements in one transaction: all of them, or none.
 Result<Added> Store::add(const Batch& batch) {
   WEIR_CHECK(check(batch));
   return write([&]() -> Result<Added> {

@@ -408,6 +408,8 @@ Result<History> Store::history(const Filter& filter) {
   });
 }
 
+// Returns a page of sorted names of cells that match, from the name `from` on. Looks at a limited
+// number of names.
 Result<CellPage> Store::cells(const Filter& filter, const std::string& from,
                               std::size_t page_size) {
   CellPage page;
@@ -698,6 +700,7 @@ Result<std::size_t> read_newest_verdicts(Database& database, Names& names, std::
 
 }  // namespace
 
+// Reads the newest runs and verdicts within these sizes. Each project gets its share of memory.
 Result<NewestHistory> Store::newest(std::size_t max_bytes, std::size_t max_verdict_bytes) {
   return read_snapshot(*database_, {}, [&](Names& names) -> Result<NewestHistory> {
     NewestHistory newest;
