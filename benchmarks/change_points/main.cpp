@@ -57,6 +57,7 @@ void print_tables(const Options& options) {
 }  // namespace
 }  // namespace weir::changes
 
+// Reads the options and prints the tables that they select.
 int main(int argc, char** argv) {
   weir::changes::Options options;
   CLI::App app("How often changes are seen where there are none, and how soon where there are");

@@ -20,6 +20,7 @@ double x_position(double pairs) {
   return k_left + share * (k_right - k_left);
 }
 
+// Escapes the characters that have a meaning in XML.
 std::string escape_xml(const std::string& name) {
   std::string text;
   for (const char letter : name) {

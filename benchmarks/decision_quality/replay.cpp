@@ -10,7 +10,8 @@
 
 namespace weir::quality {
 
-// Counts one trial. `unlike` is a kind of inconclusive.
+// Counts the verdict of one trial, and within how many pairs it was reached. A trial whose sides
+// are `unlike` (spread differently) counts as inconclusive, too.
 void Tally::add(const Outcome& outcome) {
   ++trials;
   ++pairs[outcome.pairs];

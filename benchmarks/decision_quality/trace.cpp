@@ -191,7 +191,8 @@ std::size_t next_index(std::size_t at, std::size_t size, double mean_block, Rand
   return at + 1 < size ? at + 1 : 0;
 }
 
-// Makes a scenario that replays a recording: single runs of one program, or pairs of two.
+// Makes a scenario that replays a recording: single runs of one program, or pairs of two. `ratio`:
+// the true ratio of the recorded pairs' times, if it is known.
 Scenario scenario_of_trace(const Trace& trace, const std::optional<double>& ratio) {
   // Shared: the closures are copied, the recording is not.
   const auto recording = std::make_shared<const Trace>(trace);
@@ -205,11 +206,13 @@ Scenario scenario_of_trace(const Trace& trace, const std::optional<double>& rati
   scenario.name = trace.name;
   scenario.same_program = false;
   if (ratio) {
-    scenario.effects = {{0.0, -std::log(*ratio)}, {1 - 1 / *ratio, 0}};
+    // Once with the recorded change taken out, and once as recorded.
+    scenario.effects = {Effect{.drop = 0.0, .log = -std::log(*ratio)},
+                        Effect{.drop = 1 - 1 / *ratio, .log = 0}};
   } else {
-    scenario.effects = {{std::nullopt, 0}};
+    scenario.effects = {Effect{.drop = std::nullopt, .log = 0}};
   }
-  scenario.start = [recording](Random random, double effect, Coin) {
+  scenario.start = [recording](Random random, double effect, Coin /*coin*/) {
     return std::make_unique<TracePairs>(recording->pairs, random, effect);
   };
   return scenario;

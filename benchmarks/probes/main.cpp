@@ -37,20 +37,24 @@ struct Way {
   sys::EnvironmentList env;
 };
 
-// The ways that are compared; the first is the reference of all.
+// Returns the ways that are compared: without probes, and with each probe by its environment.
 std::vector<Way> ways() {
   const std::pair<std::string, std::string> events{"WEIR_PROBE_EVENTS", "256"};
   const std::pair<std::string, std::string> ggml{"LD_PRELOAD", k_probes + "/libweir_ggml.so"};
   return {
-      {"nothing", false, {}},  // first: what the others are divided by
-      {"nothing, again", false, {}},
-      {"vulkan, counting", true, {}},
-      {"vulkan, events", true, {events}},
-      {"vulkan, batched timing", true, {events, {"WEIR_PROBE_TIMING", "batched"}}},
-      {"vulkan, serialized timing", true, {events, {"WEIR_PROBE_TIMING", "serialized"}}},
-      {"ggml", false, {ggml}},
-      {"ggml and vulkan, counting", true, {ggml}},
-      {"GGML_VK_PERF_LOGGER=1", false, {{"GGML_VK_PERF_LOGGER", "1"}}},
+      {.name = "nothing", .env = {}},  // first: what the others are divided by
+      {.name = "nothing, again", .env = {}},
+      {.name = "vulkan, counting", .layer = true, .env = {}},
+      {.name = "vulkan, events", .layer = true, .env = {events}},
+      {.name = "vulkan, batched timing",
+       .layer = true,
+       .env = {events, {"WEIR_PROBE_TIMING", "batched"}}},
+      {.name = "vulkan, serialized timing",
+       .layer = true,
+       .env = {events, {"WEIR_PROBE_TIMING", "serialized"}}},
+      {.name = "ggml", .env = {ggml}},
+      {.name = "ggml and vulkan, counting", .layer = true, .env = {ggml}},
+      {.name = "GGML_VK_PERF_LOGGER=1", .env = {{"GGML_VK_PERF_LOGGER", "1"}}},
   };
 }
 
@@ -180,6 +184,7 @@ Result<void> measure(const Options& options, sys::Files& files, const std::strin
 }  // namespace
 }  // namespace weir
 
+// Reads the options, measures all ways, and removes the scratch folder.
 int main(int argc, char** argv) {
   using namespace weir;
   Options options;

@@ -107,7 +107,7 @@ void insert_bare(benchmark::State& state) {
 }
 BENCHMARK(insert_bare)->Unit(benchmark::kMillisecond)->Iterations(1)->UseRealTime();
 
-// The complete import: reads the text, looks up names, checks everything.
+// Imports CSV completely: reads the text, looks up names, checks and stores.
 void import_csv(benchmark::State& state) {
   (void)series_csv();
   for (auto _ : state) {

@@ -47,6 +47,8 @@ class RecordingReporter final : public benchmark::ConsoleReporter {
 
 }  // namespace
 
+// Runs every benchmark seven times, and prints each ratio or difference beside its limit. Judges
+// nothing.
 int main(int argc, char** argv) {
   std::vector<char*> arguments(argv, argv + argc);
   std::string repetitions = "--benchmark_repetitions=7";
@@ -59,12 +61,13 @@ int main(int argc, char** argv) {
   benchmark::RunSpecifiedBenchmarks(&reporter);
   std::printf("\n");
   for (const weir::bench::Ratio& ratio : weir::bench::ratios()) {
-    const double top = reporter.median(ratio.top, ratio.difference);
-    const double bottom = reporter.median(ratio.bottom, ratio.difference);
-    if (top <= 0 || bottom <= 0) continue;
-    const double value = ratio.difference ? (top - bottom) / ratio.per : top / bottom;
-    std::printf("%-58s %8.2f %s   limit %g\n", ratio.label, value, ratio.difference ? "ns" : "x ",
-                ratio.limit);
+    const bool by_processor_time = ratio.is_difference;
+    const double top = reporter.median(ratio.top, by_processor_time);
+    const double bottom = reporter.median(ratio.bottom, by_processor_time);
+    if (top <= 0 || bottom <= 0) continue;  // not selected
+    const double value = ratio.is_difference ? (top - bottom) / ratio.divisor : top / bottom;
+    std::printf("%-58s %8.2f %s   limit %g\n", ratio.label, value,
+                ratio.is_difference ? "ns" : "x ", ratio.limit);
   }
   return 0;
 }

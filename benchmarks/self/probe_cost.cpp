@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t k_pipelines = 16;
 constexpr std::size_t k_buffers = 12;
 constexpr std::size_t k_dispatches = 65;
+constexpr std::size_t k_barriers = 46;
 
 const char* const k_layer = WEIR_BINARY_DIR "/lib/weir/probes/libVkLayer_weir_probe.so";
 
@@ -27,7 +28,8 @@ struct Step {
   VkPipeline pipeline;
 };
 
-// The commands of one decoded token, spread over the buffers.
+// Returns the commands of one decoded token: dispatches in even shares over the buffers, and
+// barriers in even distances between them.
 std::vector<Step> token_steps(const StandIn& layer) {
   std::vector<VkPipeline> pipelines;
   for (std::size_t i = 0; i < k_pipelines; ++i) {
@@ -42,7 +44,9 @@ std::vector<Step> token_steps(const StandIn& layer) {
     const VkPipeline pipeline = pipelines[i * 7 % k_pipelines];
     steps.push_back({Command::bind, into, pipeline});
     steps.push_back({Command::dispatch, into, pipeline});
-    if (i * 46 / k_dispatches != (i + 1) * 46 / k_dispatches) {
+    const std::size_t barriers = i * k_barriers / k_dispatches;
+    const std::size_t barriers_after = (i + 1) * k_barriers / k_dispatches;
+    if (barriers_after != barriers) {
       steps.push_back({Command::barrier, into, pipeline});
     }
   }

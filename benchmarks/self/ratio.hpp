@@ -9,9 +9,9 @@ struct Ratio {
   const char* label;
   const char* top;
   const char* bottom;
-  double limit;             // above it weir would distort an engine's times, or make people wait
-  bool difference = false;  // (top - bottom) / per, in ns, instead of top / bottom
-  double per = 1;
+  double limit;                // above it weir would distort an engine's times, or make people wait
+  bool is_difference = false;  // (top - bottom) / divisor, in ns, instead of top / bottom
+  double divisor = 1;
 };
 
 inline const std::vector<Ratio>& ratios() {

@@ -137,6 +137,7 @@ int compare(std::uint64_t megabytes, std::size_t rounds, const fs::path& folder)
 }  // namespace
 }  // namespace weir::bench
 
+// Walks one file in one way (--walk WAY FILE), or compares all ways on a file that it writes.
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 3 && words[0] == "--walk") return weir::bench::walk(words[1], words[2]);
