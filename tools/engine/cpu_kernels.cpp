@@ -104,6 +104,8 @@ HWY_INLINE float dot_q8_0(const std::byte* row, const Quantized& x, std::size_t 
   return hn::GetLane(hn::SumOfLanes(d_float, total));
 }
 
+// Returns the dot product of a row of Q4_0 and a quantized vector. A block of 32 values has 18
+// bytes: a scale (half), then 16 bytes with two values each, 8 too large.
 HWY_INLINE float dot_q4_0(const std::byte* row, const Quantized& x, std::size_t n) {
   const Shorts d;
   const Sums d_sum;
@@ -129,6 +131,8 @@ HWY_INLINE float dot_q4_0(const std::byte* row, const Quantized& x, std::size_t 
   return hn::GetLane(hn::SumOfLanes(d_float, total));
 }
 
+// Multiplies rows of a matrix with the vector `x`. `add` adds the products to `out` instead of
+// replacing it.
 void MultiplyRows(TensorType type, const std::byte* row, std::size_t row_bytes, std::size_t columns,
                   std::size_t rows, const Operand& x, bool add, float* out) {
   const auto each = [&](const auto& one) {
@@ -179,22 +183,27 @@ void SiluTimes(float* gate, const float* up, std::size_t n) {
   for (; i < n; ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
 }
 
+// Replaces each value by exp(value - largest), and returns their sum: softmax without the division.
 float Exponentials(float* values, std::size_t n) {
   const Floats d;
   const float largest = *std::max_element(values, values + n);
-  const auto less = hn::Set(d, largest);
+  const auto largest_in_lanes = hn::Set(d, largest);
   auto sums = hn::Zero(d);
   std::size_t i = 0;
   for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
-    const auto e = hn::Exp(d, hn::Sub(hn::LoadU(d, values + i), less));
+    const auto e = hn::Exp(d, hn::Sub(hn::LoadU(d, values + i), largest_in_lanes));
     hn::StoreU(e, d, values + i);
     sums = hn::Add(sums, e);
   }
   float sum = hn::GetLane(hn::SumOfLanes(d, sums));
-  for (; i < n; ++i) sum += values[i] = std::exp(values[i] - largest);
+  for (; i < n; ++i) {
+    values[i] = std::exp(values[i] - largest);
+    sum += values[i];
+  }
   return sum;
 }
 
+// Quantizes each block of 32 values to bytes, by a scale that maps the largest one to 127.
 void Quantize(const float* x, std::size_t n, std::int8_t* out, float* scales) {
   const hn::CappedTag<float, 16> d;
   const hn::Rebind<std::int32_t, decltype(d)> d_int;

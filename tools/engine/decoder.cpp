@@ -8,6 +8,7 @@ namespace weir::engine {
 // A GPU gets its work in pieces: a command buffer of thousands of tokens would look like a hang.
 constexpr std::uint32_t k_tokens_at_once = 64;
 
+// Returns how many floats a slot holds.
 std::uint32_t slot_size(Slot slot, const Sizes& sizes) {
   switch (slot) {
     case Slot::state:
@@ -36,6 +37,7 @@ void angles_at(const Model& model, std::uint32_t position, std::span<float> angl
   }
 }
 
+// Runs the model on the tokens, one after another, and returns the token that comes next.
 Result<std::uint32_t> Decoder::evaluate(std::span<const std::uint32_t> tokens) {
   if (tokens.empty() || tokens.size() > model_.sizes.context - position_) {
     return fail(Code::usage, "{} tokens at position {} do not fit into a context of {}",
@@ -66,6 +68,8 @@ Result<std::uint32_t> Decoder::evaluate(std::span<const std::uint32_t> tokens) {
   return backend_.selected_token();
 }
 
+// Evaluates one layer for one token: attention, then the feed-forward network. Each adds to the
+// state.
 void Decoder::evaluate_layer(std::uint32_t index) {
   const Layer& w = model_.layers[index];
   backend_.rms_norm(Slot::state, w.attention_norm, Slot::normed);

@@ -43,6 +43,7 @@ std::vector<std::uint32_t> made_up_prompt(std::uint32_t length, const Model& mod
   return ids;
 }
 
+// Evaluates the prompt, then generates token by token. Records times and counts of both parts.
 Result<Repeat> generate(const Model& model, Backend& backend, Decoder& decoder, const Work& work,
                         const Counts& counts, const LogitsSink& sink) {
   decoder.restart();

@@ -55,6 +55,7 @@ void print(const Run& run, const Model& model, const Backend& backend, const Cou
   for (const std::uint32_t token : run.repeats.back().tokens) std::printf("%u\n", token);
 }
 
+// Loads the model, repeats the requested work, and prints the measurements.
 Result<void> run(int argc, char** argv) {
   WEIR_TRY(const Options options, parse_options(argc, argv));
   const auto start = std::chrono::steady_clock::now();
@@ -87,6 +88,8 @@ Result<void> run(int argc, char** argv) {
 }  // namespace
 }  // namespace weir::engine
 
+// Replays ops (--replay) or runs the model. Exits with 2 for wrong options or missing features, and
+// with 3 for other errors.
 int main(int argc, char** argv) {
   weir::Result<void> result;
   try {

@@ -12,6 +12,7 @@
 
 namespace weir::engine {
 
+// Maps a file into memory for reading. An empty file has no bytes.
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return fail(Code::io, "{}: {}", path, std::strerror(errno));

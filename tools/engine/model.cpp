@@ -84,6 +84,7 @@ float read_number(const GgufHeader& header, std::string_view key, double fallbac
   return number;
 }
 
+// Reads the sizes of a llama model from its header, and checks that they fit together.
 Result<Sizes> read_sizes(const GgufHeader& header) {
   Sizes sizes;
   WEIR_TRY(sizes.layers, read_size(header, "block_count"));
@@ -151,6 +152,8 @@ Result<void> refuse_unsupported(const GgufHeader& header, const Sizes& sizes) {
   return {};
 }
 
+// Returns how far rotary embedding (RoPE) turns each pair of a head's values by position:
+// base^(-2i/head), scaled as the file says.
 Result<std::vector<float>> read_frequencies(const GgufHeader& header, const Tensors& tensors,
                                             const Sizes& sizes) {
   const float base = read_number(header, "rope.freq_base", 10000);
@@ -175,6 +178,7 @@ Result<std::vector<float>> read_frequencies(const GgufHeader& header, const Tens
   return frequencies;
 }
 
+// Finds the tensors of a layer, and checks their sizes.
 Result<Layer> read_layer(const Tensors& tensors, const Sizes& sizes, std::uint32_t index) {
   const auto get = [&](const char* name, std::uint32_t columns, std::uint32_t rows) {
     return tensors.get(fmt::format("blk.{}.{}.weight", index, name), columns, rows);
@@ -199,6 +203,8 @@ Result<GgufHeader> read_header(std::span<const std::byte> file) {
   });
 }
 
+// Reads a llama model: its sizes, all tensors, and the first token. `context`: the most positions
+// that are needed.
 Result<Model> read_model(MappedFile file, std::uint32_t context) {
   WEIR_TRY(const GgufHeader header, read_header(file.bytes()));
   const Tensors tensors(header, file.bytes());

@@ -9,7 +9,8 @@
 namespace weir::engine {
 namespace {
 
-// A half float and `quants` words after it, each block.
+// Copies blocks of a scale (half) and `quants` words to words that a kernel can read, with the
+// scale as a float.
 std::vector<std::uint32_t> pack_blocks(std::span<const std::byte> bytes, std::size_t quants) {
   const std::size_t block = 2 + 4 * quants;
   std::vector<std::uint32_t> words(bytes.size() / block * (1 + quants));

@@ -128,6 +128,7 @@ OpResult make_copies_with_matrix(const OpRequest& request, std::size_t slot, std
   return work;
 }
 
+// Makes a replay of MUL_MAT: a matrix times one vector. Each copy has a matrix of its own.
 OpResult make_multiply(const OpRequest& request) {
   const auto* info = model::find_tensor_type(std::string_view(request.at(1).type));
   if (info == nullptr || !cpu_multiplies(info->type)) {
@@ -149,6 +150,7 @@ OpResult make_multiply(const OpRequest& request) {
   return work;
 }
 
+// Makes a replay of GET_ROWS: looks up one row of a matrix, another one each time.
 OpResult make_embed(const OpRequest& request) {
   const auto* info = model::find_tensor_type(std::string_view(request.at(1).type));
   if (info == nullptr || !can_unpack(info->type)) {
@@ -169,6 +171,7 @@ OpResult make_embed(const OpRequest& request) {
   return work;
 }
 
+// Makes a replay of RMS_NORM over one vector.
 OpResult make_norm(const OpRequest& request) {
   if (!request.all_f32({0, 1}) || !is_vector(request.at(1))) {
     return left_out_error("weir-engine normalizes one vector of floats");
@@ -197,7 +200,8 @@ OpResult make_activate(const OpRequest& request) {
   return work;
 }
 
-// Parameter 1 is the number of rotated dimensions, 2 the mode (0: pairs of neighbours).
+// Makes a replay of ROPE. Its parameter 1 is the number of rotated dimensions, 2 the mode (0: pairs
+// of neighbours).
 OpResult make_rotate(const OpRequest& request) {
   const ReplayTensor& heads = request.at(1);
   if (!request.all_f32({1}) || heads.ne[2] != 1 || heads.ne[3] != 1 ||
@@ -214,7 +218,8 @@ OpResult make_rotate(const OpRequest& request) {
   return work;
 }
 
-// Parameters, as floats, are 0 the scale, 1 the largest bias, 2 the softcap.
+// Makes a replay of FLASH_ATTN_EXT. Its parameters, as floats: 0 is the scale, 1 the largest bias,
+// 2 the softcap.
 OpResult make_attend(const OpRequest& request) {
   std::array<float, 3> numbers{};
   std::memcpy(numbers.data(), request.node.params.data(), sizeof numbers);
@@ -250,6 +255,7 @@ OpResult make_attend(const OpRequest& request) {
   return work;
 }
 
+// Prepares a recorded op to be run alone. Fails with the reason if this engine cannot run it.
 Result<std::unique_ptr<replay::Work>> make(const ReplayNode& node, const ReplayLimits& limits,
                                            unsigned threads) {
   static const std::map<std::string, OpResult (*)(const OpRequest&)> k_ops{

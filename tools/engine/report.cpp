@@ -26,6 +26,7 @@ void add_timing(Observed& observed, std::string_view name, std::vector<double> s
   observed.timings.push_back({*metric, std::move(samples), {}, {}});
 }
 
+// Adds rates and times, a sample for each repeat. The first token belongs to the prompt.
 void add_timings(Observed& observed, const Run& run) {
   std::vector<double> decode, prefill, first;
   for (const Repeat& repeat : run.repeats) {
@@ -40,7 +41,8 @@ void add_timings(Observed& observed, const Run& run) {
   add_timing(observed, "load_seconds", {run.load_seconds});
 }
 
-// Counts that are 0 in the whole process are left out: a CPU has no dispatches.
+// Adds counts per token and per prefill. Those that are 0 in the whole process are left out: a CPU
+// has no dispatches.
 void add_counts(Observed& observed, const Run& run, const Counts& counts) {
   for (const auto& [name, member] : k_counts) {
     if (counts.tally().*member == 0) continue;
@@ -78,6 +80,7 @@ void add_ops(Observed& observed, const Backend& backend, const Counts& counts) {
 
 }  // namespace
 
+// Returns the measurement as weir reads it: the model and device, times, counts and ops.
 observed::Observed observe(const Run& run, const Model& model, const Backend& backend,
                            const Counts& counts) {
   Observed observed;

@@ -10,6 +10,7 @@
 namespace hwy {
 namespace {
 
+// Returns the instruction sets that this processor has, as bits of Highway's targets.
 std::int64_t detect_targets() {
   std::int64_t targets = HWY_STATIC_TARGET | HWY_SCALAR | HWY_EMU128;
 #if HWY_ARCH_X86

@@ -49,6 +49,7 @@ const char* VulkanDevice::type() const {
   return k_types[type < k_types.size() ? type : 0];
 }
 
+// Creates the Vulkan instance, with the extension that names objects if there is one.
 Result<void> VulkanDevice::make_instance() {
   constexpr const char* k_name = "weir-engine";
   const VkApplicationInfo app{
@@ -63,6 +64,7 @@ Result<void> VulkanDevice::make_instance() {
   return WEIR_VULKAN(vkCreateInstance, &info, nullptr, &instance_);
 }
 
+// Picks device number `index`, and its first family of queues that can compute.
 Result<void> VulkanDevice::pick(unsigned index) {
   const auto devices =
       read_list<VkPhysicalDevice>([&](std::uint32_t* count, VkPhysicalDevice* all) {
@@ -85,6 +87,8 @@ Result<void> VulkanDevice::pick(unsigned index) {
   return fail(Code::io, "vulkan: {} has no queue for compute", name());
 }
 
+// Creates the device with one queue, a command buffer and a fence, and with calibrated clocks if it
+// has them.
 Result<void> VulkanDevice::make_device() {
   const float priority = 1;
   const VkDeviceQueueCreateInfo queue{
@@ -111,6 +115,7 @@ Result<void> VulkanDevice::make_device() {
   return WEIR_VULKAN(vkCreateFence, device_, &fence, nullptr, &fence_);
 }
 
+// Creates the layout that all kernels share: storage buffers, and a range of push constants.
 Result<void> VulkanDevice::make_layouts() {
   std::array<VkDescriptorSetLayoutBinding, k_bindings> bindings{};
   for (std::uint32_t i = 0; i < k_bindings; ++i) {
@@ -125,6 +130,7 @@ Result<void> VulkanDevice::make_layouts() {
   return WEIR_VULKAN(vkCreatePipelineLayout, device_, &info, nullptr, &layout_);
 }
 
+// Makes a compute pipeline of the code, whose entry point is "main".
 Result<Kernel> VulkanDevice::make_kernel(const char* name, std::span<const std::uint32_t> spirv) {
   const VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0,
                                       spirv.size_bytes(), spirv.data()};
@@ -174,6 +180,7 @@ VkQueryPool VulkanDevice::make_stamps(std::uint32_t count) {
   return stamps_;
 }
 
+// Reads the CPU's monotonic clock and the device's at one moment, if the device can.
 std::optional<BothClocks> VulkanDevice::both_clocks() const {
   if (!clocks_) return std::nullopt;
   const auto call = reinterpret_cast<PFN_vkGetCalibratedTimestampsEXT>(

@@ -40,6 +40,7 @@ const VulkanKernels::KernelsOfType& VulkanKernels::for_type(TensorType type) con
   return *std::ranges::find(of_type, type, &KernelsOfType::type);
 }
 
+// Makes all kernels. Those that multiply by weights exist once for each type of weights.
 Result<VulkanKernels> make_vulkan_kernels(VulkanDevice& device) {
   VulkanKernels kernels;
   for (const auto& [type, name] : k_types) {

@@ -8,6 +8,8 @@ namespace weir::engine {
 
 constexpr std::uint32_t k_sets_in_pool = 128;
 
+// Returns the first allowed type of memory that lies on the device, or that the host can map. Bit i
+// of `allowed` allows type i.
 Result<std::uint32_t> VulkanDevice::memory_type(std::uint32_t allowed, Memory where) const {
   VkPhysicalDeviceMemoryProperties memory{};
   vkGetPhysicalDeviceMemoryProperties(physical_, &memory);
@@ -22,6 +24,7 @@ Result<std::uint32_t> VulkanDevice::memory_type(std::uint32_t allowed, Memory wh
   return fail(Code::io, "vulkan: {} has no fitting memory", name());
 }
 
+// Creates a buffer with memory of its own. Memory of the host stays mapped.
 Result<Buffer> VulkanDevice::make_buffer(std::uint64_t bytes, Memory where) {
   Buffer buffer;
   buffer.bytes = std::max<std::uint64_t>(bytes, 4);
@@ -53,6 +56,7 @@ Result<Buffer> VulkanDevice::make_buffer(std::uint64_t bytes, Memory where) {
   return buffer;
 }
 
+// Allocates a descriptor set from the last pool, or from a new one if that is full.
 Result<VkDescriptorSet> VulkanDevice::allocate_set() {
   VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr,
                                    VK_NULL_HANDLE, 1, &set_layout_};
@@ -70,6 +74,7 @@ Result<VkDescriptorSet> VulkanDevice::allocate_set() {
   return set;
 }
 
+// Makes a descriptor set that binds the buffers in their order.
 Result<VkDescriptorSet> VulkanDevice::make_set(std::span<const VkBuffer> buffers) {
   WEIR_TRY(const VkDescriptorSet set, allocate_set());
   std::array<VkDescriptorBufferInfo, k_bindings> infos{};

@@ -32,6 +32,7 @@ VkDescriptorSet VulkanStream::find_or_make_set(std::span<const VkBuffer> buffers
   return *set;
 }
 
+// Records a dispatch of `groups` workgroups. Does nothing after an error.
 void VulkanStream::dispatch(const Kernel& kernel, std::span<const VkBuffer> buffers,
                             std::span<const std::uint32_t> push, std::uint32_t groups) {
   if (!ensure_recording()) return;
@@ -49,6 +50,7 @@ void VulkanStream::dispatch(const Kernel& kernel, std::span<const VkBuffer> buff
   counts_.dispatch(kernel.name, groups);
 }
 
+// Records a barrier: work after it, and the host, see all that work before it wrote.
 void VulkanStream::barrier() {
   if (!ensure_recording()) return;
   constexpr VkAccessFlags k_written = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
@@ -87,6 +89,7 @@ Result<void> VulkanStream::finish() {
   return submit_and_wait();
 }
 
+// Submits the recorded commands, waits until they are done, and reads their times.
 Result<void> VulkanStream::submit_and_wait() {
   const VkCommandBuffer commands = device_.command_buffer();
   const VkFence fence = device_.fence();

@@ -8,6 +8,7 @@ namespace weir::engine {
 // Two of the command buffer and two of each dispatch; dispatches beyond have no times.
 constexpr std::uint32_t k_max_timestamps = 65536;
 
+// Begins to time a command buffer, if somebody wants its times. The first time makes the queries.
 void VulkanTimes::begin(const char* label) {
   buffer_ = counts_.buffer_begins(label);
   timed_ = buffer_ != 0;
@@ -47,6 +48,7 @@ void VulkanTimes::end() {
   if (timed_) stamp();
 }
 
+// Reads the ticks that the device wrote, and hands them on. The clock is reported once.
 Result<void> VulkanTimes::read() {
   if (!timed_) return {};
   ticks_.resize(used_);

@@ -34,6 +34,7 @@ Workers::~Workers() {
   for (std::thread& thread : started_) thread.join();
 }
 
+// Splits `count` rows among the threads, computes the first part here, and waits for the others.
 void Workers::share(std::uint32_t count, std::uint32_t min_rows, const Part& part) {
   parts_ = std::clamp(count / std::max(min_rows, 1U), 1U, threads_);
   if (parts_ == 1) {

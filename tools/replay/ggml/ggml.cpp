@@ -34,6 +34,7 @@ Function* find(void* library, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
+// Finds the functions of ggml that a replay calls. Fails if one is missing.
 Result<void> find_functions(void* base, Engine& engine) {
 #define WEIR_REPLAY_FIND(name, result, parameters)                                                \
   engine.name = find<result parameters>(base, "ggml_" #name);                                     \
@@ -118,6 +119,7 @@ Registry* open_registry(const Kernels& kernels, const char* older_name) {
   return init == nullptr ? nullptr : init();
 }
 
+// Opens ggml's CPU backend with so many threads, and lists its further kinds of buffers.
 Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
   engine.library = kernels.name;
   Registry* registry = open_registry(kernels, "ggml_backend_cpu_reg");
@@ -139,6 +141,7 @@ Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
   return {};
 }
 
+// Opens ggml's Vulkan backend on the device that ggml calls `on`.
 Result<void> open_vulkan(const std::string& folder, const std::string& on, Engine& engine) {
   const std::vector<std::string> names = libraries_in(folder, "libggml-vulkan.so");
   if (names.empty()) return left_out_error("no libggml-vulkan.so in {}", folder);
@@ -202,6 +205,8 @@ Result<Engine> open_engine(const std::string& folder, const std::string& on, int
   return engine;
 }
 
+// Opens the ggml in the engine's folder. Fails if it is not of the recorded version, unless any
+// will do.
 Result<OpenedDevice> open(const ProgramOptions& options, const profile::Replay& recording) {
   if (options.engine.empty() || options.on.empty()) {
     return fail(Code::usage, "weir-replay-ggml is started by weir replay");

@@ -398,6 +398,8 @@ class NodeGraph final : public Work {
 
 }  // namespace
 
+// Builds a graph of copies of the node. Fails with the reason if the recording does not hold enough
+// to compute it.
 Result<std::unique_ptr<Work>> rebuild_node(const Engine& engine, const ReplayNode& node,
                                            const ReplayLimits& limits) {
   if (node.tensors.empty()) return left_out_error("its tensors were not recorded");

@@ -37,6 +37,8 @@ std::int64_t last_cache_bytes() {
   return largest_bytes > 0 ? largest_bytes : std::int64_t{32} << 20;
 }
 
+// Parses pairs of an option and its value, as weir passes them. Numbers out of range are moved into
+// it.
 Result<ProgramOptions> parse_options(int argc, char** argv) {
   ProgramOptions options;
   std::map<std::string, std::string> words;
@@ -113,6 +115,8 @@ Json measure(const ProgramOptions& options, Work& work) {
           {"copies", work.copies()}};
 }
 
+// Replays the nodes of the recording's first step, from number `from` on, and prints a line of JSON
+// for each.
 Result<void> replay_all(const ProgramOptions& options, const OpenDevice& open) {
   std::ifstream file(options.file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -152,6 +156,8 @@ int run_program(int argc, char** argv, const OpenDevice& open) {
   return 1;
 }
 
+// Returns how many copies of a node one graph computes. Weights (`each` bytes a copy) must not stay
+// in a cache if the whole step would not fit into it.
 Result<std::int64_t> copies_needed(std::int64_t count, std::int64_t each, std::int64_t shared,
                                    const ReplayLimits& limits) {
   if (each + shared > limits.max_bytes) {

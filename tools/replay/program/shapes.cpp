@@ -167,6 +167,8 @@ Rule find_rule(const std::string& op) {
 
 }  // namespace
 
+// Returns where a tensor ends, in bytes from the begin of its root. Nothing for shapes that are
+// empty, overflow, or repeat bytes too often.
 std::optional<std::int64_t> end_of(const ReplayTensor& tensor, const TypeSize& type) {
   if (type.bytes < 1 || type.elements < 1 || tensor.ne[0] < 1 ||
       tensor.ne[0] % type.elements != 0) {
@@ -189,6 +191,8 @@ std::optional<std::int64_t> end_of(const ReplayTensor& tensor, const TypeSize& t
   return end <= k_max_bytes ? std::optional(static_cast<std::int64_t>(end)) : std::nullopt;
 }
 
+// Returns why kernels of the op may not trust a tensor's strides: numbers overlap, or rows of a
+// result do. "" if they may.
 std::string layout_problem(const std::string& op, const ReplayTensor& tensor,
                            const TypeSize& type) {
   if (tensor.ne[0] > type.elements && tensor.nb[0] < type.bytes) {

@@ -82,6 +82,7 @@ class Watchdog {
   std::atomic<Clock::time_point> begun_{Clock::now()};
 };
 
+// Returns the statistic's value in the type that its format names.
 Json statistic_value(const VkPipelineExecutableStatisticKHR& statistic) {
   switch (statistic.format) {
     case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR:
@@ -100,6 +101,7 @@ VkPipelineExecutableInfoKHR executable_info(const PipelineObjects& objects) {
   return of_type<vk::PipelineExecutableInfoKHR>(objects.handle(), 0U);
 }
 
+// Reads the driver's statistics of a pipeline, such as registers, by name.
 Result<Json> read_statistics(const Device& device, const PipelineObjects& objects) {
   const auto info = executable_info(objects);
   std::uint32_t count = 0;
@@ -152,6 +154,7 @@ Result<Json> subgroup_size(const Device& device, const PipelineObjects& objects)
   return Json(count == 0 ? 0 : properties.subgroupSize);
 }
 
+// Compiles a recorded pipeline, and returns statistics and, if requested, the assembly.
 Result<Json> compile(const Device& device, const probes::RecordedKernels& recorded,
                      const probes::RecordedPipeline& pipeline, bool assembly) {
   const auto& words = recorded.codes[pipeline.head.code].words;
@@ -188,6 +191,8 @@ Result<Device> open_compiler(probes::RecordedDevice recorded) {
   return device;
 }
 
+// Compiles the recorded pipelines, and prints a line of JSON before and after each. Without a file,
+// prints the device.
 Result<void> compile_all(const CompileArguments& arguments) {
   if (arguments.file.empty()) {
     WEIR_TRY(const Device device, pick_device(VK_API_VERSION_1_1, "", k_compiler));
@@ -246,6 +251,7 @@ bool read_option(std::string_view name, const std::string& value, CompileArgumen
 }  // namespace
 }  // namespace weir::replay
 
+// Reads the options and compiles the file's pipelines.
 int main(int count, char** values) {
   using namespace weir::replay;
   CompileArguments arguments;

@@ -12,6 +12,7 @@
 namespace weir::replay {
 namespace {
 
+// Picks the device by its number, or by a part of its name, and fills in its properties.
 Result<void> pick(const std::vector<VkPhysicalDevice>& all, const std::string& wanted,
                   Device& device) {
   std::vector<std::string> names;
@@ -91,6 +92,8 @@ class Chain {
   std::vector<Link> links_;
 };
 
+// Returns the name of the feature in the struct's flag number `word`. Without a struct, that of a
+// core feature.
 std::string field_name(const weir_struct* type_info, std::size_t word) {
   std::size_t begin = sizeof(VkBaseOutStructure);
   if (type_info == nullptr) {
@@ -141,6 +144,7 @@ bool is_for_windows(const std::string& extension) {
          extension.find("present") != std::string::npos;
 }
 
+// Returns the recorded device's extensions that this one has, too. Warns about the others.
 Result<std::vector<std::string>> choose_extensions(const probes::RecordedDevice& recorded,
                                                    Device& device) {
   std::uint32_t count = 0;
@@ -165,6 +169,7 @@ Result<std::vector<std::string>> choose_extensions(const probes::RecordedDevice&
   return names;
 }
 
+// Picks the first family of queues that can compute, and can time if `timed`.
 Result<void> pick_family(bool timed, Device& device) {
   VkQueueFamilyProperties families[32];
   std::uint32_t count = 32;
@@ -180,6 +185,7 @@ Result<void> pick_family(bool timed, Device& device) {
                         timed ? " and has timestamps" : "");
 }
 
+// Creates the device with the recorded extensions and features, as far as it has them.
 Result<void> make_device(const probes::RecordedDevice& recorded, Device& device) {
   WEIR_TRY(const std::vector<std::string> extensions, choose_extensions(recorded, device));
   std::vector<const char*> names;
@@ -200,6 +206,7 @@ Result<void> make_device(const probes::RecordedDevice& recorded, Device& device)
 
 }  // namespace
 
+// Opens Vulkan and picks a device by `wanted`, a number or a part of its name.
 Result<Device> pick_device(std::uint32_t api_version, const std::string& wanted,
                            const char* program) {
   Device device;

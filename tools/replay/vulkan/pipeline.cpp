@@ -13,6 +13,7 @@ PipelineObjects::~PipelineObjects() {
   }
 }
 
+// Fails if this device cannot have the recorded layout or subgroup size.
 Result<void> PipelineObjects::fits() const {
   const VkPhysicalDeviceLimits& limits = device_.limits;
   if (pipeline_.head.sets > limits.maxBoundDescriptorSets ||
@@ -33,6 +34,7 @@ Result<void> PipelineObjects::make(VkPipelineCreateFlags flags) {
   return make_pipeline(flags);
 }
 
+// Creates the layouts of all descriptor sets, and the layout of the pipeline.
 Result<void> PipelineObjects::make_layout() {
   for (std::uint32_t set = 0; set < pipeline_.head.sets; ++set) {
     std::vector<VkDescriptorSetLayoutBinding> bindings;
@@ -54,6 +56,7 @@ Result<void> PipelineObjects::make_layout() {
   return WEIR_REPLAY_MAKE(device_, CreatePipelineLayout, &info, &layout_);
 }
 
+// Creates the pipeline from the recorded code, constants and subgroup size.
 Result<void> PipelineObjects::make_pipeline(VkPipelineCreateFlags flags) {
   const auto module =
       of_type<vk::ShaderModuleCreateInfo>(0U, code_.words.size() * 4, code_.words.data());

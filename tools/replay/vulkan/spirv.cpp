@@ -75,6 +75,7 @@ void each_instruction(Words words, const Take& take) {
 
 }  // namespace
 
+// Fails if the code needs a capability that the device lacks. Some drivers would crash on it.
 Result<void> check_capabilities(const Device& device, const std::vector<std::uint32_t>& words) {
   Result<void> out;
   each_instruction(words, [&](std::uint32_t operation, Words with) {

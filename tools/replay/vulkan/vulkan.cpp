@@ -22,6 +22,7 @@
 namespace weir::replay {
 namespace {
 
+// Creates the command buffer, the timestamp queries and the fence that all runs use.
 Result<void> make_tools(Device& device) {
   const auto pool = of_type<vk::CommandPoolCreateInfo>(
       VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, device.family);
@@ -95,6 +96,7 @@ Result<int> replay_all(const Arguments& arguments) {
 }  // namespace
 }  // namespace weir::replay
 
+// Reads the options and replays the dispatches of the file.
 int main(int count, char** values) {
   using namespace weir::replay;
   Arguments arguments;

@@ -215,6 +215,8 @@ Result<std::vector<double>> run(const Device& device, const KernelObjects& objec
 
 }  // namespace
 
+// Runs a captured dispatch: once to warm up, then as often as the limits allow. Returns the time of
+// each run, or why there are none.
 Outcome replay(const Device& device, const probes::RecordedKernels& recorded,
                const probes::RecordedWork& work, const RunLimits& run_limits) {
   auto owned = std::make_unique<KernelObjects>(device, recorded, work);
