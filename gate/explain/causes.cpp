@@ -193,38 +193,47 @@ std::string joined_work(const Group& group, const Names& common_names) {
   return is_fusion && agree && common_names.common > 0 ? common_names.all.front() : "";
 }
 
-// Returns the headline that all findings share, with numbers or without them, or else one made of
-// the kind and of the works that all of them name.
-std::string cause_headline(const Group& group, const Names& common_names) {
+// Returns the sentence of the kind. If all findings only seem to be of it, the sentence says so.
+std::string_view kind_sentence(const Group& group, const FindingKind& kind) {
+  const bool seems = std::ranges::all_of(group.members, [](const Member& member) {
+    return member.finding->headline.find(" seem") != std::string::npos;
+  });
+  return seems && !kind.seems.empty() ? kind.seems : kind.sentence;
+}
+
+// Returns a headline made of the kind's sentence and of the works that all findings name.
+std::string kind_headline(const Group& group, const Names& common_names, const FindingKind& kind) {
   constexpr std::size_t k_max_names = 3;
-  std::string shared = common_text(group, &Finding::headline);
-  const FindingKind* kind = find_named(k_finding_kinds, group.kind());
-  if (shared.empty()) shared = common_text(group, &Finding::summary);
-  if (!shared.empty()) return shared;
-  if (kind == nullptr || kind->sentence.empty()) return group.members.front().finding->headline;
-  const bool seems =
-      !kind->seems.empty() && std::ranges::all_of(group.members, [](const Member& member) {
-        return member.finding->headline.find(" seem") != std::string::npos;
-      });
+  const std::string_view sentence = kind_sentence(group, kind);
+  if (const std::string joined = joined_work(group, common_names); !joined.empty()) {
+    return fmt::format("{}: {} {}.", sentence, safe_name(joined),
+                       group.kind() == kind::fusion_lost ? "now runs in parts" : "now runs as one");
+  }
   std::vector<std::string> names(
       common_names.all.begin(),
       common_names.all.begin() + static_cast<std::ptrdiff_t>(common_names.common));
-  if (is_move(group.kind())) {
-    keep_ops(names);
-  }
-  if (const std::string joined = joined_work(group, common_names); !joined.empty()) {
-    return fmt::format("{}: {} {}.", seems ? kind->seems : kind->sentence, safe_name(joined),
-                       group.kind() == kind::fusion_lost ? "now runs in parts" : "now runs as one");
-  }
+  if (is_move(group.kind())) keep_ops(names);
   const std::size_t more = names.size() - std::min(names.size(), k_max_names);
   names.resize(names.size() - more);
   for (std::string& name : names) name = safe_name(name);
   const std::string& what = group.subject().what;
   if (!what.empty()) names.insert(names.begin(), safe_name(readable_name(what)));
-  std::string headline(seems ? kind->seems : kind->sentence);
+  std::string headline(sentence);
   if (!names.empty()) headline += ": " + text::join(names);
   if (more > 0) headline += fmt::format(" and {} more", more);
   return headline + ".";
+}
+
+// Returns the headline that all findings share, with numbers or without them; else one made of
+// their kind and of the works that all of them name.
+std::string cause_headline(const Group& group, const Names& common_names) {
+  if (std::string headline = common_text(group, &Finding::headline); !headline.empty())
+    return headline;
+  if (std::string summary = common_text(group, &Finding::summary); !summary.empty()) return summary;
+  const FindingKind* kind = find_named(k_finding_kinds, group.kind());
+  const bool has_sentence = kind != nullptr && !kind->sentence.empty();
+  if (!has_sentence) return group.members.front().finding->headline;
+  return kind_headline(group, common_names, *kind);
 }
 
 // --- metrics that changed ------------------------------------------------------------------------

@@ -224,13 +224,14 @@ bool same_code(const KernelCode& a, const KernelCode& b) {
 
 }  // namespace
 
-// Compares options, constants and SPIR-V of two pieces of code.
+// Compares options, constants and SPIR-V of two pieces of code. If they have one source, and the
+// SPIR-V (`words`) of one side was not recorded, that of the other side stands for it.
 CodeChanges code_changes(const KernelCode& before, const KernelCode& after) {
   const bool same_source = !before.source.empty() && before.source == after.source;
-  const auto find_words = [&](const KernelCode& code, const KernelCode& other_side) {
+  const auto words_of = [&](const KernelCode& code, const KernelCode& other_side) {
     return code.words.empty() && same_source ? other_side.words : code.words;
   };
-  const auto words_before = find_words(before, after), words_after = find_words(after, before);
+  const auto words_before = words_of(before, after), words_after = words_of(after, before);
   CodeComparison comparison(CodeSide(before, words_before), CodeSide(after, words_after));
   comparison.add_kinds();
   comparison.add_options();

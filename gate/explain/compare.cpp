@@ -400,7 +400,8 @@ std::vector<OpChange> match_buffers(const WorkRows& a, const WorkRows& b) {
   return buffers;
 }
 
-// Warns if one side does not report command buffers, or not all labels of them, but the other does.
+// Warns if one side reports command buffers, and the other (`rows`) none, or not all labels of
+// them.
 void warn_about_buffers(const WorkRows& rows, const char* name, const WorkRows& other_rows,
                         const char* other_name, std::vector<std::string>& warnings) {
   if (other_rows.buffers.empty()) return;
@@ -489,8 +490,8 @@ Basis own_basis(const Observed& observed) { return common_basis(observed, observ
 // The rows of A and of B. Readers note warnings in `result`, and whether only decoding is compared.
 using TwoRows = std::pair<WorkRows, WorkRows>;
 
-// Reads the rows of both sides, per token if both report their tokens, and of decoding if both
-// separate it.
+// Reads the work of both sides so that it compares: per token if both report their tokens, and of
+// decoding alone if both separate that from prefill. Warns if not.
 TwoRows read_both(const Observed& a, const Observed& b, Comparison& result) {
   const Basis basis = common_basis(a, b);
   const bool by_kernel = names_kernels(a) && names_kernels(b);
@@ -612,7 +613,8 @@ std::optional<TokenGap> token_gap(const Comparison& comparison) {
   return gap;
 }
 
-// A row counts as changed from k_named_ratio on if a finding or the token's gap names it.
+// Marks rows as slower or faster that are named by a finding, or by the gap between tokens. For
+// these a change of k_named_ratio is enough.
 void shift_named_rows(Comparison& comparison) {
   std::set<std::string> ops, labels;
   for (const verdict::Finding& finding : comparison.findings) {

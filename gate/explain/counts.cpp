@@ -297,12 +297,13 @@ void find_batches(ExplainState& state) {
                                 state.per_unit_text(), both->before.str()));
 }
 
-// Finds that graphs of CUDA or HIP (not ggml's) came into use or fell out of it: one launch of many
-// kernels for many launches.
+// Finds that graphs of CUDA or HIP are used on one side only. Such a graph, unlike ggml's, hands
+// over many kernels to the device with one call.
 void find_graphs(ExplainState& state) {
   const auto launches = exact_counts(state.evidence, "graph_launches");
   if (!launches || !is_on_one_side(launches->before, launches->after)) return;
   const auto dispatches = exact_counts(state.evidence, "dispatches");
+  // A side that runs no kernels has no use for graphs.
   if (dispatches && (dispatches->before == k_zero || dispatches->after == k_zero)) return;
   const bool lost = launches->after == k_zero;
   Finding finding =

@@ -39,8 +39,8 @@ std::string context_text(const ModelFacts* model, const Rational& bytes) {
   return lengths.empty() ? "" : " = " + text::join(lengths, " or ");
 }
 
-// Returns true if the cache changed by more than its padding and no work moved: then it is the
-// cause.
+// Returns true if the cache changed by at least an eighth, which is more than its padding, while no
+// work moved: then the cache is the cause.
 bool is_cache_cause(const ExplainState& state) {
   const auto bytes = exact_values(state.evidence, "kv_cache_bytes");
   // A gained fusion comes with another build.
@@ -107,45 +107,63 @@ Finding memory_finding(ExplainState& state, const MemoryUse& use, bool is_explai
   return finding;
 }
 
+// Places of findings in the report: a smaller one is listed first.
+constexpr int k_rank_cause = 0, k_rank_likely = 1, k_rank_consequence = 2, k_rank_opposite = 3;
+
+// Finds that devices are asked for memory more or less often.
+void find_allocations(ExplainState& state) {
+  const Rational allocations = state.unexplained_change("allocations");
+  if (allocations == k_zero) return;
+  Finding finding = state.finding_about(kind::memory_changed, "allocations");
+  finding.headline = fmt::format("Devices are asked for memory {} often{}.",
+                                 allocations > k_zero ? "more" : "less", state.per_unit_text());
+  add_number({"allocations", allocations}, finding);
+  if (allocations > k_zero) {
+    finding.cause = "a buffer is made for each use, where one was kept before.";
+    finding.look_at = "what is allocated between two submissions.";
+  }
+  state.claim("allocations");
+  // More work has more results, each with its own memory.
+  const Rational dispatches = state.differences.count("dispatches");
+  const bool follows = same_sign(dispatches, allocations) &&
+                       absolute_value(allocations) <= absolute_value(dispatches);
+  state.add(std::move(finding), /*units=*/2 * absolute_value(allocations),
+            follows ? k_rank_consequence : k_rank_likely);
+}
+
+// Finds the first use of memory that takes more or less, and the first that changed in the other
+// direction. A finding explains all uses that changed in its direction.
+void find_memory_uses(ExplainState& state) {
+  bool has_first = false, first_grew = false;
+  for (const MemoryUse& use : k_uses) {
+    const Rational* delta = look_up(state.differences.levels, use.base);
+    if (delta == nullptr) continue;
+    const bool grew = *delta > k_zero;
+    if (has_first && grew == first_grew) continue;
+    const bool has_findings = !state.entries.empty();
+    if (has_first) {
+      state.add(memory_finding(state, use, /*is_explained_elsewhere=*/has_findings), /*units=*/0.5,
+                k_rank_opposite);
+      return;
+    }
+    // A setting fixes the size of a cache, and kernels that read it depend on its shape and type.
+    // Barriers may follow from the place of buffers.
+    const bool is_cause = is_cache_cause(state) || are_buffers_cause(state, use.base);
+    // Changed work needs other memory, so that the finding about work comes first.
+    const bool is_explained_elsewhere = !is_cause && has_findings;
+    state.add(memory_finding(state, use, is_explained_elsewhere), /*units=*/1,
+              is_cause ? k_rank_cause : k_rank_consequence);
+    has_first = true;
+    first_grew = grew;
+  }
+}
+
 }  // namespace
 
 // Finds memory that is requested more or less often, and the uses that take more or less.
 void find_memory(ExplainState& state) {
-  const Rational allocations = state.unexplained_change("allocations");
-  if (allocations != k_zero) {
-    Finding finding = state.finding_about(kind::memory_changed, "allocations");
-    finding.headline = fmt::format("Devices are asked for memory {} often{}.",
-                                   allocations > k_zero ? "more" : "less", state.per_unit_text());
-    add_number({"allocations", allocations}, finding);
-    if (allocations > k_zero) {
-      finding.cause = "a buffer is made for each use, where one was kept before.";
-      finding.look_at = "what is allocated between two submissions.";
-    }
-    state.claim("allocations");
-    // More work has more results, each with its own memory.
-    const Rational dispatches = state.differences.count("dispatches");
-    const bool follows = same_sign(dispatches, allocations) &&
-                         absolute_value(allocations) <= absolute_value(dispatches);
-    state.add(std::move(finding), /*units=*/2 * absolute_value(allocations),
-              /*rank=*/follows ? 2 : 1);
-  }
-  std::optional<bool> leading_grew;
-  for (const MemoryUse& use : k_uses) {
-    const Rational* delta = look_up(state.differences.levels, use.base);
-    const bool grew = delta != nullptr && *delta > k_zero;
-    if (delta == nullptr || leading_grew == grew) continue;
-    // Changed work needs other memory, so that finding comes first. But a setting fixes the size of
-    // a cache, and kernels that read it depend on its shape and type. Barriers may follow from the
-    // place of buffers. A change in the other direction is reported last.
-    const bool is_cause =
-        !leading_grew && (is_cache_cause(state) || are_buffers_cause(state, use.base));
-    const bool caused = !is_cause && !state.entries.empty();
-    int rank = is_cause ? 0 : 2;
-    if (leading_grew) rank = 3;
-    state.add(memory_finding(state, use, caused), /*units=*/leading_grew ? 0.5 : 1, rank);
-    if (leading_grew) return;
-    leading_grew = grew;
-  }
+  find_allocations(state);
+  find_memory_uses(state);
 }
 
 // Finds pipelines that are made late: at some length that a shorter run did not reach, or for each

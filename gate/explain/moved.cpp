@@ -183,7 +183,11 @@ std::optional<MovedWork> find_by_counts(const ExplainState& state) {
   // Takes the reason for either direction.
   const auto make_moved = [](bool to_cpu, bool is_uncertain, const char* if_to_cpu,
                              const char* if_to_gpu) {
-    return MovedWork{to_cpu, {}, {}, to_cpu ? if_to_cpu : if_to_gpu, is_uncertain};
+    MovedWork moved;
+    moved.to_cpu = to_cpu;
+    moved.evidence = to_cpu ? if_to_cpu : if_to_gpu;
+    moved.is_uncertain = is_uncertain;
+    return moved;
   };
   const auto totals = exact_counts(evidence, "dispatches");
   if (totals && is_on_one_side(totals->before, totals->after)) {
@@ -342,6 +346,19 @@ std::vector<Amount> move_amounts(const ExplainState& state, const MovedWork& mov
   return amounts;
 }
 
+// Claims all counts that follow from moved work, and returns by how much they changed together.
+double claim_moved_counts(ExplainState& state) {
+  double units = 0;
+  for (const char* count :
+       {"cpu_ops", "dispatches", "barriers", "syncs", "splits", "copies", "submits",
+        "tensor_copies", "tensor_sets", "tensor_gets", "copied_bytes", "backend_syncs", "graphs"}) {
+    const bool is_number_of_events = count != std::string_view("copied_bytes");
+    if (is_number_of_events) units += absolute_value(state.unexplained_change(count));
+    state.claim(count);
+  }
+  return units;
+}
+
 }  // namespace
 
 // Finds work that moved between the device and the CPU, and claims all counts that follow from it.
@@ -379,15 +396,7 @@ void find_moved(ExplainState& state) {
     finding.cause = moved_cause(*moved);
     finding.look_at = "the engine's log for buffers and fallbacks, and the op's supports check.";
   }
-  double units = 0;
-  for (const char* count :
-       {"cpu_ops", "dispatches", "barriers", "syncs", "splits", "copies", "submits",
-        "tensor_copies", "tensor_sets", "tensor_gets", "copied_bytes", "backend_syncs", "graphs"}) {
-    if (count != std::string_view("copied_bytes")) {
-      units += absolute_value(state.unexplained_change(count));
-    }
-    state.claim(count);
-  }
+  const double units = claim_moved_counts(state);
   state.claim(kernels);
   state.add(std::move(finding), /*units=*/units + 1, /*rank=*/0);
 }

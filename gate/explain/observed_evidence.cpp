@@ -186,10 +186,15 @@ void add_buffers(const Observed& before, const Observed& after, Evidence& eviden
   const observed::BuffersOfTokens b = observed::buffers_per_token(after);
   if (a.labels.empty() || b.labels.empty()) return;
   const auto make_work = [](const observed::BuffersPerToken& label, std::int64_t tokens) {
-    Work work{Work::Kind::buffers, label.label, "", "", "", false, label.buffers, label.seconds};
+    Work work;
+    work.kind = Work::Kind::buffers;
+    work.name = label.label;
+    work.times = label.buffers;
+    work.seconds = label.seconds;
     if (label.min_seconds && label.max_seconds) {
-      work.range = {*label.min_seconds, *label.max_seconds,
-                    label.buffers.value() * static_cast<double>(tokens)};
+      work.range = TimeRange{.min_seconds = *label.min_seconds,
+                             .max_seconds = *label.max_seconds,
+                             .times = label.buffers.value() * static_cast<double>(tokens)};
     }
     return work;
   };
@@ -203,6 +208,7 @@ void add_buffers(const Observed& before, const Observed& after, Evidence& eviden
         find_first(b.labels, [&](const auto& label) { return label.label == label_before.label; });
     if (label_after == nullptr || label_after->buffers.value() <= 0) continue;
     Work work_after = make_work(*label_after, b.tokens);
+    // Both sides get the same number of buffers, so that only the time of one can differ.
     work_after.times = label_before.buffers;
     if (work_after.seconds)
       *work_after.seconds *= label_before.buffers.value() / label_after->buffers.value();
@@ -320,9 +326,9 @@ bool differ_by_a_fifth(double a, double b) {
   return a > 0 && b > 0 && std::max(a, b) / std::min(a, b) >= k_factor;
 }
 
-// Reports times that differ but are too few to be judged; weir compare shows them.
-void report_unjudged_times(Evidence& evidence) {
-  constexpr std::size_t k_enough_samples = 4, k_enough_works = 5;
+// Warns about times of whole runs that differ but have too few runs to be judged.
+void report_unjudged_metrics(Evidence& evidence) {
+  constexpr std::size_t k_enough_samples = 4;
   for (const auto& [name, before] : evidence.before.metrics) {
     const auto after = evidence.after.metrics.find(name);
     if (after == evidence.after.metrics.end() || before.samples.empty()) continue;
@@ -332,31 +338,42 @@ void report_unjudged_times(Evidence& evidence) {
     evidence.warnings.push_back(fmt::format("{}: {:.3g}, then {:.3g}: not judged: too few runs",
                                             name, before.value(), after->second.value()));
   }
+}
+
+// Warns about times of single ops, or of command buffers, if some differ but too few have a time on
+// both sides to be judged.
+void report_unjudged_works(bool of_buffers, Evidence& evidence) {
+  constexpr std::size_t k_enough_works = 5;
   const auto key = [](const Work& work) {
     return RowKey{work.kind, work.name, work.type, work.shape, work.backend};
   };
-  std::map<RowKey, double> seconds;
+  std::map<RowKey, double> seconds_before;
   for (const Work& work : evidence.before.works) {
-    if (work.seconds) seconds[key(work)] = *work.seconds;
+    if (work.seconds) seconds_before[key(work)] = *work.seconds;
   }
-  for (const bool buffers : {false, true}) {
-    std::size_t timed = 0, changed = 0;
-    for (const Work& work : evidence.after.works) {
-      const bool is_of_buffers = work.kind == Work::Kind::buffers;
-      if (is_of_buffers != buffers) continue;
-      const auto match = work.seconds ? seconds.find(key(work)) : seconds.end();
-      if (match == seconds.end()) continue;
-      ++timed;
-      if (differ_by_a_fifth(match->second, *work.seconds)) ++changed;
-    }
-    if (timed >= k_enough_works || changed == 0) continue;
-    const char* exception =
-        timed > 1 ? " but for large changes, and those that each time of one side shows" : "";
-    evidence.warnings.push_back(fmt::format(
-        "times of single {} are not judged{}: fewer than five have one on both sides (weir compare "
-        "shows them)",
-        buffers ? "command buffers" : "ops", exception));
+  std::size_t timed = 0, changed = 0;
+  for (const Work& work : evidence.after.works) {
+    const bool is_of_buffers = work.kind == Work::Kind::buffers;
+    if (is_of_buffers != of_buffers || !work.seconds) continue;
+    const double* before = look_up(seconds_before, key(work));
+    if (before == nullptr) continue;
+    ++timed;
+    if (differ_by_a_fifth(*before, *work.seconds)) ++changed;
   }
+  if (timed >= k_enough_works || changed == 0) return;
+  const char* exception =
+      timed > 1 ? " but for large changes, and those that each time of one side shows" : "";
+  evidence.warnings.push_back(fmt::format(
+      "times of single {} are not judged{}: fewer than five have one on both sides (weir compare "
+      "shows them)",
+      of_buffers ? "command buffers" : "ops", exception));
+}
+
+// Warns about times that differ but are too few to be judged.
+void report_unjudged_times(Evidence& evidence) {
+  report_unjudged_metrics(evidence);
+  report_unjudged_works(/*of_buffers=*/false, evidence);
+  report_unjudged_works(/*of_buffers=*/true, evidence);
 }
 
 // Reports rates and times of cases that differ, by the names of their settings. Cases of one test

@@ -35,7 +35,8 @@ Changes select_calls(const Changes& calls, const Rational& delta, bool is_costly
   return selected;
 }
 
-// "The host calls `schedule` twice a token; it was once.", or of a new one "… now calls `sleep` …".
+// Returns "The host calls `schedule` twice a token; it was once.", or of a new one "… now calls
+// `sleep` …".
 std::string call_headline(const ExplainState& state, const verdict::Changed& call) {
   const Rational before = call.baseline.value_or(k_zero), after = call.current.value_or(k_zero);
   const std::string name = safe_name(short_name(profile::function_of(call.name)));

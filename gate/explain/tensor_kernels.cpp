@@ -60,6 +60,7 @@ constexpr std::array k_unfused{
             "which class or custom op computes the norm."},
 };
 
+// Finds a fused kernel that is gone while kernels for its single steps are new or run more often.
 void add_unfused(ExplainState& state, const Unfused& unfused) {
   const UnexplainedChanges changed(state);
   const WorkChanges gone = select(changed.decreased, unfused.fused);
