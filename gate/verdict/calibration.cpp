@@ -371,7 +371,8 @@ static void fields(Fields& io, PairsNeeded& needed) {
   io("decided", needed.decided);
 }
 
-// A stored metric is read as far as a later gate needs it: its name, its limit and its noise.
+// Writes a calibrated metric, or reads of a stored one what a later gate needs: its name, its limit
+// and its noise.
 static void fields(Fields& io, CalibratedMetric& metric) {
   io("metric", unit::MetricField{metric.metric, "\"metric\" should be a metric"});
   io("limit", metric.limit);

@@ -179,7 +179,7 @@ std::string describe_used_budget(const Cells& cells, const Policy& policy) {
   return text + ")";
 }
 
-// GateVerdict::not_judged: what the first line of every report has to admit.
+// Lists what the gate did not judge, which the first line of every report has to admit.
 std::vector<std::string> list_not_judged(const Cells& cells, const Policy& policy) {
   std::vector<std::string> lines = describe_changed_kernels(cells);
   append_metric_count_line(
@@ -265,7 +265,7 @@ std::string describe_paired_rule(const PairedLimits& limits, const Policy& polic
                     share_text(policy.false_alarm));
 }
 
-// GateVerdict::decision_rule: what the limits of this gate promise, in prose.
+// Describes in prose what the limits of this gate promise.
 std::string describe_decision_rule(const Cells& cells, const Policy& policy) {
   LimitedBy times;
   PairedLimits paired;

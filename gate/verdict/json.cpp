@@ -396,6 +396,8 @@ std::string write_with_list(const Json& object, std::string_view key, Items& ite
 
 }  // namespace
 
+// Returns a verdict's JSON in lines. Converts one judgement at a time, as JSON takes much more
+// memory than text.
 std::string to_text(GateVerdict& gate) {
   std::vector<CellVerdict> cells = std::move(gate.cells);
   gate.cells.clear();

@@ -45,8 +45,8 @@ Kernels collect_kernels(const KernelSet& codes, const KernelSet* groups) {
   return kernels;
 }
 
-// Returns the kernels of both sides, with their groups if both report these of the same work.
-// Nothing if a side does not report its code, or not by the same unit of work.
+// Returns the kernels of both sides by name, with numbers of workgroups if both sides report those.
+// Nothing if a side does not report its code, or if their counts are not of the same unit of work.
 std::optional<std::pair<Kernels, Kernels>> comparable_kernels(const CodeSide& base,
                                                               const CodeSide& candidate) {
   if (!base.codes || !candidate.codes || base.codes->runs_disagree ||

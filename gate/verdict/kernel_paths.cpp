@@ -25,17 +25,17 @@ bool is_large_op(const std::string& op) { return is_large_work(kernel_name(op));
 
 // The changed kernels of one kind of work, as counts of calls.
 struct KernelGroup {
-  Rational came, went;
-  std::vector<std::string> names;  // kernels that came
-  std::vector<std::string> works;  // the ops that each of them computes; empty: not known
+  Rational gained, lost;
+  std::vector<std::string> names;  // kernels that run more often
+  std::vector<std::string> ops;    // those that each of them computes; empty: not known
   bool large = false;
 
-  [[nodiscard]] Rational swapped() const { return std::min(came, went); }
+  [[nodiscard]] Rational swapped() const { return std::min(gained, lost); }
 };
 
 struct ChangedWork {
   std::map<std::string, KernelGroup> groups;  // by all ops that a kernel computes: "RMS_NORM_MUL"
-  Numbers runs;                               // by op: how many more of its kernels run
+  Numbers runs_of_op;                         // by op: how many more of its kernels run
   std::vector<KernelName> removed;
 };
 
@@ -55,15 +55,15 @@ ChangedWork group_by_work(std::span<const Changed> kernels) {
   ChangedWork work;
   for (const auto& [full, delta] : sum_changes(kernels)) {
     const KernelName name = kernel_name(full);
-    for (const std::string& op : name.works) add(work.runs[op], delta);
+    for (const std::string& op : name.works) add(work.runs_of_op[op], delta);
     KernelGroup& group = work.groups[name.work()];
     group.large = group.large || is_large_work(name);
-    group.works = name.works;
+    group.ops = name.works;
     if (delta > k_none) {
-      add(group.came, delta);
+      add(group.gained, delta);
       group.names.push_back(full);
     } else {
-      add(group.went, minus(k_none, delta));
+      add(group.lost, minus(k_none, delta));
       work.removed.push_back(name);
     }
   }
@@ -96,7 +96,7 @@ Numbers missing_kernels(const ChangedWork& work, const Graphs& graphs) {
   for (const Changed& op : differences(graphs.before, graphs.now)) {
     missing[op.name] = change_of_count(op);
   }
-  for (const auto& [op, runs] : work.runs) missing[op] = minus(missing[op], runs);
+  for (const auto& [op, runs] : work.runs_of_op) missing[op] = minus(missing[op], runs);
   return missing;
 }
 
@@ -116,9 +116,9 @@ Rational count_fused_ops(const Numbers& missing, const Graphs& graphs, bool fell
 
 // Adds large ops that the graph asks for and that no kernel which came can compute.
 void add_uncomputed_ops(const ChangedWork& work, const Numbers& missing, KernelPaths& paths) {
-  std::set<std::string_view> computed;  // by kernels that came
+  std::set<std::string_view> computed;  // by kernels that run more often
   for (const auto& [name, group] : work.groups) {
-    if (group.came > k_none) computed.insert(group.works.begin(), group.works.end());
+    if (group.gained > k_none) computed.insert(group.ops.begin(), group.ops.end());
   }
   for (const auto& [op, count] : missing) {
     if (is_large_op(op) && count > k_none && !computed.contains(op)) {
@@ -159,15 +159,15 @@ KernelPaths find_kernel_paths(std::span<const Changed> kernels, const Numbers* b
       small[name] = swapped;
       add(swaps, swapped);
     }
-    if (!fell || !(group.came > group.went)) continue;
-    if (group.works.empty() && !group.large) {
+    if (!fell || !(group.gained > group.lost)) continue;
+    if (group.ops.empty() && !group.large) {
       if (std::ranges::all_of(group.names, is_made_of_removed)) continue;
       unknown.push_back(&group);
       // A fusion takes at least two ops: a kernel for one op replaces another.
-      const Rational more = minus(group.came, group.went);
+      const Rational more = minus(group.gained, group.lost);
       add(newcomers, more);
       add(newcomers, more);
-    } else if (group.works.empty() || std::ranges::any_of(group.works, [&](const std::string& op) {
+    } else if (group.ops.empty() || std::ranges::any_of(group.ops, [&](const std::string& op) {
                  return missing.at(op) < k_none;
                })) {
       if (!graphs.is_complete && std::ranges::all_of(group.names, is_made_of_removed)) continue;

@@ -135,8 +135,8 @@ std::vector<std::string> python_counts() {
   return patterns;
 }
 
-// The defaults of docs/reference/configuration.md (Limits, Quality). They come before the entries
-// of the configuration.
+// Returns the default limits (docs/reference/configuration.md). They come before the entries of the
+// configuration.
 const std::vector<LimitEntry>& default_limits() {
   static const std::vector<LimitEntry> k_defaults = {
       // Over a list of depths a count is exact as well: max_increase changes nothing for it.
@@ -287,6 +287,8 @@ EntrySet MatchTable::fitting(const profile::CellKey& cell) const {
   return all;
 }
 
+// Returns the limits and patterns that cover a metric's name, cached by name. Stops trying patterns
+// after a maximum of comparisons.
 const LimitTable::Name& LimitTable::find_name(std::string_view metric_name) const {
   if (const Name* name = look_up(names_, metric_name)) return *name;
   EntrySet covering = without_patterns_;
@@ -365,6 +367,8 @@ Limit LimitTable::resolve_non_metric(const EntrySet& fitting_cell, std::string_v
   return limit;
 }
 
+// Returns the limit of a metric that an engine declares: 5 % worse. Nothing if weir's own default
+// limits cover it.
 std::optional<LimitEntry> limit_of_declared(const unit::Metric& metric, const std::string& engine) {
   const Limit built_in = LimitTable().resolve({}, metric);
   const bool is_of_weir = unit::find_metric(metric.name).has_value();
@@ -453,6 +457,7 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
   return std::nullopt;
 }
 
+// Returns true for a day of the calendar: "2027-03-01".
 bool is_day(std::string_view text) {
   if (!text::has_form(text, "0000-00-00")) return false;
   const auto part = [&](std::size_t from, std::size_t size) {

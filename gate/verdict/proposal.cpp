@@ -193,7 +193,8 @@ void Proposal::about(std::vector<std::string> all_cells) {
   cells = std::move(all_cells);
 }
 
-// Sorts edits that are not judged first, then looser ones, and cuts the list at k_max_proposals.
+// Sorts edits: those that are not judged come first, then looser ones, and of these the ones in
+// force. Cuts the list at k_max_proposals; a last entry counts the others.
 std::vector<Proposal> in_order(std::vector<Proposal> proposals) {
   std::ranges::stable_sort(proposals, {}, [](const Proposal& proposal) {
     return std::tuple(!is_unjudged(proposal), proposal.effect, !proposal.is_in_force);

@@ -53,11 +53,11 @@ Ruling judge_interval(const StoredInterval& interval, double sign, double share,
                       more_runs_text(interval, limit))};
 }
 
-// Returns the ruling on samples that are not all above 0. A slope may be anywhere, and no request
-// of a load may be good enough, but no process takes no time.
+// Returns the ruling on samples of a time or rate that are not all above 0.
 Ruling ruling_on_bad_samples(const Measurement& current) {
   const unit::Metric& metric = current.metric;
   const auto zeros = std::ranges::count(current.samples, 0.0);
+  // A load may really have no request that was fast enough.
   if (metric.unit == unit::Unit::requests_per_second && zeros > 0 &&
       std::ranges::min(current.samples) == 0) {
     return {Outcome::fail,
@@ -65,8 +65,10 @@ Ruling ruling_on_bad_samples(const Measurement& current) {
                 ? "it is 0"
                 : fmt::format("{} of {} samples are 0", zeros, current.samples.size())};
   }
+  // Any process takes some time.
   if (!unit::is_over_context(metric))
     return {Outcome::error, "its samples are not positive numbers"};
+  // The cost of a token of context is a slope, which noise can turn below 0.
   return {Outcome::inconclusive,
           "some samples are not above 0: what a token of context costs is within the noise"};
 }
