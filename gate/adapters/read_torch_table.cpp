@@ -61,7 +61,7 @@ struct Row {
   }
 };
 
-// Nothing if the line has other columns.
+// Parses a row of a profiler's table by its columns. Nothing if the line has other columns.
 std::optional<Row> parse_row(const Columns& columns, std::string_view line) {
   std::vector<std::string> cells = split_at_gaps(line);
   const std::size_t wanted = columns.titles.size();

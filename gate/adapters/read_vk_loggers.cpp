@@ -172,7 +172,8 @@ void read(const Printed& printed, Observed& observed) {
         add_warning(observed, "a block of timings has no total: it is incomplete");
         count_unread(observed, "blocks of timings", "no total stands at its end");
       }
-      block = {observed.steps.size(), std::nullopt, 0, true};
+      block = {};
+      block.step = observed.steps.size();
       const std::string label = fmt::format("block {}", observed.steps.size());
       block.open =
           append_row_within_limit(observed.steps, {label, Phase::unknown, {}, {}}, observed);

@@ -65,6 +65,7 @@ void Verb::add_quiet_option(const char* help) const {
   flag("-q,--quiet", job_->output.quiet, help);
 }
 
+// Adds the options that all verbs of a group share.
 void Verb::add_group(OptionGroup group) const {
   const bool has_config = group != OptionGroup::runs && group != OptionGroup::output;
   if (has_config) add_config_option();
@@ -103,6 +104,7 @@ void add_report_files(const Verb& verb, flow::ReportFiles& files) {
   }
 }
 
+// Adds the options of verbs that measure.
 void add_measure_options(const Verb& verb, flow::MeasureOptions& wanted) {
   wanted.verb = verb->get_name();
   verb.optional("--resume", wanted.resume, "[RUN]",
@@ -128,6 +130,7 @@ void add_store_options(const Verb& verb, flow::StoreOptions& options) {
                           flow::k_default_history));
 }
 
+// Adds the options that select a stored history, and runs in it.
 void add_history_options(const Verb& verb, flow::HistoryOptions& history) {
   add_store_options(verb, history.store);
   flow::FilterOptions& options = history.filter;

@@ -58,7 +58,7 @@ std::string find_source(const unit::Metric& metric,
   return "";
 }
 
-// The sources of all counts: by base name if all of its counts agree, else by metric.
+// Returns where each count comes from: by base name if all of its counts agree, else by metric.
 std::map<std::string, std::string> group_sources(const Baseline& baseline) {
   std::map<std::string, std::vector<const profile::Measurement*>> by_base;
   for (const auto& [name, measured] : baseline.counts) {

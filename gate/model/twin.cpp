@@ -233,7 +233,7 @@ std::optional<std::vector<bool>> choose_tokens(std::uint64_t vocab, std::uint64_
   return stays;
 }
 
-// A merge "a b" can only be applied while a, b and ab are tokens.
+// Keeps those merges of a tokenizer whose tokens are all left: "a b" needs the tokens a, b and ab.
 GgufValue filter_merges(const GgufValue& merges, const std::unordered_set<std::string>& tokens) {
   const auto all = merges.to_string_list();
   if (!all) return merges;

@@ -33,7 +33,8 @@ Rule make_rule(std::string_view prefix, std::vector<Ops> alone = {}) {
   return make_rule(prefix, std::move(alone), prefix);
 }
 
-// All rules. Earlier ones are more specific: the first that fits counts.
+// Returns the rules by which kernels compute ops, by the beginning of a kernel's name. The first
+// that fits counts.
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> k_rules = {
       {"matmul_id", {{"MUL_MAT_ID"}}},

@@ -44,7 +44,12 @@ std::vector<CpuCall> cpu_calls(const Timeline& timeline) {
     const Interval& call = item.call;
     const auto [entry, is_new] = rows.try_emplace(name);
     CpuCall& row = entry->second;
-    if (is_new) row = {std::move(name), category, 0, 0, 0, 0, call.length(), call.length(), 0};
+    if (is_new) {
+      row.name = std::move(name);
+      row.category = category;
+      row.min_seconds = call.length();
+      row.max_seconds = call.length();
+    }
     ++row.calls;
     row.seconds += call.length();
     row.seconds_without_nested += call.length();

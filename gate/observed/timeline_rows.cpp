@@ -224,7 +224,7 @@ void add_untimed_nodes(const Process& process, bool on_devices, WorkRows& rows) 
   }
 }
 
-// By index of a mark's scope: true if work of a device in it, or nested in it, has a row.
+// Tells for each scope, by its index, if work of a device in it, or nested in it, has a row.
 std::vector<bool> find_scopes_with_work(const Process& process,
                                         const std::vector<std::size_t>& around) {
   std::vector<bool> out(process.op_scopes.size());

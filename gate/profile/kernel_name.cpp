@@ -85,8 +85,8 @@ constexpr std::array k_vocabulary{
     Meaning{"", Kind::quantized, " q iq tq b gs "},
 };
 
-// The rows of the vocabulary that have a word, in their order. Names of kernels come by the
-// thousand, and each asks for every few words of it.
+// Returns the rows of the vocabulary that have a word, in their order. They are indexed, as each of
+// thousands of names looks up all its words.
 const std::vector<const Meaning*>& meanings_of(std::string_view word) {
   static const auto k_rows = [] {
     std::map<std::string_view, std::vector<const Meaning*>> rows;

@@ -136,7 +136,7 @@ static void fields(Fields& io, Measurement& measurement) {
   io.optional("warnings", measurement.warnings);
 }
 
-// Lists the fields of a profile's provenance.
+// Reads or writes where a profile comes from, whichever `io` does.
 static void fields(Fields& io, Provenance& provenance) {
   io("fingerprint", provenance.fingerprint);
   io.always("fingerprint_parts", provenance.fingerprint_parts);
@@ -151,7 +151,7 @@ static void fields(Fields& io, Provenance& provenance) {
   io.always("lengths", provenance.lengths);
 }
 
-// Lists the fields of a profile (weir.profile/1).
+// Reads or writes a profile (weir.profile/1), whichever `io` does.
 void fields(Fields& io, Profile& profile) {
   io.schema_of_document("weir.profile/1", "not a profile: ");
   io("cell", profile.cell);

@@ -62,7 +62,7 @@ std::string path_below(std::string_view path, std::string_view top) {
   return normal;
 }
 
-// Lists the fields of a reach record. Read records pass through merge_executed(), which applies the
+// Reads or writes a reach record. Read records pass through merge_executed(), which applies the
 // limits.
 void fields(Fields& io, Reach& reach) {
   io.schema("weir.reach/1", "not a weir.reach/1");

@@ -55,7 +55,7 @@ static void fields(Fields& io, CountMetric& count) {
   io("metric", unit::MetricField{count.metric, "has a metric that is not known"});
 }
 
-// Lists the fields of an engine's report.
+// Reads or writes an engine's report, whichever `io` does.
 static void fields(Fields& io, EngineReport& report) {
   io.optional("times", report.times, "report times");
   io.optional("counts", report.counts);
@@ -141,7 +141,7 @@ void fields(Fields& io, CodeFacts& code) {
   for (const auto& [option, value] : code.options) check_texts(io, k_long_text, {&option, &value});
 }
 
-// Lists the fields of a probe's counts. An op must refer to a listed graph.
+// Reads or writes a probe's counts, whichever `io` does. An op must refer to a listed graph.
 static void fields(Fields& io, ProbeCounts& probe) {
   io("probe", probe.probe);
   io.limit_items("devices", k_max_parts, "has a probe of too many devices");
@@ -188,7 +188,7 @@ static void fields(Fields& io, MachineState& machine) {
   io.optional("major_faults", machine.major_faults);
 }
 
-// Lists the fields of a record, and checks those that exclude each other.
+// Reads or writes a record, whichever `io` does, and checks fields that exclude each other.
 void fields(Fields& io, RunRecord& record) {
   io("cell", record.cell);
   io("pass", pass_field(record.pass, "has a pass that is neither timed nor counted"));

@@ -114,7 +114,7 @@ static void check_tensors(Fields& io, const ReplayNode& node) {
   }
 }
 
-// Lists the fields of a node; tensors are checked when read.
+// Reads or writes a node, whichever `io` does; tensors are checked when read.
 static void fields(Fields& io, ReplayNode& node) {
   io("op", Word{node.op});
   io("description", Word{node.description});
@@ -146,7 +146,8 @@ static void fields(Fields& io, ReplayStep& step) {
   io("nodes", step.nodes, ".nodes[]");
 }
 
-// Lists the fields of a recording. Texts and lists that are too long are refused or cut.
+// Reads or writes a recording, whichever `io` does. Texts and lists that are too long are refused
+// or cut.
 void fields(Fields& io, Replay& replay) {
   io.write_only("schema", k_replay_schema);
   std::string engine = "ggml";

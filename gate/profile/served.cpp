@@ -46,7 +46,7 @@ void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> bl
   }
 }
 
-// Lists the fields of a server's report about a request.
+// Reads or writes a server's report about a request, whichever `io` does.
 static void fields(Fields& io, ServedReport& report) {
   io.optional("prompt_tokens", report.prompt_tokens);
   io.optional("cached_tokens", report.cached_tokens);
@@ -302,7 +302,7 @@ static void fields(Fields& io, ServedOutputs& outputs) {
   io("most_tokens", outputs.max_tokens);
 }
 
-// Lists the fields of a summary (weir.served-summary/1).
+// Reads or writes a summary (weir.served-summary/1), whichever `io` does.
 void fields(Fields& io, ServedSummary& summary) {
   std::map<std::string, std::int64_t> faults;
   for (const auto& [fault, count] : summary.faults) faults.emplace(to_string(fault), count);

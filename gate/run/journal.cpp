@@ -385,8 +385,8 @@ Result<void> Journal::append(const RunRecord& record) {
   return log_->append(dump_json(write_fields(record)));
 }
 
-// Counts, for each cell, the planned processes that have no record. Passes that were given up lack
-// nothing.
+// Counts, for each cell, the planned processes, and those without a record. Passes that were given
+// up lack nothing.
 std::map<std::string, Unfinished> unfinished(const RunFile& run) {
   std::set<std::int64_t> recorded;
   // Passes that were given up, counted separately as in Tally. Pairs are never given up one by one.

@@ -13,8 +13,8 @@
 
 namespace weir::site {
 
-// The document is handed over as text: JSON.parse is faster than a script for much data, and gives
-// no name a meaning ("__proto__").
+// Returns a script that hands the document over as text: JSON.parse is faster than a script for
+// much data, and gives no name a meaning ("__proto__").
 std::string site_script(std::string_view name, const Json& document) {
   const std::string json = dump_json(document);
   std::string script = fmt::format("weirData(\"{}\",'", name);

@@ -9,7 +9,8 @@
 namespace weir::source {
 namespace {
 
-// An unknown attribute may be a macro that stands for one that changes contents.
+// Returns false for attributes known not to change the contents of files. An unknown one may be a
+// macro for one that does.
 bool changes_content(std::string_view attribute) {
   constexpr std::string_view k_harmless[] = {
       "conflict-marker-size", "delta",    "diff",  "encoding",  "export-ignore",

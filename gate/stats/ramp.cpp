@@ -22,8 +22,8 @@ Ramps::Ramps(std::span<const double> values) : size_(values.size()) {
       squares - sums_[size_] * sums_[size_] / static_cast<double>(std::max<std::size_t>(1, size_));
 }
 
-// Simple linear regression of the values on the share of the way that each point has moved: 0
-// before the ramp, 1 from its last point on.
+// Fits a ramp from `begin` to `end` by simple linear regression. Each value depends on the share of
+// the way: 0 before the ramp, 1 from its last point on.
 Ramp Ramps::fit(std::size_t begin, std::size_t end) const {
   const double count = static_cast<double>(size_);
   const double length = static_cast<double>(end - begin);
@@ -56,8 +56,8 @@ Ramp Ramps::best() const {
   return best;
 }
 
-// Returns the lowest and highest end of all ramps that fit nearly as well as `likeliest`: at most
-// `slack` more in squared distances.
+// Returns the smallest and the largest height of all ramps that fit nearly as well as `likeliest`:
+// at most `slack` more in squared distances (profile likelihood).
 std::pair<double, double> Ramps::heights(const Ramp& likeliest, double slack) const {
   double low = likeliest.height(), high = low;
   for (std::size_t begin = 1; begin < size_; begin += stride_) {

@@ -15,7 +15,7 @@ struct Centre {
   double error = 0;  // standard error
 };
 
-// The median of the samples' logarithms with its error; nothing if a sample is not above 0.
+// Returns the median of the samples' logarithms with its error; nothing if a sample is not above 0.
 std::optional<Centre> find_centre(std::span<const double> samples) {
   std::vector<double> logs;
   for (const double sample : samples) {

@@ -245,8 +245,8 @@ static double robust_scale(const std::vector<double>& values, std::vector<double
   return std::max(k_min_scale, k_of_median * median_in_place(sorted).value_or(0));
 }
 
-// First coefficients, robust against outliers: Theil and Sen's line through the points before the
-// changes, and medians for step and bend.
+// Returns first coefficients that are robust against outliers: Theil and Sen's line through the
+// points before the changes, and medians for step and bend.
 void TrendRule::fit_initially(NightFit& fit) const {
   std::size_t end = fit.night + 1;
   if (fit.step) end = std::min(end, *fit.step);

@@ -119,7 +119,8 @@ std::string read_session_priority() {
 }
 const std::string g_session_priority_at_start = read_session_priority();
 
-// Only somebody who may set the timer slack of another thread may read it.
+// Sets a thread's timer slack to that of weir's start. Reads it first: only somebody who may set it
+// may read it.
 void set_timer_slack(pid_t thread) {
   const long wanted = g_scheduling_at_start.timer_slack_ns;
   if (wanted <= 0) return;
