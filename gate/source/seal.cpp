@@ -36,6 +36,8 @@ void Seal::read_states(const sys::Files& files, StartPlace& place) {
   if (!place.is_held) {
     place.states.clear();
     for (const std::string& name : files.list(place.path).value_or(std::vector<std::string>())) {
+      // Nothing is looked up by a hidden name. pyenv makes one in its folder with each new shell.
+      if (name.starts_with('.')) continue;
       const std::string file = sys::join_path(place.path, name);
       if (files.kind(file) != sys::Kind::file) continue;
       if (const auto state = files.state(file)) place.states.emplace(name, *state);

@@ -30,7 +30,8 @@ class Seal {
   using IsHeld = std::function<bool(std::string_view name)>;
   void add_start_place(const sys::Files& files, const std::string& path, const std::string& name,
                        IsHeld is_held);
-  // The same for the files right in a folder, as programs and libraries are looked up.
+  // The same for the files right in a folder, as programs and libraries are looked up. Hidden files
+  // are left out.
   void add_search_folder(const sys::Files& files, const std::string& folder);
   [[nodiscard]] bool empty() const { return sealed_.empty() && start_places_.empty(); }
   // Fails with Code::unavailable if a file was changed, replaced or removed since.

@@ -538,6 +538,27 @@ TEST_F(AgainstBaseInEnvironment, HoldsWhatPythonCompiledThere) {
   }
 }
 
+// pyenv makes a hidden file in a folder of PATH with each shell that starts, and removes it.
+TEST_F(AgainstBaseInEnvironment, HoldsTheProgramsOfPathAndNoHiddenFile) {
+  const Scratch shims;
+  const auto gate_script = [&](const std::string& name) {
+    fs::remove(shims / name);
+    spill_program(scratch_ / "bench", "#!/bin/sh\nexec ./engine \"$@\"\n");
+    write_config("2h");
+    replace_in_config("[./engine, ", "[./bench, ");
+    commit_engine("the base", "10000000");
+    spill_program(scratch_ / "bench",
+                  "#!/bin/sh\necho > " + (shims / name).string() + "\nexec ./engine \"$@\"\n");
+    return weir_here({"gate", "--json", "-", "--against", "HEAD"},
+                     {{"CI", "true"}, {"PATH", shims.path().string() + ":" + std::getenv("PATH")}});
+  };
+  const Ended hidden = gate_script(".pyenv-shim");
+  EXPECT_EQ(hidden.exit_code, 0) << hidden.out << hidden.err;
+  const Ended program = gate_script("tool");
+  EXPECT_EQ(program.exit_code, 3) << program.out << program.err;
+  EXPECT_THAT(program.err, HasSubstr("/tool: it was written to or removed while both sides ran"));
+}
+
 TEST_F(AgainstBaseInEnvironment, RefusesOneWithTheCandidatesCode) {
   spill(environment_ / "lib/python3.11/site-packages/__editable__.engine-1.pth",
         scratch_.path().string() + "\n");
