@@ -427,4 +427,8 @@ std::string shell_word(std::string_view word) {
   return result + "'";
 }
 
+std::string shell_line(std::span<const std::string> words) {
+  return join(collect<std::string>(words, shell_word), " ");
+}
+
 }  // namespace weir::text

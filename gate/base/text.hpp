@@ -59,6 +59,8 @@ void append_item(std::string& list, std::string_view separator, std::string_view
 // A word so that a shell hands it on unchanged, quoted only where it must be. weir itself uses
 // none: this is for commands that are shown or written for people.
 [[nodiscard]] std::string shell_word(std::string_view word);
+// Words as one line of a shell.
+[[nodiscard]] std::string shell_line(std::span<const std::string> words);
 
 // CI systems read commands out of logs: GitHub takes "::" at the start of a line (white space
 // before it, of any kind, does not count), Azure and GitHub take "##[" and "##vso[". No line of

@@ -22,21 +22,25 @@ struct Option {
   }
 };
 
+// Returns the option that begins at a word of a command: "-n 24" or "--tokens=24".
+Option option_at(const Arguments& command, std::size_t at) {
+  const std::string& word = command[at];
+  const std::size_t equals = word.find('=');
+  if (equals != std::string::npos) {
+    return {word.substr(0, equals), word.substr(equals + 1), /*joined=*/true};
+  }
+  const bool has_value =
+      at + 1 < command.size() && !command[at + 1].starts_with('-') && command[at + 1] != "{args}";
+  return {word, has_value ? command[at + 1] : "", /*joined=*/false};
+}
+
 // Returns the options of a command, without its other arguments.
 std::vector<Option> list_options(const Arguments& command) {
   std::vector<Option> options;
   for (std::size_t i = 1; i < command.size(); ++i) {
-    const std::string& word = command[i];
-    if (!word.starts_with('-')) continue;  // a positional argument
-    const std::size_t equals = word.find('=');
-    const bool has_next =
-        i + 1 < command.size() && !command[i + 1].starts_with('-') && command[i + 1] != "{args}";
-    if (equals != std::string::npos) {
-      options.push_back({word.substr(0, equals), word.substr(equals + 1), /*joined=*/true});
-    } else {
-      options.push_back({word, has_next ? command[i + 1] : "", /*joined=*/false});
-      if (has_next) ++i;
-    }
+    if (!command[i].starts_with('-')) continue;  // a positional argument
+    options.push_back(option_at(command, i));
+    if (!options.back().joined && !options.back().value.empty()) ++i;
   }
   return options;
 }
@@ -199,20 +203,12 @@ class ConfigWriter {
       command_.emplace_back("{tokens}");
       return 1;
     }
-    if (token_words_.empty() && is_token_flag(word) && at + 1 < args.size() &&
-        is_length(args[at + 1])) {
-      add({word, "{tokens}", /*joined=*/false});
-      values_["tokens"] = args[at + 1];
-      token_words_ = word + " " + args[at + 1];
-      return 2;
-    }
-    const std::size_t equals = word.find('=');
-    if (token_words_.empty() && equals != word.npos && is_token_flag(word.substr(0, equals)) &&
-        is_length(word.substr(equals + 1))) {
-      add({word.substr(0, equals), "{tokens}", /*joined=*/true});
-      values_["tokens"] = word.substr(equals + 1);
-      token_words_ = word;
-      return 1;
+    const Option option = option_at(args, at);
+    if (token_words_.empty() && is_token_flag(option.flag) && is_length(option.value)) {
+      add({option.flag, "{tokens}", option.joined});
+      values_["tokens"] = option.value;
+      token_words_ = option.joined ? word : word + " " + option.value;
+      return option.joined ? 1 : 2;
     }
     const bool is_value = at > 0 && args[at - 1].starts_with('-');
     if (!is_value && is_length(word)) likely_tokens_ = word;

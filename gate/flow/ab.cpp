@@ -306,16 +306,11 @@ bool is_python(const Job& job, const std::string& program) {
          text::first_line(*start).find("python") != std::string::npos;
 }
 
-// Returns words as one line that a shell reads as them.
-std::string shell_line(const std::vector<std::string>& words) {
-  return text::join(collect<std::string>(words, text::shell_word), " ");
-}
-
 // Returns commands that show where a slower candidate takes longer; "" if there is nothing to add.
 // Both were compared by counts of a device, or by times alone.
 std::string next_commands(const Job& job, const AbOptions& options,
                           const config::TypedConfig& config, const config::Environment& env) {
-  const std::string args = shell_line(options.trailing_arguments);
+  const std::string args = text::shell_line(options.trailing_arguments);
   const std::string tail = text::prefix_if_any(" -- ", args);
   if (!options.twin.empty() || !options.probes.empty()) return "";
   if (config.probes.empty()) {
@@ -328,7 +323,7 @@ std::string next_commands(const Job& job, const AbOptions& options,
     words.insert(words.end(), {"--probes", has_python ? "python" : "host", "--counts-only"});
     return fmt::format("\n{} of both, by name:\n  {}{}\n",
                        has_python ? "calls of Python's functions" : "system calls",
-                       shell_line(words), tail);
+                       text::shell_line(words), tail);
   }
   if (job.selection.counts_only) return "";
   const auto profile_line = [&](const char* file, const std::string& program,

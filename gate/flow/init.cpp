@@ -295,13 +295,12 @@ std::string describe_tokens(const config::TypedConfig& config, const InitOptions
                     config.token_words));
   }
   if (config.likely_tokens.empty()) return "";
-  const auto command = collect<std::string>(options.trailing_arguments, text::shell_word);
   return paragraph(fmt::format("note: {} looks like the number of tokens. If it is, this counts "
                                "per token:",
                                config.likely_tokens)) +
          fmt::format("  weir init --force{} --tokens {} -- {}\n",
                      file == "weir.yaml" ? "" : " -c " + text::shell_word(file),
-                     config.likely_tokens, text::join(command, " "));
+                     config.likely_tokens, text::shell_line(options.trailing_arguments));
 }
 
 // Writes a configuration for the command after "--", which it starts once.
@@ -389,13 +388,13 @@ Result<Answer> init(const Job& job, const InitOptions& options) {
   }
   if (!options.trailing_arguments.empty()) {
     if (!options.ci.empty() || !options.twin.empty()) {
-      return fail(
-          Code::usage,
-          "a command after -- cannot be combined with --ci or --twin\n  two steps: weir "
-          "init -- {}, then {}",
-          text::join(collect<std::string>(options.trailing_arguments, text::shell_word), " "),
-          options.twin.empty() ? "weir init --ci " + options.ci
-                               : "\"twin: " + options.twin + "\" at a backend of weir.yaml");
+      return fail(Code::usage,
+                  "a command after -- cannot be combined with --ci or --twin\n  two steps: weir "
+                  "init -- {}, then {}",
+                  text::shell_line(options.trailing_arguments),
+                  options.twin.empty()
+                      ? "weir init --ci " + options.ci
+                      : "\"twin: " + options.twin + "\" at a backend of weir.yaml");
     }
     WEIR_CHECK(write_command(job, options));
     return Answer{};

@@ -322,7 +322,7 @@ std::string find_missing_files(const Job& job, const LoadedConfig& loaded,
     // By its name alone it is found in PATH, which no commit holds.
     const bool inside = !config::is_looked_up(program) && !program.starts_with('/');
     ci.has_base = ci.has_base || has_own_files(job.files(), folder, root, engine.command);
-    const auto build = text::join(collect<std::string>(engine.build, text::shell_word), " ");
+    const auto build = text::shell_line(engine.build);
     if (!build.empty() && is_new(build)) ci.builds.push_back(build);
     const bool is_made = !build.empty() || program.empty();
     if (!is_made && (!inside || is_missing(program)) && is_new(program))

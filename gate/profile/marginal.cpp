@@ -446,23 +446,26 @@ Fit fit_sampled(const CountSeries& series, Sweep sweep) {
   return fit;
 }
 
+// Returns the counts of the longest runs by name, without those of 0.
+static KernelSet counts_of_longest(const KernelSeries& series) {
+  KernelSet set;
+  set.scope = unit::Scope::at_length;
+  set.length = series.runs.runs_of_length().rbegin()->first;
+  const std::size_t longest = series.runs.first_longest();
+  for (const auto& [name, counts] : series.counts) {
+    const std::int64_t count = count_of_run(counts, longest);
+    if (count != 0) set.counts[name] = count;
+  }
+  return set;
+}
+
 // Fits system calls by name: the exact line, else least squares to a tenth.
 KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
   constexpr double k_tenths = 10, k_max_tenths = 1e15;
+  if (sweep == Sweep::none || series.runs.runs_of_length().size() < 2)
+    return counts_of_longest(series);
   KernelSet set;
   set.scope = slope_scope(sweep);
-  const auto& lengths = series.runs.runs_of_length();
-  if (sweep == Sweep::none || lengths.size() < 2) {
-    set.scope = unit::Scope::at_length;
-    set.length = lengths.rbegin()->first;
-    const std::size_t longest = series.runs.first_longest();
-    for (const auto& [name, counts] : series.counts) {
-      if (const std::int64_t count = count_of_run(counts, longest); count != 0) {
-        set.counts[name] = count;
-      }
-    }
-    return set;
-  }
   for (const auto& [name, counts] : series.counts) {
     auto rate = Rational(0);
     if (const auto line = exact_line(series.runs, counts)) {
@@ -495,14 +498,9 @@ KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
   }
   if (first_off_line == nullptr) return fit;
 
-  fit.set.counts.clear();
-  fit.set.scope = unit::Scope::at_length;
-  fit.set.length = runs.runs_of_length().rbegin()->first;
-  const std::size_t longest = runs.first_longest();
+  fit.set = counts_of_longest(series);
   std::set<std::string> unsteady;  // at any length, because one that varies is no line
   for (const auto& [name, counts] : series.counts) {
-    const std::int64_t count = count_of_run(counts, longest);
-    if (count != 0) fit.set.counts[name] = count;
     if (!runs_agree(runs, group_listed(runs, counts))) unsteady.insert(name);
   }
   if (sweep != Sweep::none && unsteady.empty()) {

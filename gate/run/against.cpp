@@ -408,10 +408,11 @@ class Against final : public Sequel {
                   unit::show_duration(pairing_->seconds_for_one()),
                   unit::show_duration(pairing_->seconds_for_all()));
     }
+    if (!has_rules || !show_plan_) return {};
     for (std::size_t i = 0; i < records_.size(); ++i) {
       if (counts_fail(i)) pairs_plan.failed_cells.push_back(plan_.cells[i].cell.key.str());
     }
-    if (has_rules && show_plan_) show_plan_(pairs_plan);
+    show_plan_(pairs_plan);
     return {};
   }
 

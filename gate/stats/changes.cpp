@@ -338,13 +338,14 @@ class SeriesReader {
   // Econometrica 68, 2000.
   void set_places(Change& change, const Ramps& ramps, std::size_t begin, std::size_t count,
                   const Noise& noise) const {
-    double least = std::numeric_limits<double>::infinity();
+    std::vector<double> squares(count, std::numeric_limits<double>::infinity());  // by place
     for (std::size_t place = 1; place < count; ++place) {
-      least = std::min(least, ramps.fit(place, place + 1).squares);
+      squares[place] = ramps.fit(place, place + 1).squares;
     }
+    const double least = *std::ranges::min_element(squares);
     const double slack = -2 * std::log(1 - std::sqrt(1 - policy_.interval_level)) * noise.unit();
     for (std::size_t place = 1; place < count; ++place) {
-      if (ramps.fit(place, place + 1).squares > least + slack) continue;
+      if (squares[place] > least + slack) continue;
       change.earliest = std::min(change.earliest, begin + place);
       change.latest = std::max(change.latest, begin + place);
     }

@@ -435,8 +435,9 @@ bool is_over_context(const Metric& metric) { return holds(k_over_context, metric
 
 // Returns the unit of bytes that a name ends in: "MB" of "heap_mb"; "" without one.
 static std::string unit_in_name(std::string_view name) {
-  for (const std::string_view unit : {"kB", "MB", "GB", "KiB", "MiB", "GiB"}) {
-    if (name.ends_with("_" + text::lower(unit))) return std::string(unit);
+  for (const auto& [unit, scale] : k_scales) {
+    const bool is_of_bytes = scale.unit == Unit::bytes && scale.factor != 1;
+    if (is_of_bytes && name.ends_with("_" + text::lower(unit))) return std::string(unit);
   }
   return "";
 }
