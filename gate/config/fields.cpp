@@ -260,29 +260,28 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
                       text::did_you_mean(node.text, names), choices_text(names));
 }
 
-// Reads an amount of at least 0: "5", or a share such as "5%".
+// Reads an amount of at least 0: "5", with a unit as in "100MB", or a share such as "5%".
 std::optional<verdict::Amount> AmountType::parse(const Node& node, std::string_view what,
                                                  Problems& problems) const {
   const auto text = read_text(node, what, problems);
   if (!text) return std::nullopt;
-  std::string_view digits = text::trim(*text);
-  const bool relative = !digits.empty() && digits.back() == '%';
-  if (relative) digits = text::trim(digits.substr(0, digits.size() - 1));
-  const auto value = text::to_double(digits);
-  if (!value || *value < 0 || (relative && !may_be_relative)) {
-    return problems.report_expected(node, what,
-                                    may_be_relative
-                                        ? "a number of at least 0, or a share such as 5%"
-                                        : "a number of at least 0");
+  const auto number = unit::split_number(*text);
+  const std::string_view suffix = number ? number->second : "";
+  const bool relative = suffix == "%";
+  const auto scale = relative ? unit::Scale{unit::Unit::count, 0.01} : unit::parse_scale(suffix);
+  if (!number || !scale || (relative && !may_be_relative)) {
+    return problems.report_expected(
+        node, what,
+        may_be_relative ? "a number of at least 0, with a unit as in 100MB, or a share such as 5%"
+                        : "a number of at least 0, with a unit as in 100MB");
   }
-  constexpr double k_percent = 100;
-  return verdict::Amount{relative ? *value / k_percent : *value, relative};
+  return verdict::Amount{number->first * scale->factor, relative,
+                         suffix.empty() || relative ? std::nullopt : std::optional(scale->unit)};
 }
 
 Form AmountType::form() const {
-  const Form number{"number", R"("type": "number", "minimum": 0)"};
-  if (!may_be_relative) return number;
-  return number | Form{"text", R"("type": "string", "pattern": "^[0-9.eE+-]+ *%?$")"};
+  return Form{"number", R"("type": "number", "minimum": 0)"} |
+         Form{"text", R"("type": "string", "pattern": "^[0-9.eE+-]+ *[A-Za-z/%µ]*$")"};
 }
 
 std::optional<double> Duration::parse(const Node& node, std::string_view what,

@@ -202,7 +202,7 @@ struct Duration {
   [[nodiscard]] Form form() const;
   [[nodiscard]] static std::string show(double seconds) { return fmt::format("{}s", seconds); }
 };
-// "5%" is a share of the baseline; a bare number is in the metric's base unit.
+// "5%" is a share of the baseline; a bare number is in the metric's base unit, "100MB" in its own.
 struct AmountType {
   bool may_be_relative;
   std::optional<verdict::Amount> parse(const Node& node, std::string_view what,

@@ -55,6 +55,7 @@ struct StarterCi {
       generated_models{};  // models for `weir model make`: its arguments, a line each
   bool forks = false;      // GitHub: another workflow posts, as a fork's token may not
   bool queue = false;      // GitHub: merge groups are judged as well
+  bool comments = false;   // GitHub: comments waive changes, on the branch of baselines
 };
 
 // Returns true for a program that is looked up in PATH, as an interpreter is.

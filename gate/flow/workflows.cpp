@@ -407,6 +407,7 @@ Result<Answer> init_ci(const Job& given_job, const InitOptions& options, bool in
   // Beside a workflow that posts, the one that measures does not.
   ci.forks = options.forks || (github && files.exists(sys::join_path(root, k_post)));
   ci.queue = options.queue;
+  ci.comments = options.comments;
   ci.version = k_version;
   ci.folder = relative_path(folder, root);
   ci.file = relative_path(sys::absolute(config), folder);

@@ -1,6 +1,7 @@
 // The table of metrics: names, labels, units, directions; and texts of their values.
 #include "gate/unit/metric.hpp"
 
+#include <charconv>
 #include <cmath>
 
 #include "gate/base/find.hpp"
@@ -379,16 +380,6 @@ constexpr NamedScale k_scales[] = {{"s", {Unit::seconds, 1}},
                                    {"%", {Unit::ratio, 0.01}},
                                    {"", {Unit::count, 1}}};
 
-// Splits "120s" into its number and its suffix.
-std::optional<std::pair<double, std::string_view>> split_number(std::string_view text) {
-  text = text::trim(text);
-  std::size_t end = 0;
-  while (end < text.size() && (text::is_digit(text[end]) || text[end] == '.')) ++end;
-  const auto value = text::to_double(text.substr(0, end));
-  if (!value) return std::nullopt;
-  return std::pair{*value, text::trim(text.substr(end))};
-}
-
 }  // namespace
 
 std::string about(const Metric& metric) {
@@ -641,6 +632,15 @@ void MetricField::take(const Json& json, Fields& io, const char*) const {
   const auto metric = metric_from_json(json);
   if (!metric) return io.complain(complaint);
   value = *metric;
+}
+
+std::optional<std::pair<double, std::string_view>> split_number(std::string_view text) {
+  text = text::trim(text);
+  const bool is_number = !text.empty() && (text::is_digit(text.front()) || text.front() == '.');
+  double value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (!is_number || error != std::errc()) return std::nullopt;
+  return std::pair{value, text::trim({rest, text.data() + text.size()})};
 }
 
 std::optional<Scale> parse_scale(std::string_view text) {

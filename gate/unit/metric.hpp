@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gate/base/json_fwd.hpp"
@@ -164,6 +165,10 @@ struct Scale {
   double factor = 1;
 };
 [[nodiscard]] std::optional<Scale> parse_scale(std::string_view text);
+
+// Splits "120s" or "1e9 B" into a number of at least 0 and the text after it.
+[[nodiscard]] std::optional<std::pair<double, std::string_view>> split_number(
+    std::string_view text);
 
 // Durations and sizes as configs write them: "120s", "10m", "500ms", "2h"; "16MiB", "1GB", "4096".
 [[nodiscard]] Result<double> parse_duration_seconds(std::string_view text);

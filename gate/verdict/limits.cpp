@@ -435,11 +435,16 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
     return fmt::format("max_decrease is for counts; {} takes {}", metric.name,
                        higher ? "max_drop" : "max_increase");
   }
-  for (const auto& [kind, amount] :
+  for (const auto& [key, amount] :
        {std::pair{"max_drop", entry.max_drop}, std::pair{"max_increase", entry.max_increase},
-        std::pair{"max_decrease", entry.max_decrease}, std::pair{"tolerate", entry.tolerate}}) {
-    if (amount && (!std::isfinite(amount->value) || amount->value < 0)) {
-      return fmt::format("{} must not be negative", kind);
+        std::pair{"max_decrease", entry.max_decrease}, std::pair{"tolerate", entry.tolerate},
+        std::pair{"max", entry.max}, std::pair{"min", entry.min}}) {
+    if (!amount) continue;
+    if (!std::isfinite(amount->value) || amount->value < 0)
+      return fmt::format("{} must not be negative", key);
+    if (amount->unit && *amount->unit != metric.unit) {
+      return fmt::format("{} is in {}, which makes no sense for {} (in {})", key,
+                         to_string(*amount->unit), metric.name, to_string(metric.unit));
     }
   }
   constexpr double k_max_relative_drop = 0.9;
@@ -472,8 +477,10 @@ bool is_day(std::string_view text) {
 }
 
 std::string show(const Amount& amount) {
-  return amount.relative ? fmt::format("{:.4g} %", amount.value * 100)
-                         : fmt::format("{:.10g}", amount.value);
+  if (amount.relative) return fmt::format("{:.4g} %", amount.value * 100);
+  if (amount.unit == unit::Unit::seconds) return unit::show_seconds(amount.value);
+  if (amount.unit == unit::Unit::bytes) return unit::show_bytes(amount.value);
+  return fmt::format("{:.10g}", amount.value);
 }
 
 }  // namespace weir::verdict

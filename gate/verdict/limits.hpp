@@ -19,9 +19,12 @@ inline constexpr auto k_modes = names_in_order<Mode>("gate", "report", "off");
 struct Amount {
   double value = 0;
   bool relative = false;
+  std::optional<unit::Unit> unit{};  // the base unit of `value`, where the config names one
   // Returns the amount in the unit of `whole`, which a share is one of.
   [[nodiscard]] double of(double whole) const { return relative ? value * whole : value; }
-  friend bool operator==(const Amount&, const Amount&) = default;
+  friend bool operator==(const Amount& a, const Amount& b) {
+    return a.value == b.value && a.relative == b.relative;
+  }
 };
 
 // Globs on the parts of a cell's name; an empty string matches everything. `engine` matches with

@@ -88,6 +88,13 @@ test('an engine that nothing counts is compared in pairs, and the workflow has n
   fs.writeFileSync(path.join(place, 'weir.yaml'), timed() + 'limits: [{metrics: "*_per_second", mode: report}]\n');
   assert.match(init('--ci', 'github').stdout, /weir\.yaml: times are only reported: give them limits/);
 
+  fs.rmSync(workflow);
+  assert.equal(init('--ci', 'github', '--comments').status, 0);
+  const branch = 'refs/remotes/origin/perf-baselines';
+  assert.deepEqual(well_formed(workflow), {'require-baseline': true, 'baselines-ref': branch});
+  assert.equal(read_yaml(workflow).jobs.post.steps[0].with['baselines-ref'], branch);
+  assert.equal(init('--ci', 'github', '--comments').status, 0, 'what is kept reads waivers');
+
   const outside = repository('.', timed('echo'));
   const refused = outside.init('--ci', 'github');
   assert.equal(refused.status, 2);
