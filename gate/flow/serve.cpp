@@ -481,7 +481,7 @@ Result<Answer> list_tokens(const Job& job, const TokenOptions& options) {
                     {"made_at", sys::time_of(token.made_at)},
                     {"expires_at", time(token.expires_at)},
                     {"revoked_at", time(token.revoked_at)},
-                    {"good", serve::is_good(token, now)}});
+                    {"good", serve::is_usable_token(token, now)}});
   }
   return Answer{tokens.empty() ? "no tokens: weir serve token add makes one\n" : lines,
                 json_document(json)};

@@ -83,23 +83,24 @@ std::string client_key(const Address& address) {
   return to_text(network);
 }
 
-// Parses addresses and networks like "10.0.0.0/8".
+// Parses the addresses and networks ("10.0.0.0/8") of trusted proxies; fails on the first text that
+// is neither. IPv4 is stored as IPv6, with 96 more bits of prefix.
 Result<Proxies> Proxies::parse(const std::vector<std::string>& texts) {
   Proxies proxies;
   for (const std::string& text : texts) {
     const std::size_t slash = text.find('/');
     const auto address = parse_address(text.substr(0, slash));
-    const int max_bits =
+    const int max_prefix_bits =
         address && is_ipv4(*address) && text.find(':') == std::string::npos ? 32 : 128;
-    long long bits = max_bits;
-    if (slash != std::string::npos) bits = text::to_int(text.substr(slash + 1)).value_or(-1);
-    if (!address || bits < 0 || bits > max_bits) {
+    long long prefix_bits = max_prefix_bits;
+    if (slash != std::string::npos) prefix_bits = text::to_int(text.substr(slash + 1)).value_or(-1);
+    if (!address || prefix_bits < 0 || prefix_bits > max_prefix_bits) {
       return fail(Code::config,
                   "trusted proxy \"{}\": no address (\"10.0.0.1\", \"::1\") and no network\n"
                   "(\"10.0.0.0/8\", \"fd00::/8\")",
                   text::printable(text));
     }
-    proxies.networks_.push_back({*address, static_cast<int>(bits) + 128 - max_bits});
+    proxies.networks_.push_back({*address, static_cast<int>(prefix_bits) + 128 - max_prefix_bits});
   }
   return proxies;
 }
@@ -116,31 +117,36 @@ bool Proxies::trusted(const Address& address) const {
   });
 }
 
-// Finds out who really sent a request, using the headers of trusted proxies.
-void Proxies::set_peer(const Address& other_end, bool tls, Head& head) const {
+// Sets `head.peer`, the client's address, and `head.secure` (HTTPS). Believes X-Forwarded-For and
+// X-Forwarded-Proto only if a trusted proxy sent them. Reads addresses from the last to the first
+// that is no trusted proxy.
+void Proxies::set_peer(const Address& other_end, bool is_tls, Head& head) const {
   Address peer = other_end;
-  head.secure = tls;
+  head.secure = is_tls;
   if (trusted(other_end)) {
-    if (const std::string* proto = head.header("x-forwarded-proto")) {
+    if (const std::string* forwarded_protocol = head.header("x-forwarded-proto")) {
       // If there are several values, use that of the nearest proxy.
-      const std::string_view nearest = std::string_view(*proto).substr(proto->rfind(',') + 1);
-      head.secure = tls || text::lower(text::trim(nearest)) == "https";
+      const std::string_view nearest =
+          std::string_view(*forwarded_protocol).substr(forwarded_protocol->rfind(',') + 1);
+      head.secure = is_tls || text::lower(text::trim(nearest)) == "https";
     }
-    const std::string* list = head.header("x-forwarded-for");
-    std::string_view rest = list == nullptr ? std::string_view() : std::string_view(*list);
-    while (!rest.empty() && trusted(peer)) {
-      const std::size_t comma = rest.rfind(',');
-      const auto forwarded =
-          forwarded_address(rest.substr(comma == std::string_view::npos ? 0 : comma + 1));
+    const std::string* forwarded_for = head.header("x-forwarded-for");
+    std::string_view unread_addresses =
+        forwarded_for == nullptr ? std::string_view() : std::string_view(*forwarded_for);
+    while (!unread_addresses.empty() && trusted(peer)) {
+      const std::size_t comma = unread_addresses.rfind(',');
+      const auto forwarded = forwarded_address(
+          unread_addresses.substr(comma == std::string_view::npos ? 0 : comma + 1));
       if (!forwarded) break;  // "unknown" or nonsense; nobody vouches for the entries left of it
       peer = *forwarded;
-      rest = rest.substr(0, comma == std::string_view::npos ? 0 : comma);
+      unread_addresses = unread_addresses.substr(0, comma == std::string_view::npos ? 0 : comma);
     }
   }
   head.peer = to_text(peer);
 }
 
-// Takes a token from the key's bucket. If it is empty, returns the seconds until the next one.
+// Takes a token from the key's bucket (a rate limit) and returns nullopt. If the bucket is empty,
+// returns the seconds until it has a token.
 std::optional<double> Rates::take(const std::string& key, double now) {
   const std::lock_guard lock(mutex_);
   auto entry = buckets_.find(key);
@@ -183,7 +189,8 @@ void Rates::make_room(double now) {
 
 std::string_view to_string(Scope scope) { return name_of(k_scopes, scope); }
 
-// Makes a token with a random id and secret; the result stores only the hash of its text.
+// Makes a token from 'stored' with a random id and secret. The result holds the text for the user
+// and, for the store, only its hash. Fails if the system has no randomness.
 Result<NewToken> make_token(history::StoredToken stored) {
   std::array<unsigned char, (k_id_digits + k_secret_digits) / 2> random{};
   if (getentropy(random.data(), random.size()) != 0) {
@@ -210,7 +217,7 @@ std::optional<std::string> parse_token_id(std::string_view text) {
 }
 
 // Returns true if the token is neither revoked nor expired.
-bool is_good(const history::StoredToken& token, double now) {
+bool is_usable_token(const history::StoredToken& token, double now) {
   return !token.revoked_at && (!token.expires_at || now < *token.expires_at);
 }
 
@@ -223,7 +230,8 @@ bool allows_all(const history::StoredToken& token, Scope scope) {
          token.project.find_first_not_of('*') == std::string::npos;
 }
 
-// Returns the token of an Authorization header: Bearer, or the password of Basic.
+// Returns the token of an Authorization header: that of Bearer, or the password of Basic. Returns
+// nullopt if the header is missing (null), too long or malformed.
 std::optional<Credential> parse_credential(const std::string* authorization) {
   if (authorization == nullptr || authorization->size() > k_longest_authorization) {
     return std::nullopt;
@@ -266,14 +274,16 @@ Caller Access::find(const std::optional<Credential>& credential, double now, dou
   return find_by_store(*credential, now, steady_now, may_recheck);
 }
 
-// Identifies the caller by a token that an issuer signed. It may only upload.
+// Identifies the caller by a token that an issuer signed, as of a CI job; it may only upload.
+// Without a matching rule the caller is `unknown`. It is `unverified` if newer keys of the issuer
+// could show more and `may_recheck`. Times are in seconds.
 Caller Access::find_by_issuer(const Credential& credential, double now, double steady_now,
                               bool may_recheck) const {
   auto check = issuer_->find(credential.text, now, steady_now);
   if (!check.grant) {
-    const bool may_be_known = check.wants_keys && may_recheck;
-    return {.standing = may_be_known ? Standing::unverified : Standing::unknown,
-            .wants_keys = may_be_known};
+    const bool newer_keys_may_help = check.wants_keys && may_recheck;
+    return {.standing = newer_keys_may_help ? Standing::unverified : Standing::unknown,
+            .wants_keys = newer_keys_may_help};
   }
   auto token = std::make_shared<history::StoredToken>();
   token->id = check.grant->rule.repository + "@" + check.grant->rule.ref;
@@ -284,7 +294,9 @@ Caller Access::find_by_issuer(const Credential& credential, double now, double s
           .grant = std::make_shared<const Grant>(*std::move(check.grant))};
 }
 
-// Identifies the caller by a stored token. Compares hashes in constant time.
+// Identifies the caller by a stored token, whose hash is compared in constant time. If the id is
+// not in the table, the result is `unverified`: read the store again. It is `unknown` if the token
+// is wrong, expired or revoked, or the store was just read.
 Caller Access::find_by_store(const Credential& credential, double now, double steady_now,
                              bool may_recheck) {
   const Caller unknown{.standing = Standing::unknown, .basic = credential.basic};
@@ -299,15 +311,15 @@ Caller Access::find_by_store(const Credential& credential, double now, double st
   const auto entry = table->find(*id);
   if (entry == table->end()) {
     const std::lock_guard lock(mutex_);
-    const bool was_just_checked =
+    const bool was_store_just_read =
         last_recheck_ && steady_now - *last_recheck_ < limits_.look_again_seconds;
-    if (!may_recheck || was_just_checked) return unknown;
+    if (!may_recheck || was_store_just_read) return unknown;
     last_recheck_ = steady_now;
     return {.standing = Standing::unverified, .basic = credential.basic};
   }
   const history::StoredToken& token = *entry->second;
   const bool is_match = equal_in_constant_time(token.hash, hash);
-  if (!is_match || !is_good(token, now)) return unknown;
+  if (!is_match || !is_usable_token(token, now)) return unknown;
   return {.standing = Standing::identified, .token = entry->second, .basic = credential.basic};
 }
 

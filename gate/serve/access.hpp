@@ -102,7 +102,7 @@ struct NewToken {
 using sys::sha256_hex;
 
 // True if the token is neither expired nor revoked at `now`.
-[[nodiscard]] bool is_good(const history::StoredToken& token, double now);
+[[nodiscard]] bool is_usable_token(const history::StoredToken& token, double now);
 // True if the token has the scope for that project. `admin` includes all scopes; no other scope
 // includes another.
 [[nodiscard]] bool allows(const history::StoredToken& token, Scope scope, std::string_view project);

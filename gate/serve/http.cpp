@@ -29,7 +29,8 @@ bool is_escape(std::string_view text, std::size_t at) {
 
 enum class Plus { stays, is_space };
 
-// Decodes %-escapes. A '%' without two hexadecimal digits is kept; callers reject it before.
+// Decodes %-escapes, and "+" as a space if `plus` says so. Keeps a '%' without two hexadecimal
+// digits; callers reject it before.
 std::string percent_decode(std::string_view text, Plus plus) {
   std::string bytes;
   bytes.reserve(text.size());
@@ -66,7 +67,8 @@ bool has_dot_segment(std::string_view path) {
   }
 }
 
-// Decodes a path and rejects it if it is ambiguous or leaves its folder when decoded again.
+// Decodes a path. Fails if it is ambiguous, or if decoding it again and again would give it a
+// segment "." or "..".
 Result<std::string> parse_path(std::string_view text) {
   std::string path = percent_decode(text, Plus::stays);
   if (!is_plain_text(path)) return fail(Code::data, "the path is no text");
@@ -83,7 +85,8 @@ Result<std::string> parse_path(std::string_view text) {
   return fail(Code::data, "the path is encoded too often");
 }
 
-// Decodes one "name=value" and adds it to the query.
+// Decodes one "name=value" and adds it to the target's query; without "=" the value is empty. Fails
+// if either contains control characters or no UTF-8.
 Result<void> add_parameter(std::string_view text, Target& target) {
   const std::size_t equal = text.find('=');
   const std::string name = percent_decode(text.substr(0, equal), Plus::is_space);
@@ -97,14 +100,15 @@ Result<void> add_parameter(std::string_view text, Target& target) {
   return {};
 }
 
-// Splits a query at '&' and adds its parameters.
+// Splits a query at '&' and adds its parameters to the target. Empty ones are skipped; fails if
+// there are too many.
 Result<void> add_query(std::string_view text, Target& target) {
-  std::size_t count = 0;
+  std::size_t parameter_count = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('&'), text.size());
     if (end > 0) {
-      ++count;
-      if (count > k_max_parameters) {
+      ++parameter_count;
+      if (parameter_count > k_max_parameters) {
         return fail(Code::data, "the query has more than {} parameters", k_max_parameters);
       }
       WEIR_CHECK(add_parameter(text.substr(0, end), target));
@@ -150,7 +154,8 @@ std::optional<std::string> Target::value(std::string_view name) const {
   return entry->second.front();
 }
 
-// Parses the target of a request: its path and query. Fails if it is malformed or ambiguous.
+// Parses a request's target, its path and query ("/a?b=c"). Fails if it is too long, malformed or
+// ambiguous.
 Result<Target> parse_target(std::string_view text) {
   if (text.size() > k_longest_target) {
     return fail(Code::data, "the target is longer than {} bytes", k_longest_target);
@@ -167,10 +172,10 @@ Result<Target> parse_target(std::string_view text) {
       return fail(Code::data, "the target has a % without two hexadecimal digits");
     }
   }
-  const std::size_t mark = std::min(text.find('?'), text.size());
+  const std::size_t path_end = std::min(text.find('?'), text.size());
   Target target;
-  WEIR_TRY(target.path, parse_path(text.substr(0, mark)));
-  if (mark < text.size()) WEIR_CHECK(add_query(text.substr(mark + 1), target));
+  WEIR_TRY(target.path, parse_path(text.substr(0, path_end)));
+  if (path_end < text.size()) WEIR_CHECK(add_query(text.substr(path_end + 1), target));
   return target;
 }
 
@@ -218,29 +223,30 @@ void set_header(Response& response, std::string name, std::string value) {
   response.headers.emplace_back(std::move(name), header_value(value));
 }
 
-// Adds the security and caching headers; turns the response into 304 if the client has it already.
+// Adds the security and caching headers. Turns a response to GET or HEAD into 304 without a body if
+// the client's If-None-Match shows that it has this version.
 void add_standard_headers(const Head& head, const ResponseOptions& options, Response& response) {
-  const auto has = [&](std::string_view name) {
+  const auto has_header = [&](std::string_view name) {
     return std::ranges::any_of(response.headers,
                                [&](const auto& header) { return header.first == name; });
   };
   set_header(response, "Content-Security-Policy", options.page ? k_page_policy : k_other_policy);
-  if (!has("Cross-Origin-Resource-Policy")) {
+  if (!has_header("Cross-Origin-Resource-Policy")) {
     set_header(response, "Cross-Origin-Resource-Policy", "same-origin");
   }
   if (options.secure) set_header(response, "Strict-Transport-Security", "max-age=31536000");
   if (!options.is_public) set_header(response, "Vary", "Authorization");
-  if (response.status != 200 || !response.body || has("Cache-Control")) {
-    if (!has("Cache-Control")) set_header(response, "Cache-Control", "no-store");
+  if (response.status != 200 || !response.body || has_header("Cache-Control")) {
+    if (!has_header("Cache-Control")) set_header(response, "Cache-Control", "no-store");
     return;
   }
   const bool is_read = head.method == Method::get || head.method == Method::head;
   set_header(response, "Cache-Control", options.is_public ? "no-cache" : "private, no-cache");
   if (!is_read) return;
-  const std::string tag = "\"" + hash_hex(*response.body) + "\"";
-  set_header(response, "ETag", tag);
-  const std::string* known_tags = head.header("if-none-match");
-  if (known_tags == nullptr || !matches_tag(*known_tags, tag)) return;
+  const std::string version_tag = "\"" + hash_hex(*response.body) + "\"";
+  set_header(response, "ETag", version_tag);
+  const std::string* client_tags = head.header("if-none-match");
+  if (client_tags == nullptr || !matches_tag(*client_tags, version_tag)) return;
   response.status = 304;
   response.type.clear();
   response.body.reset();

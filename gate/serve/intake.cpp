@@ -49,7 +49,8 @@ std::size_t Intake::waiting() const {
   return queue_.size();
 }
 
-// Takes the uploads that fit into one transaction from the queue.
+// Takes the uploads that fit into one transaction from the queue: at least one, unless the queue is
+// empty.
 std::vector<Intake::Waiting> Intake::take_batch() {
   const std::lock_guard lock(mutex_);
   std::vector<Waiting> batch;
@@ -76,7 +77,8 @@ Result<std::vector<history::UploadOutcome>> Intake::add(
   return outcomes;
 }
 
-// Stores a batch in one transaction. If that fails, stores each upload by itself.
+// Stores a batch in one transaction and reports each upload's outcome to its `done`. If that fails,
+// stores each upload by itself.
 void Intake::store_batch(std::vector<Waiting> batch) {
   if (batch.empty()) return;
   std::vector<history::Upload> uploads;
@@ -98,8 +100,11 @@ void Intake::store_batch(std::vector<Waiting> batch) {
     }
     auto outcome = add({std::move(uploads[i])});
     if (!outcome && outcome.error().code != Code::data) shared_error = outcome.error();
-    batch[i].done(outcome ? Result<history::UploadOutcome>(std::move(outcome->front()))
-                          : tl::unexpected(outcome.error()));
+    if (outcome) {
+      batch[i].done(std::move(outcome->front()));
+    } else {
+      batch[i].done(tl::unexpected(outcome.error()));
+    }
   }
 }
 

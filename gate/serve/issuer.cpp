@@ -72,28 +72,29 @@ std::shared_ptr<evp_pkey_st> make_rsa_key(const std::string& modulus, const std:
 
 }  // namespace
 
-// Reads a JSON Web Key Set; keys of other kinds are skipped.
+// Reads the RSA keys for RS256 signatures of a JSON Web Key Set, by key id (kid). Skips keys of
+// other kinds and keys that are too short; fails if none is left.
 Result<IssuerKeys> parse_issuer_keys(std::string_view text) {
   WEIR_TRY(const Json json, parse_json(text, k_set_limits));
   JsonReader reader(json, "keys");
-  const Json& list = reader.array("keys");
+  const Json& key_entries = reader.array("keys");
   if (auto problem = reader.problem()) return tl::unexpected(*problem);
   IssuerKeys keys;
-  for (const Json& entry : list) {
+  for (const Json& entry : key_entries) {
     JsonReader key(entry, "key");
-    const std::string kty = key.string("kty"), kid = key.string("kid");
-    const std::string alg = key.optional_string("alg").value_or("RS256");
+    const std::string key_type = key.string("kty"), key_id = key.string("kid");
+    const std::string algorithm = key.optional_string("alg").value_or("RS256");
     const std::string use = key.optional_string("use").value_or("sig");
     const auto modulus = decode_base64url(key.optional_string("n").value_or(""));
     const auto exponent = decode_base64url(key.optional_string("e").value_or(""));
-    if (key.problem() || kty != "RSA" || alg != "RS256" || use != "sig" || !modulus || !exponent ||
-        kid.empty() || kid.size() > k_longest_kid || modulus->size() > k_max_bits / 8 + 1 ||
-        exponent->empty() || exponent->size() > 4) {
+    if (key.problem() || key_type != "RSA" || algorithm != "RS256" || use != "sig" || !modulus ||
+        !exponent || key_id.empty() || key_id.size() > k_longest_kid ||
+        modulus->size() > k_max_bits / 8 + 1 || exponent->empty() || exponent->size() > 4) {
       continue;  // a key of another kind
     }
     auto public_key = make_rsa_key(*modulus, *exponent);
     if (!public_key || EVP_PKEY_bits(public_key.get()) < k_min_bits) continue;
-    keys.emplace(kid, std::move(public_key));
+    keys.emplace(key_id, std::move(public_key));
   }
   if (keys.empty()) return fail(Code::data, "no key for RS256 in the set");
   return keys;
@@ -101,27 +102,29 @@ Result<IssuerKeys> parse_issuer_keys(std::string_view text) {
 
 bool is_signed_token(std::string_view text) { return std::ranges::count(text, '.') == 2; }
 
-// Returns the id of the key that a token names.
-Result<std::string> key_of(std::string_view token) {
+// Returns the key id (kid) from the header of a signed token (JWT). Fails if the token is malformed
+// or not for RS256.
+Result<std::string> parse_key_id(std::string_view token) {
   if (token.size() > k_longest_token || !is_signed_token(token)) {
     return fail(Code::data, "expected a token of three parts, at most {} bytes", k_longest_token);
   }
   WEIR_TRY(const Json header, decode_json(token.substr(0, token.find('.'))));
   JsonReader reader(header, "header");
-  const std::string alg = reader.string("alg"), kid = reader.string("kid");
+  const std::string algorithm = reader.string("alg"), key_id = reader.string("kid");
   if (auto problem = reader.problem()) return tl::unexpected(*problem);
   // Don't trust the token's alg: it could be "none", or a secret made from the public key.
-  if (alg != "RS256") return fail(Code::data, "its alg is not RS256");
+  if (algorithm != "RS256") return fail(Code::data, "its alg is not RS256");
   if (header.contains("crit")) return fail(Code::data, "its header asks for what weir lacks");
-  if (kid.empty() || kid.size() > k_longest_kid)
+  if (key_id.empty() || key_id.size() > k_longest_kid)
     return fail(Code::data, "expected a kid of 1 to {} bytes", k_longest_kid);
-  return kid;
+  return key_id;
 }
 
-// Verifies the token's signature and returns its claims.
+// Verifies the signature of a token (HEADER.CLAIMS.SIGNATURE) with the key and returns its claims.
+// Fails if the signature is wrong.
 Result<Json> verify_claims(std::string_view token, evp_pkey_st& key) {
-  const std::size_t end = token.rfind('.');
-  const auto signature = decode_base64url(token.substr(end + 1));
+  const std::size_t signature_dot = token.rfind('.');
+  const auto signature = decode_base64url(token.substr(signature_dot + 1));
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         EVP_MD_CTX_free);
   const auto bytes = [](const auto& text) {
@@ -129,22 +132,24 @@ Result<Json> verify_claims(std::string_view token, evp_pkey_st& key) {
   };
   if (!signature || !context ||
       EVP_DigestVerifyInit(context.get(), nullptr, EVP_sha256(), nullptr, &key) != 1 ||
-      EVP_DigestVerify(context.get(), bytes(*signature), signature->size(), bytes(token), end) !=
-          1) {
+      EVP_DigestVerify(context.get(), bytes(*signature), signature->size(), bytes(token),
+                       signature_dot) != 1) {
     return fail(Code::data, "its signature does not hold");
   }
-  const std::size_t dot = token.find('.');
-  return decode_json(token.substr(dot + 1, end - dot - 1));
+  const std::size_t claims_dot = token.find('.');
+  return decode_json(token.substr(claims_dot + 1, signature_dot - claims_dot - 1));
 }
 
-// Checks the claims and returns the first rule that they fit, with ref and commit.
+// Checks the claims of a verified token (issuer, audience, times in Unix seconds, event). Returns
+// the first rule for their repository and ref, with ref and commit. Fails if none fits.
 Result<Grant> find_grant(const Json& claims, const IssuerOptions& options, double now) {
   JsonReader reader(claims, "token");
   const std::string issuer = reader.string("iss"), audience = reader.string("aud");
   const double expires = reader.number("exp"), issued = reader.number("iat");
   const double begins = reader.optional_number("nbf").value_or(issued);
   const std::string repository = text::lower(reader.string("repository"));
-  const std::string number = reader.string("repository_id"), event = reader.string("event_name");
+  const std::string repository_number = reader.string("repository_id"),
+                    event = reader.string("event_name");
   Grant grant{{}, reader.string("ref"), text::lower(reader.string("sha"))};
   if (auto problem = reader.problem()) return tl::unexpected(*problem);
   if (issuer != options.issuer) return fail(Code::data, "another issuer's token");
@@ -158,7 +163,8 @@ Result<Grant> find_grant(const Json& claims, const IssuerOptions& options, doubl
     return fail(Code::data, "no uploads from this event");
   }
   const auto rule = std::ranges::find_if(options.rules, [&](const IssuerRule& candidate) {
-    return (text::lower(candidate.repository) == repository || candidate.repository == number) &&
+    return (text::lower(candidate.repository) == repository ||
+            candidate.repository == repository_number) &&
            text::glob_match(candidate.ref, grant.ref);
   });
   if (rule == options.rules.end()) return fail(Code::data, "no rule for this repository and ref");
@@ -166,9 +172,10 @@ Result<Grant> find_grant(const Json& claims, const IssuerOptions& options, doubl
   return grant;
 }
 
-// Checks a token with the keys at hand; it never waits for a fetch.
+// Returns the grant of a token that the keys in memory verify; never waits for a fetch. Without a
+// grant, `wants_keys` is set if its key may be among newer ones.
 Issuer::Found Issuer::find(std::string_view token, double now, double steady) {
-  const auto kid = key_of(token);
+  const auto kid = parse_key_id(token);
   if (!kid) return {};
   std::shared_ptr<const IssuerKeys> keys;
   bool wants_keys = false;
@@ -186,7 +193,8 @@ Issuer::Found Issuer::find(std::string_view token, double now, double steady) {
   return {*std::move(grant)};
 }
 
-// Fetches the issuer's keys, unless that was done a short time ago.
+// Fetches the issuer's keys, unless that was done a short time ago. `steady` is the monotonic time
+// in seconds.
 Result<void> Issuer::renew(double steady) {
   {
     const std::lock_guard lock(mutex_);

@@ -72,8 +72,9 @@ BadgeState state_of(verdict::Outcome outcome) {
   return passing ? BadgeState::passing : BadgeState::unknown;
 }
 
-// Returns the worst state of the cells and metrics that match the subject. Returns nothing if the
-// verdict has none of them and left nothing unjudged.
+// Returns the worst state of the verdict's cells and metrics that match the subject's patterns; an
+// empty pattern matches all. Returns nullopt if none matches, or `unmeasured` if nothing could be
+// judged.
 std::optional<BadgeState> state_of(const verdict::GateVerdict& verdict,
                                    const BadgeSubject& subject) {
   if (subject.cell.empty() && subject.metric.empty()) return state_of(verdict.verdict);
@@ -96,16 +97,16 @@ std::optional<BadgeState> state_of(const verdict::GateVerdict& verdict,
   return state;
 }
 
-// Draws a badge: the label on the left, the state's word on the right.
+// Draws a badge as SVG: the label on the left, the state's word on the right. Widths are in pixels.
 std::string badge_svg(std::string_view label, BadgeState state) {
   const std::string short_label = shortened(text::printable(label), k_longest_label);
-  const std::string_view word = to_string(state);
-  const auto width = [](std::string_view text) {
+  const std::string_view state_text = to_string(state);
+  const auto text_width = [](std::string_view text) {
     return static_cast<double>(text::columns(text)) * k_character + 2 * k_margin;
   };
-  const double label_width = width(short_label), word_width = width(word),
+  const double label_width = text_width(short_label), word_width = text_width(state_text),
                total_width = label_width + word_width;
-  const std::string name = escape_xml(fmt::format("{}: {}", short_label, word));
+  const std::string name = escape_xml(fmt::format("{}: {}", short_label, state_text));
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"20\" "
       "viewBox=\"0 0 {0:.0f} 20\" role=\"img\" aria-label=\"{1}\"><title>{1}</title>"
@@ -120,11 +121,12 @@ std::string badge_svg(std::string_view label, BadgeState state) {
       "<g fill=\"#fff\" font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\" "
       "text-anchor=\"middle\" aria-hidden=\"true\">" +
       text_element(label_width / 2, short_label) +
-      text_element(label_width + word_width / 2, word) + "</g></svg>\n";
+      text_element(label_width + word_width / 2, state_text) + "</g></svg>\n";
   return svg;
 }
 
-// Reads the site's fixed files, index.html and assets, into memory.
+// Reads the site's fixed files, index.html and assets, into memory. Without a folder there are
+// none.
 Result<std::unique_ptr<Pages>> Pages::load(const sys::Files& files, PageOptions options) {
   std::unique_ptr<Pages> pages(new Pages(std::move(options)));
   const std::string& folder = pages->options_.folder;
@@ -141,7 +143,8 @@ Result<std::unique_ptr<Pages>> Pages::load(const sys::Files& files, PageOptions 
   return pages;
 }
 
-// Makes a new snapshot if the store has changed since the last one.
+// Makes a new snapshot of the store for the pages, if the store has changed or the last snapshot is
+// old. `now` is in Unix seconds.
 Result<void> Pages::renew(history::ServiceStore& store, double now) {
   if (options_.folder.empty()) return {};
   WEIR_TRY(std::string revision, store.revision());
@@ -178,6 +181,7 @@ Result<void> Pages::renew(history::ServiceStore& store, double now) {
 }
 
 // Returns the answer for a path: a fixed file, or a document of the snapshot, made on first use.
+// Returns nullopt if there is none, or if it is not made yet and `making` is no.
 std::optional<Response> Pages::find(const std::string& path, Making making) const {
   if (const auto file = files_.find(path); file != files_.end()) return file->second;
   if (files_.empty() || !path.starts_with("/data/")) return std::nullopt;

@@ -31,7 +31,8 @@ ParameterRules parameter_rules(Route route) {
           changes ? 5000U : 10'000U};
 }
 
-// Decodes a cursor. `kinds` has a letter for each part: 's' string, 'n' number, 'u' count.
+// Decodes a cursor, the place at which the next page begins: base64 of a JSON array. `kinds` has a
+// letter for each item: 's' string, 'n' number, 'u' count. Fails if they do not match.
 Result<Json> parse_cursor(const std::string& cursor, std::string_view kinds) {
   const auto bytes = decode_base64(cursor);
   auto json = parse_json(bytes.value_or(""), {.bytes = 8192, .depth = 1, .values = 8});
@@ -83,7 +84,7 @@ std::vector<std::string> glob_values(const Target& target, const char* name) {
   return parameter == target.query.end() ? std::vector<std::string>() : parameter->second;
 }
 
-// Fails with Code::usage if a parameter is unknown or too long.
+// Fails with Code::usage if a parameter of the query is not in the rules, or too long.
 Result<void> check_parameters(const Target& target, const ParameterRules& rules) {
   for (const auto& [name, values] : target.query) {
     if (std::ranges::find(rules.parameters, name) == rules.parameters.end()) {
@@ -98,7 +99,8 @@ Result<void> check_parameters(const Target& target, const ParameterRules& rules)
   return {};
 }
 
-// Lists the changes in the history. The cursor is the index of the first one.
+// Answers one page of the changes in the history, without acknowledged ones unless `query.all`. The
+// cursor is the index of the page's first change; the next page's address is in the header "Link".
 Result<Response> answer_changes(history::ServiceStore& store, const Query& query,
                                 const history::CommitOrder& order) {
   history::Filter filter = query.filter;
@@ -111,32 +113,32 @@ Result<Response> answer_changes(history::ServiceStore& store, const Query& query
       return change.acknowledgement.has_value();
     });
   }
-  std::size_t from = 0;
+  std::size_t first = 0;
   if (!query.cursor.empty()) {
     const auto number = text::to_int(query.cursor);
     if (!number || *number < 0) return fail(Code::usage, "cursor: none of ours");
-    from = static_cast<std::size_t>(*number);
+    first = static_cast<std::size_t>(*number);
   }
   std::string text = "[";
-  std::size_t end = from;
-  while (end < result.changes.size() && end - from < query.limit &&
+  std::size_t next = first;
+  while (next < result.changes.size() && next - first < query.limit &&
          text.size() < k_max_page_bytes) {
-    if (end > from) text += ',';
-    text += dump_json(history::change_json(result.history, result.changes[end]));
-    ++end;
+    if (next > first) text += ',';
+    text += dump_json(history::change_json(result.history, result.changes[next]));
+    ++next;
   }
   Response response = text_answer(200, "application/json", text + "]\n");
   // The body is an array, so the next page's address goes into a header.
-  if (end > from && end < result.changes.size()) {
+  if (next > first && next < result.changes.size()) {
     set_header(response, "Link",
                fmt::format("<{}>; rel=\"next\"",
-                           address_with_cursor(query.target, fmt::format("{}", end))));
+                           address_with_cursor(query.target, fmt::format("{}", next))));
   }
   return response;
 }
 
-// Appends a stored verdict as JSON. With `full` its document is copied as it is stored; one that is
-// no JSON is null.
+// Appends a stored verdict to `text` as JSON. With `full`, copies its document as it is stored; a
+// document that is no JSON becomes null.
 Result<void> append_verdict(history::ServiceStore& store, const history::StoredVerdict& stored,
                             bool full, std::string& text) {
   const Json json{{"project", stored.project},
@@ -151,9 +153,10 @@ Result<void> append_verdict(history::ServiceStore& store, const history::StoredV
   if (!full) return {};
   text.back() = ',';  // in place of '}'
   text += "\"verdict\":";
-  const std::size_t from = text.size();
+  const std::size_t document_begin = text.size();
   WEIR_CHECK(store.append_text(stored, text));
-  if (!is_json(std::string_view(text).substr(from))) text.replace(from, std::string::npos, "null");
+  if (!is_json(std::string_view(text).substr(document_begin)))
+    text.replace(document_begin, std::string::npos, "null");
   text += '}';
   return {};
 }
@@ -163,7 +166,8 @@ std::string make_cursor(const history::StoredVerdict& verdict) {
   return base64(dump_json(Json{verdict.time, verdict.kept_at, verdict.id, verdict.run}));
 }
 
-// Lists the stored verdicts of a project, newest first.
+// Answers one page of a project's stored verdicts, newest first. "next" is the next page's address,
+// if there is one.
 Result<Response> answer_verdicts(history::ServiceStore& store, const Query& query) {
   if (!query.filter.project) return fail(Code::usage, "project: name one");
   history::VerdictQuery selection{.project = *query.filter.project,
@@ -193,16 +197,17 @@ Result<Response> answer_verdicts(history::ServiceStore& store, const Query& quer
   return text_answer(200, "application/json", std::move(text));
 }
 
-// Lists the projects that the caller may read, with their number of series and points.
+// Lists the projects that the caller may read, with their number of series and points, and their
+// first and last time.
 Result<Response> answer_projects(history::ServiceStore& store,
-                                 const std::function<bool(const std::string&)>& sees) {
+                                 const std::function<bool(const std::string&)>& may_read) {
   struct Project {
     std::int64_t series = 0, points = 0;
     double first = 0, last = 0;
   };
   std::map<std::string, Project> projects;
-  const auto take = [&](const history::SeriesSummary& summary) -> Result<void> {
-    if (!sees(summary.project)) return {};
+  const auto add_series = [&](const history::SeriesSummary& summary) -> Result<void> {
+    if (!may_read(summary.project)) return {};
     Project& project = projects[summary.project];
     project.first = project.series == 0 ? summary.first : std::min(project.first, summary.first);
     project.last = project.series == 0 ? summary.last : std::max(project.last, summary.last);
@@ -210,7 +215,7 @@ Result<Response> answer_projects(history::ServiceStore& store,
     project.points += summary.points;
     return {};
   };
-  WEIR_CHECK(store.history().each_summary({}, take));
+  WEIR_CHECK(store.history().each_summary({}, add_series));
   Json list = Json::array();
   for (const auto& [name, project] : projects) {
     list.push_back({{"name", name},
@@ -252,8 +257,8 @@ struct Page {
   std::optional<std::string> next_cell;  // the first that was not looked at
 };
 
-// Chooses the series of a page: starts at the cursor and stops after `query.limit` points, or after
-// a number of cells without enough points.
+// Chooses the series of a page, from the cursor on. Stops after `query.limit` points, or after a
+// number of cells without enough points; `next_cell` then names the first unread cell.
 Result<Page> plan_page(history::Store& store, const Query& query) {
   Page page;
   if (!query.cursor.empty()) {
@@ -278,11 +283,12 @@ Result<Page> plan_page(history::Store& store, const Query& query) {
               static_cast<std::size_t>(summary.points);
           return {};
         }));
-    for (auto at = point_counts.lower_bound(page.from.key); at != point_counts.end(); ++at) {
-      const std::size_t already_sent = at->first == page.from.key ? page.from.points : 0;
-      if (at->second <= already_sent) continue;
-      page.wanted.insert(*at);
-      points += at->second - already_sent;
+    for (auto entry = point_counts.lower_bound(page.from.key); entry != point_counts.end();
+         ++entry) {
+      const std::size_t already_sent = entry->first == page.from.key ? page.from.points : 0;
+      if (entry->second <= already_sent) continue;
+      page.wanted.insert(*entry);
+      points += entry->second - already_sent;
       if (points > query.limit) break;
     }
   }
@@ -378,20 +384,20 @@ Result<Response> answer_series(history::ServiceStore& store, const Query& query,
   if (page.next_cell) next = SeriesPlace{{*page.next_cell, "", "", ""}, 0};
   bool is_full = false;
   for (const auto& [key, same_key] : series_by_key) {
-    SeriesPlace at{key, 0};
+    SeriesPlace next_place{key, 0};
     const std::size_t already_sent = key == page.from.key ? page.from.points : 0;
     for (const history::Series* series : same_key) {
       Json json = series_json(*series);
       for (const history::SeriesPoint& point : series->points) {
-        is_full = at.points >= already_sent && !writer.add(json, point);
+        is_full = next_place.points >= already_sent && !writer.add(json, point);
         if (is_full) break;
-        ++at.points;
+        ++next_place.points;
       }
       if (!json["points"].empty()) list.push_back(std::move(json));
       if (is_full) break;
     }
     if (is_full) {
-      next = at;
+      next = next_place;
       break;
     }
   }
@@ -402,7 +408,8 @@ Result<Response> answer_series(history::ServiceStore& store, const Query& query,
 
 }  // namespace
 
-// Parses the parameters of a request. Fails on unknown ones and on values that are out of range.
+// Parses the parameters of a request to the API. Fails on unknown ones and on values that are out
+// of range.
 Result<Query> parse_query(Route route, const Target& target) {
   const ParameterRules rules = parameter_rules(route);
   WEIR_CHECK(check_parameters(target, rules));

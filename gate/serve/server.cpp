@@ -25,7 +25,7 @@ using net::ip::tcp;
 // Pause before accepting again after the system ran out of descriptors. Connections wait in its
 // queue meanwhile.
 constexpr auto k_accept_pause = std::chrono::milliseconds(100);
-constexpr double k_look = 0.05;                          // at a second request to stop, in seconds
+constexpr double k_drain_check_seconds = 0.05;           // at a second request to stop, in seconds
 constexpr auto k_tick = std::chrono::milliseconds(100);  // from one look at deadlines to the next
 const sys::RealClock k_machine_clock;
 
@@ -35,7 +35,8 @@ constexpr std::size_t k_other_descriptors = 192;
 // Connections beyond the limit that get an answer; further ones are closed at once.
 constexpr std::size_t k_max_refusals = 64;
 
-// Raises the process's limit of open files for `wanted` connections. Returns how many are possible.
+// Raises the process's limit of open files for `wanted` connections. Returns how many are possible;
+// warns if they are fewer.
 std::size_t raise_connection_limit(std::size_t wanted) {
   const rlim_t needed = wanted + k_other_descriptors;
   rlimit limit{};
@@ -52,7 +53,7 @@ std::size_t raise_connection_limit(std::size_t wanted) {
   return std::min(possible, wanted);
 }
 
-// Parses the address to listen at; "localhost" and IPv6 in brackets are allowed.
+// Parses the address to listen at. Takes "localhost" and IPv6 in brackets; fails on other names.
 Result<tcp::endpoint> parse_endpoint(const ServerOptions& options) {
   std::string text = options.address == "localhost" ? "127.0.0.1" : options.address;
   if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
@@ -77,7 +78,7 @@ std::optional<Address> peer_address(const tcp::socket& socket) {
   return parse_address(remote.address().to_string());
 }
 
-// Binds the acceptor and listens.
+// Binds the acceptor to the endpoint and listens. Fails with `unavailable` if the port is taken.
 Result<void> open(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   ErrorCode error;
   acceptor.open(endpoint.protocol(), error);
@@ -100,20 +101,22 @@ Result<void> open(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 
 }  // namespace
 
-// Registers a connection, unless too many are open in total or for this holder.
+// Registers a connection, unless too many are open in total or for its client, the holder. If it is
+// full, closes an idle connection to make room. Returns `full` if the client gets a refusal,
+// `beyond` if not even that.
 Core::Place Core::add(const std::shared_ptr<Session>& session, const std::string& holder,
                       bool trusted) {
   ++traffic.connections;
   const std::lock_guard lock(mutex_);
-  const auto entry = holders_.find(holder);
-  const std::size_t open_count = entry == holders_.end() ? 0 : entry->second;
-  const bool peer_full = !trusted && open_count >= limits.connections_a_peer;
-  bool full = peer_full || sessions_.size() >= limits.connections;
-  if (full) {
+  const auto holder_entry = holders_.find(holder);
+  const std::size_t open_count = holder_entry == holders_.end() ? 0 : holder_entry->second;
+  const bool is_client_full = !trusted && open_count >= limits.connections_a_peer;
+  bool is_full = is_client_full || sessions_.size() >= limits.connections;
+  if (is_full) {
     const auto busiest = std::ranges::max_element(
         holders_, {}, [](const auto& connections) { return connections.second; });
     std::shared_ptr<Session> idler;
-    if (peer_full) {
+    if (is_client_full) {
       idler = find_idler(holder);
     } else if (busiest != holders_.end() && busiest->second >= open_count) {
       idler = find_idler(busiest->first);
@@ -121,21 +124,22 @@ Core::Place Core::add(const std::shared_ptr<Session>& session, const std::string
     if (idler) {
       forget(idler, idler->holder());
       net::post(idler->executor(), [idler] { idler->close(); });
-      full = false;
+      is_full = false;
     }
   }
-  if (full) ++traffic.refused;
+  if (is_full) ++traffic.refused;
   const std::size_t max_sessions = limits.connections + k_max_refusals;
-  if (full && (sessions_.size() >= max_sessions ||
-               open_count >= limits.connections_a_peer + k_max_refusals))
+  if (is_full && (sessions_.size() >= max_sessions ||
+                  open_count >= limits.connections_a_peer + k_max_refusals))
     return Place::beyond;
   sessions_.insert(session);
   ++traffic.open;
   ++holders_[holder];
-  return full ? Place::full : Place::added;
+  return is_full ? Place::full : Place::added;
 }
 
-// Claims the connection of this holder that has waited longest for a request, and long enough.
+// Claims the holder's connection that has waited longest for a request. Returns null if none has
+// waited for `patience_seconds`.
 std::shared_ptr<Session> Core::find_idler(const std::string& holder) const {
   const double now = clock.steady();
   while (true) {
@@ -254,7 +258,8 @@ struct Server::State {
   std::uint16_t port = 0;
 };
 
-// Accepts one connection after another; pauses if the system has no resources left.
+// Accepts one connection after another; pauses if the system has no resources left, such as file
+// descriptors.
 void Server::State::accept() {
   acceptor.async_accept(net::make_strand(core->io), [this](ErrorCode error, tcp::socket socket) {
     if (!acceptor.is_open()) return;
@@ -276,7 +281,8 @@ void Server::State::accept() {
   });
 }
 
-// Starts a session on the socket, or refuses it.
+// Starts a session on the socket. If the server is full, the session only sends a refusal, or the
+// socket is closed.
 void Server::State::add_session(tcp::socket socket) {
   const auto peer = peer_address(socket);
   if (!peer) return;  // gone already
@@ -329,7 +335,7 @@ Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Server::~Server() { state_->close_sessions(); }
 
-// Checks the options and starts to listen.
+// Checks the options and starts to listen; run() then serves.
 Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options, Handler& handler) {
   WEIR_TRY(const tcp::endpoint endpoint, parse_endpoint(options));
   WEIR_TRY(Proxies proxies, Proxies::parse(options.trusted_proxies));
@@ -352,7 +358,7 @@ std::uint16_t Server::port() const { return state_->port; }
 const Traffic& Server::traffic() const { return state_->core->traffic; }
 
 // Serves until `stop` is requested, then drains: no new connections, and a limited time for
-// requests in progress.
+// requests in progress. A second request to stop ends that time.
 void Server::run(const sys::Stop& stop, const std::function<void()>& on_drain) {
   State& state = *state_;
   Core& core = *state.core;
@@ -379,8 +385,8 @@ void Server::run(const sys::Stop& stop, const std::function<void()>& on_drain) {
   }
   double seconds_left = core.limits.shutdown_seconds;
   while (stop.times() < 2 && seconds_left > 0 &&
-         !core.wait_until_none(std::min(seconds_left, k_look))) {
-    seconds_left -= k_look;
+         !core.wait_until_none(std::min(seconds_left, k_drain_check_seconds))) {
+    seconds_left -= k_drain_check_seconds;
   }
   guard.reset();
   core.io.stop();

@@ -33,7 +33,8 @@ constexpr std::string_view k_single[] = {
     "cookie",
 };
 
-// Returns true for "name", "name:80" and "[::1]:80". Only the characters are checked.
+// Returns true if the text looks like a Host header: "name", "name:80" or "[::1]:80". Only the
+// characters are checked.
 bool is_host(std::string_view text) {
   constexpr std::string_view k_name =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+;=";
@@ -107,7 +108,8 @@ bool has_open_quote(std::string_view bytes) {
   return end != std::string_view::npos && bytes.substr(0, end).find('"') != std::string_view::npos;
 }
 
-// Turns an error of the parser into the answer that the client gets.
+// Turns an error of the HTTP parser into the answer that the client gets: 413, 505, or 400 for all
+// others.
 Refusal make_refusal(error_code error, std::string_view first_line) {
   if (error == http::error::body_limit) {
     return {413, "too_large", "the body is larger than it may be"};
@@ -313,7 +315,8 @@ std::string http_date(double seconds_since_epoch) {
 
 bool has_body(int status) { return status >= 200 && status != 204 && status != 304; }
 
-// Returns the status line and headers of a response, ending with an empty line.
+// Returns the status line and headers of a response, ending with an empty line. Line breaks in
+// header values are removed.
 std::string head_text(const Response& response, const Framing& framing) {
   const auto reason =
       http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)));

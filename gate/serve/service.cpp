@@ -13,7 +13,8 @@ bool may_read_all(const Caller& caller) {
   return caller.token && allows_all(*caller.token, Scope::read);
 }
 
-// Returns the refusal of an upload or removal, or nothing if the caller may do it.
+// Returns the refusal (401 or 403) of an upload or removal; nullopt if the caller's token has the
+// scope for the project.
 std::optional<Response> check_change(Route route, const Target& target, const Caller& caller) {
   const Scope scope = route == Route::run ? Scope::remove : Scope::upload;
   if (!caller.token || caller.basic) {
@@ -26,9 +27,9 @@ std::optional<Response> check_change(Route route, const Target& target, const Ca
     return error_answer(403, "this token may not remove runs of that project");
   }
   // JSON lines name their projects themselves; each is checked when it is read.
-  const bool some = !target.query.contains("project") &&
-                    allows(*caller.token, Scope::upload, caller.token->project);
-  if (some || allows(*caller.token, Scope::upload, project)) return std::nullopt;
+  const bool may_upload_own_project = !target.query.contains("project") &&
+                                      allows(*caller.token, Scope::upload, caller.token->project);
+  if (may_upload_own_project || allows(*caller.token, Scope::upload, project)) return std::nullopt;
   return error_answer(403, "this token may not upload to that project",
                       "weir serve token list says what it may");
 }
@@ -54,7 +55,7 @@ constexpr double k_keys_seconds = 3600;  // an issuer's keys change by the month
 
 const sys::RealClock k_machine_clock;
 
-// Returns the route of a path; `none` if there is none.
+// Returns the route of a decoded path; `none` if there is none.
 Route find_route(const std::string& path) {
   constexpr Name<Route> k_routes[] = {{Route::page, "/"},
                                       {Route::page, "/index.html"},
@@ -76,15 +77,16 @@ Route find_route(const std::string& path) {
   return Route::none;
 }
 
-// Returns 404 or 405, or nothing if the route takes the method.
+// Returns 404 if there is no such route, 405 if it does not take the method, and nullopt if it
+// does.
 std::optional<Response> check_route(Route route, Method method) {
   if (route == Route::none) {
     return error_answer(404, "there is no such path", "/api/v1/openapi.json describes them");
   }
-  bool fits = method == Method::get || method == Method::head;
-  if (route == Route::runs) fits = method == Method::post;
-  if (route == Route::run) fits = method == Method::remove;
-  if (fits) return std::nullopt;
+  bool is_allowed = method == Method::get || method == Method::head;
+  if (route == Route::runs) is_allowed = method == Method::post;
+  if (route == Route::run) is_allowed = method == Method::remove;
+  if (is_allowed) return std::nullopt;
   Response response = error_answer(405, "this path takes other methods");
   std::string_view allowed = "GET, HEAD";
   if (route == Route::runs) allowed = "POST";
@@ -111,7 +113,8 @@ Response unauthorized(Route route, std::string_view message) {
   return response;
 }
 
-// Returns the refusal (401 or 403), or nothing if the caller may use the route.
+// Returns the refusal (401 or 403); nullopt if the caller may use the route. An `unverified` caller
+// passes for now: its token is checked again when the store was read.
 std::optional<Response> check_access(Route route, const Target& target, const Caller& caller,
                                      const ReadingRules& rules) {
   if (route == Route::health || route == Route::description) return std::nullopt;
@@ -158,7 +161,8 @@ Service::Service(ServiceOptions options)
   }
 }
 
-// Loads the pages and tokens, and starts all threads.
+// Loads the pages and tokens, and starts all threads: readers, the uploader, and those that refresh
+// tokens, keys and pages.
 Result<void> Service::begin(const sys::Files& files) {
   WEIR_TRY(pages_, Pages::load(files, options_.pages));
   WEIR_TRY(const auto tokens,
@@ -259,8 +263,8 @@ Response Service::store_trouble(const Error& error) const {
   return later_answer(503, "the history cannot be asked at the moment", 5);
 }
 
-// Identifies the caller. Returns the refusal if the caller may not use the route; peers that send
-// many invalid tokens are told to wait.
+// Identifies the caller and stores it in `caller`. Returns the refusal if it may not use the route;
+// 429 for peers that send many invalid tokens. With `again` the store was just read.
 std::optional<Response> Service::check_caller(const Head& head, Route route, Caller& caller,
                                               bool again) {
   caller = access_.find(parse_credential(head.header("authorization")), clock_.now(),
@@ -275,13 +279,14 @@ std::optional<Response> Service::check_caller(const Head& head, Route route, Cal
   return response;
 }
 
-// Carries out a job on one of the service's threads.
+// Carries out a job on one of the service's threads and answers it. `thread` is the number of the
+// reader thread.
 void Service::run(const JobPtr& job, std::size_t thread) {
-  const bool upload = is_change(job->route);
+  const bool is_upload = is_change(job->route);
   // While the service stops, uploads are still stored, but queries are refused.
-  if (stopping_ && !upload) return respond(*job, later_answer(503, "the service stops", 1));
+  if (stopping_ && !is_upload) return respond(*job, later_answer(503, "the service stops", 1));
   // A client that waited this long has given up. Skipping it keeps later requests in time.
-  if (!upload && clock_.steady() - job->begun > options_.longest_wait_seconds) {
+  if (!is_upload && clock_.steady() - job->begun > options_.longest_wait_seconds) {
     return respond(*job, later_answer(503, "too busy", 5));
   }
   if (job->caller.standing == Standing::unverified) {
@@ -292,17 +297,18 @@ void Service::run(const JobPtr& job, std::size_t thread) {
     }
   }
   if (job->route == Route::run) return handle_removal(job);
-  if (upload) return handle_upload(job);
+  if (is_upload) return handle_upload(job);
   respond(*job, read(*job, thread));
 }
 
 // Queues a job; returns false if there is no room. Uploads have a thread of their own, so no query
 // delays them, and each token has its own share of the queue.
 bool Service::queue(const JobPtr& job) {
-  const bool upload = is_change(job->route);
-  const std::string owner =
-      upload && job->caller.token ? job->caller.token->id : peer_client_key(job->request.head.peer);
-  job->place = upload ? upload_places_.take(owner) : places_.take(owner);
+  const bool is_upload = is_change(job->route);
+  const std::string owner = is_upload && job->caller.token
+                                ? job->caller.token->id
+                                : peer_client_key(job->request.head.peer);
+  job->place = is_upload ? upload_places_.take(owner) : places_.take(owner);
   if (!job->place) return false;
   // An exception thrown by a library affects this request only.
   const auto run_safely = [this, job](std::size_t thread) {
@@ -314,7 +320,7 @@ bool Service::queue(const JobPtr& job) {
       if (job->answer) respond(*job, error_answer(500, "a fault in weir"));
     }
   };
-  return upload ? uploaders_->post(run_safely, owner) : readers_->post(run_safely, owner);
+  return is_upload ? uploaders_->post(run_safely, owner) : readers_->post(run_safely, owner);
 }
 
 Service::~Service() { stop(); }
@@ -373,7 +379,8 @@ Admission Service::admit(const Head& head) {
   return count_upload(k_max_upload_bytes);
 }
 
-// Answers a complete request: at once if nothing is to be looked up, else from a thread.
+// Answers a complete request: at once if the store is not needed, else from a thread. Answers 503
+// if the queue is full.
 void Service::handle(Request request, Answer answer) {
   auto job = std::make_shared<Job>();
   job->begun = clock_.steady();

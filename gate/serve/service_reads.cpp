@@ -14,20 +14,21 @@ constexpr std::size_t k_verdicts_for_badge = 10;
 constexpr std::size_t k_longest_text_for_badge = std::size_t{4} << 20;
 constexpr std::size_t k_large_text = std::size_t{128} << 10;
 
-// Returns the state that a badge shows: that of the newest verdict, or, for a cell or metric, that
-// of the newest verdict which contains it.
+// Returns the state that a badge shows: that of the newest verdict, or, for a cell or metric, of
+// the newest verdict that contains it. Returns `unknown` if none does. Holds `large_mutex` while a
+// large verdict is in memory.
 Result<BadgeState> newest_badge_state(history::ServiceStore& store, const std::string& project,
                                       const std::optional<std::string>& branch,
                                       const BadgeSubject& subject, std::mutex& large_mutex) {
-  const bool for_part = !subject.cell.empty() || !subject.metric.empty();
+  const bool is_for_part = !subject.cell.empty() || !subject.metric.empty();
   history::VerdictQuery query{
       .project = project, .branch = branch, .since = {}, .until = {}, .behind = {}};
   query.max_verdicts = 1;
-  for (std::size_t i = 0; i < (for_part ? k_verdicts_for_badge : 1); ++i) {
+  for (std::size_t i = 0; i < (is_for_part ? k_verdicts_for_badge : 1); ++i) {
     WEIR_TRY(const auto verdicts, store.newest_verdicts(query));
     if (verdicts.empty()) break;
     history::StoredVerdict stored = verdicts.front();
-    if (!for_part) {
+    if (!is_for_part) {
       const auto outcome = verdict::parse_outcome(stored.outcome);
       return outcome ? state_of(*outcome) : BadgeState::unknown;
     }
@@ -76,7 +77,7 @@ void add_traffic(MetricsText& out, const Traffic& traffic) {
   out.count("weir_sent_bytes_total", "Bytes that went", traffic.bytes_out);
 }
 
-// Adds the figures of uploads, answers, tokens and transactions.
+// Adds the counters of uploads, answers, tokens and transactions to the text of /metrics.
 void add_uploads(MetricsText& out, const Meters& meters) {
   out.add("weir_uploads_total", "counter", "Uploads by what became of them");
   out.value("weir_uploads_total", meters.uploads_kept, "{result=\"kept\"}");
@@ -98,7 +99,8 @@ void add_uploads(MetricsText& out, const Meters& meters) {
 
 }  // namespace
 
-// Answers a request that needs the store or the pages, on a reader's thread.
+// Answers a request that needs the store or the pages. `thread` is the number of this reader
+// thread, which has a store connection of its own.
 Response Service::read(const Job& job, std::size_t thread) {
   const Target& target = job.request.head.target;
   if (job.route == Route::page) {
@@ -109,19 +111,20 @@ Response Service::read(const Job& job, std::size_t thread) {
   if (job.route == Route::metrics) return metrics();
   const auto query = parse_query(job.route, target);
   if (!query) return error_answer(400, query.error().message);
-  const auto sees = [&](const std::string& project) {
+  const auto may_read = [&](const std::string& project) {
     return rules().is_public ||
            (job.caller.token && allows(*job.caller.token, Scope::read, project));
   };
   auto response = slots_[thread]->with([&](history::ServiceStore& store) {
-    return answer_query(store, *query, pages_->order(), sees);
+    return answer_query(store, *query, pages_->order(), may_read);
   });
   if (response) return *std::move(response);
   if (response.error().code == Code::usage) return error_answer(400, response.error().message);
   return store_trouble(response.error());
 }
 
-// Draws the badge of a project, or of one of its cells or metrics.
+// Draws the badge of a project, or of one of its cells or metrics, as SVG. Answers 400 on unknown
+// or repeated parameters.
 Response Service::badge(const Job& job, std::size_t thread) {
   const Target& target = job.request.head.target;
   for (const auto& [name, values] : target.query) {

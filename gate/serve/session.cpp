@@ -59,7 +59,8 @@ constexpr std::uint64_t k_free_answer_bytes = std::uint64_t{16} << 10;
 
 }  // namespace
 
-// Waits for the next request, or begins to read it if its first bytes are here.
+// Waits for the next request, or begins to read it if its first bytes are in the buffer. Closes the
+// connection instead if the server drains.
 void Session::next_request() {
   end_request();
   reader_ = RequestReader::make(static_cast<std::size_t>(core_.limits.header_bytes));
@@ -87,7 +88,8 @@ void Session::read() {
                    });
 }
 
-// Continues with `size` bytes just read.
+// Continues after `size` bytes were read: feeds them to the request's reader. Refuses a request
+// that came too slowly.
 void Session::on_read(std::size_t size, ErrorCode error) {
   buffer_.resize(read_offset_ + size);
   if (phase_ == Phase::closed) return;
@@ -102,7 +104,8 @@ void Session::on_read(std::size_t size, ErrorCode error) {
   continue_request();
 }
 
-// Feeds the reader with the buffer until it needs more bytes, then does what its state asks for.
+// Feeds the reader with the buffer until it needs more bytes, then acts on the reader's state:
+// reads on, handles the head or body, or refuses.
 void Session::continue_request() {
   for (;;) {
     const std::size_t consumed = reader_->feed(buffer_);
@@ -123,7 +126,8 @@ void Session::continue_request() {
   }
 }
 
-// Asks the handler whether it admits the request, then reads the body.
+// Handles a complete head: asks the handler whether it admits the request, then reads the body.
+// Sends "100 Continue" first if the client waits for it.
 void Session::on_head() {
   if (!try_stop_waiting()) return close();
   ++core_.traffic.requests;
@@ -167,14 +171,14 @@ void Session::on_head() {
 // Reserves room for the body read so far; passes the request on once it is complete.
 void Session::on_body() {
   const std::uint64_t bytes = reader_->body_bytes();
-  if (bytes > room_ && !set_room(bytes)) {
+  if (bytes > reserved_bytes_ && !reserve_memory(bytes)) {
     return refuse_request({503, "busy", "too many uploads at once: try again soon"});
   }
   if (reader_->state() == RequestReader::State::done) return call_handler();
   read();
 }
 
-// Passes the complete request to the handler, which answers from any thread.
+// Passes the complete request to the handler, which may answer from any thread, now or later.
 void Session::call_handler() {
   begin(Phase::handling, k_never);
   Request request;
@@ -239,24 +243,25 @@ void Session::drain() {
 void Session::close() {
   if (phase_ == Phase::closed) return;
   phase_ = Phase::closed;
-  (void)set_room(0);
+  (void)reserve_memory(0);
   end_request();
   wire_->close();
   core_.remove(shared_from_this(), connection_client_);
 }
 
-// Begins to write an answer. Large answers reserve room, since a slow client holds them for long.
+// Begins to write an answer. A large one first reserves its bytes of the memory for bodies, since a
+// slow client holds it for long; without room it becomes 503.
 void Session::answer(Response response, bool close) {
   if (phase_ == Phase::closed) return;
   if (!try_stop_waiting()) return this->close();
-  (void)set_room(0);
+  (void)reserve_memory(0);
   if (response.status < 200 || response.status > 599) {
     response = error_response(500, "internal", "the service made no answer of its own");
   }
   // A large answer uses the room for bodies until it is sent.
   const std::uint64_t bytes = response.body && !is_head_request_ ? response.body->size() : 0;
   const std::uint64_t large = bytes > k_free_answer_bytes ? bytes - k_free_answer_bytes : 0;
-  if (!set_room(large)) {
+  if (!reserve_memory(large)) {
     response = error_response(503, "busy", "too many large answers at once: try again soon");
   }
   closes_after_ = close || core_.draining || !keeps_alive_;
@@ -289,13 +294,16 @@ void Session::write() {
                     });
 }
 
-// Continues after `size` bytes were written: with more bytes, the body, or the next request.
+// Continues after `size` bytes were written: writes the rest of the response, or, when all is sent,
+// reads the next request or closes. After "100 Continue" it reads the body.
 void Session::on_written(std::size_t size, ErrorCode error) {
   if (phase_ == Phase::closed) return;
   if (error || is_late_) return close();
   core_.traffic.bytes_out += size;
   sent_ += size;
-  if (sent_ < text_.size() + (body_ ? body_->size() - body_bytes_in_text_ : 0)) {
+  const std::size_t rest_of_body = body_ ? body_->size() - body_bytes_in_text_ : 0;
+  const bool is_all_sent = sent_ >= text_.size() + rest_of_body;
+  if (!is_all_sent) {
     if (!is_sending_continue_) require_min_rate(sent_, core_.limits.answer_seconds);
     return write();
   }
@@ -305,7 +313,7 @@ void Session::on_written(std::size_t size, ErrorCode error) {
     is_sending_continue_ = false;
     return continue_request();
   }
-  (void)set_room(0);
+  release_memory();
   if (closes_after_) return linger();
   next_request();
 }
@@ -357,10 +365,11 @@ void Session::check_deadline() {
   on_deadline();
 }
 
-bool Session::set_room(std::uint64_t bytes) {
-  if (bytes > room_ && !core_.reserve_bytes(client_, bytes - room_)) return false;
-  if (bytes < room_) core_.give_room(client_, room_ - bytes);
-  room_ = bytes;
+bool Session::reserve_memory(std::uint64_t bytes) {
+  if (bytes > reserved_bytes_ && !core_.reserve_bytes(client_, bytes - reserved_bytes_))
+    return false;
+  if (bytes < reserved_bytes_) core_.give_room(client_, reserved_bytes_ - bytes);
+  reserved_bytes_ = bytes;
   return true;
 }
 
@@ -371,7 +380,8 @@ void Session::end_request() {
   client_ = connection_client_;
 }
 
-// Ends what took too long: a late request gets an answer, a client that reads slowly none.
+// Ends what took too long. A late request still gets the answer 408; a client that reads its answer
+// too slowly is cut off.
 void Session::on_deadline() {
   switch (phase_) {
     case Phase::head:

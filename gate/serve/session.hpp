@@ -185,8 +185,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void begin(Phase phase, double seconds);
   void require_min_rate(std::uint64_t bytes, double seconds);
   void on_deadline();
-  // Holds room for so many bytes from now on; false, and as before, if there is none.
-  bool set_room(std::uint64_t bytes);
+  // Reserves so many bytes in place of those so far; false, and as before, if there is no room.
+  bool reserve_memory(std::uint64_t bytes);
+  void release_memory() { (void)reserve_memory(0); }
   void end_request();
 
   Core& core_;
@@ -207,7 +208,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string buffer_;           // received and not yet consumed
   std::size_t read_offset_ = 0;  // offset in buffer_ of the current read
   std::unique_ptr<RequestReader> reader_;
-  std::uint64_t room_ = 0;  // reserved from the core: for the body, then for the answer
+  std::uint64_t reserved_bytes_ = 0;  // reserved from the core: for the body, then for the answer
   std::uint64_t body_received_ = 0;
 
   // The current answer: its head and the beginning of its body, then the rest of the body.

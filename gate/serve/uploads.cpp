@@ -29,7 +29,8 @@ tl::unexpected<Error> too_heavy() {
               k_max_upload_weight >> 20);
 }
 
-// Reads a weir.verdict/1 or weir.profiles/1 document.
+// Parses an uploaded weir.verdict/1 or weir.profiles/1 document. Fails if its schema is another
+// one, nothing was measured, or it is too large to store.
 Result<ParsedUpload> parse_document(std::string_view body, const history::SenderFacts& facts,
                                     const history::TimeContext& time_context) {
   WEIR_TRY(
@@ -63,7 +64,8 @@ Result<ParsedUpload> parse_document(std::string_view body, const history::Sender
   return parsed;
 }
 
-// Reads weir.history/1 lines. With `project_given`, every line must be of `facts.project`.
+// Parses uploaded weir.history/1 lines. With `project_given`, every line must be of
+// `facts.project`; the lines have their own commit, branch, machine and time.
 Result<ParsedUpload> parse_lines(std::string_view body, const history::SenderFacts& facts,
                                  bool project_given) {
   if (facts.commit || facts.branch || facts.machine || facts.time) {
@@ -88,8 +90,8 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::SenderFac
     }
     return {};
   };
-  history::EntryHandlers take;
-  take.run = [&](history::Run run) {
+  history::EntryHandlers handlers;
+  handlers.run = [&](history::Run run) {
     parsed.batch.runs.push_back(std::move(run));
     const history::Run& last = parsed.batch.runs.back();
     return check_entry(last.facts.project, history::weight(last));
@@ -100,9 +102,9 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::SenderFac
       return check_entry(list.back().project, weight_of(list.back()));
     };
   };
-  take.verdict = append_to(parsed.batch.verdicts);
-  take.acknowledgement = append_to(parsed.batch.acknowledgements);
-  WEIR_CHECK(history::read_lines(body, take, k_max_upload_values));
+  handlers.verdict = append_to(parsed.batch.verdicts);
+  handlers.acknowledgement = append_to(parsed.batch.acknowledgements);
+  WEIR_CHECK(history::read_lines(body, handlers, k_max_upload_values));
   if (projects.empty()) return fail(Code::data, "no run in it");
   parsed.has_acknowledgements = !parsed.batch.acknowledgements.empty();
   parsed.projects.assign(projects.begin(), projects.end());
@@ -131,14 +133,14 @@ bool is_commit(const std::string& text) {
          text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
 }
 
-// Fails if a query parameter is unknown, repeated, empty or too long.
+// Fails if a query parameter of an upload is unknown, repeated, empty or too long.
 Result<void> check_parameters(const Target& target) {
-  static const std::vector<std::string> k_known{"project", "commit", "branch",    "machine",
-                                                "time",    "pull",   "supersedes"};
+  static const std::vector<std::string> k_parameters{"project", "commit", "branch",    "machine",
+                                                     "time",    "pull",   "supersedes"};
   for (const auto& [name, values] : target.query) {
-    if (std::ranges::find(k_known, name) == k_known.end()) {
+    if (std::ranges::find(k_parameters, name) == k_parameters.end()) {
       return fail(Code::usage, "unknown parameter \"{}\"{}", text::printable(name.substr(0, 60)),
-                  text::did_you_mean(name.substr(0, 60), k_known));
+                  text::did_you_mean(name.substr(0, 60), k_parameters));
     }
     if (values.size() > 1 || values.front().empty()) {
       return fail(Code::usage, "{}: one value, please", name);
@@ -149,7 +151,8 @@ Result<void> check_parameters(const Target& target) {
   return {};
 }
 
-// Reads what an upload's query and headers state.
+// Reads what an upload's query and headers state: type, project, commit, branch, machine, time,
+// pull request, idempotency key. Fails on a malformed value.
 Result<UploadFacts> parse_upload_facts(const Head& head) {
   const Target& target = head.target;
   WEIR_CHECK(check_parameters(target));
@@ -191,7 +194,8 @@ Result<UploadFacts> parse_upload_facts(const Head& head) {
   return upload_facts;
 }
 
-// Returns a hash of everything that distinguishes this upload from another.
+// Returns a hash of everything that distinguishes this upload from another, for its idempotency
+// key.
 std::string upload_digest(const UploadFacts& upload_facts, const std::string& body) {
   Json facts{upload_facts.type == UploadType::lines, upload_facts.facts.project,
              upload_facts.project_given};
@@ -211,7 +215,8 @@ std::string key_namespace(const std::vector<std::string>& projects) {
   return projects.size() == 1 ? projects.front() : sha256_hex(text::join(projects, "\n"));
 }
 
-// Fails if a time lies in the future: such a run would remain the newest one.
+// Fails if a time lies in the future: such a run would remain the newest one. `now` is in Unix
+// seconds.
 Result<void> check_times(const history::Batch& batch, double now) {
   std::vector<double> times;
   for (const history::Run& run : batch.runs) {
@@ -257,18 +262,18 @@ Result<void> bind_to_token(const Grant& grant, UploadFacts& upload_facts) {
   return {};
 }
 
-// Returns "201 " or "200 " and the answer's body, in the form stored with an idempotency key.
-// `cells` is the number of cells judged here, if any were.
-std::string answer_text(const history::UploadResult& done, Json extra,
+// Returns "201 " (something new was stored) or "200 ", and the answer's body, in the form stored
+// with an idempotency key. `cells` is the number of cells judged here, if any were.
+std::string answer_text(const history::UploadResult& result, Json extra,
                         std::optional<std::size_t> cells) {
-  const history::Added& added = done.added;
-  if (cells) extra["verdict"] = {{"outcome", done.verdicts.back().outcome}, {"cells", *cells}};
-  for (std::size_t i = 0; i < std::min(done.lacking.size(), k_max_differences); ++i) {
-    extra["warnings"].push_back("not judged: " + done.lacking[i]);
+  const history::Added& added = result.added;
+  if (cells) extra["verdict"] = {{"outcome", result.verdicts.back().outcome}, {"cells", *cells}};
+  for (std::size_t i = 0; i < std::min(result.lacking.size(), k_max_differences); ++i) {
+    extra["warnings"].push_back("not judged: " + result.lacking[i]);
   }
-  if (done.removed) extra["superseded"] = true;
+  if (result.removed) extra["superseded"] = true;
   Json runs = Json::array();
-  for (const history::UploadedRun& run : done.runs) {
+  for (const history::UploadedRun& run : result.runs) {
     runs.push_back({{"project", run.project},
                     {"id", run.id},
                     {"points", run.points},
@@ -299,7 +304,8 @@ Response stored_response(const std::string& text, bool again) {
   return response;
 }
 
-// Returns the refusal if the token lacks a scope for any project of the upload.
+// Returns 403 if the token lacks the scope for any project of the upload; nullopt if it may upload
+// all of it.
 std::optional<Response> check_permissions(const ParsedUpload& parsed, const Caller& caller,
                                           bool supersedes) {
   for (const std::string& project : parsed.projects) {
@@ -417,7 +423,7 @@ void Service::handle_upload(const JobPtr& job) {
   });
 }
 
-// Removes a stored run.
+// Removes the stored run that the path names, and answers whether it was there.
 void Service::handle_removal(const JobPtr& job) {
   const Target& target = job->request.head.target;
   const auto project = target.value("project");
@@ -443,7 +449,8 @@ void Service::handle_removal(const JobPtr& job) {
   });
 }
 
-// Stores the upload and answers the job when that is done. `answer` is called on success.
+// Queues the upload, of `weight` bytes, to be stored. Answers the job when that is done: calls
+// `answer` on success, else sends the error.
 void Service::keep(const JobPtr& job, history::Upload upload, std::size_t weight,
                    std::function<void(const history::UploadOutcome&)> answer) {
   upload.who = job->caller.token->id;

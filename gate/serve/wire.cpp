@@ -76,7 +76,8 @@ class TlsWire final : public Wire {
 // File identity, size and time of change; differs after a file was replaced or written.
 using Stamp = std::vector<std::int64_t>;
 
-// Returns the stamp of both files; a missing file counts as zeros.
+// Returns inode, size and time of change of the certificate and key files, to see whether they
+// changed. A missing file counts as zeros.
 Stamp read_stamp(const Tls& files) {
   Stamp stamp;
   for (const std::string* file : {&files.certificate_file, &files.key_file}) {
@@ -119,7 +120,8 @@ int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size,
 // Makes OpenSSL fail on an encrypted key instead of asking for its password.
 int no_password(char*, int, int, void*) { return -1; }
 
-// Loads certificate and key into a TLS context with safe settings.
+// Loads certificate and key into a TLS context: TLS 1.2 or newer, without renegotiation. Fails if a
+// file is no PEM or they don't match.
 Result<Context> load_context(const Tls& files) {
   ERR_clear_error();
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);

@@ -13,7 +13,8 @@ Workers::Workers(std::size_t threads, std::size_t max_waiting) : max_waiting_(ma
 
 Workers::~Workers() { stop(); }
 
-// Runs tasks until the queue is empty and stopped. Owners with waiting tasks take turns.
+// Runs tasks until the queue is empty and stopped. Owners with waiting tasks take turns, one task
+// each. `number` is this thread's.
 void Workers::work(std::size_t number) {
   while (true) {
     Task task;
@@ -81,7 +82,8 @@ struct Places::State {
 
 Places::Places(std::size_t places) : state_(std::make_shared<State>()) { state_->free = places; }
 
-// Takes a place for `key`, if more places are free than the key holds already.
+// Takes one of the shared places for `key`, if more places are free than the key holds already;
+// else returns null. The place is given back when its last pointer goes.
 Places::Place Places::take(const std::string& key) {
   struct HeldPlace {
     std::shared_ptr<State> state;
