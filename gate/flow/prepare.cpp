@@ -196,7 +196,7 @@ Result<PlannedCommands> planned_commands(LoadedConfig loaded, const Job& job,
     const run::PreparedCell& cell = ready->plan.cells[step.cell];
     const std::optional<config::ServerSettings>& server = cell.cell.engine->server;
     config::CommandLine line =
-        run::line_of(cell, step, places.out, places.probe_dir, server ? "{port}" : "");
+        run::make_command_line(cell, step, places.out, places.probe_dir, server ? "{port}" : "");
     if (line.argv.empty() && server) line.argv = {server->url};
     if (step.counts == profile::Counts::instructions &&
         cell.instructions == run::CountInstructions::valgrind) {

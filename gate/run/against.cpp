@@ -511,17 +511,17 @@ bool base_was_counted(const profile::CellKey& cell, std::span<const RunRecord> r
   });
 }
 
-// Chooses the counts of a base that ran beside the candidate, on the same machine. It must not be
-// on another device, and another version of the same one excuses no difference.
-static baseline::BaselineChoice choose_counts_beside(const profile::Profile& candidate,
-                                                     const profile::Profile& base) {
+// Chooses the counts of a base that ran in this run, on the same machine. Base and candidate must
+// use one device; another version of that device excuses no difference.
+static baseline::BaselineChoice choose_same_run_counts(const profile::Profile& candidate,
+                                                       const profile::Profile& base) {
   using Match = baseline::BaselineChoice::Match;
   baseline::BaselineChoice choice = baseline::choose_run(candidate, base);
-  const std::string &of_base = base.provenance.device_class,
-                    &of_candidate = candidate.provenance.device_class;
-  if (of_base.empty() || of_candidate.empty()) return choice;
+  const std::string &base_class = base.provenance.device_class,
+                    &candidate_class = candidate.provenance.device_class;
+  if (base_class.empty() || candidate_class.empty()) return choice;
   const std::string classes =
-      fmt::format("{} and {}", text::printable(of_base), text::printable(of_candidate));
+      fmt::format("{} and {}", text::printable(base_class), text::printable(candidate_class));
   if (choice.match == Match::nearest) {
     choice.match = Match::same;
     choice.reason = "base and candidate ran on different versions of one device: " + classes;
@@ -533,13 +533,14 @@ static baseline::BaselineChoice choose_counts_beside(const profile::Profile& can
   return choice;
 }
 
-// Chooses the base's counts: its own if it was counted, else stored ones of the same device class.
+// Chooses the counts that the candidate is compared with: those of the base if it was counted in
+// this run. Else stored ones of the same device class, or none, with the reason.
 baseline::BaselineChoice choose_base_counts(const profile::Profile& candidate,
                                             const profile::CellFacts& base_facts,
                                             std::span<const RunRecord> records,
                                             std::span<const baseline::Baseline> stored) {
   if (base_was_counted(base_facts.cell, records)) {
-    return choose_counts_beside(candidate, profile::assemble(base_facts, records, Side::base));
+    return choose_same_run_counts(candidate, profile::assemble(base_facts, records, Side::base));
   }
   baseline::BaselineChoice choice = baseline::choose_baseline(candidate, stored);
   if (choice.match != baseline::BaselineChoice::Match::same) {

@@ -11,13 +11,14 @@ namespace weir::run {
 namespace {
 
 // Most pieces of code in the folder, some tens of KB each. A full folder is cleared.
-constexpr std::size_t k_max_pieces = 8000;
+constexpr std::size_t k_max_stored_pipelines = 8000;
 
 bool is_identity(std::string_view text) { return text.size() == 16 && text::is_hex(text); }
 
 }  // namespace
 
-// Stores each pipeline of a recording that is not stored yet. Failures are ignored.
+// Stores each GPU pipeline of a recording that is not stored yet. Empties the folder first if it
+// has too many. Failures are ignored.
 void CodeStore::store(sys::Files& files, const probes::RecordedKernels& recorded) const {
   std::vector<std::size_t> new_pipelines;
   for (std::size_t i = 0; i < recorded.pipelines.size(); ++i) {
@@ -25,8 +26,9 @@ void CodeStore::store(sys::Files& files, const probes::RecordedKernels& recorded
       new_pipelines.push_back(i);
   }
   if (new_pipelines.empty() || folder_.empty()) return;
-  const auto stored_pieces = files.list(folder_).value_or(std::vector<std::string>()).size();
-  if (stored_pieces + new_pipelines.size() > k_max_pieces) (void)files.remove_tree(folder_);
+  const auto stored_count = files.list(folder_).value_or(std::vector<std::string>()).size();
+  if (stored_count + new_pipelines.size() > k_max_stored_pipelines)
+    (void)files.remove_tree(folder_);
   if (!files.make_dirs(folder_)) return;
   for (const std::size_t i : new_pipelines) {
     const std::string name = probes::pipeline_hash(recorded.pipelines[i]);

@@ -28,7 +28,8 @@ constexpr std::pair<std::string_view, std::string_view> k_statistics[] = {
     {"Latency", "latency_cycles"},
     {"Inverse Throughput", "throughput_cycles"}};
 
-// Reads a pipeline's figures from a line of the compiler's output.
+// Reads a pipeline's figures (registers, waves, instructions, …) from a line of the compiler's
+// output. Leaves out those that are missing or absurdly large.
 std::map<std::string, std::int64_t> read_costs(const Json& line, const CompileJob& job) {
   std::map<std::string, std::int64_t> costs;
   const auto add = [&](std::string_view figure, const Json& value) {
@@ -36,11 +37,11 @@ std::map<std::string, std::int64_t> read_costs(const Json& line, const CompileJo
     const double number = value.is_number() ? value.get<double>() : k_max_cost;
     if (std::abs(number) < k_max_cost) costs[std::string(figure)] += std::llround(number);
   };
-  const double subgroup = member_or_null(line, "subgroup_size").is_number()
-                              ? member_or_null(line, "subgroup_size").get<double>()
-                              : 0;
-  if (subgroup >= 1 && job.threads != 0)
-    add("waves", std::ceil(static_cast<double>(job.threads) / subgroup));
+  const double subgroup_size = member_or_null(line, "subgroup_size").is_number()
+                                   ? member_or_null(line, "subgroup_size").get<double>()
+                                   : 0;
+  if (subgroup_size >= 1 && job.threads != 0)
+    add("waves", std::ceil(static_cast<double>(job.threads) / subgroup_size));
   const Json& statistics = member_or_null(line, "statistics");
   for (const auto& [name, figure] : k_statistics) {
     add(figure, member_or_null(statistics, std::string(name).c_str()));
@@ -182,7 +183,8 @@ Result<CodesByIdentity> compile_all(const CompileEffects& effects, std::vector<C
   return Batch(effects).run(std::move(jobs));
 }
 
-// Explains how the compiler ended, and whether it would end so again.
+// Returns the reason why the compiler failed, and true if it would fail so again, which may be
+// cached.
 CompileFailure compile_failure(const sys::Finished& finished, const CompilerPlaces& places) {
   if (finished.ended == sys::HowEnded::exited && finished.exit_code == probes::k_exit_memory) {
     return {fmt::format("took more than {:g} GiB", static_cast<double>(places.memory_mib) / 1024),
@@ -202,7 +204,9 @@ CompileFailure compile_failure(const sys::Finished& finished, const CompilerPlac
   return {fmt::format("the compiler exited with code {}", finished.exit_code), false};
 }
 
-// Runs the compiler with a clean environment and parses its output.
+// Runs the compiler with a clean environment for a GPU family and parses the JSON lines of its
+// output. `seconds` is added to the time for its start. Fails if it does not start or is
+// interrupted.
 Result<CompilerRun> run_compiler(sys::Processes& processes, const CompilerPlaces& places,
                                  const std::string& family, std::vector<std::string> arguments,
                                  double seconds, const sys::Stop& stop) {
@@ -218,8 +222,9 @@ Result<CompilerRun> run_compiler(sys::Processes& processes, const CompilerPlaces
               {"VK_LOADER_LAYERS_DISABLE", "~all~"}, {"NODEVICE_SELECT", "1"},
               {"MESA_SHADER_CACHE_DISABLE", "true"}, {"RADV_DEBUG", "nocache"}};
   if (!places.libraries.empty()) {
-    const auto own = sys::environment_value("LD_LIBRARY_PATH");
-    spec.env.emplace_back("LD_LIBRARY_PATH", places.libraries + (own ? ":" + *own : ""));
+    const auto own_libraries = sys::environment_value("LD_LIBRARY_PATH");
+    spec.env.emplace_back("LD_LIBRARY_PATH",
+                          places.libraries + (own_libraries ? ":" + *own_libraries : ""));
   }
   spec.unset = {"VK_INSTANCE_LAYERS",
                 "VK_LAYER_PATH",

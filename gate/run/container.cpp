@@ -45,16 +45,16 @@ std::string model_mount(const std::string& path) {
   return is_split_model(path) ? sys::folder_of(path) : path;
 }
 
-// Returns true if the user's own options mount something at `path`: "-v FROM:PATH" or
-// "--mount …,target=PATH".
+// Returns true if the user's own options mount something at `path`: "-v FROM:PATH" or "--mount
+// …,target=PATH".
 bool is_mounted(const config::Arguments& command, const config::RuntimeLine& parts,
                 const std::string& path) {
   for (std::size_t i = parts.options; i < parts.image; ++i) {
-    for (const std::string& part : text::split(command[i], ',')) {
+    for (const std::string& value : text::split(command[i], ',')) {
       for (const char* key : {"target=", "dst=", "destination="}) {
-        if (part == key + path) return true;
+        if (value == key + path) return true;
       }
-      std::vector<std::string> fields = text::split(part, ':');
+      std::vector<std::string> fields = text::split(value, ':');
       if (fields.size() > 1 && fields[1] == path) return true;
     }
   }
@@ -79,7 +79,8 @@ void add_options(config::Arguments& argv, const config::RuntimeLine& parts,
               options.end());
 }
 
-// Builds the command line of docker or podman.
+// Builds the command line of docker or podman: the user's, with mounts, port, variables and a label
+// for weir's later clean-up. Fails if a path cannot be mounted.
 Result<sys::ProcessSpec> docker_command(Runtime runtime, const config::Arguments& command,
                                         const config::RuntimeLine& parts,
                                         const ContainerInputs& inputs) {
@@ -109,8 +110,8 @@ Result<sys::ProcessSpec> docker_command(Runtime runtime, const config::Arguments
   return spec;
 }
 
-// Appends `more` to the value of `option` ("--x=a" or "--x a") if the user has given it; the last
-// one counts for srun. Returns false if it is not there.
+// Appends `more` to the value of `option` ("--x=a" or "--x a") in argv's places from `begin` to
+// `end`. The last one counts for srun. Returns false if the option is not there.
 bool append_to_option(config::Arguments& argv, std::size_t begin, std::size_t end,
                       std::string_view option, const std::string& more) {
   for (std::size_t i = std::min(end, argv.size()); i-- > begin;) {
@@ -134,7 +135,8 @@ bool has_image(const config::Arguments& command, const config::RuntimeLine& part
   });
 }
 
-// Builds the command line of srun.
+// Builds the command line of Slurm's srun: the user's, with variables, mounts (if it names an
+// image) and a job name. Fails if a value or path cannot be passed.
 Result<sys::ProcessSpec> srun_command(const config::Arguments& command,
                                       const config::RuntimeLine& parts,
                                       const ContainerInputs& inputs) {
@@ -243,15 +245,17 @@ bool has_own_environment(const config::ContainerSettings& container) {
   return container.runtime != Runtime::srun;
 }
 
-// Collects what a process of the cell needs in its container.
+// Collects what a process of the cell (one benchmark: engine, model, backend, prompt) needs in its
+// container: variables, mounts, port, name.
 ContainerInputs make_container_inputs(const PreparedCell& cell, const ContainerFolders& folders,
                                       const std::string& probes, const std::string& name,
                                       const config::Environment& line_env,
                                       const config::Environment& probe_env) {
   ContainerInputs inputs;
-  const bool has_own = has_own_environment(*find_container(cell));
+  const bool image_has_own_environment = has_own_environment(*find_container(cell));
   for (auto& [variable, value] : merge_environment(
-           has_own ? sys::EnvironmentList() : sys::own_environment(), line_env, probe_env)) {
+           image_has_own_environment ? sys::EnvironmentList() : sys::own_environment(), line_env,
+           probe_env)) {
     inputs.env[variable] = value;
   }
   inputs.mounts = needed_mounts(cell);

@@ -47,14 +47,16 @@ std::optional<std::string> process_failure(const sys::Finished& finished,
 
 }  // namespace
 
-// Returns the engine's command line and environment in this step.
-config::CommandLine line_of(const PreparedCell& cell, const Step& step, const std::string& out,
-                            const std::string& probe_dir, const std::string& port) {
+// Returns the engine's command line and environment for a step of the plan, with the placeholders
+// filled. A cell with a device twin (a simulated GPU) also gets the variables that load it.
+config::CommandLine make_command_line(const PreparedCell& cell, const Step& step,
+                                      const std::string& out_folder, const std::string& probe_dir,
+                                      const std::string& port) {
   config::CommandLine line = config::fill(
       cell.cell, {.parameters = step.parameters,
                   .model = cell.model,
                   .prompt_file = cell.prompt_file,
-                  .out = out,
+                  .out = out_folder,
                   .probe_dir = probe_dir,
                   .port = port,
                   .threads = cell.threads_in(step.pass),
@@ -63,16 +65,16 @@ config::CommandLine line_of(const PreparedCell& cell, const Step& step, const st
                   .one_thread = step.counts == profile::Counts::instructions});
   if (!line.argv.empty()) line.argv.front() = cell.program;  // empty for a server that runs already
   if (cell.twin) {
-    const sys::EnvironmentList own(line.env.begin(), line.env.end());
+    const sys::EnvironmentList line_variables(line.env.begin(), line.env.end());
     for (auto& [name, value] :
-         merge_environment(own, twin_environment(*cell.twin, step.twin_fill), {})) {
+         merge_environment(line_variables, twin_environment(*cell.twin, step.twin_fill), {})) {
       line.env[name] = std::move(value);
     }
   }
   return line;
 }
 
-// Starts the record of a step with what is known before it runs.
+// Starts the record of a step (one process of the plan) with what is known before it runs.
 RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const Step& step,
                        std::int64_t attempt) {
   RunRecord record;
@@ -121,20 +123,21 @@ void make_kernel_readable(std::string& line) {
   line.replace(begin, line.npos, probes::readable_kernel_name(line.substr(begin)));
 }
 
-// Returns the last lines of an engine's output. Lines of weir's own probes come last.
+// Returns the last 20 lines of an engine's output; weir's own lines, which give the reason, come
+// last, at most three.
 std::string last_lines(std::string_view text) {
   constexpr std::size_t k_lines = 20, k_reasons = 3, k_characters = 500, k_bytes = 16384;
   if (text.size() > k_bytes) text.remove_prefix(text.size() - k_bytes);
   std::vector<std::string> lines = text::lines(text::printable(text));
   while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
   // A line of a device twin or a probe gives the reason, but a backtrace may follow it.
-  const auto own_lines =
+  const auto first_own_line =
       std::stable_partition(lines.begin(), lines.end(),
                             [](const std::string& line) { return !line.starts_with("weir: "); });
-  std::vector<std::string> reasons(own_lines, lines.end());
+  std::vector<std::string> reasons(first_own_line, lines.end());
   if (reasons.size() > k_reasons) reasons.resize(k_reasons);
   for (std::string& reason : reasons) make_kernel_readable(reason);
-  lines.erase(own_lines, lines.end());
+  lines.erase(first_own_line, lines.end());
   text::keep_last_lines(lines, k_lines - reasons.size());
   lines.insert(lines.end(), reasons.begin(), reasons.end());
   for (std::string& line : lines) line = text::shortened(std::move(line), k_characters);
@@ -172,7 +175,7 @@ Result<void> EngineCall::make_place() {
 }
 
 config::CommandLine EngineCall::line(const std::string& port) const {
-  return line_of(cell_, step_, out(), counts() ? probes() : "", port);
+  return make_command_line(cell_, step_, out(), counts() ? probes() : "", port);
 }
 
 std::vector<std::string> EngineCall::attached_probes() const {
@@ -181,14 +184,15 @@ std::vector<std::string> EngineCall::attached_probes() const {
   return names;
 }
 
-// Sets the variables that attach the probes.
+// Sets the variables that attach the probes, libraries that count an engine's work, to the engine.
+// Does nothing for a step without probes.
 Result<void> EngineCall::attach_probes() {
   if (!attaches_probes()) return {};
   // An image has its own environment; all that is known of it is what weir.yaml sets.
-  const bool has_own = container_ != nullptr && has_own_environment(*container_);
+  const bool image_has_own_environment = container_ != nullptr && has_own_environment(*container_);
   const config::Environment line_env = line("").env;
-  auto attached =
-      effects_.probing.attach(attached_probes(), probes(), has_own ? &line_env : nullptr);
+  auto attached = effects_.probing.attach(attached_probes(), probes(),
+                                          image_has_own_environment ? &line_env : nullptr);
   if (!attached) {
     return fail(attached.error().code, "the probes could not be attached: {}",
                 attached.error().message);
@@ -204,16 +208,16 @@ Result<void> EngineCall::attach_probes() {
   return {};
 }
 
-// Reads the model, the program and its files into the system's cache before a paired run, so that
-// neither side waits for the disk.
+// Reads the model, the program and its files into the system's cache before a run of a pair. So
+// neither base nor candidate waits for the disk. Notes what does not fit into memory.
 void EngineCall::read_inputs() {
   if (!step_.pair) return;
   const auto available = effects_.load.memory_available();
   std::uint64_t bytes_left = available ? static_cast<std::uint64_t>(*available) : UINT64_MAX;
-  std::set<std::string> done{""};
+  std::set<std::string> seen_paths{""};
   // Reads files that were not read before. Returns false if they do not fit into memory together.
-  const auto read = [&](std::vector<std::string> paths) {
-    std::erase_if(paths, [&](const std::string& path) { return !done.insert(path).second; });
+  const auto read_if_room = [&](std::vector<std::string> paths) {
+    std::erase_if(paths, [&](const std::string& path) { return !seen_paths.insert(path).second; });
     std::uint64_t bytes = 0;
     for (const std::string& path : paths) bytes += effects_.files.size(path).value_or(0);
     if (bytes > bytes_left) return false;
@@ -221,16 +225,17 @@ void EngineCall::read_inputs() {
     for (const std::string& path : paths) effects_.read_into_cache(path);
     return true;
   };
-  is_too_large_ = !read(model_files(effects_.files, cell_.model));
+  is_too_large_ = !read_if_room(model_files(effects_.files, cell_.model));
   for (const std::string& path : {cell_.program, cell_.prompt_file}) {
-    if (done.insert(path).second) effects_.read_into_cache(path);
+    if (seen_paths.insert(path).second) effects_.read_into_cache(path);
   }
-  const bool has_libraries = read(find_libraries(effects_.files, cell_.program));
-  const bool has_inputs = read(find_named_files(effects_.files, line(""), cell_.folder));
+  const bool has_libraries = read_if_room(find_libraries(effects_.files, cell_.program));
+  const bool has_inputs = read_if_room(find_named_files(effects_.files, line(""), cell_.folder));
   has_large_inputs_ = !has_libraries || !has_inputs;
 }
 
-// Fills `spec` for a start: directly, or through the container's runtime.
+// Fills `spec` for a start: the engine directly, or through the container's runtime. `published` is
+// the port that the container publishes, "" for none.
 Result<void> EngineCall::prepare(const std::string& port, const std::string& published) {
   read_inputs();
   config::CommandLine command = line(port);
@@ -255,10 +260,10 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
   name_ = "weir-" + short_hash(fmt::format("{} {} {}", root_, port, effects_.clock.now()));
   if (has_own_environment(*container_)) {
     // The engine may run as any user inside; only weir's user can reach these folders outside.
-    constexpr unsigned k_own = 0700, k_everybody = 0777;
-    WEIR_CHECK(effects_.files.set_mode(folders_.root, k_own));
+    constexpr unsigned k_owner_only = 0700, k_all_users = 0777;
+    WEIR_CHECK(effects_.files.set_mode(folders_.root, k_owner_only));
     for (const std::string& folder : {folders_.out, folders_.counts}) {
-      if (!folder.empty()) WEIR_CHECK(effects_.files.set_mode(folder, k_everybody));
+      if (!folder.empty()) WEIR_CHECK(effects_.files.set_mode(folder, k_all_users));
     }
   }
   const ContainerInputs inputs = make_container_inputs(cell_, folders_, effects_.probing.folder(),
@@ -281,7 +286,7 @@ std::optional<sys::WatchedFolder> EngineCall::watched_folder() const {
   return watched;
 }
 
-// Returns why counts of a process may be missing, if they may.
+// Returns why the counts of one of the engine's processes may be missing; nullopt if none may.
 std::optional<std::string> EngineCall::find_lost_counts() const {
   if (const auto removed = counts_watch_.find_removed()) {
     return fmt::format(
@@ -298,9 +303,9 @@ std::optional<std::string> EngineCall::find_lost_counts() const {
          "the engine's environment";
 }
 
-// Returns why a process does not count as this side: its counts were lost, or it opened code of the
-// other side's folder.
-std::optional<std::string> EngineCall::strayed(const sys::Finished& finished) const {
+// Returns why a process does not count as base or candidate: its counts were lost, or it opened
+// code of the other's folder. Nullopt if it counts.
+std::optional<std::string> EngineCall::wrong_code_reason(const sys::Finished& finished) const {
   if (auto lost = find_lost_counts()) return lost;
   if (!finished.gpu_library.empty()) {
     return fmt::format(
@@ -344,7 +349,8 @@ std::string EngineCall::end_leftovers(const Result<sys::Finished>& finished) con
       .end(finished);
 }
 
-// Copies how the process ended and what it used into the record.
+// Copies how the process ended and what it used (seconds, bytes, page faults) into the record. A
+// container's runtime says nothing of the engine in it, so its figures are left out.
 void EngineCall::copy_outcome(RunRecord& record, const sys::Finished& finished) const {
   record.ended = static_cast<Ended>(finished.ended);
   record.exit_code = finished.exit_code;
@@ -377,9 +383,9 @@ void EngineCall::copy_outcome(RunRecord& record, const sys::Finished& finished) 
   }
 }
 
-// Returns why the process measures nothing, or nothing if it ended as it should.
+// Returns why the process measures nothing; nullopt if it ended as it should.
 std::optional<std::string> EngineCall::failure(const sys::Finished& finished) const {
-  if (auto why = strayed(finished)) return why;
+  if (auto why = wrong_code_reason(finished)) return why;
   const auto* engine = cell_.cell.engine;
   if (engine != nullptr && finished.ended == sys::HowEnded::exited &&
       holds(engine->ok_exit_codes, finished.exit_code)) {
@@ -392,8 +398,8 @@ std::optional<std::string> EngineCall::failure(const sys::Finished& finished) co
   if (!reason_text || container_ == nullptr || finished.ended != sys::HowEnded::exited)
     return reason_text;
   // As in shells, an exit code above 128 is a signal.
-  constexpr int k_signals = 128, k_last_signal = 64;
-  const int signal = finished.exit_code - k_signals;
+  constexpr int k_signal_offset = 128, k_last_signal = 64;
+  const int signal = finished.exit_code - k_signal_offset;
   if (signal > 0 && signal <= k_last_signal) return describe_signal(signal);
   return *reason_text + describe_exit_code(container_->runtime, finished.exit_code);
 }

@@ -31,9 +31,10 @@ inline constexpr std::string_view k_inputs_not_cached =
 
 // The engine's command line in one step, and its environment as weir.yaml and the cell's twin have
 // it: of one that runs here, and what is carried in of one in a container.
-[[nodiscard]] config::CommandLine line_of(const PreparedCell& cell, const Step& step,
-                                          const std::string& out, const std::string& probe_dir,
-                                          const std::string& port = "");
+[[nodiscard]] config::CommandLine make_command_line(const PreparedCell& cell, const Step& step,
+                                                    const std::string& out,
+                                                    const std::string& probe_dir,
+                                                    const std::string& port = "");
 
 // A record of the step as it begins.
 [[nodiscard]] profile::RunRecord begin_record(const Effects& effects, const PreparedCell& cell,
@@ -97,7 +98,7 @@ class EngineCall {
   [[nodiscard]] std::string end_leftovers(const Result<sys::Finished>& finished) const;
   // Why it compares nothing: a base that opened code of the user's work tree, where the candidate's
   // is, a process that used a device twin out of the probes' sight, or counts that were removed.
-  [[nodiscard]] std::optional<std::string> strayed(const sys::Finished& finished) const;
+  [[nodiscard]] std::optional<std::string> wrong_code_reason(const sys::Finished& finished) const;
   // How it ended and what it took.
   void copy_outcome(profile::RunRecord& record, const sys::Finished& finished) const;
   // Why it measures nothing; nothing when it ended as it should.

@@ -29,7 +29,8 @@ void count_instructions(const PreparedCell& cell, const std::string& folder,
   spec.timeout_seconds *= probes::k_valgrind_is_slower;
 }
 
-// Reads the result file that another tool has written.
+// Reads the result file that another tool has written, in place of running an engine. The record
+// has the report, or the error.
 RunRecord read_result(const Effects& effects, const PreparedCell& cell, const Step& step,
                       std::int64_t attempt) {
   RunRecord record = begin_record(effects, cell, step, attempt);
@@ -75,7 +76,7 @@ void add_instructions(const Effects& effects, const PreparedCell& cell, const st
 
 }  // namespace
 
-// Reads the engine's output with the cell's adapter.
+// Reads the engine's output with the cell's adapter, the reader of its format.
 Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& step,
                                           const sys::Finished& finished) {
   const adapters::Adapter* adapter = adapters::find(cell.cell.adapter);
@@ -95,7 +96,8 @@ Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& 
   return adapter->read(output);
 }
 
-// Stores the recorded kernels and adds their compiled figures to the probe that saw them.
+// Stores the recorded GPU kernels for later reports, and adds the compiler's figures of them to the
+// probe that saw them. Problems become warnings.
 void add_code(const Effects& effects, const PreparedCell& cell, const std::string& folder,
               std::vector<profile::ProbeCounts>& counts, std::vector<std::string>& warnings) {
   const auto recordings = probes::recorded_kernel_files(effects.files, folder);

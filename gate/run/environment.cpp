@@ -40,8 +40,8 @@ std::vector<std::string> split_entries(const LoaderList& list, std::string text)
   return parts;
 }
 
-// Merges two values of a list, each entry once. Libraries to preload by a bare name stand in for
-// others of that name, as a twin's do: they come behind those by path, which are probes.
+// Merges two values of a list variable such as LD_PRELOAD, each entry once. Bare names of libraries
+// come behind paths: they stand in for libraries of that name, and paths are probes.
 std::string extend_list(const LoaderList& list, const std::string& current,
                         const std::string& added) {
   std::vector<std::string> merged = split_entries(list, list.in_front ? added : current);
@@ -57,8 +57,8 @@ std::string extend_list(const LoaderList& list, const std::string& current,
 
 }  // namespace
 
-// Adds the config's and the probes' variables to the inherited ones. Lists are extended; all others
-// are replaced.
+// Adds the variables of weir.yaml and of the probes to the inherited ones. Loader lists such as
+// LD_PRELOAD are extended; all others are replaced.
 sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
                                        const config::Environment& config,
                                        const config::Environment& probes) {
@@ -94,7 +94,8 @@ std::vector<std::string> passed_variables(const PreparedCell& cell) {
   return names;
 }
 
-// Returns the variables that make the engine use a device twin.
+// Returns the variables that make the engine use a device twin, a simulated GPU. `fill` is the
+// number of the pattern with which the twin fills results.
 config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) {
   if (twin.runtime != nullptr) {
     config::Environment variables = {{"LD_LIBRARY_PATH", twin.driver},

@@ -50,7 +50,7 @@ struct AskedNumbers {
 
 // Fields of the header, the first line.
 
-// Reads or writes a step of the plan, whichever `io` does.
+// Reads or writes a step of the plan as JSON, as `io` is set to read or to write.
 static void fields(Fields& io, Step& step) {
   auto cell = static_cast<std::int64_t>(step.cell);
   io("cell", cell);
@@ -67,7 +67,8 @@ static void fields(Fields& io, Step& step) {
   io.optional("probed", step.with_probes);
 }
 
-// The "plan" object of the header. When reading, also checks that steps and cells match.
+// Reads or writes the "plan" object of the journal's header. When reading, also checks that cells
+// are unique and that each step has its cell.
 static void plan_fields(Fields& io, RunHeader& header) {
   constexpr std::size_t k_longest_path = 4096;  // each limit is named by it
   io("config_file", header.config_file);
@@ -138,8 +139,9 @@ std::string journal_path(const std::string& folder) {
   return sys::join_path(folder, k_journal_name);
 }
 
-// Reads a line {"steps": […]} and adds its steps to the header's.
-Result<void> read_added(const Json& line, RunHeader& header) {
+// Reads a journal line {"steps": […]}, which adds steps to the plan, and appends them to the
+// header's. Fails if one names no cell or a missing base.
+Result<void> read_added_steps(const Json& line, RunHeader& header) {
   if (!line["steps"].is_array()) return fail(Code::data, "\"steps\" is no list");
   std::vector<Step> added;
   for (const Json& json : line["steps"]) {
@@ -158,7 +160,8 @@ Result<void> read_added(const Json& line, RunHeader& header) {
   return {};
 }
 
-// Reads a record and checks that it matches the plan, so that none counts for another cell.
+// Reads the record of one process and checks that it matches its step of the plan. So no record
+// counts for another cell.
 Result<RunRecord> read_record(const Json& json, const RunHeader& header) {
   WEIR_TRY(RunRecord record, read_fields<profile::RunRecord>(json, "record"));
   const auto order = static_cast<std::uint64_t>(record.order);
@@ -191,7 +194,7 @@ void add_record(std::vector<RunRecord>& records, RecordPlaces& places, RunRecord
 // Reads any line after the header: added steps or a record.
 Result<void> read_line(const Json& json, RunFile& run, RecordPlaces& places) {
   if (json.is_object() && json.contains("steps")) {
-    WEIR_CHECK(read_added(json, run.header));
+    WEIR_CHECK(read_added_steps(json, run.header));
     run.ended = json["steps"].empty();
     places.resize(run.header.steps.size());
     return {};
@@ -215,8 +218,8 @@ RunHeader make_header(const Plan& plan) {
   return header;
 }
 
-// Reads a journal line by line. A line that is no JSON is skipped with a warning, and so are later
-// lines that do not fit. An incomplete last line is left out.
+// Parses a journal line by line. A line that is no JSON is skipped with a warning, and so are later
+// lines that do not fit. An incomplete last line is left out; `torn` tells it.
 Result<RunFile> parse_run(std::string_view text) {
   RunFile run;
   RecordPlaces places;
@@ -292,7 +295,7 @@ bool named_before(const std::string& run, double time) {
   return is_time && name < second;
 }
 
-// Returns when the run in a folder began, from the first line of its journal.
+// Returns when the run in a folder began (Unix seconds), from the first line of its journal.
 Result<double> read_started_at(const sys::Files& files, const std::string& run) {
   const std::string path = journal_path(run);
   // Most headers are short; of a long one all has to be read.
@@ -307,7 +310,8 @@ Result<double> read_started_at(const sys::Files& files, const std::string& run) 
   return fail(Code::internal, "{}: no header", path);
 }
 
-// Makes a folder named after the time `now`.
+// Makes a folder in `out` named after the time `now` and returns its path. A second one of that
+// second gets a suffix.
 Result<std::string> make_run_folder(sys::Files& files, const std::string& out, double now) {
   WEIR_CHECK(files.make_dirs(out));
   const std::string name = sys::file_time_of(now);
@@ -337,7 +341,8 @@ std::string resume_command(std::string_view verb, const std::string& folder, con
                      is_shard ? " --shard " + (*shard)->name() : "");
 }
 
-// Starts a journal; fails if the folder has one already.
+// Starts the journal of a new run in the folder and writes its header. Fails if the folder has a
+// run already, and says how to resume it.
 Result<Journal> Journal::create(sys::Files& files, const std::string& folder,
                                 const RunHeader& header) {
   const std::string path = journal_path(folder);
@@ -354,7 +359,8 @@ Result<Journal> Journal::create(sys::Files& files, const std::string& folder,
   return Journal(folder, std::move(log));
 }
 
-// Continues a journal: checks that the plan is the same, and cuts off an incomplete last line.
+// Continues a run's journal: checks that the plan is the same, cuts off an incomplete last line,
+// and takes over the records.
 Result<Journal> Journal::resume(sys::Files& files, const std::string& folder, const Plan& plan) {
   WEIR_TRY(RunFile unlocked_run, read_run(files, folder));
   WEIR_CHECK(
@@ -385,8 +391,8 @@ Result<void> Journal::append(const RunRecord& record) {
   return log_->append(dump_json(write_fields(record)));
 }
 
-// Counts, for each cell, the planned processes, and those without a record. Passes that were given
-// up lack nothing.
+// Returns, for each cell with missing records, how many processes were planned and how many lack a
+// record. Passes that were given up after an error lack nothing.
 std::map<std::string, Unfinished> unfinished(const RunFile& run) {
   std::set<std::int64_t> recorded;
   // Passes that were given up, counted separately as in Tally. Pairs are never given up one by one.

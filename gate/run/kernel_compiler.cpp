@@ -25,7 +25,8 @@ constexpr std::pair<std::string_view, std::string_view> k_older_names[] = {
 
 }  // namespace
 
-// Returns the driver's version and its name for the target's family; asks it once a target.
+// Returns the driver's version and its name for the target's GPU family ("radv-navi31"). Asks the
+// compiler once a target; fails if it does not know the family.
 Result<KernelCompiler::Driver> KernelCompiler::find_driver(const std::string& target,
                                                            const sys::Stop& stop) {
   const std::string family = target.starts_with(k_radv) ? target.substr(k_radv.size()) : "";
@@ -67,7 +68,8 @@ static std::string device_hash(const probes::RecordedDevice& device) {
   return short_hash(description);
 }
 
-// Compiles all kernels in the files, except those whose figures are cached.
+// Compiles the kernels recorded in the files for a target GPU and returns their figures by
+// identity, a hash. Figures in the cache are not computed again.
 Result<CompiledCode> KernelCompiler::compile(const std::string& target,
                                              std::span<const std::string> files,
                                              const sys::Stop& stop) {
@@ -114,7 +116,8 @@ Result<CompiledCode> KernelCompiler::compile(const std::string& target,
   return result;
 }
 
-// Returns the machine code of one kernel as text.
+// Returns the machine code of one recorded kernel as text, compiled for the target. Fails if there
+// is no such kernel or the compiler has none.
 Result<std::string> KernelCompiler::assembly(const std::string& target, const std::string& file,
                                              const std::string& identity, const sys::Stop& stop) {
   WEIR_TRY(const Driver driver, find_driver(target, stop));
@@ -139,7 +142,8 @@ Result<std::string> KernelCompiler::assembly(const std::string& target, const st
   return fail(Code::unavailable, "not compiled: {}", reason);
 }
 
-// Finds the compiler program and a Mesa driver: that of WEIR_MESA, of ci/mesa, or of the system.
+// Finds the compiler program and the Mesa driver that it uses: that of WEIR_MESA, of ci/mesa, or of
+// the system. Fails with what to install.
 Result<CompilerPlaces> find_compiler(const sys::Files& files, const probes::Places& probes,
                                      const std::string& cache_folder,
                                      const probes::Lookup& environment) {

@@ -31,7 +31,7 @@ std::string Leftovers::end(const Result<sys::Finished>& finished) const {
   return by_slurm ? end_steps() : end_containers();
 }
 
-// Runs a command of the runtime. Returns its output, or nothing if it failed.
+// Runs a command of the container's runtime. Returns its output; nullopt if it failed.
 std::optional<std::string> Leftovers::run_command(std::vector<std::string> argv) const {
   // We clean up after a stop too, so don't pass the caller's stop on.
   const sys::Stop never;
@@ -45,7 +45,7 @@ std::optional<std::string> Leftovers::run_command(std::vector<std::string> argv)
   return finished->out;
 }
 
-// Removes a container. Returns true if it is gone.
+// Removes a container. Returns true if it is gone, whoever removed it.
 bool Leftovers::remove_container(const std::string& id) const {
   const std::vector<std::string> command{program, "rm", "--force", "--volumes", id};
   if (runtime == Runtime::podman) {
@@ -60,7 +60,8 @@ bool Leftovers::remove_container(const std::string& id) const {
   return containers && containers->find(id) == std::string::npos;
 }
 
-// Removes the container of this name. Returns a warning if that is not certain.
+// Removes the containers that this start left, by id file or label. Returns a warning if one may
+// still run; "" if none does.
 std::string Leftovers::end_containers() const {
   constexpr std::uint64_t k_max_id_bytes = 256;
   const auto text = files.read(id_file, k_max_id_bytes);
@@ -85,7 +86,8 @@ std::string Leftovers::end_containers() const {
   return fmt::format("the container {} could not be removed", ids.front().substr(0, 12));
 }
 
-// Ends the Slurm steps of this name; the other programs of Slurm lie where srun does.
+// Ends the Slurm steps of this name with scancel, which lies beside srun. Returns a warning if
+// Slurm could not be asked; "" if all went well.
 std::string Leftovers::end_steps() const {
   const std::string folder = sys::folder_of(program);
   const std::string scancel = sys::join_path(folder, "scancel");

@@ -24,8 +24,8 @@ tl::unexpected<Error> mismatch_error(const ShardRun& shard, const ShardRun& othe
               shard.name, other.name, what);
 }
 
-// Fails if two shards are not of the same run: plan, weir, configuration, base and limits must
-// match.
+// Fails if two shards (parts of a run, from several machines) are not of one run. Plan, weir,
+// configuration, base, limits and commit must match.
 Result<void> check_same_run(const Shard& shard, const Shard& other) {
   const RunHeader &run_header = shard.run.header, &other_header = other.run.header;
   const ShardFacts &facts = shard.facts, &other_facts = other.facts;
@@ -51,7 +51,7 @@ Result<void> check_same_run(const Shard& shard, const Shard& other) {
                                                              {"against", "base"},
                                                              {"source", "commit"},
                                                              {"uncommitted", "commit"}};
-  for (const auto& [key, what] : k_extra) {
+  for (const auto& [key, part] : k_extra) {
     Json value = run_header.extra.value(key, Json()),
          other_value = other_header.extra.value(key, Json());
     // The notes on how each machine got the base may differ.
@@ -60,12 +60,12 @@ Result<void> check_same_run(const Shard& shard, const Shard& other) {
       json->erase("notes");
       json->erase("today");
     }
-    if (value != other_value) return mismatch_error(shard, other, what);
+    if (value != other_value) return mismatch_error(shard, other, part);
   }
   return {};
 }
 
-// Fails if two shards ran different builds of an engine.
+// Fails if two shards ran different builds of an engine, of the base or of the candidate.
 Result<void> check_builds(const std::vector<Shard>& shards) {
   struct Build {
     std::string name;
@@ -257,8 +257,8 @@ Json to_json(const ShardFacts& facts) {
           {"shards", facts.shards}};
 }
 
-// Reads which shard a run is; returns nothing if it is none. Checks that the plan's cells are each
-// in exactly one shard.
+// Reads which part of a split run this is; nullopt if the run is whole. Fails unless each cell of
+// the plan is in exactly one shard.
 Result<std::optional<ShardFacts>> parse_shard_facts(const Json& extra) {
   if (!extra.is_object() || !extra.contains("shard")) return std::nullopt;
   JsonReader reader(extra["shard"], "shard");
@@ -301,7 +301,8 @@ Result<std::optional<ShardFacts>> parse_shard_facts(const Json& extra) {
   return facts;
 }
 
-// Joins runs of shards; `partial` allows missing ones.
+// Joins the runs of shards (parts of one run) into the text of one journal. Fails if they are not
+// of one run; `partial` allows missing ones.
 Result<std::string> merge(std::vector<ShardRun> shards, bool partial) {
   std::vector<Shard> parsed;
   for (ShardRun& shard : shards) {

@@ -18,12 +18,14 @@ constexpr std::size_t k_max_files = 10'000, k_max_words = 1'000;
 constexpr std::string_view k_separators = " \t\r\n\"'`;&|<>(){},:=@#+^%!";
 constexpr std::string_view k_wildcards = "*?[";
 
-// Replaces "$NAME" and "${NAME}" by the variable's value.
+// Replaces "$NAME" and "${NAME}" by the variable's value, from `environment`, else from weir's own;
+// "" if it is not set.
 std::string fill_variables(std::string_view text, const config::Environment& environment) {
   std::string filled;
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] != '$') {
-      filled += text[at++];
+      filled += text[at];
+      ++at;
       continue;
     }
     const bool is_braced = text.substr(at + 1, 1) == "{";
@@ -145,11 +147,13 @@ std::vector<std::string> find_named_files(const sys::Files& files, const config:
   return named.take();
 }
 
-// Returns the libraries that lie beside a program, or in the folder "lib" beside its own.
+// Returns the shared libraries that lie beside a program, or in the folder "lib" beside its own.
+// Links are followed.
 std::vector<std::string> find_libraries(const sys::Files& files, const std::string& program) {
   std::vector<std::string> libraries;
-  const std::string own = sys::folder_of(sys::follow_links(program));
-  for (const std::string& folder : {own, sys::join_path(sys::folder_of(own), "lib")}) {
+  const std::string program_folder = sys::folder_of(sys::follow_links(program));
+  for (const std::string& folder :
+       {program_folder, sys::join_path(sys::folder_of(program_folder), "lib")}) {
     if (files.kind(folder) != sys::Kind::folder) continue;
     for (const std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
       const bool is_library = name.ends_with(".so") || name.find(".so.") != std::string::npos ||

@@ -16,7 +16,7 @@ constexpr double k_max_pairs_to_prove_improvement = 40;
 
 }  // namespace
 
-double Pairing::CellState::each() const {
+double Pairing::CellState::seconds_per_pair() const {
   return pairs == 0 ? cell.pair_seconds : seconds / static_cast<double>(pairs);
 }
 
@@ -86,7 +86,8 @@ std::size_t Pairing::first_pairs_goal(const CellState& state) const {
   return std::max(min_pairs_, fewest(state.cell.rules));
 }
 
-// Plans which cells get their first pairs with the rest of the budget.
+// Plans which cells get their first pairs (a base and a candidate run together) with the rest of
+// the budget, in seconds. Cells come in their order; one that does not fit is left out.
 std::vector<Pairing::Share> Pairing::plan() const {
   std::vector<Share> shares(cells_.size());
   double budget_left = budget_ - spent_;
@@ -95,7 +96,7 @@ std::vector<Pairing::Share> Pairing::plan() const {
     if (state.given_up || state.cell.rules.empty()) continue;
     const std::size_t goal = first_pairs_goal(state);
     const std::size_t missing = goal > state.pairs ? goal - state.pairs : 0;
-    shares[i].seconds = static_cast<double>(missing) * state.each();
+    shares[i].seconds = static_cast<double>(missing) * state.seconds_per_pair();
     shares[i].now = shares[i].seconds <= budget_left;
     if (shares[i].now) budget_left -= shares[i].seconds;
   }
@@ -106,8 +107,8 @@ double Pairing::seconds_for_one() const {
   double min_seconds = std::numeric_limits<double>::infinity();
   for (const CellState& state : cells_) {
     if (state.given_up || state.cell.rules.empty()) continue;
-    min_seconds =
-        std::min(min_seconds, static_cast<double>(first_pairs_goal(state)) * state.each());
+    min_seconds = std::min(min_seconds,
+                           static_cast<double>(first_pairs_goal(state)) * state.seconds_per_pair());
   }
   return min_seconds;
 }
@@ -116,7 +117,7 @@ double Pairing::seconds_for_all() const {
   double sum = 0;
   for (const CellState& state : cells_) {
     if (state.given_up || state.cell.rules.empty()) continue;
-    sum += static_cast<double>(first_pairs_goal(state)) * state.each();
+    sum += static_cast<double>(first_pairs_goal(state)) * state.seconds_per_pair();
   }
   return sum;
 }
@@ -153,15 +154,16 @@ std::optional<std::size_t> Pairing::nearest_to_a_verdict(bool of_added) const {
   return lowest_ranked([&](std::size_t i) -> std::optional<double> {
     const CellState& state = cells_[i];
     if (state.cell.is_added != of_added || !state.is_open() ||
-        state.pairs < fewest(state.cell.rules) || state.each() > seconds_left())
+        state.pairs < fewest(state.cell.rules) || state.seconds_per_pair() > seconds_left())
       return {};
-    const double seconds = state.more_pairs() * state.each();
+    const double seconds = state.more_pairs() * state.seconds_per_pair();
     // A cell that the rest of the budget cannot decide comes after all others.
     return seconds > seconds_left() ? seconds + 1e9 : seconds;
   });
 }
 
-// Returns the passed cell that needs the least time to show an improvement.
+// Returns the index of the passed cell that needs the least time to show an improvement. Nullopt if
+// none can within the budget.
 std::optional<std::size_t> Pairing::nearest_to_improved() const {
   return lowest_ranked([&](std::size_t i) -> std::optional<double> {
     const CellState& state = cells_[i];
@@ -172,9 +174,9 @@ std::optional<std::size_t> Pairing::nearest_to_improved() const {
       decided = std::max(decided, test.decided_after());
     const auto pairs_spent = static_cast<double>(state.pairs - decided);
     if (!more || *more + pairs_spent > k_max_pairs_to_prove_improvement ||
-        *more * state.each() > seconds_left())
+        *more * state.seconds_per_pair() > seconds_left())
       return {};
-    return *more * state.each();
+    return *more * state.seconds_per_pair();
   });
 }
 

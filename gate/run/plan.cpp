@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::int64_t k_other_fill = 0xa5;  // not zero, not small, and no sign
 
-// Returns a limit as JSON, for the hash by which a resumed run recognises its plan.
+// Returns a limit as JSON, for the hash by which a resumed run recognises its plan. An absent value
+// is null.
 Json limit_json(const verdict::LimitEntry& entry) {
   const auto amount = [](const std::optional<verdict::Amount>& value) {
     return value ? Json{value->value, value->relative} : Json();
@@ -28,8 +29,9 @@ Json limit_json(const verdict::LimitEntry& entry) {
           {"mode", entry.mode ? Json(verdict::to_string(*entry.mode)) : Json()}};
 }
 
-// Lists what an engine's output is read for; this decides which metrics it can have.
-Json reading_json(const config::EngineSettings& engine) {
+// Returns as JSON what an engine's output is read for: format, probes, rules, objectives. It
+// decides which metrics the engine has.
+Json engine_outputs_json(const config::EngineSettings& engine) {
   Json json = {{"output", engine.output}, {"probes", engine.probes}};
   for (const auto* rules : {&engine.generic.values, &engine.generic.facts}) {
     for (const config::ValueRule& rule : *rules) {
@@ -48,22 +50,23 @@ Json reading_json(const config::EngineSettings& engine) {
 
 std::string digest(const Json& json) { return short_hash(dump_json(json)); }
 
-// Hashes everything that must not change when a run is resumed.
+// Returns a hash of each part of the plan that must not change when a run is resumed, by the part's
+// name.
 std::map<std::string, std::string> plan_identity(const Plan& plan, const config::Settings& settings,
                                                  const PlanOptions& options) {
   Json cells = Json::array(), programs = Json::array(), models = Json::array(),
        metrics = Json::array(), limits = Json::array();
   for (const PreparedCell& cell : plan.cells) {
-    Json identity(cell.cell.identity);
-    identity["cell"] = cell.cell.key.str();
-    identity["device"] = cell.cell.device;
-    identity["fingerprint"] = cell.facts.provenance.fingerprint;
-    cells.push_back(std::move(identity));
+    Json cell_identity(cell.cell.identity);
+    cell_identity["cell"] = cell.cell.key.str();
+    cell_identity["device"] = cell.cell.device;
+    cell_identity["fingerprint"] = cell.facts.provenance.fingerprint;
+    cells.push_back(std::move(cell_identity));
     programs.push_back({cell.program, cell.program_stamp});
     models.push_back({cell.model, cell.model_bytes});
-    metrics.push_back({cell.probes,
-                       cell.instructions ? Json(static_cast<int>(*cell.instructions)) : Json(),
-                       cell.cell.engine == nullptr ? Json() : reading_json(*cell.cell.engine)});
+    metrics.push_back(
+        {cell.probes, cell.instructions ? Json(static_cast<int>(*cell.instructions)) : Json(),
+         cell.cell.engine == nullptr ? Json() : engine_outputs_json(*cell.cell.engine)});
   }
   for (const PreparedCell& cell : plan.base_cells) {
     programs.push_back({"base", cell.program, cell.program_stamp});
@@ -194,9 +197,9 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
 
 // Fails and names the differing parts if the plan is not the one that the run was begun with.
 Result<void> check_same_plan(const std::map<std::string, std::string>& begun,
-                             const std::map<std::string, std::string>& wanted) {
+                             const std::map<std::string, std::string>& current) {
   std::vector<std::pair<std::string, std::string>> differences;
-  std::ranges::set_symmetric_difference(begun, wanted, std::back_inserter(differences));
+  std::ranges::set_symmetric_difference(begun, current, std::back_inserter(differences));
   if (differences.empty()) return {};
   std::set<std::string> names;
   for (const auto& [what, hash] : differences) names.insert(what);

@@ -499,7 +499,8 @@ std::string twin_key(const config::Cell& cell) {
   return fmt::format("{} {} {}", cell.device, *cell.twin, cell.twin_devices);
 }
 
-// Prepares all cells; fails with all problems, one a line.
+// Checks that programs, models, devices and output places are usable and prepares all cells. Fails
+// with all problems, one a line.
 Result<std::vector<PreparedCell>> preflight(std::span<const config::Cell> cells,
                                             const Surroundings& surroundings,
                                             const sys::Files& files) {

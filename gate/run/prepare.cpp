@@ -10,10 +10,10 @@
 namespace weir::run {
 namespace {
 
-constexpr std::uint64_t k_beginning = std::uint64_t{1} << 20;
+constexpr std::uint64_t k_prefix_bytes = std::uint64_t{1} << 20;
 
 // Returns the names of a folder's files. Hidden ones are the downloader's, not the model's.
-Result<std::vector<std::string>> names_in_folder(const sys::Files& files, const std::string& path) {
+Result<std::vector<std::string>> list_file_names(const sys::Files& files, const std::string& path) {
   WEIR_TRY(std::vector<std::string> names, files.list(path));
   std::erase_if(names, [&](const std::string& name) {
     return name.starts_with('.') || files.kind(sys::join_path(path, name)) != sys::Kind::file;
@@ -23,7 +23,7 @@ Result<std::vector<std::string>> names_in_folder(const sys::Files& files, const 
 
 // Returns the name of a part of a model with its number left out: "m-#-of-00003.gguf"; "" of a name
 // that is none.
-std::string name_of_parts(const std::string& name) {
+std::string name_without_part_number(const std::string& name) {
   constexpr std::size_t k_digits = 5;
   const std::size_t end = name.rfind("-of-");
   if (end == std::string::npos || end < k_digits + 1 || name[end - k_digits - 1] != '-') return "";
@@ -32,9 +32,10 @@ std::string name_of_parts(const std::string& name) {
   return name.substr(0, end - k_digits) + "#" + name.substr(end);
 }
 
-// Describes a model that is a folder: names and sizes of its files, and its config.json.
+// Identifies a model that is a folder by the hash of its files' names and sizes, and of the
+// beginning of config.json. Fails if the folder has no files.
 Result<ModelFacts> read_folder_facts(const sys::Files& files, const std::string& path) {
-  WEIR_TRY(const std::vector<std::string> names, names_in_folder(files, path));
+  WEIR_TRY(const std::vector<std::string> names, list_file_names(files, path));
   ModelFacts facts;
   std::string description;
   for (const std::string& name : names) {
@@ -43,7 +44,7 @@ Result<ModelFacts> read_folder_facts(const sys::Files& files, const std::string&
     facts.bytes += bytes;
     description += fmt::format("{} {}\n", name, bytes);
     if (name == "config.json") {
-      WEIR_TRY(const std::string text, files.read_prefix(file, k_beginning));
+      WEIR_TRY(const std::string text, files.read_prefix(file, k_prefix_bytes));
       description += text;
     }
   }
@@ -54,7 +55,8 @@ Result<ModelFacts> read_folder_facts(const sys::Files& files, const std::string&
 
 }  // namespace
 
-// Reads what identifies a model, from the beginning of its file.
+// Reads a model's size in bytes and a hash of the beginning of its file (of a GGUF file: its
+// header). Both are empty for /dev/null, with which engines load no model.
 Result<ModelFacts> read_model_facts(const sys::Files& files, const std::string& path) {
   if (files.kind(path) == sys::Kind::folder) return read_folder_facts(files, path);
   ModelFacts facts;
@@ -67,32 +69,33 @@ Result<ModelFacts> read_model_facts(const sys::Files& files, const std::string& 
     facts.header_hash = header.hash;
     return facts;
   }
-  WEIR_TRY(const std::string text, files.read_prefix(path, k_beginning));
+  WEIR_TRY(const std::string text, files.read_prefix(path, k_prefix_bytes));
   facts.header_hash = hash_hex(text);
   return facts;
 }
 
 // Returns the files of a model: its file, all parts of a split one ("m-00001-of-00003.gguf"), or
-// the files of a folder. None if the engine loads no model.
+// the files of a folder. Empty if the engine loads no model.
 std::vector<std::string> model_files(const sys::Files& files, const std::string& path) {
   if (path.empty()) return {};
   const sys::Kind kind = files.kind(path);
   const bool is_folder = kind == sys::Kind::folder;
-  const std::string shared_name = name_of_parts(sys::file_name_of(path));
+  const std::string shared_name = name_without_part_number(sys::file_name_of(path));
   if (!is_folder && shared_name.empty()) {
     return kind == sys::Kind::file ? std::vector{path} : std::vector<std::string>();
   }
   const std::string folder = is_folder ? path : sys::folder_of(path);
   std::vector<std::string> paths;
   for (const std::string& name :
-       names_in_folder(files, folder).value_or(std::vector<std::string>())) {
-    const bool is_wanted = is_folder || name_of_parts(name) == shared_name;
+       list_file_names(files, folder).value_or(std::vector<std::string>())) {
+    const bool is_wanted = is_folder || name_without_part_number(name) == shared_name;
     if (is_wanted) paths.push_back(sys::join_path(folder, name));
   }
   return paths;
 }
 
-// Copies the settings that describe the cell, and the ops that may run on the CPU.
+// Copies the settings that describe the cell to the facts, and the ops that may run on the CPU. A
+// results cell has no engine and allows none.
 void describe(const config::Cell& cell, profile::CellFacts& facts) {
   facts.cell = cell.key;
   facts.device = cell.device;
@@ -111,7 +114,8 @@ void describe(const config::Cell& cell, profile::CellFacts& facts) {
                 [](const auto& op) { return std::ranges::find(op.second, "") != op.second.end(); });
 }
 
-// Lists what identifies the cell, part by part, as short hashes.
+// Returns short hashes of what identifies the cell, by part: runs with other parts are not
+// compared. Private cells have no hashes of variables.
 std::map<std::string, std::string> fingerprint_parts(const config::Cell& cell,
                                                      const ModelFacts& model,
                                                      std::string_view prompt_text) {

@@ -54,7 +54,8 @@ std::string show_time_left(double seconds) {
                            : fmt::format("{} h {} m", minutes / 60, minutes % 60);
 }
 
-// Builds the line of the progress bar: pass, bar or pair, cell and time left.
+// Returns the line of the progress bar, at most `columns` wide: pass, bar or pair, cell and time
+// left.
 std::string bar_line(const ProgressState& state, std::size_t columns) {
   // On a narrow terminal, numbers say more than a bar.
   std::size_t bar_width = 0;
@@ -110,8 +111,8 @@ void BarProgress::finish() {
 LineProgress::LineProgress(const sys::Clock& clock, Write write, double every_seconds)
     : clock_(clock), write_(std::move(write)), every_(every_seconds) {}
 
-// Writes a line of progress if the pass is another one, or if enough time has passed since the last
-// line.
+// Writes a line of progress if the pass is another one, or if `every_` seconds have passed since
+// the last line.
 void LineProgress::show(const ProgressState& state) {
   const std::lock_guard hold(mutex_);
   const double now = clock_.steady();

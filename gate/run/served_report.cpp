@@ -34,7 +34,8 @@ std::int64_t output_tokens(std::span<const ServedRequest> requests) {
   return sum;
 }
 
-// Adds the shares of accepted draft tokens and of cached prompt tokens.
+// Adds two shares to the report: draft tokens that were accepted, and prompt tokens that were
+// cached. A share of nothing is left out.
 void add_shares(std::span<const ServedRequest> requests, bool allows_cached_prompts,
                 EngineReport& report) {
   using Report = profile::ServedReport;
@@ -57,8 +58,8 @@ void add_shares(std::span<const ServedRequest> requests, bool allows_cached_prom
 
 }  // namespace
 
-// Makes a cell's report from the requests of a load. Tokens and the output's digest are set only if
-// all requests agree.
+// Makes a cell's report from the requests that a server answered. Tokens and the output's digest
+// are set only if all requests agree.
 EngineReport served_report(const PreparedCell& cell, std::span<const ServedRequest> requests) {
   EngineReport report;
   const config::ServerSettings& server = *cell.cell.engine->server;
@@ -184,7 +185,8 @@ void add_latencies(std::span<const ServedRequest> requests, EngineReport& report
   report.latencies = profile::thin_latencies(values, profile::k_max_latencies);
 }
 
-// Summarises failed requests by kind, with the first failure's details. Nothing if none failed.
+// Describes failed requests by kind ("2 of 64 requests failed: …"), with the first failure's
+// details. Nullopt if none failed.
 std::optional<std::string> served_failures(std::span<const ServedRequest> requests) {
   std::map<std::string_view, std::int64_t> kinds;
   std::vector<const profile::ServedFailure*> failed;
@@ -218,7 +220,7 @@ std::optional<std::string> served_failures(std::span<const ServedRequest> reques
   return message;
 }
 
-// Counts the requests whose output differs from the most common one of their prompt.
+// Returns the number of requests whose output differs from the most common one of their prompt.
 std::int64_t different_outputs(std::span<const ServedRequest> requests) {
   const profile::ServedSummary summary = profile::summarise(requests);
   std::int64_t different = 0;
@@ -239,7 +241,8 @@ bool token_counts_agree(const std::vector<profile::ServerFigure>& figures,
   return !generated || *generated == static_cast<double>(output_tokens(requests));
 }
 
-// Adds the server's own figures, with a warning if it counted other tokens than its answers show.
+// Adds the figures that the server itself reported, with a warning if it counted other tokens than
+// its answers show.
 void add_server_figures(std::vector<profile::ServerFigure> figures,
                         std::span<const ServedRequest> requests, bool allows_cached_prompts,
                         EngineReport& report) {

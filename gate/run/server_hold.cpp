@@ -15,15 +15,16 @@ ServerHold::ServerHold(const sys::Files& files, const std::string& folder, const
       port_(port_of_this_machine(url)),
       stop_(stop) {}
 
-// Starts to hold, once the server has come to rest. Returns false, with a reason, if it does not.
+// Begins to hold the server's threads, so that requests queue up for one batch. Waits for idle
+// threads first. Returns false, with `reason_` set, if that fails.
 bool ServerHold::hold() {
   constexpr double k_max_wait_seconds =
       60;  // seconds that a thread waits before it goes on by itself
-  constexpr double k_step = 0.002;
+  constexpr double k_step_seconds = 0.002;
   constexpr int k_max_checks = 5000;
   // Wait until the server has finished the work of its warm-up.
   for (int check = 0; !threads_.rest(); ++check) {
-    if (check == k_max_checks || !sys::RealPause().wait(k_step, stop_)) {
+    if (check == k_max_checks || !sys::RealPause().wait(k_step_seconds, stop_)) {
       reason_ = threads_.awake() + " never sleeps";
       return false;
     }
@@ -39,7 +40,8 @@ bool ServerHold::hold() {
   return true;
 }
 
-// Returns true once the server has read this number of requests and its threads rest.
+// Returns true once the server has read this number of requests and all its threads sleep. Else
+// sets `reason_`. Call it again until it is true.
 bool ServerHold::has_queued(std::int64_t requests) {
   const auto traffic = threads_.traffic(*port_);
   const bool is_read = traffic && traffic->connections == connections_before_ + requests &&
@@ -69,20 +71,20 @@ bool ServerHold::has_queued(std::int64_t requests) {
   return false;
 }
 
-// Returns a number of tokens for each request. They lie around `tokens`, in an order that neither
-// rises nor falls.
+// Returns a number of tokens for each of the requests. They lie evenly from half to one and a half
+// times `tokens`, in an order that neither rises nor falls.
 std::vector<std::int64_t> burst_token_counts(std::int64_t tokens, std::int64_t requests) {
-  const std::int64_t last = requests - 1, half = tokens / 2;
+  const std::int64_t last_place = requests - 1, half_range = tokens / 2;
   // Steps of about the golden section visit every place, each far from the one before.
-  constexpr double k_golden = 0.618;
+  constexpr double k_golden_section = 0.618;
   auto step = std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(k_golden * static_cast<double>(requests)));
+      1, static_cast<std::int64_t>(k_golden_section * static_cast<double>(requests)));
   while (std::gcd(step, requests) != 1) --step;
   if (requests == 1) return {tokens};
   std::vector<std::int64_t> counts;
   for (std::int64_t i = 0; i < requests; ++i) {
     const std::int64_t place = i * step % requests;
-    counts.push_back(tokens + half * (2 * place - last) / last);
+    counts.push_back(tokens + half_range * (2 * place - last_place) / last_place);
   }
   return counts;
 }

@@ -6,7 +6,8 @@
 
 namespace weir::run {
 
-// Reads the prompt or the recorded workload, or makes up a prompt of the right length.
+// Reads the cell's prompt text or recorded workload, or makes up a prompt of the right length in
+// tokens.
 Result<void> ServerRequests::read_prompt(const sys::Files& files) {
   const config::Cell& cell = cell_.cell;
   if (cell.text) {
@@ -26,17 +27,17 @@ Result<void> ServerRequests::read_prompt(const sys::Files& files) {
 
 // Adds the next recorded requests to the plan, at their recorded times unless the cell sets another
 // loop. The measured blocks begin with the requests that the warm-up sent.
-void ServerRequests::plan_workload(bool warm_up, load::LoadPlan& plan,
+void ServerRequests::plan_workload(bool is_warm_up, load::LoadPlan& plan,
                                    std::vector<std::string>& warnings) {
   const config::Cell& cell = cell_.cell;
   const std::size_t count = std::min(workload_.size(), static_cast<std::size_t>(plan.requests));
   plan.prompts.clear();
   std::vector<double> arrivals;
-  const auto moment = [](const auto& request) { return request.at.value_or(0); };
-  const auto [first, last] = std::ranges::minmax_element(workload_, {}, moment);
+  const auto recorded_at = [](const auto& request) { return request.at.value_or(0); };
+  const auto [first, last] = std::ranges::minmax_element(workload_, {}, recorded_at);
   // After its last request, the recording starts again, one mean gap later.
-  const double gaps = std::max(1.0, static_cast<double>(workload_.size()) - 1);
-  const double cycle_seconds = (moment(*last) - moment(*first)) * (1 + 1 / gaps);
+  const double gap_count = std::max(1.0, static_cast<double>(workload_.size()) - 1);
+  const double cycle_seconds = (recorded_at(*last) - recorded_at(*first)) * (1 + 1 / gap_count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t index = (next_ + i) % workload_.size();
     const auto& recorded = workload_[index];
@@ -48,7 +49,7 @@ void ServerRequests::plan_workload(bool warm_up, load::LoadPlan& plan,
     if (recorded.after && index - *recorded.after <= i)
       plan.after.back() = i - (index - *recorded.after);
   }
-  if (warm_up) return;  // does not move on, so that the same requests are sent again
+  if (is_warm_up) return;  // does not move on, so that the same requests are sent again
   if (!arrivals.empty() && arrivals.size() < count && step_.pass == profile::Pass::timed &&
       next_ == 0) {
     warnings.emplace_back("later turns have no moment of their own: no recorded moment is kept");
@@ -64,13 +65,15 @@ void ServerRequests::plan_workload(bool warm_up, load::LoadPlan& plan,
   plan.loop = load::RecordedLoop{std::move(arrivals)};
 }
 
-// Plans a load of `requests` requests; without a block it is the warm-up.
+// Plans a load of `requests` requests: address, prompts, seed, and when each is sent. `block`
+// numbers the measured loads; without it this is the warm-up. With a queue, all are held for one
+// batch.
 Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
                                             std::optional<std::int64_t> block, load::Queue* queue,
                                             std::vector<std::string>& warnings) {
   const config::Cell& cell = cell_.cell;
   const config::ServerSettings& settings = *cell.engine->server;
-  const bool warm_up = !block;
+  const bool is_warm_up = !block;
   load::LoadPlan plan;
   plan.api = settings.api;
   plan.model = settings.model_name;
@@ -82,7 +85,7 @@ Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
   plan.allows_cached_prompts = cell.allows_cached_prompts;
   // Only the warm-up asks for probabilities, because they cost the server time.
   if (const auto* api = adapters::serving::find_api(plan.api);
-      warm_up && settings.max_divergence && api != nullptr &&
+      is_warm_up && settings.max_divergence && api != nullptr &&
       api->likely_tokens_request != nullptr) {
     if (plan.extra_members.is_null()) plan.extra_members = Json::object();
     plan.extra_members.update(api->likely_tokens_request(profile::k_likely_tokens));
@@ -97,9 +100,9 @@ Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
   } else if (block && cell.rate) {
     plan.loop = load::OpenLoop{*cell.rate, static_cast<std::uint64_t>(cell.seed + *block)};
   } else {
-    plan.loop = load::ClosedLoop{warm_up ? 1 : cell.concurrency};
+    plan.loop = load::ClosedLoop{is_warm_up ? 1 : cell.concurrency};
   }
-  if (!workload_.empty()) plan_workload(warm_up, plan, warnings);
+  if (!workload_.empty()) plan_workload(is_warm_up, plan, warnings);
   return plan;
 }
 

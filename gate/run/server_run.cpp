@@ -211,7 +211,7 @@ class ServerStep {
   bool send_requests(std::int64_t requests, std::optional<std::int64_t> block) {
     std::optional<ServerHold> queue;
     if (block && holds_requests()) {
-      queue.emplace(effects_.files, start_.probe_folder(), start_.url(), start_.over());
+      queue.emplace(effects_.files, start_.probe_folder(), start_.url(), start_.end_or_stop());
       if (!queue->can_hold()) {
         if (cell_.cell.must_be_held) return give_up(std::string(k_hold_unsupported));
         record_.warnings.emplace_back(
@@ -237,7 +237,7 @@ class ServerStep {
     if (block && cell_.cell.capacity && step_.pass == Pass::timed && !step_.pair) {
       return find_capacity(std::move(plan));
     }
-    auto load = load::drive(plan, *streams_, effects_.clock, start_.over());
+    auto load = load::drive(plan, *streams_, effects_.clock, start_.end_or_stop());
     if (!load) return give_up(load.error().message);
     if (load->hold_failure && !start_.is_gone()) {
       return give_up(fmt::format(
@@ -252,7 +252,7 @@ class ServerStep {
     if (block && load->not_sent == 0 && !start_.is_gone() && may_have_failed()) return true;
     // The connections of a dying server break before its process ends.
     constexpr double k_until_noticed = 0.5;
-    if (start_.is_ours()) (void)sys::RealPause().wait(k_until_noticed, start_.over());
+    if (start_.is_ours()) (void)sys::RealPause().wait(k_until_noticed, start_.end_or_stop());
     const std::string in = block ? "" : "warm-up: ";
     if (start_.is_gone()) return give_up(in + "the server ended while it served");
     if (load->out_of_time) {
@@ -271,7 +271,7 @@ class ServerStep {
     plan.load = std::move(load);
     plan.objectives = settings_.objectives;
     std::tie(plan.lowest, plan.highest) = *cell_.cell.capacity;
-    auto capacity = load::find_capacity(plan, *streams_, effects_.clock, start_.over());
+    auto capacity = load::find_capacity(plan, *streams_, effects_.clock, start_.end_or_stop());
     if (start_.is_gone()) return give_up("the server ended while it served");
     if (!capacity) return give_up(capacity.error().message);
     if (capacity->below_lowest) {
@@ -307,7 +307,7 @@ class ServerStep {
                                                           {.connect_seconds = k_connect,
                                                            .total_seconds = k_answer,
                                                            .body_bytes = std::size_t{4} << 20},
-                                                          start_.over());
+                                                          start_.end_or_stop());
     if (answer && answer->status == 200) return adapters::read_server_metrics(answer->body);
     const std::string why =
         answer ? fmt::format("HTTP {}", answer->status) : answer.error().message;
@@ -328,7 +328,7 @@ class ServerStep {
       auto figures = adapters::between(*metrics_before_, *after);
       // A server may count a request a moment after sending its last token.
       if (reading < k_readings && !token_counts_agree(figures, requests_) &&
-          sys::RealPause().wait(k_ask_again, start_.over())) {
+          sys::RealPause().wait(k_poll_seconds, start_.end_or_stop())) {
         continue;
       }
       if (after->left_out > 0) {
@@ -353,7 +353,7 @@ class ServerStep {
       for (auto& probe : *reading_now) probes::name_kernels(cell_.shaders, probe);
       const bool rests = reading > 0 && *reading_now == counts;
       counts = std::move(*reading_now);
-      if (rests || !sys::RealPause().wait(k_ask_again, start_.over())) return true;
+      if (rests || !sys::RealPause().wait(k_poll_seconds, start_.end_or_stop())) return true;
     }
     record_.warnings.emplace_back(
         "the server's counts do not rest between requests: what it does by itself is in them");
@@ -410,16 +410,18 @@ Result<std::optional<RunRecord>> run_server(const Effects& effects, const std::s
   return std::move(records.front());
 }
 
-// Runs the steps one after another on one server, until one fails, then ends the server.
+// Runs the steps one after another on one server, until one fails, then ends the server. Returns
+// the records of the steps that began.
 Result<std::vector<RunRecord>> run_on_one_server(const Effects& effects, const std::string& folder,
                                                  std::span<const ServerSlot> slots,
                                                  const ServedEvents& events) {
   const ServerSlot& first_slot = slots.front();
   // The server must stay up for the later cells too; a soak among them takes its own time.
-  double waits = 0;
-  for (const ServerSlot& slot : slots.subspan(1)) waits += longest_step_seconds(slot.cell->cell);
-  ServerStart start(effects, folder, *first_slot.cell, *first_slot.step, first_slot.attempt, waits,
-                    static_cast<std::int64_t>(slots.size()));
+  double later_seconds = 0;
+  for (const ServerSlot& slot : slots.subspan(1))
+    later_seconds += longest_step_seconds(slot.cell->cell);
+  ServerStart start(effects, folder, *first_slot.cell, *first_slot.step, first_slot.attempt,
+                    later_seconds, static_cast<std::int64_t>(slots.size()));
   WEIR_CHECK(start.make_place());
   std::vector<std::unique_ptr<ServerStep>> steps;
   for (const ServerSlot& slot : slots) {
@@ -477,10 +479,14 @@ std::vector<std::size_t> turn_order(std::size_t blocks) {
   return turns;
 }
 
-// Returns why a pair compares nothing after what happened to one of its servers, if anything did.
-std::optional<std::string> explain_change(sys::StoppedTree::Change change, profile::Side side) {
-  const std::string_view whose = side == profile::Side::base ? "the base's" : "the candidate's";
-  const std::string_view others = side == profile::Side::base ? "the candidate's" : "the base's";
+// Returns why a pair compares nothing after what happened to the server that was stopped meanwhile;
+// nullopt if nothing did. `side` is whose server that is.
+std::optional<std::string> explain_outside_change(sys::StoppedTree::Change change,
+                                                  profile::Side side) {
+  const std::string_view stopped_owner =
+      side == profile::Side::base ? "the base's" : "the candidate's";
+  const std::string_view measured_owner =
+      side == profile::Side::base ? "the candidate's" : "the base's";
   switch (change) {
     case sys::StoppedTree::Change::none:
       break;
@@ -488,12 +494,12 @@ std::optional<std::string> explain_change(sys::StoppedTree::Change change, profi
       return fmt::format(
           "{} server, or what it started, ran while {} was measured: weir stops it (SIGSTOP) in "
           "that time, and something woke it (SIGCONT)",
-          whose, others);
+          stopped_owner, measured_owner);
     case sys::StoppedTree::Change::settings:
       return fmt::format(
           "the processors, priority or limits of {} server were changed from outside, while {} was "
           "measured",
-          whose, others);
+          stopped_owner, measured_owner);
   }
   return std::nullopt;
 }
@@ -601,7 +607,7 @@ class ServerPair {
       if (!starts_.at(slot)) continue;
       events.at(slot) = starts_.at(slot)->perf_events_while_stopped();
       auto problem =
-          explain_change(starts_.at(slot)->change_while_stopped(), slots_[slot].step->side);
+          explain_outside_change(starts_.at(slot)->change_while_stopped(), slots_[slot].step->side);
       if (problem) invalidate(std::move(*problem));
     }
     if (may_slow_base(events.at(candidate), events.at(1 - candidate))) {

@@ -50,7 +50,7 @@ class ServerProcess {
   [[nodiscard]] bool is_gone() const { return is_gone_.load(); }
   [[nodiscard]] bool has_printed_ready_line() const { return has_said_.load(); }
   // Requested when the server is gone or weir shall stop, so that nobody waits for it any longer.
-  [[nodiscard]] const sys::Stop& over() const { return over_; }
+  [[nodiscard]] const sys::Stop& end_or_stop() const { return over_; }
 
   // Stops the server and all that it started, so that they use nothing of the machine, or lets them
   // go on. A server that is watched is traced, and goes on.
@@ -195,9 +195,12 @@ PerfEvents ServerStart::perf_events_while_stopped() const {
 
 bool ServerStart::is_gone() const { return server_ && server_->is_gone(); }
 
-const sys::Stop& ServerStart::over() const { return server_ ? server_->over() : effects_.stop; }
+const sys::Stop& ServerStart::end_or_stop() const {
+  return server_ ? server_->end_or_stop() : effects_.stop;
+}
 
-// Checks and prepares what can fail before the server runs.
+// Compiles the ready line's pattern, reads the token and attaches the probes. Returns the first
+// failure; nullopt if all went well.
 std::optional<ServerStart::Failure> ServerStart::prepare() {
   const auto start_failure = [](std::string why) {
     return Failure{std::move(why), Ended::not_started};
@@ -218,8 +221,9 @@ std::optional<ServerStart::Failure> ServerStart::prepare() {
   return std::nullopt;
 }
 
-// Starts the server and waits at most `seconds` until it is up. Tries other ports if another
-// program takes the one that was picked.
+// Starts the server and waits at most `seconds` until it is up; one that weir did not start only
+// has to answer. Tries other ports if another program takes the chosen one. Returns the failure;
+// nullopt if it is up.
 std::optional<ServerStart::Failure> ServerStart::begin(double seconds) {
   const double deadline = effects_.clock.steady() + seconds;
   if (auto failure = prepare()) return failure;
@@ -273,7 +277,8 @@ double longest_step_seconds(const config::Cell& cell) {
          cell.duration_seconds.value_or(0);
 }
 
-// Starts the process. Does not wait.
+// Starts the server's process with this port; does not wait until it is up. Returns the failure, if
+// there is one.
 std::optional<ServerStart::Failure> ServerStart::start(const std::string& port) {
   // The port at which a container has to be reachable: that of the url, or the one weir picked.
   const auto url_port = port_of_this_machine(url_);
@@ -308,38 +313,41 @@ bool ServerStart::is_ready(sys::Http& http, std::string& last) const {
   return answers(http, last);
 }
 
-// Waits for the ready line or a successful answer. Returns the failure, or nothing if it is up.
+// Waits for the ready line or a successful answer, until `deadline` in steady seconds. Returns the
+// failure; nullopt if the server is up.
 std::optional<ServerStart::Failure> ServerStart::wait_until_up(double deadline) {
   const auto http = effects_.connections.http();
   deadline = std::min(deadline, effects_.clock.steady() + settings_.ready_seconds);
-  std::string last = "nothing was answered";
+  std::string last_outcome = "nothing was answered";
   for (;;) {
     if (effects_.stop.requested()) return Failure{"interrupted", Ended::interrupted};
     if (is_gone()) return Failure{"the server ended before it was up"};
-    if (is_ready(*http, last)) return std::nullopt;
+    if (is_ready(*http, last_outcome)) return std::nullopt;
     if (effects_.clock.steady() >= deadline) break;
-    (void)sys::RealPause().wait(k_ask_again, over());
+    (void)sys::RealPause().wait(k_poll_seconds, end_or_stop());
   }
   const std::string sign =
       ready_line_ ? fmt::format("it printed no line that matches \"{}\"", settings_.ready_line)
-                  : fmt::format("{}: {}", ready_url_, last);
+                  : fmt::format("{}: {}", ready_url_, last_outcome);
   return Failure{fmt::format("the server was not up within {}: {}",
                              unit::show_duration(settings_.ready_seconds), sign),
                  Ended::timed_out};
 }
 
-// Asks the ready url once. Returns true on a 2xx status; `last` describes the outcome.
-bool ServerStart::answers(sys::Http& http, std::string& last) const {
-  constexpr double k_connect = 1, k_answer = 5;
-  const auto answer = http.send(
-      get(ready_url_),
-      {.connect_seconds = k_connect, .total_seconds = k_answer, .body_bytes = 1 << 20}, over());
+// Asks the ready url once. Returns true on a 2xx status; `outcome` describes what came.
+bool ServerStart::answers(sys::Http& http, std::string& outcome) const {
+  constexpr double k_connect_seconds = 1, k_answer_seconds = 5;
+  const auto answer = http.send(get(ready_url_),
+                                {.connect_seconds = k_connect_seconds,
+                                 .total_seconds = k_answer_seconds,
+                                 .body_bytes = 1 << 20},
+                                end_or_stop());
   if (!answer) {
-    last = answer.error().message;
+    outcome = answer.error().message;
     return false;
   }
   constexpr std::int64_t k_not_found = 404;
-  last =
+  outcome =
       fmt::format("HTTP {}{}", answer->status,
                   answer->status == k_not_found ? ": it answers, but not there; set `ready:`" : "");
   return answer->status / 100 == 2;
@@ -362,18 +370,18 @@ Result<void> ServerStart::end() {
   return {};
 }
 
-// Adds to a record how the server's process ended. A record of a shared start gets only what holds
-// for its step.
+// Adds to a record how the server's process ended. If several steps shared the process, a record
+// gets only what holds for its step.
 void ServerStart::fill_process_facts(RunRecord& record, Place place) const {
   if (!leftover_warning_.empty()) record.warnings.push_back(leftover_warning_);
   if (!finished_) return;
   const Ended ended_before = record.ended;
-  const double seconds = record.wall_seconds;
-  const std::size_t warnings = record.warnings.size();
+  const double step_seconds = record.wall_seconds;
+  const std::size_t warning_count = record.warnings.size();
   call_.copy_outcome(record, *finished_);
   if (place != Place::alone) {
     // The process's time and faults belong to all its steps; each step needs room for its peak.
-    record.wall_seconds = seconds;
+    record.wall_seconds = step_seconds;
     record.cpu_seconds.reset();
     record.machine.major_faults.reset();
   }
@@ -382,13 +390,13 @@ void ServerStart::fill_process_facts(RunRecord& record, Place place) const {
     record.exit_code = 0;
     record.signal = 0;
   }
-  if (auto why = call_.strayed(*finished_)) {
+  if (auto why = call_.wrong_code_reason(*finished_)) {
     record.report.reset();
     record.probes.clear();
     record.error = std::move(why);
   }
   if (place == Place::shared) {
-    record.warnings.resize(warnings);
+    record.warnings.resize(warning_count);
   } else if (was_gone_) {
     // It ended by itself, which no server should do.
     const std::string how = call_.failure(*finished_).value_or("it exited with code 0");

@@ -32,7 +32,7 @@ struct PerfEvents {
 
 class ServerProcess;  // a running server; defined in server_start.cpp
 
-inline constexpr double k_ask_again = 0.02;  // seconds between two checks of a server
+inline constexpr double k_poll_seconds = 0.02;  // seconds between two checks of a server
 
 class ServerStart {
  public:
@@ -61,7 +61,7 @@ class ServerStart {
   [[nodiscard]] bool is_ours() const { return is_ours_; }  // false for a url of a running server
   [[nodiscard]] bool is_gone() const;
   // Requested when the server is gone, or weir shall stop.
-  [[nodiscard]] const sys::Stop& over() const;
+  [[nodiscard]] const sys::Stop& end_or_stop() const;
   [[nodiscard]] double up_after() const { return up_after_; }  // seconds from start to up
   // Seconds from sending the first warm-up request to its first token.
   [[nodiscard]] const std::optional<double>& cold_first_token() const { return cold_first_token_; }

@@ -18,7 +18,7 @@ bool may_share(const PreparedCell& cell, const Step& step) {
 
 // Returns everything that a server is started with, except its port and folder, as a key.
 std::string start_key(const PreparedCell& cell, const Step& step, std::int64_t round) {
-  const config::CommandLine line = line_of(cell, step, "{out}", "{probe_dir}", "{port}");
+  const config::CommandLine line = make_command_line(cell, step, "{out}", "{probe_dir}", "{port}");
   return dump_json({cell.cell.engine->name, line.argv, line.env, cell.program, cell.model,
                     cell.folder, cell.cell.device, cell.probes, static_cast<int>(step.pass),
                     round});
@@ -37,11 +37,12 @@ std::string only_address(const PreparedCell& cell) {
   return server == nullptr || config::uses({server->url}, {}, "port") ? "" : server->url;
 }
 
-// Returns for each step the first step of the start it uses.
+// Returns, for each step, the first step of the server start that it uses. Steps share a start if
+// they need the same server and none repeats a load within it.
 std::vector<std::size_t> group_starts(const Plan& plan) {
   std::vector<std::size_t> starts;
   std::map<std::string, std::size_t> first_step;
-  std::map<std::string, std::int64_t> rounds;
+  std::map<std::string, std::int64_t> load_repeats;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
     const PreparedCell& cell = plan.cell_of(step);
@@ -51,15 +52,16 @@ std::vector<std::size_t> group_starts(const Plan& plan) {
     const std::string load =
         dump_json({step.cell, static_cast<int>(step.pass), parameters.prompt_tokens,
                    parameters.tokens, parameters.repeats, parameters.depth, step.twin_fill});
-    const std::int64_t round = rounds[load];
-    ++rounds[load];
-    const auto [entry, is_new] = first_step.try_emplace(start_key(cell, step, round), i);
+    const std::int64_t load_repeat = load_repeats[load];
+    ++load_repeats[load];
+    const auto [entry, is_new] = first_step.try_emplace(start_key(cell, step, load_repeat), i);
     starts.back() = entry->second;
   }
   return starts;
 }
 
-// Checks that a token can be sent in a header and is long enough to be redacted.
+// Returns the token if it can be sent in a header and is long enough to be redacted. Fails, naming
+// the variable, if it is empty, too short or has other characters.
 Result<Secret> check_server_token(const std::string& variable, Secret token) {
   if (token.empty()) {
     return fail(Code::config,
