@@ -199,7 +199,7 @@ Result<void> read_baseline_parts(const Job& job, const TrendFolder& folder_optio
     run.time = commit.time;
     if (facts.machine) run.machine = history::stored_name(*facts.machine);
     TrendPart part{"baselines of " + text::short_commit(commit.name), {}, {}};
-    part.batch.runs = history::runs_of(run, changes);
+    part.batch.runs = history::make_baseline_runs(run, changes);
     if (!part.batch.runs.empty()) WEIR_CHECK(take(std::move(part)));
   }
   return {};

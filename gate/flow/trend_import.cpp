@@ -102,7 +102,7 @@ Result<TrendPart> read_run_part(const Job& job, const std::string& path,
           fmt::format("{}: left out: {}", verdict_path, verdict.error().message));
     }
   }
-  part.batch.runs.push_back(history::run_of(std::move(facts), measured.profiles));
+  part.batch.runs.push_back(history::make_run(std::move(facts), measured.profiles));
   if (part.batch.runs.front().points.empty()) {
     part.warnings.push_back(fmt::format("{}: nothing was measured in it", path));
   }
@@ -118,7 +118,7 @@ Result<TrendPart> read_verdict_part(const Job& job, const std::string& path,
   context.now = job.world.clock.now();
   context.time_of_commit = [&](const std::string& commit) { return commit_time(job, commit); };
   TrendPart part{path, {}, {}};
-  WEIR_TRY(part.batch, history::batch_of(verdict, options, context).map_error([&](Error error) {
+  WEIR_TRY(part.batch, history::make_batch(verdict, options, context).map_error([&](Error error) {
     return error.code == Code::usage ? add_prefix(path, std::move(error)) : error;
   }));
   return part;

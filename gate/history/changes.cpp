@@ -82,16 +82,16 @@ class SeriesReader {
   stats::ChangePolicy policy_;
 };
 
-// Returns the latest acknowledgement of a change at its place, or close to it: more points may have
-// moved it since. Nothing if there is none.
+// Returns the latest acknowledgement of a change at its place, or a few points from it: more points
+// may have moved it since. Nullopt if there is none.
 std::optional<Acknowledgement> find_acknowledgement(const History& history,
                                                     const SeriesChange& change,
                                                     std::span<const Acknowledgement> all) {
   const Series& series = history.series[change.series];
   const Acknowledgement wanted = make_acknowledgement(history, change);
-  const std::size_t moved = has_exact_values(series) ? 0 : k_max_moved_points;
-  const std::size_t begin = change.index > moved ? change.index - moved : 0;
-  const std::size_t end = std::min(series.points.size(), change.index + moved + 1);
+  const std::size_t max_distance = has_exact_values(series) ? 0 : k_max_moved_points;
+  const std::size_t begin = change.index > max_distance ? change.index - max_distance : 0;
+  const std::size_t end = std::min(series.points.size(), change.index + max_distance + 1);
   std::optional<Acknowledgement> latest;
   for (const Acknowledgement& entry : all) {
     // A step may be corrected to a drift, and a drift to a step; another class is something else.
@@ -137,11 +137,12 @@ stats::ChangePolicy policy_of(const ChangeQuery& wanted, std::size_t series) {
   return {.offset = offset};
 }
 
-// Finds the changes of all series, each with its acknowledgement.
-Result<std::vector<SeriesChange>> changes_of(const History& history,
-                                             std::span<const Acknowledgement> acknowledged,
-                                             const ChangeQuery& wanted) {
-  const stats::ChangePolicy policy = policy_of(wanted, history.series.size());
+// Finds the changes (steps, drifts, new device classes) in all series of the history, each with its
+// acknowledgement.
+Result<std::vector<SeriesChange>> find_changes(const History& history,
+                                               std::span<const Acknowledgement> acknowledged,
+                                               const ChangeQuery& query) {
+  const stats::ChangePolicy policy = policy_of(query, history.series.size());
   std::vector<SeriesChange> all;
   for (std::size_t i = 0; i < history.series.size(); ++i) {
     WEIR_TRY(std::vector<SeriesChange> changes, SeriesReader(history, i, policy).read());
@@ -174,7 +175,7 @@ Result<ChangedHistory> read_changes(Store& store, const Filter& filter, const Co
   WEIR_TRY(read.history, store.history(filter));
   put_in_order(read.history, order);
   WEIR_TRY(const auto acknowledged, store.acknowledgements(filter));
-  WEIR_TRY(read.changes, changes_of(read.history, acknowledged, wanted));
+  WEIR_TRY(read.changes, find_changes(read.history, acknowledged, wanted));
   return read;
 }
 

@@ -48,7 +48,7 @@ struct ChangeQuery {
 
 // All changes, by series, then index. `history` must be in order (put_in_order). Counts that agreed
 // are compared exactly, all else by statistics.
-[[nodiscard]] Result<std::vector<SeriesChange>> changes_of(
+[[nodiscard]] Result<std::vector<SeriesChange>> find_changes(
     const History& history, std::span<const Acknowledgement> acknowledged,
     const ChangeQuery& wanted);
 

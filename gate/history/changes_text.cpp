@@ -52,21 +52,22 @@ std::string_view change_mark(const SeriesChange& change) {
   return *change.worse ? "WORSE" : "better";
 }
 
-// Returns "since 1a2b3c4, 2026-11-04, on MACHINE".
-std::string place_text(const History& history, const SeriesChange& change) {
+// Returns "since 1a2b3c4, 2026-11-04, on MACHINE", with the 95 % interval of places. A drift has
+// its first and last point.
+std::string where_text(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
-  std::string words = "since " + place_label(run_at(history, series, change.index));
+  std::string text = "since " + place_label(run_at(history, series, change.index));
   if (change.earliest < change.latest) {
-    words += fmt::format(" (95 %: {} to {})", place_label(run_at(history, series, change.earliest)),
-                         place_label(run_at(history, series, change.latest)));
+    text += fmt::format(" (95 %: {} to {})", place_label(run_at(history, series, change.earliest)),
+                        place_label(run_at(history, series, change.latest)));
   }
   if (change.kind == stats::ChangeKind::drift) {
-    words = fmt::format("little by little, from {} to {}",
-                        place_label(run_at(history, series, change.index)),
-                        place_label(run_at(history, series, change.end - 1)));
+    text = fmt::format("little by little, from {} to {}",
+                       place_label(run_at(history, series, change.index)),
+                       place_label(run_at(history, series, change.end - 1)));
   }
-  if (!series.machine.empty()) words += ", on " + series.machine;
-  return words;
+  if (!series.machine.empty()) text += ", on " + series.machine;
+  return text;
 }
 
 }  // namespace
@@ -76,30 +77,30 @@ std::string place_label(const RunFacts& run) {
   return run.commit ? text::short_commit(*run.commit) + ", " + date : date;
 }
 
-// Returns "fell by 8.1 % (6.9 to 9.3 %)"; "grew by 16" for counts and for changes that are not
-// relative.
+// Returns "fell by 8.1 % (6.9 to 9.3 %)", with the interval; "grew by 16" for counts and for
+// changes that are not relative.
 std::string size_text(const Metric& metric, const SeriesChange& change) {
   if (change.size == 0) return "the same";
-  const char* way = change.size < 0 ? "fell" : "grew";
-  const bool count = metric.kind == unit::Kind::count;
-  if (count || !change.relative) {
-    return fmt::format("{} by {:.10g}", way, std::abs(change.after - change.before));
+  const char* direction = change.size < 0 ? "fell" : "grew";
+  const bool is_count = metric.kind == unit::Kind::count;
+  if (is_count || !change.relative) {
+    return fmt::format("{} by {:.10g}", direction, std::abs(change.after - change.before));
   }
-  std::string words = fmt::format("{} by {}", way, percent_text(change.size));
+  std::string text = fmt::format("{} by {}", direction, percent_text(change.size));
   if (change.low != change.high) {
     double near = change.low, far = change.high;
-    const bool one_way = (near < 0) == (far < 0);
-    if (one_way && std::abs(near) > std::abs(far)) std::swap(near, far);
+    const bool is_one_direction = (near < 0) == (far < 0);
+    if (is_one_direction && std::abs(near) > std::abs(far)) std::swap(near, far);
     // Signs are shown only if the interval includes both directions.
     const auto sign = [&](double size) {
-      if (one_way) return "";
+      if (is_one_direction) return "";
       return size < 0 ? "−" : "+";
     };
-    words += fmt::format(" % ({}{} to {}{} %)", sign(near), percent_text(near), sign(far),
-                         percent_text(far));
-    return words;
+    text += fmt::format(" % ({}{} to {}{} %)", sign(near), percent_text(near), sign(far),
+                        percent_text(far));
+    return text;
   }
-  return words + " %";
+  return text + " %";
 }
 
 std::string levels_text(const Metric& metric, const SeriesChange& change) {
@@ -132,7 +133,7 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
         fmt::format("{} {}  {}", metric_label(series.metric), size_text(series.metric, change),
                     levels_text(series.metric, change)),
         k_indent);
-    add(under, place_text(history, change), k_indent);
+    add(under, where_text(history, change), k_indent);
     // A later change of the series, or a level after a drift, shows that this one is over.
     const bool goes_on =
         (i + 1 == changes.size() || changes[i + 1].series != change.series) &&
@@ -156,7 +157,8 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
   return out;
 }
 
-// Returns one change as `weir trend changes --json` writes it.
+// Returns one change as `weir trend changes --json` writes it. Absent values are null; indices are
+// those of the series' points.
 Json change_json(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
   const RunFacts& run = run_at(history, series, change.index);

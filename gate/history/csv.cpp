@@ -306,8 +306,8 @@ Result<CsvTable> CsvTable::parse(std::string_view text, const std::string& proje
 
 std::size_t CsvTable::rows_of(std::size_t run) const { return begins_[run + 1] - begins_[run]; }
 
-// Makes a run of its rows. Rows of one cell and metric are one point: exact if they agree, else a
-// median with samples.
+// Makes a run of the rows of its group. Rows of one cell and metric are one point: exact if all
+// agree, else their median with the rows as samples.
 Run CsvTable::run(std::size_t index) const {
   Run run{groups_[index], {}};
   run.points.reserve(rows_of(index));
@@ -331,7 +331,7 @@ Run CsvTable::run(std::size_t index) const {
       point.exact = exact_[first.exact - 1];
       point.value = first.value;
     } else {
-      for (std::size_t at = i; at < end; ++at) point.samples.push_back(rows_[at].value);
+      for (std::size_t row = i; row < end; ++row) point.samples.push_back(rows_[row].value);
       point.value = *stats::median(point.samples);
       if (point.samples.size() == 1) point.samples.clear();  // it is the value
     }

@@ -27,7 +27,8 @@ Place make_place(const profile::Provenance& from) {
           stored_or_empty(from.engine_build.value_or(""))};
 }
 
-// Returns a point with the numbers of `measured`; nothing if it has no finite value.
+// Returns a point of the history with the numbers of `measured`; nullopt if it has no finite value.
+// At most `k_max_samples` samples are kept.
 std::optional<Point> make_point(const std::string& cell, const profile::Measurement& measured,
                                 const Place& place) {
   const std::optional<double> value = measured.value();
@@ -55,7 +56,8 @@ std::string device_name(const std::string& device_class) {
   return device.empty() ? device_class : device;
 }
 
-// Sessions of `after` that `before` lacks. Equal sessions count as often as they occur.
+// Returns the stored runs (sessions) of a machine class in `change.after` that `change.before`
+// lacks. Equal ones count as often as they occur.
 std::vector<const baseline::Session*> find_new_sessions(const BaselineChange& change,
                                                         const std::string& machine_class) {
   const auto* before = change.before ? look_up(change.before->sessions, machine_class) : nullptr;
@@ -74,7 +76,8 @@ std::vector<const baseline::Session*> find_new_sessions(const BaselineChange& ch
   return new_sessions;
 }
 
-// Adds the samples of all new sessions to `run`, together: a commit has one point a metric.
+// Adds the samples of all new stored runs (sessions) of a machine class to `run`, together: a
+// commit has one point a metric.
 void add_sessions(const BaselineChange& change, const std::string& machine_class, Run& run) {
   Place place;
   place.machine_class = stored_or_empty(machine_class);
@@ -109,8 +112,8 @@ std::optional<double> parse_time_in_name(std::string_view run) {
                                 name.substr(13, 2)));
 }
 
-// Returns all facts but the id and the version. The time is the sender's, else the document's
-// (`time`), else the commit's, else `otherwise`.
+// Returns the facts of a run, except its id and version. Its time is the sender's, else the
+// document's (`time`), else the commit's, else the default. Fails if there is none.
 Result<RunFacts> make_facts(const SenderFacts& sender, std::optional<std::string> commit,
                             std::optional<double> time, const TimeContext& time_context) {
   RunFacts facts;
@@ -140,7 +143,7 @@ std::string series_machine(std::string_view machine_name) {
   return stored_name(text::trim(machine_name.substr(0, comma)));
 }
 
-Run run_of(RunFacts facts, std::span<const profile::Profile> profiles) {
+Run make_run(RunFacts facts, std::span<const profile::Profile> profiles) {
   Run run{std::move(facts), {}};
   for (const profile::Profile& profile : profiles) {
     const Place place = make_place(profile.provenance);
@@ -152,8 +155,9 @@ Run run_of(RunFacts facts, std::span<const profile::Profile> profiles) {
   return run;
 }
 
-// Returns a run with the numbers of a verdict, without samples.
-Run run_of(RunFacts facts, const verdict::GateVerdict& verdict) {
+// Returns a run with the numbers of a verdict: a point for each metric of each cell, without
+// samples.
+Run make_run(RunFacts facts, const verdict::GateVerdict& verdict) {
   Run run{std::move(facts), {}};
   for (const verdict::CellVerdict& cell : verdict.cells) {
     const Place place{stored_or_empty(cell.device_class), stored_or_empty(cell.device_name),
@@ -193,7 +197,8 @@ Result<verdict::GateVerdict> verdict_of(const StoredVerdict& stored) {
       .and_then(reading<verdict::GateVerdict>("verdict"));
 }
 
-// Returns the parts that a verdict judged: cells, and "CELL: METRIC". Empty if it cannot be read.
+// Returns the parts that a verdict judged: cells, and "CELL: METRIC". Empty if the verdict cannot
+// be read.
 std::set<std::string> judged_parts(const StoredVerdict& verdict) {
   std::set<std::string> parts;
   const auto gate = verdict_of(verdict);
@@ -218,7 +223,8 @@ std::set<std::string> judged_parts(const StoredVerdict& verdict) {
   return parts;
 }
 
-// Marks a verdict as not judged if it lacks parts that are in `before`, and returns why.
+// Marks a verdict as not judged if it lacks parts that are in `before`, and returns why. Nullopt if
+// it lacks none.
 std::optional<std::string> note_missing_parts(const std::set<std::string>& before,
                                               StoredVerdict& verdict) {
   std::vector<std::string> missing;
@@ -240,9 +246,10 @@ std::optional<std::string> note_missing_parts(const std::set<std::string>& befor
   return why;
 }
 
-// Returns the runs that a commit's changes of baselines stand for: counts by device, new timed
-// sessions by machine class.
-std::vector<Run> runs_of(const RunFacts& facts, std::span<const BaselineChange> changes) {
+// Returns the runs that a commit's changes of baselines stand for: one of counts for each device
+// class, one of new times for each machine class.
+std::vector<Run> make_baseline_runs(const RunFacts& facts,
+                                    std::span<const BaselineChange> changes) {
   // By "counts\nDEVICE CLASS" or "times\nMACHINE CLASS".
   std::map<std::string, Run> runs_by_class;
   const auto find_or_add_run = [&](const std::string& kind, const std::string& name) -> Run& {
@@ -286,7 +293,8 @@ std::vector<Run> runs_of(const RunFacts& facts, std::span<const BaselineChange> 
   return runs;
 }
 
-// Reads the profiles of a weir.profiles/1 document.
+// Reads the profiles (measured cells) of a weir.profiles/1 document. Fails if there are too many or
+// one is malformed.
 Result<std::vector<profile::Profile>> profiles_from_json(const Json& json) {
   JsonReader read(json, "profiles");
   if (read.string("schema") != k_profiles_schema) {
@@ -308,9 +316,9 @@ Result<std::vector<profile::Profile>> profiles_from_json(const Json& json) {
   return profiles;
 }
 
-// Makes a batch of a verdict: the verdict itself, and a run with its numbers.
-Result<Batch> batch_of(const verdict::GateVerdict& verdict, const SenderFacts& sender,
-                       const TimeContext& time_context) {
+// Makes a batch to store from a verdict: the verdict itself, and a run with its numbers.
+Result<Batch> make_batch(const verdict::GateVerdict& verdict, const SenderFacts& sender,
+                         const TimeContext& time_context) {
   WEIR_TRY(RunFacts facts, make_facts(sender, verdict.commit,
                                       parse_time_in_name(verdict.run.value_or("")), time_context));
   facts.source = Source::verdict;
@@ -321,13 +329,13 @@ Result<Batch> batch_of(const verdict::GateVerdict& verdict, const SenderFacts& s
   facts.id = hash_hex(fmt::format("verdict\n{}", dump_json(write_fields(verdict))));
   Batch batch;
   batch.verdicts.push_back(stored_verdict(facts, facts.id, verdict, time_context.now));
-  batch.runs.push_back(run_of(std::move(facts), verdict));
+  batch.runs.push_back(make_run(std::move(facts), verdict));
   return batch;
 }
 
-// Makes a batch of one run with these profiles.
-Result<Batch> batch_of(const std::vector<profile::Profile>& profiles, const SenderFacts& sender,
-                       const TimeContext& time_context) {
+// Makes a batch to store from these profiles: one run with a point for each metric of each cell.
+Result<Batch> make_batch(const std::vector<profile::Profile>& profiles, const SenderFacts& sender,
+                         const TimeContext& time_context) {
   WEIR_TRY(RunFacts facts, make_facts(sender, std::nullopt, std::nullopt, time_context));
   facts.source = Source::run;
   std::string text = "profiles\n";
@@ -341,7 +349,7 @@ Result<Batch> batch_of(const std::vector<profile::Profile>& profiles, const Send
                       facts.machine, sender.time ? fmt::format("{}", *sender.time) : "");
   facts.id = hash_hex(text);
   Batch batch;
-  batch.runs.push_back(run_of(std::move(facts), profiles));
+  batch.runs.push_back(make_run(std::move(facts), profiles));
   return batch;
 }
 

@@ -27,9 +27,9 @@ namespace weir::history {
 
 // A run with every metric that has a number, also of cells whose other pass failed. `facts` are
 // taken as they are; the caller makes the id.
-[[nodiscard]] Run run_of(RunFacts facts, std::span<const profile::Profile> profiles);
+[[nodiscard]] Run make_run(RunFacts facts, std::span<const profile::Profile> profiles);
 // The same from a verdict alone: its numbers, without samples.
-[[nodiscard]] Run run_of(RunFacts facts, const verdict::GateVerdict& verdict);
+[[nodiscard]] Run make_run(RunFacts facts, const verdict::GateVerdict& verdict);
 // A verdict as it is stored. `facts` are those of its run; `run` is its id, or "" if the verdict
 // came alone.
 [[nodiscard]] StoredVerdict stored_verdict(const RunFacts& facts, const std::string& run,
@@ -54,8 +54,8 @@ struct BaselineChange {
 // sessions by machine class. `facts` are the commit's; ids and machines are made here. Unless
 // `facts` names a machine, that of counts is the device without its driver version
 // ("vulkan-10005-0"): another version is then an event on the series.
-[[nodiscard]] std::vector<Run> runs_of(const RunFacts& facts,
-                                       std::span<const BaselineChange> changes);
+[[nodiscard]] std::vector<Run> make_baseline_runs(const RunFacts& facts,
+                                                  std::span<const BaselineChange> changes);
 
 // The name of a machine without its system, which changes with an image:
 // "AMD EPYC 9654 96-Core Processor, 2 cores, 24 GiB, debian 12". Series are grouped by it.
@@ -86,11 +86,11 @@ inline constexpr std::size_t k_max_profiles = 10'000;
 
 // A verdict and its numbers, without samples. Code::usage if nothing states the time of
 // measurement.
-[[nodiscard]] Result<Batch> batch_of(const verdict::GateVerdict& verdict, const SenderFacts& sender,
-                                     const TimeContext& time_context);
+[[nodiscard]] Result<Batch> make_batch(const verdict::GateVerdict& verdict,
+                                       const SenderFacts& sender, const TimeContext& time_context);
 // A run of these profiles. They state no time: without sender.time it is the commit's or
 // `otherwise`.
-[[nodiscard]] Result<Batch> batch_of(const std::vector<profile::Profile>& profiles,
-                                     const SenderFacts& sender, const TimeContext& time_context);
+[[nodiscard]] Result<Batch> make_batch(const std::vector<profile::Profile>& profiles,
+                                       const SenderFacts& sender, const TimeContext& time_context);
 
 }  // namespace weir::history

@@ -74,7 +74,8 @@ Result<void> check_time(std::string_view what, double time) {
   return fail(Code::data, "{} is not in the years 0 to 9999: {} s since 1970", what, time);
 }
 
-// Checks names, lengths and numbers of a point.
+// Fails if a point cannot be stored: a name is too long, a number is not finite, or it has too many
+// samples.
 Result<void> check_point(const Point& point) {
   WEIR_CHECK(check_name("a cell", point.cell));
   WEIR_CHECK(check_name("a metric", point.metric.name));
@@ -116,7 +117,8 @@ int two_digits(std::string_view text, std::size_t at) {
   return (text[at] - '0') * 10 + (text[at + 1] - '0');
 }
 
-// Parses the seconds that a zone is ahead of UTC: "", "Z", "+02", "+0200", "+02:00".
+// Returns the seconds that a time zone is ahead of UTC: "", "Z", "+02", "+0200", "+02:00". Nullopt
+// for other texts.
 std::optional<int> parse_zone(std::string_view text) {
   if (text.empty() || text == "Z" || text == "z") return 0;
   if (text[0] != '+' && text[0] != '-') return std::nullopt;
@@ -132,7 +134,8 @@ std::optional<int> parse_zone(std::string_view text) {
   return sign * (hours * 3600 + minutes * 60);
 }
 
-// Parses "2026-11-20", with a time of day and a zone if these follow.
+// Parses "2026-11-20", with a time of day and a zone if these follow, to Unix seconds. Nullopt if
+// it is malformed.
 std::optional<double> parse_iso(std::string_view text) {
   if (!text::has_form(text.substr(0, 10), "0000-00-00")) return std::nullopt;
   const std::chrono::year_month_day date{
@@ -183,17 +186,17 @@ std::string_view to_string(Source source) { return name_of(k_sources, source); }
 std::optional<Source> parse_source(std::string_view text) { return value_of(k_sources, text); }
 
 // Returns a printable name for any bytes: bad bytes as "<80>", then "~" and a hash. A valid name
-// stays as it is.
+// stays as it is; the result is never longer than a name may be.
 std::string stored_name(std::string_view bytes) {
   if (is_name(bytes)) return std::string(bytes);
-  constexpr std::size_t k_room = k_longest_name - k_hash_digits - 1;
+  constexpr std::size_t k_max_prefix_bytes = k_longest_name - k_hash_digits - 1;
   std::string result;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t size = printable_bytes(bytes.substr(at));
     const std::string part = size > 0
                                  ? std::string(bytes.substr(at, size))
                                  : fmt::format("<{:02x}>", static_cast<unsigned char>(bytes[at]));
-    if (result.size() + part.size() > k_room) break;
+    if (result.size() + part.size() > k_max_prefix_bytes) break;
     result += part;
     at += size > 0 ? size : 1;
   }
@@ -212,7 +215,8 @@ std::size_t weight(const Run& run) {
   return sum;
 }
 
-// Checks that a run can be stored.
+// Fails if a run cannot be stored: a name or time is malformed, it is too large, or a point comes
+// twice.
 Result<void> check(const Run& run) {
   const RunFacts& facts = run.facts;
   WEIR_CHECK(check_name("a project", facts.project));
@@ -235,7 +239,7 @@ Result<void> check(const Run& run) {
   return check_unique(run);
 }
 
-// Checks that a verdict can be stored: its id must be the hash of its text.
+// Fails if a verdict cannot be stored. Its id must be the hash of its text, which is one line.
 Result<void> check(const StoredVerdict& verdict) {
   WEIR_CHECK(check_name("a project", verdict.project));
   WEIR_CHECK(check_name("a verdict's id", verdict.id));
@@ -256,7 +260,8 @@ Result<void> check(const StoredVerdict& verdict) {
   return {};
 }
 
-// Checks that an acknowledgement can be stored.
+// Fails if an acknowledgement cannot be stored: a name, time or reason is too long or not
+// printable.
 Result<void> check(const Acknowledgement& acknowledgement) {
   WEIR_CHECK(check_name("a project", acknowledgement.project));
   WEIR_CHECK(check_name("a cell", acknowledgement.cell));

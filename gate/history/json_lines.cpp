@@ -37,6 +37,7 @@ WordField(T&, Parse) -> WordField<T, Parse>;
 
 }  // namespace
 
+// Reads or writes a point as JSON, as `io` is set. An exact number takes the place of the value.
 static void fields(Fields& io, Metric& metric) {
   io("name", metric.name);
   io.optional("kind", WordField{metric.kind, unit::parse_kind});
@@ -171,8 +172,9 @@ Result<void> check_and_pass(Result<Value> entry,
   return handler(*std::move(entry));
 }
 
-// Reads one line of any type. The first line must be the schema.
-Result<void> read_line(std::string_view line, bool first, const EntryHandlers& handlers,
+// Reads one line of a history and passes its entry to the handler of its type. If `first`, the line
+// must be the schema.
+Result<void> read_line(std::string_view line, bool is_first, const EntryHandlers& handlers,
                        std::size_t max_values) {
   WEIR_TRY(const Json json, parse_json(line, {k_longest_line, k_line_depth, max_values}));
   JsonReader read(json, "line");
@@ -180,7 +182,7 @@ Result<void> read_line(std::string_view line, bool first, const EntryHandlers& h
     if (*schema == k_lines_schema) return {};
     return fail(Code::data, "its schema is \"{}\", not \"{}\"", *schema, k_lines_schema);
   }
-  if (first) return fail(Code::data, "the first line should be {}", first_line());
+  if (is_first) return fail(Code::data, "the first line should be {}", first_line());
   const std::string type = read.string("type");
   if (auto problem = read.problem()) return tl::unexpected(*problem);
   if (type == "run") return check_and_pass(read_fields<Run>(json, "run"), handlers.run);
@@ -209,22 +211,23 @@ std::string line_of(const Acknowledgement& acknowledgement) {
   return line("acknowledgement", acknowledgement);
 }
 
-// Reads all lines of a history in turn. Empty lines are skipped.
+// Reads all lines of a history and passes each entry to its handler. Skips empty lines; fails at
+// the first bad one.
 Result<void> read_lines(std::string_view text, const EntryHandlers& handlers,
                         std::size_t max_values) {
   std::size_t number = 0;
-  bool first = true;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t to = std::min(text.find('\n', from), text.size());
-    const std::string_view line = text.substr(from, to - from);
-    from = to + 1;
+  bool is_first = true;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
     ++number;
     if (line.empty()) continue;
-    WEIR_CHECK(read_line(line, first, handlers, max_values)
+    WEIR_CHECK(read_line(line, is_first, handlers, max_values)
                    .map_error(with_prefix(fmt::format("line {}", number))));
-    first = false;
+    is_first = false;
   }
-  if (first) return fail(Code::data, "an empty file: the first line should be {}", first_line());
+  if (is_first) return fail(Code::data, "an empty file: the first line should be {}", first_line());
   return {};
 }
 

@@ -37,8 +37,8 @@ struct OrderKey {
   }
 };
 
-// Finds the place of every run's commit. Runs of one commit in one project get the same time: the
-// commit's own, else that of its first run.
+// Finds the place of every run's commit in the order. Runs of one commit in one project get one
+// time: the commit's own, else that of its first run.
 std::vector<CommitPlace> find_commit_places(const History& history, const CommitOrder& order) {
   std::vector<CommitPlace> places;
   std::map<std::pair<std::string_view, std::string_view>, double> first_times;
@@ -109,7 +109,8 @@ std::optional<std::size_t> CommitOrder::place(std::string_view commit) const {
   return *begins;
 }
 
-// Sorts the points of every series by commit, then by time and run.
+// Sorts the points of every series by commit, then by time and run. A commit that is not in the
+// list comes by its time between listed ones.
 void put_in_order(History& history, const CommitOrder& order) {
   const std::vector<CommitPlace> places = find_commit_places(history, order);
   const ListedCommitTimes times(places);
@@ -126,42 +127,42 @@ void put_in_order(History& history, const CommitOrder& order) {
     }
   }
   // Runs are few and points many: each run gets its rank once.
-  std::vector<std::uint32_t> by_key(keys.size()), rank(keys.size());
-  std::iota(by_key.begin(), by_key.end(), 0U);
-  std::ranges::stable_sort(by_key,
+  std::vector<std::uint32_t> sorted_runs(keys.size()), run_rank(keys.size());
+  std::iota(sorted_runs.begin(), sorted_runs.end(), 0U);
+  std::ranges::stable_sort(sorted_runs,
                            [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
-  for (std::uint32_t i = 0; i < by_key.size(); ++i) rank[by_key[i]] = i;
+  for (std::uint32_t i = 0; i < sorted_runs.size(); ++i) run_rank[sorted_runs[i]] = i;
   for (Series& series : history.series) {
     std::ranges::stable_sort(series.points, {},
-                             [&](const SeriesPoint& point) { return rank[point.run]; });
+                             [&](const SeriesPoint& point) { return run_rank[point.run]; });
   }
 }
 
 // Finds the points of an ordered series from which on the device or machine class is another one,
-// with the medians before and after.
+// with the medians before and after. Counts do not depend on the machine.
 std::vector<ClassChange> class_changes(const History& history, const Series& series) {
-  const bool count = series.metric.kind == unit::Kind::count;
+  const bool is_count = series.metric.kind == unit::Kind::count;
   std::vector<ClassChange> changes;
   std::string device, machine;
-  std::vector<double> values;  // values since the last change
+  std::vector<double> values_since_change;  // values since the last change
   for (std::size_t i = 0; i < series.points.size(); ++i) {
     const Place& place = history.place_of(series.points[i]);
     // A class that is not known is taken for the last known one.
     const std::string& next_device = place.device_class.empty() ? device : place.device_class;
     const std::string& next_machine = place.machine_class.empty() ? machine : place.machine_class;
     const bool has_changed = (!device.empty() && next_device != device) ||
-                             (!count && !machine.empty() && next_machine != machine);
-    if (has_changed && !values.empty()) {
-      const double middle = *stats::median(values);
-      if (!changes.empty()) changes.back().after = middle;
-      changes.push_back({i, device, next_device, machine, next_machine, middle, 0});
-      values.clear();
+                             (!is_count && !machine.empty() && next_machine != machine);
+    if (has_changed && !values_since_change.empty()) {
+      const double median_before = *stats::median(values_since_change);
+      if (!changes.empty()) changes.back().after = median_before;
+      changes.push_back({i, device, next_device, machine, next_machine, median_before, 0});
+      values_since_change.clear();
     }
     device = next_device;
     machine = next_machine;
-    values.push_back(series.points[i].value);
+    values_since_change.push_back(series.points[i].value);
   }
-  if (!changes.empty()) changes.back().after = *stats::median(values);
+  if (!changes.empty()) changes.back().after = *stats::median(values_since_change);
   return changes;
 }
 

@@ -39,7 +39,7 @@ class PostgresRow final : public Row {
   const pqxx::row& row_;
 };
 
-// Returns the text of a parameter; nothing for NULL.
+// Returns the text of a query's parameter; nullopt for NULL.
 std::optional<std::string> param_text(const Param& param) {
   switch (param.kind) {
     case Param::Kind::null:
@@ -67,7 +67,8 @@ struct ParamTexts {
   std::vector<const char*> pointers;
 };
 
-// Adds an element to the text of an array.
+// Appends an element to the text of a PostgreSQL array ("{1,2"), quoted if it is text. The caller
+// adds the last brace.
 void add_element(std::string& array, const Param& param) {
   array += array.empty() ? '{' : ',';
   if (param.kind == Param::Kind::null) {
@@ -84,18 +85,17 @@ void add_element(std::string& array, const Param& param) {
   }
 }
 
-// Hides passwords in a message of libpq, which may hold parts of the store's URL, and masks the
-// address.
-std::string without_passwords(const StoreAddress& address, const std::string& words) {
+// Hides passwords and the store's address in a message of libpq, which may hold parts of the URL.
+std::string without_passwords(const StoreAddress& address, const std::string& message) {
   Masker masker;
   masker.add(address.target);
   for (const Secret& password : address.passwords) {
     const std::string& hidden = password.reveal();
-    if (hidden.size() >= k_shortest_password && words.find(hidden) != std::string::npos) {
+    if (hidden.size() >= k_shortest_password && message.find(hidden) != std::string::npos) {
       return "no connection; libpq's message contains the password, so weir does not show it";
     }
   }
-  const std::string shown = text::printable(words);
+  const std::string shown = text::printable(message);
   return masker.mask(text::trim(shown));
 }
 

@@ -63,19 +63,19 @@ std::size_t number_digest(double value, std::string_view exact, std::string_view
 
 }  // namespace
 
-// Returns the id of a name: from memory, from the store, or newly added. A new name counts twice,
-// since it is in an index too.
+// Returns the id of a name: from memory, from the store, or newly added. A new name counts twice in
+// `added`, since it is in an index too.
 Result<std::int64_t> Store::find_or_add_id(IdsByName& ids, const std::string& key, Statement select,
-                                           Params wanted, Statement insert, Params values,
-                                           Added& added) {
+                                           Params select_params, Statement insert,
+                                           Params insert_params, Added& added) {
   if (const auto entry = ids.find(key); entry != ids.end()) return entry->second;
   std::optional<std::int64_t> id;
-  const auto take = [&](const Row& row) { id = row.integer(0); };
-  WEIR_CHECK(database_->read(select, wanted, take));
+  const auto keep_id = [&](const Row& row) { id = row.integer(0); };
+  WEIR_CHECK(database_->read(select, select_params, keep_id));
   if (!id) {
-    WEIR_CHECK(database_->change(insert, values));
-    WEIR_CHECK(database_->read(select, wanted, take));
-    added.name_bytes += row_bytes(k_indexed_row, 2 * text_bytes(values));
+    WEIR_CHECK(database_->change(insert, insert_params));
+    WEIR_CHECK(database_->read(select, select_params, keep_id));
+    added.name_bytes += row_bytes(k_indexed_row, 2 * text_bytes(insert_params));
   }
   if (!id) return fail(Code::internal, "{}: what was written cannot be found", name_);
   if (ids.size() >= k_max_cached_ids) ids.clear();
@@ -158,8 +158,9 @@ Result<void> Store::add_run(const Run& run, Added& added) {
   return {};
 }
 
-// Adds points of the run with this id.
-Result<void> Store::add_points(std::int64_t id, std::span<const Point> points,
+// Adds points of the run with this id, except those whose digests are in `stored`. Names become ids
+// first.
+Result<void> Store::add_points(std::int64_t run_id, std::span<const Point> points,
                                const PointDigests& stored, Added& added) {
   // The texts that rows refer to.
   std::vector<std::optional<std::string>> exact, samples;
@@ -182,7 +183,7 @@ Result<void> Store::add_points(std::int64_t id, std::span<const Point> points,
     WEIR_TRY(const std::int64_t metric, metric_id(point.metric, added));
     exact.push_back(point.exact ? std::optional(point.exact->str()) : std::nullopt);
     samples.push_back(samples_text(point.samples));
-    rows.insert(rows.end(), {cell, metric, id, place, point.nature, point.source, point.value,
+    rows.insert(rows.end(), {cell, metric, run_id, place, point.nature, point.source, point.value,
                              exact.back(), samples.back()});
   }
   if (!stored.empty()) WEIR_CHECK(remove_stored_rows(stored, points, rows, added));
@@ -214,7 +215,8 @@ Result<Store::PointDigests> Store::read_digests(std::int64_t run) {
   return digests;
 }
 
-// Takes the rows out of `rows` (one for each of `points`) that are stored already.
+// Removes the rows of points that are stored already from `rows`, where each of `points` has one.
+// Names those with another value in `added.differences`.
 Result<void> Store::remove_stored_rows(const PointDigests& stored, std::span<const Point> points,
                                        std::vector<Param>& rows, Added& added) {
   std::vector<Param> new_rows;
@@ -245,7 +247,8 @@ Result<void> Store::remove_stored_rows(const PointDigests& stored, std::span<con
   return {};
 }
 
-// Adds a verdict, whose run is stored if it has one. Some of its texts are in indexes too.
+// Adds a verdict, whose run is stored already if it has one. Some of its texts are in indexes too,
+// so their bytes count again.
 Result<void> Store::add_verdict(const StoredVerdict& verdict, Added& added) {
   WEIR_TRY(const std::int64_t project, project_id(verdict.project, added));
   std::string machine;
@@ -290,7 +293,8 @@ Result<void> check(const Batch& batch) {
   return {};
 }
 
-// Adds runs, verdicts and acknowledgements in one transaction: all of them, or none.
+// Adds runs, verdicts and acknowledgements in one transaction: all of them, or none. Returns how
+// much was new.
 Result<Added> Store::add(const Batch& batch) {
   WEIR_CHECK(check(batch));
   return write([&]() -> Result<Added> {

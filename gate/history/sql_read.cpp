@@ -27,9 +27,9 @@ bool matches(const Filter& filter, const std::string& project,
 }
 
 // The memory that a read may take, about.
-class Room {
+class MemoryBudget {
  public:
-  explicit Room(std::size_t bytes) : max_bytes_(bytes) {}
+  explicit MemoryBudget(std::size_t bytes) : max_bytes_(bytes) {}
   [[nodiscard]] Result<void> take(std::size_t bytes) {
     used_ += bytes;
     if (used_ <= max_bytes_) return {};
@@ -66,8 +66,8 @@ std::size_t bytes_of(const SeriesPoint& point) {
 // which nothing refers to cost nothing. Pointers stay valid.
 class Names {
  public:
-  Names(Database& database, const Filter& filter, Room& room)
-      : database_(database), filter_(filter), room_(room) {}
+  Names(Database& database, const Filter& filter, MemoryBudget& memory)
+      : database_(database), filter_(filter), memory_(memory) {}
 
   // Null for a name that the filter leaves out.
   Result<const std::string*> project(std::int64_t id) {
@@ -94,7 +94,7 @@ class Names {
                 id, [](const Place&) { return true; });
   }
   [[nodiscard]] const Filter& filter() const { return filter_; }
-  [[nodiscard]] Room& room() { return room_; }
+  [[nodiscard]] MemoryBudget& memory() { return memory_; }
 
  private:
   template <class Value>
@@ -109,14 +109,14 @@ class Names {
       WEIR_CHECK(database_.read(select, {id},
                                 [&](const Row& row) { row.into(columns(value.emplace())); }));
       if (value && !accept(*value)) value.reset();
-      WEIR_CHECK(room_.take(value ? bytes_of(*value) : k_entry_bytes));
+      WEIR_CHECK(memory_.take(value ? bytes_of(*value) : k_entry_bytes));
     }
     return value ? &*value : nullptr;
   }
 
   Database& database_;
   const Filter& filter_;
-  Room& room_;
+  MemoryBudget& memory_;
   Cache<std::string> projects_, cells_;
   Cache<Metric> metrics_;
   Cache<Place> places_;
@@ -134,7 +134,8 @@ Result<std::optional<std::int64_t>> find_project(Database& database, const std::
   return id;
 }
 
-// Reads the runs that match, sorted by project, time and id.
+// Reads the runs that match the filter, without points, sorted by project, time and id. Fails if
+// they need more memory than the filter allows.
 Result<std::vector<NumberedRun>> read_runs(Database& database, Names& names) {
   const Filter& filter = names.filter();
   std::vector<NumberedRun> runs;
@@ -161,7 +162,7 @@ Result<std::vector<NumberedRun>> read_runs(Database& database, Names& names) {
             !text::matches_any(filter.machines, run.facts.machine)) {
           return {};
         }
-        WEIR_CHECK(names.room().take(bytes_of(run.facts)));
+        WEIR_CHECK(names.memory().take(bytes_of(run.facts)));
         runs.push_back(std::move(run));
         return {};
       }));
@@ -171,7 +172,8 @@ Result<std::vector<NumberedRun>> read_runs(Database& database, Names& names) {
   return runs;
 }
 
-// Reads the numbers of a point: columns nature, value, exact and samples from `column` on.
+// Reads the numbers of a point: columns nature, value, exact and samples from `column` on. Nature 0
+// is exact, 1 nearly exact, others timed.
 Result<SeriesPoint> read_numbers(const Row& row, int column) {
   SeriesPoint numbers;
   const std::int64_t nature = row.integer(column);
@@ -199,8 +201,8 @@ auto read_snapshot(Database& database, const Filter& filter, const Query& query)
     -> decltype(query(std::declval<Names&>())) {
   Transaction transaction(database);
   WEIR_CHECK(transaction.begin(Database::Access::read));
-  Room room(filter.max_bytes);
-  Names names(database, filter, room);
+  MemoryBudget memory(filter.max_bytes);
+  Names names(database, filter, memory);
   auto answer = query(names);
   if (answer) WEIR_CHECK(transaction.commit());
   return answer;
@@ -222,15 +224,15 @@ class SeriesBuilder {
     WEIR_TRY(const Place* place, names_.place(place_id));
     if (place == nullptr) return {};
     WEIR_TRY(SeriesPoint point, read_numbers(row, column + 3));
-    WEIR_CHECK(names_.room().take(bytes_of(point)));
+    WEIR_CHECK(names_.memory().take(bytes_of(point)));
     const RunFacts& facts = history_.runs[run];
     const auto [entry, is_new_series] =
         series_.try_emplace(Key{facts.project, *cell, metric, facts.machine});
     if (is_new_series) {
       entry->second = {facts.project, *cell, *metric, facts.machine, {}};
-      WEIR_CHECK(names_.room().take(sizeof(Series) + sizeof(Key) + bytes_of(facts.project) +
-                                    bytes_of(*cell) + bytes_of(*metric) +
-                                    2 * bytes_of(facts.machine)));
+      WEIR_CHECK(names_.memory().take(sizeof(Series) + sizeof(Key) + bytes_of(facts.project) +
+                                      bytes_of(*cell) + bytes_of(*metric) +
+                                      2 * bytes_of(facts.machine)));
     }
     const auto [numbered_place, is_new_place] =
         places_.try_emplace(place_id, static_cast<std::uint32_t>(history_.places.size()));
@@ -267,29 +269,30 @@ class SeriesBuilder {
 
 using CellIds = std::map<std::string, std::int64_t>;
 
-// Returns the ids of the cells that match the filter, by name.
-Result<CellIds> find_cells(Database& database, const Filter& filter, Room& room) {
+// Returns the ids of the cells that match the filter, by name. Counts their bytes against the
+// memory budget.
+Result<CellIds> find_cells(Database& database, const Filter& filter, MemoryBudget& memory) {
   CellIds cells;
-  const auto take = [&](const Row& row) -> Result<void> {
+  const auto add_cell = [&](const Row& row) -> Result<void> {
     if (filter.exact_cells.empty() && !text::matches_any(filter.cells, row.text(1))) return {};
     std::string name(row.text(1));
-    WEIR_CHECK(room.take(bytes_of(name)));
+    WEIR_CHECK(memory.take(bytes_of(name)));
     cells.emplace(std::move(name), row.integer(0));
     return {};
   };
   if (filter.exact_cells.empty()) {
-    WEIR_CHECK(database.scan("SELECT id, name FROM weir_cell", {}, take));
+    WEIR_CHECK(database.scan("SELECT id, name FROM weir_cell", {}, add_cell));
   }
   for (const std::string& name : filter.exact_cells) {
-    WEIR_CHECK(database.read("SELECT id, name FROM weir_cell WHERE name = $1", {name}, take));
+    WEIR_CHECK(database.read("SELECT id, name FROM weir_cell WHERE name = $1", {name}, add_cell));
   }
   return cells;
 }
 
-// Hands each run to `take`, with its points that match. A run without any is left out if the filter
-// names cells or metrics.
-Result<void> each_run(Database& database, Names& names,
-                      const std::function<Result<void>(Run)>& take) {
+// Passes each matching run to `handle`, with its points that match. Leaves out a run without any if
+// the filter names cells or metrics.
+Result<void> pass_runs(Database& database, Names& names,
+                       const std::function<Result<void>(Run)>& handle) {
   const Filter& filter = names.filter();
   WEIR_TRY(const std::vector<NumberedRun> runs, read_runs(database, names));
   for (const NumberedRun& numbered : runs) {
@@ -311,7 +314,7 @@ Result<void> each_run(Database& database, Names& names,
     if (run.points.empty() && is_partial) continue;
     std::ranges::sort(run.points, {},
                       [](const Point& point) { return std::tie(point.cell, point.metric); });
-    WEIR_CHECK(take(std::move(run)));
+    WEIR_CHECK(handle(std::move(run)));
   }
   return {};
 }
@@ -321,8 +324,8 @@ struct NumberedVerdict {
   StoredVerdict verdict;
 };
 
-// Reads the verdicts that match, sorted. Their texts are large: without them, all() reads each one
-// when it is needed.
+// Reads the verdicts that match, sorted. Their texts are large: `with_texts` is false where each is
+// read when it is needed.
 Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, Names& names,
                                                    bool with_texts) {
   std::vector<NumberedVerdict> verdicts;
@@ -348,7 +351,8 @@ Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, Names& na
   return verdicts;
 }
 
-// Reads the acknowledgements that match, sorted.
+// Reads the acknowledgements that match, sorted. Fails if they need more memory than the filter
+// allows.
 Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, Names& names) {
   const Filter& filter = names.filter();
   std::vector<Acknowledgement> all;
@@ -366,8 +370,8 @@ Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, N
             !text::matches_any(filter.machines, entry.machine)) {
           return {};
         }
-        WEIR_CHECK(names.room().take(sizeof entry + bytes_of(entry.cell) + entry.reason.size() +
-                                     entry.metric.size() + entry.machine.size()));
+        WEIR_CHECK(names.memory().take(sizeof entry + bytes_of(entry.cell) + entry.reason.size() +
+                                       entry.metric.size() + entry.machine.size()));
         all.push_back(std::move(entry));
         return {};
       }));
@@ -380,25 +384,25 @@ Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, N
 
 }  // namespace
 
-// Reads all series that match, with their runs and places.
+// Reads all series that match, with their runs and places. Points are in the order of runs.
 Result<History> Store::history(const Filter& filter) {
   return read_snapshot(*database_, filter, [&](Names& names) -> Result<History> {
     WEIR_TRY(std::vector<NumberedRun> runs, read_runs(*database_, names));
     History history;
-    ById<std::uint32_t> numbers;
+    ById<std::uint32_t> run_numbers;
     for (NumberedRun& run : runs) {
-      numbers.emplace(run.id, static_cast<std::uint32_t>(history.runs.size()));
+      run_numbers.emplace(run.id, static_cast<std::uint32_t>(history.runs.size()));
       history.runs.push_back(std::move(run.facts));
     }
     if (history.runs.empty()) return history;
     SeriesBuilder series(names, history);
-    WEIR_TRY(const CellIds cells, find_cells(*database_, filter, names.room()));
+    WEIR_TRY(const CellIds cells, find_cells(*database_, filter, names.memory()));
     for (const auto& [name, id] : cells) {
       WEIR_CHECK(
           database_->scan("SELECT run, cell, metric, place, nature, value, exact, "
                           "CASE WHEN $2 = 1 THEN samples END FROM weir_point WHERE cell = $1",
                           {id, filter.samples}, [&](const Row& row) -> Result<void> {
-                            const std::uint32_t* run = look_up(numbers, row.integer(0));
+                            const std::uint32_t* run = look_up(run_numbers, row.integer(0));
                             return run == nullptr ? Result<void>{} : series.add(*run, row, 1);
                           }));
     }
@@ -408,8 +412,8 @@ Result<History> Store::history(const Filter& filter) {
   });
 }
 
-// Returns a page of sorted names of cells that match, from the name `from` on. Looks at a limited
-// number of names.
+// Returns a page of sorted names of cells that match, from the name `from` on. Examines a limited
+// number of names; `next_name` begins the next page.
 Result<CellPage> Store::cells(const Filter& filter, const std::string& from,
                               std::size_t page_size) {
   CellPage page;
@@ -443,7 +447,7 @@ Result<void> Store::each_summary(const Filter& filter,
       ranges.emplace_back(std::numeric_limits<std::int64_t>::min(),
                           std::numeric_limits<std::int64_t>::max());
     } else {
-      WEIR_TRY(const CellIds cells, find_cells(*database_, filter, names.room()));
+      WEIR_TRY(const CellIds cells, find_cells(*database_, filter, names.memory()));
       for (const auto& [name, id] : cells) ranges.emplace_back(id, id);
     }
     // The series of one cell.
@@ -469,8 +473,8 @@ Result<void> Store::each_summary(const Filter& filter,
       SeriesSummary& summary = entry->second;
       if (is_new) {
         summary = {*project, *cell, *metric, std::string(row.text(3)), 0, time, time};
-        WEIR_CHECK(names.room().take(sizeof summary + bytes_of(*cell) + bytes_of(*project) +
-                                     2 * bytes_of(summary.machine)));
+        WEIR_CHECK(names.memory().take(sizeof summary + bytes_of(*cell) + bytes_of(*project) +
+                                       2 * bytes_of(summary.machine)));
       }
       ++summary.points;
       summary.first = std::min(summary.first, time);
@@ -620,14 +624,14 @@ class NewestRuns {
     if (!shares.take(bytes)) return false;
     const auto number = static_cast<std::uint32_t>(newest_.history.runs.size());
     newest_.history.runs.push_back(std::move(run.facts));
-    const std::size_t used_before = names_.room().used();
+    const std::size_t used_before = names_.memory().used();
     WEIR_CHECK(
         database_.scan("SELECT cell, metric, place, nature, value, exact, samples "
                        "FROM weir_point WHERE run = $1",
                        {run.id}, [&](const Row& row) { return series_.add(number, row, 0); }));
     // The rest is names and series that nobody had before.
     const std::size_t used =
-        bytes_of(newest_.history.runs.back()) + names_.room().used() - used_before;
+        bytes_of(newest_.history.runs.back()) + names_.memory().used() - used_before;
     shares.spend(used - std::min(used, bytes));
     return true;
   }
@@ -659,18 +663,19 @@ class NewestRuns {
   SeriesBuilder series_;
 };
 
-// Reads the newest verdicts of a project; returns how many there is room for.
+// Reads the newest verdicts of a project, as many as its share of the memory takes. Returns their
+// number.
 Result<std::size_t> read_newest_verdicts(Database& database, Names& names, std::int64_t project,
                                          Shares& shares, NewestHistory& newest) {
-  std::size_t count = 0;
-  double time = k_any_time;
+  std::size_t verdict_count = 0;
+  double last_time = k_any_time;
   std::int64_t last_id = k_any_id;
   while (true) {
     std::vector<NumberedVerdict> verdicts;
     WEIR_CHECK(database.read(
         "SELECT id, name, run, commit_name, branch, time, kept_at, outcome, '' FROM weir_verdict "
         "WHERE project = $1 AND (time, id) < ($2, $3) ORDER BY time DESC, id DESC LIMIT $4",
-        {project, time, last_id, k_entries_at_once}, [&](const Row& row) -> Result<void> {
+        {project, last_time, last_id, k_entries_at_once}, [&](const Row& row) -> Result<void> {
           WEIR_TRY(const std::string* name, names.project(project));
           if (name == nullptr) return {};
           NumberedVerdict& numbered = verdicts.emplace_back();
@@ -680,27 +685,28 @@ Result<std::size_t> read_newest_verdicts(Database& database, Names& names, std::
           return {};
         }));
     for (NumberedVerdict& numbered : verdicts) {
-      time = numbered.verdict.time;
+      last_time = numbered.verdict.time;
       last_id = numbered.id;
       std::size_t bytes = sizeof(StoredVerdict);
       WEIR_CHECK(database.read(
           "SELECT LENGTH(content) FROM weir_verdict WHERE id = $1", {numbered.id},
           [&](const Row& row) { bytes += static_cast<std::size_t>(row.integer(0)); }));
-      if (!shares.take(bytes)) return count;
+      if (!shares.take(bytes)) return verdict_count;
       WEIR_CHECK(database.read("SELECT content FROM weir_verdict WHERE id = $1", {numbered.id},
                                [&](const Row& row) { numbered.verdict.text = row.text(0); }));
       const std::size_t used = sizeof(StoredVerdict) + numbered.verdict.text.size();
       shares.spend(used - std::min(used, bytes));  // a character may be several bytes
       newest.verdicts.push_back(std::move(numbered.verdict));
-      ++count;
+      ++verdict_count;
     }
-    if (verdicts.size() < static_cast<std::size_t>(k_entries_at_once)) return count;
+    if (verdicts.size() < static_cast<std::size_t>(k_entries_at_once)) return verdict_count;
   }
 }
 
 }  // namespace
 
-// Reads the newest runs and verdicts within these sizes. Each project gets its share of memory.
+// Reads the newest runs and verdicts within these sizes in bytes, and counts those that are left
+// out. Each project gets its share of memory.
 Result<NewestHistory> Store::newest(std::size_t max_bytes, std::size_t max_verdict_bytes) {
   return read_snapshot(*database_, {}, [&](Names& names) -> Result<NewestHistory> {
     NewestHistory newest;
@@ -737,24 +743,24 @@ Result<std::vector<Acknowledgement>> Store::acknowledgements(const Filter& filte
                        [&](Names& names) { return read_acknowledgements(*database_, names); });
 }
 
-// Hands out runs, verdicts and acknowledgements one at a time, so that a store of any size fits
-// into memory.
-Result<void> Store::all(const Filter& filter, const EntryHandlers& take) {
+// Passes runs, verdicts and acknowledgements one at a time to their handlers, so that a store of
+// any size fits into memory. A null handler leaves its type out.
+Result<void> Store::all(const Filter& filter, const EntryHandlers& handlers) {
   return read_snapshot(*database_, filter, [&](Names& names) -> Result<void> {
-    if (take.run) WEIR_CHECK(each_run(*database_, names, take.run));
-    if (take.verdict) {
+    if (handlers.run) WEIR_CHECK(pass_runs(*database_, names, handlers.run));
+    if (handlers.verdict) {
       WEIR_TRY(std::vector<NumberedVerdict> verdicts,
                read_verdicts(*database_, names, /*with_texts=*/false));
       for (NumberedVerdict& entry : verdicts) {
         WEIR_CHECK(database_->read("SELECT content FROM weir_verdict WHERE id = $1", {entry.id},
                                    [&](const Row& row) { entry.verdict.text = row.text(0); }));
-        WEIR_CHECK(take.verdict(std::move(entry.verdict)));
+        WEIR_CHECK(handlers.verdict(std::move(entry.verdict)));
         entry = {};  // its text is not kept in memory
       }
     }
-    if (take.acknowledgement) {
+    if (handlers.acknowledgement) {
       WEIR_TRY(const auto all, read_acknowledgements(*database_, names));
-      for (const Acknowledgement& entry : all) WEIR_CHECK(take.acknowledgement(entry));
+      for (const Acknowledgement& entry : all) WEIR_CHECK(handlers.acknowledgement(entry));
     }
     return {};
   });

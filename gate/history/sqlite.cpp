@@ -332,7 +332,8 @@ class Sqlite final : public Database {
 
 }  // namespace
 
-// Opens a file, creating it and its folder if that is allowed.
+// Opens a SQLite file, creating it and its folder if the options allow that. Fails if it is missing
+// or no history.
 Result<std::unique_ptr<Database>> open_sqlite(const std::string& path, const OpenOptions& options) {
   sys::RealFiles files;
   // Absolute, so that no name is one of SQLite's own (":memory:", "").

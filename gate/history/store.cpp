@@ -21,9 +21,10 @@ void extract_password(std::string& authority, std::vector<Secret>& passwords) {
   authority.erase(colon, at - colon);
 }
 
-// Removes parameters that may hold a password: "a=1&password=x" -> "a=1".
+// Moves parameters that may hold a password from the URL's query to `passwords`: "a=1&password=x"
+// becomes "a=1".
 void extract_query_passwords(std::string& query, std::vector<Secret>& passwords) {
-  std::vector<std::string> harmless;
+  std::vector<std::string> shown_parameters;
   for (std::string& parameter : text::split(query, '&')) {
     // libpq decodes names, too: a parameter whose name is encoded is not shown either.
     const std::size_t equals = std::min(parameter.find('='), parameter.size());
@@ -31,10 +32,10 @@ void extract_query_passwords(std::string& query, std::vector<Secret>& passwords)
     if (name.find("pass") != std::string::npos || name.find('%') != std::string::npos) {
       passwords.emplace_back(parameter.substr(std::min(equals + 1, parameter.size())));
     } else {
-      harmless.push_back(std::move(parameter));
+      shown_parameters.push_back(std::move(parameter));
     }
   }
-  query = text::join(harmless, "&");
+  query = text::join(shown_parameters, "&");
 }
 
 constexpr std::int64_t k_schema = 1;
@@ -81,7 +82,8 @@ CREATE TABLE weir_use (name $text NOT NULL, day $integer NOT NULL, bytes $intege
 CREATE TABLE weir_removed (project $text NOT NULL, name $text NOT NULL, who $text NOT NULL, at $real NOT NULL);
 )sql");
 
-// Returns true if the tables are there. Code::config if they are of another schema.
+// Returns true if the store's tables are there, false if it is empty. Fails with Code::config if
+// they are of another schema.
 Result<bool> check_schema(Database& database, const std::string& name) {
   WEIR_TRY(const bool has_store, database.has_store());
   if (!has_store) return false;
@@ -97,7 +99,7 @@ Result<bool> check_schema(Database& database, const std::string& name) {
               name, number);
 }
 
-// Creates the tables of an empty store.
+// Creates the tables of an empty store; does nothing if they are there.
 Result<void> create_tables(Database& database, const std::string& name) {
   WEIR_TRY(bool has_schema, check_schema(database, name));
   if (has_schema) return {};
@@ -113,7 +115,8 @@ Result<void> create_tables(Database& database, const std::string& name) {
 
 }  // namespace
 
-// Parses a file name or a PostgreSQL URL. Passwords are taken out of the text that is shown.
+// Parses a file name or a PostgreSQL URL. Passwords are taken out of `shown`, the text for
+// messages.
 StoreAddress parse_address(const std::string& text) {
   StoreAddress address;
   address.target = Secret(text);
@@ -123,12 +126,12 @@ StoreAddress parse_address(const std::string& text) {
     const std::string rest = text.substr(scheme.size());
     // A badly encoded password may contain a '?': look for it after the last '@'.
     const std::size_t at = rest.rfind('@');
-    const std::size_t mark = rest.find('?', at == std::string::npos ? 0 : at);
-    std::string authority = rest.substr(0, mark);
+    const std::size_t query_mark = rest.find('?', at == std::string::npos ? 0 : at);
+    std::string authority = rest.substr(0, query_mark);
     extract_password(authority, address.passwords);
     address.shown = std::string(scheme) + authority;
-    if (mark != std::string::npos) {
-      std::string query = rest.substr(mark + 1);
+    if (query_mark != std::string::npos) {
+      std::string query = rest.substr(query_mark + 1);
       extract_query_passwords(query, address.passwords);
       if (!query.empty()) address.shown += "?" + query;
     }
@@ -139,16 +142,16 @@ StoreAddress parse_address(const std::string& text) {
   return address;
 }
 
-// Replaces the words of a script, such as $text, by those of a database.
-std::string expand_types(Statement script, const std::array<std::string_view, 5>& meanings) {
-  constexpr std::array<std::string_view, 5> k_words{"$id", "$text", "$real", "$integer",
-                                                    "$clustered"};
+// Replaces the placeholders of a script, such as $text, by a database's own types.
+std::string expand_types(Statement script, const std::array<std::string_view, 5>& types) {
+  constexpr std::array<std::string_view, 5> k_placeholders{"$id", "$text", "$real", "$integer",
+                                                           "$clustered"};
   std::string text(script.text);
-  for (std::size_t i = 0; i < k_words.size(); ++i) {
-    auto at = text.find(k_words[i]);
-    while (at != std::string::npos) {
-      text.replace(at, k_words[i].size(), meanings[i]);
-      at = text.find(k_words[i], at + meanings[i].size());
+  for (std::size_t i = 0; i < k_placeholders.size(); ++i) {
+    auto position = text.find(k_placeholders[i]);
+    while (position != std::string::npos) {
+      text.replace(position, k_placeholders[i].size(), types[i]);
+      position = text.find(k_placeholders[i], position + types[i].size());
     }
   }
   return text;

@@ -75,7 +75,7 @@ struct ContainerFolders {
 };
 
 // Collects what a process of the cell needs in its container. `probes`: folder of the probes and
-// the twins' driver; `line_env`: the engine's own environment (make_command_line()); `probe_env`: variables
+// the twins' driver; `line_env`: the engine's own environment; `probe_env`: variables
 // that attach probes; `name`: a word that no other process has.
 [[nodiscard]] ContainerInputs make_container_inputs(const PreparedCell& cell,
                                                     const ContainerFolders& folders,

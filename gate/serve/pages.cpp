@@ -170,7 +170,7 @@ Result<void> Pages::renew(history::ServiceStore& store, double now) {
   history::Filter acknowledgement_filter;
   acknowledgement_filter.max_bytes = options_.max_bytes;
   WEIR_TRY(const auto acknowledged, store.history().acknowledgements(acknowledgement_filter));
-  WEIR_TRY(const auto changes, history::changes_of(model.history, acknowledged, {}));
+  WEIR_TRY(const auto changes, history::find_changes(model.history, acknowledged, {}));
   model.changes = site::site_changes(model.history, changes);
   if (options_.subjects) model.subjects = options_.subjects(model.history);
   Snapshot snapshot{std::make_shared<const site::Site>(std::move(model)),

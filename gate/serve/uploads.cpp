@@ -45,11 +45,11 @@ Result<ParsedUpload> parse_document(std::string_view body, const history::Sender
     WEIR_TRY(const verdict::GateVerdict verdict,
              read_fields<verdict::GateVerdict>(json, "verdict"));
     json = nullptr;  // its memory is for the batch
-    WEIR_TRY(parsed.batch, history::batch_of(verdict, facts, time_context));
+    WEIR_TRY(parsed.batch, history::make_batch(verdict, facts, time_context));
   } else if (schema == history::k_profiles_schema) {
     WEIR_TRY(parsed.profiles, history::profiles_from_json(json));
     json = nullptr;
-    WEIR_TRY(parsed.batch, history::batch_of(parsed.profiles, facts, time_context));
+    WEIR_TRY(parsed.batch, history::make_batch(parsed.profiles, facts, time_context));
     if (parsed.batch.runs.front().points.empty()) {
       return fail(Code::data, "nothing was measured in it");
     }

@@ -46,7 +46,7 @@ class SeriesOfNights {
   }
   [[nodiscard]] std::vector<SeriesChange> changes(
       const std::vector<Acknowledgement>& acknowledgements = {}) const {
-    const auto result = changes_of(history_, acknowledgements, {});
+    const auto result = find_changes(history_, acknowledgements, {});
     EXPECT_TRUE(result) << result.error().message;
     return result.value_or(std::vector<SeriesChange>());
   }

@@ -237,7 +237,7 @@ TEST(Baselines, GiveTheCountsAndTheSessionsThatACommitBrought) {
   facts.time = 7;
   const std::vector<BaselineChange> changes{
       {baseline_with({old}, 65), baseline_with({old, fresh}, 66)}};
-  const std::vector<history::Run> runs = runs_of(facts, changes);
+  const std::vector<history::Run> runs = make_baseline_runs(facts, changes);
   ASSERT_EQ(runs.size(), 2U);
   EXPECT_EQ(runs[0].facts.machine, "vulkan-10005-0");  // the device, whatever its driver
   EXPECT_EQ(runs[0].points.at(0).exact, Rational(66));
@@ -245,7 +245,7 @@ TEST(Baselines, GiveTheCountsAndTheSessionsThatACommitBrought) {
   EXPECT_EQ(runs[1].points.at(0).samples, (std::vector<double>{3, 4}));
   EXPECT_EQ(runs[1].points.at(0).place.engine_build, "b1");
   EXPECT_NE(runs[0].facts.id, runs[1].facts.id);
-  EXPECT_EQ(runs_of(facts, changes), runs);  // the second time, too
+  EXPECT_EQ(make_baseline_runs(facts, changes), runs);  // the second time, too
   for (const history::Run& run : runs) EXPECT_TRUE(check(run).has_value());
 }
 
