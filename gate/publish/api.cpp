@@ -49,9 +49,8 @@ void OwnLogin::learn(const Json& user) {
   if (login_.empty()) login_ = text_in(member_or_null(user, "user"), "login");
 }
 
-// Answers a GET by what was created here before, and other requests as if they were carried out.
-// post() looks again, so a comment has to be there by its id; lists stay empty, as on a GitHub that
-// lags.
+// Answers requests of a dry run in GitHub's place: a GET by what was created here before, others as
+// if they were carried out. post() checks a comment by its id, so that is there; lists stay empty.
 Result<ApiResponse> Rehearsal::call(const ApiRequest& request) {
   if (request.method == "GET") {
     for (std::size_t i = 0; i < sent_.size(); ++i) {

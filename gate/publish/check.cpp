@@ -238,7 +238,8 @@ class CheckPoster final : public Poster {
 
 }  // namespace
 
-// Finds weir's check runs of this name on the commit: the newest one of each pull request.
+// Finds weir's check runs of this name on the commit: the newest one of each pull request. The
+// marker in a run says which gate and pull request it is of. Empty if the token may not read them.
 Result<ExistingChecks> find_checks(Api& api, const Target& target, const Marker& marker,
                                    std::string_view app) {
   const std::string name = check_name(marker);
@@ -280,8 +281,8 @@ Result<ExistingChecks> find_checks(Api& api, const Target& target, const Marker&
   return checks;
 }
 
-// Returns another open pull request with the same commit and base whose check is red, if there is
-// one.
+// Returns another open pull request with the same commit and base whose check failed; nullopt if
+// there is none. Checks that wait for approval don't count.
 Result<std::optional<std::int64_t>> find_red_pull_request(Api& api, const Target& target,
                                                           const ExistingChecks& checks) {
   for (const ExistingCheck& other : checks.others) {

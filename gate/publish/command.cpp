@@ -35,8 +35,8 @@ std::string waiver_line(const std::string& code) {
   return fmt::format("/weir waive {} REASON", code);
 }
 
-// Parses a comment that begins with "/weir run WORD" or "/weir waive CODE REASON". Any other is no
-// command.
+// Parses a comment that begins with "/weir run WORD" or "/weir waive CODE REASON". Any other is
+// `Kind::none`.
 Command parse_command(std::string_view body) {
   const auto lines = text::lines(body);
   const auto* first_line =
@@ -55,8 +55,8 @@ Command parse_command(std::string_view body) {
   return {Command::Kind::waive, word, std::string(text::trim(reason))};
 }
 
-// Reads GitHub's issue_comment event. Fails if a part of it is missing, or if it is of another
-// repository.
+// Reads GitHub's issue_comment event; `where` is its file, for errors. Fails if a part is missing,
+// or if it is of another repository ("" takes any).
 Result<CommentEvent> read_comment_event(std::string_view text, std::string_view repository,
                                         std::string_view where) {
   WEIR_TRY(const Json json, parse_json(text, {.bytes = k_largest_event, .depth = 64})

@@ -129,8 +129,8 @@ void read_pull_request(Reader& reader, Event& event) {
   event.base_sha = reader.commit("pull_request.base.sha");
 }
 
-// Reads a workflow_run event: commit, run and its end; for a pull request also the branch that it
-// came from.
+// Reads a workflow_run event: commit, run and how it ended; for a pull request also the branch that
+// it came from.
 void read_workflow_run(Reader& reader, Event& event) {
   event.sha = reader.commit("workflow_run.head_sha");
   event.run = {reader.number("workflow_run.id"), reader.number("workflow_run.run_attempt")};
@@ -174,7 +174,7 @@ Result<Event> start_event(const CiVariables& variables) {
 }  // namespace
 
 // Reads the event that started a CI job. Each kind of event names commit, base and pull request in
-// fields of its own.
+// fields of its own. Without an event, only the CI variables count.
 Result<Event> read_event(std::optional<std::string_view> text, const CiVariables& variables,
                          std::string_view where) {
   WEIR_TRY(Event event, start_event(variables));

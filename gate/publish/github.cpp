@@ -37,7 +37,8 @@ const Json* list_items(const Json& page) {
 
 }  // namespace
 
-// Checks the API's address, which must be https but on this machine, and the token.
+// Checks the API's address, which must be https except on this machine, and the token. Fails on the
+// first problem.
 Result<GithubApi> GithubApi::make(GithubSettings settings, GithubEffects effects) {
   std::string text = settings.base_url;
   while (!text.empty() && text.back() == '/') text.pop_back();
@@ -90,7 +91,8 @@ Result<Url> GithubApi::address(const std::string& path) const {
   return *url;
 }
 
-// Builds a request with GitHub's headers, the token, and the ETag of an answer that is cached.
+// Builds a request with GitHub's headers, the token, and the ETag of a cached answer. A null body
+// is left out.
 sys::HttpRequest GithubApi::make_request(const std::string& method, const Url& url,
                                          const Json& body) const {
   sys::HttpRequest request{.method = method, .url = url.text()};
@@ -111,71 +113,74 @@ sys::HttpRequest GithubApi::make_request(const std::string& method, const Url& u
 }
 
 // Sends a request until it is answered or refused, or until time is up. Waits before each further
-// attempt.
-Result<sys::HttpResponse> GithubApi::send_with_retries(const sys::HttpRequest& request, bool once) {
+// attempt. `is_once`: the request must not be carried out twice.
+Result<sys::HttpResponse> GithubApi::send_with_retries(const sys::HttpRequest& request,
+                                                       bool is_once) {
   for (int attempt = 1;; ++attempt) {
     sys::HttpLimits limits = settings_.each;
     limits.total_seconds = std::min(limits.total_seconds, seconds_left());
     auto answer = effects_.http.send(request, limits, effects_.stop);
     if (!answer && answer.error().what == sys::HttpFailure::What::stopped) {
-      if (answer.error().sent) maybe_done_ = true;
+      if (answer.error().sent) may_be_done_ = true;
       return error(Code::interrupted, "interrupted");
     }
     if (answer && (is_redirect(answer->status) || answer->status == 304)) {
       return std::move(*answer);
     }
-    const Next next = answer ? after_answer(*answer, once, effects_.clock.now(), masker_)
-                             : after_failure(answer.error(), once, masker_);
-    if (next.what == Next::What::answer) return std::move(*answer);
-    if (next.maybe_done) maybe_done_ = true;
-    if (next.what == Next::What::refused) return error(Code::unavailable, "{}", next.why);
-    const double base = next.limit ? settings_.limit_delay_seconds : settings_.base_delay_seconds;
-    const double longest = std::max(base, settings_.longest_delay_seconds);
+    const Next decision = answer ? after_answer(*answer, is_once, effects_.clock.now(), masker_)
+                                 : after_failure(answer.error(), is_once, masker_);
+    if (decision.what == Next::What::answer) return std::move(*answer);
+    if (decision.maybe_done) may_be_done_ = true;
+    if (decision.what == Next::What::refused) return error(Code::unavailable, "{}", decision.why);
+    const double first_delay =
+        decision.limit ? settings_.limit_delay_seconds : settings_.base_delay_seconds;
+    const double longest_delay = std::max(first_delay, settings_.longest_delay_seconds);
     // Wait a little longer than the server asks for, so that not all clients come back at once.
-    const double wait = next.requested_seconds
-                            ? *next.requested_seconds + settings_.base_delay_seconds * jitter() / 2
-                            : back_off(attempt, base, longest, jitter());
+    const double wait =
+        decision.requested_seconds
+            ? *decision.requested_seconds + settings_.base_delay_seconds * jitter() / 2
+            : back_off(attempt, first_delay, longest_delay, jitter());
     if (attempt >= settings_.max_attempts) {
-      return error(Code::unavailable, "gave up after {} attempts: {}", attempt, next.why);
+      return error(Code::unavailable, "gave up after {} attempts: {}", attempt, decision.why);
     }
     if (wait >= seconds_left()) {
       return error(Code::unavailable,
                    "{}\nwaiting {:.0f} s for it would go over the limit of {:.0f} s in all",
-                   next.why, std::ceil(wait), settings_.total_seconds);
+                   decision.why, std::ceil(wait), settings_.total_seconds);
     }
     if (settings_.say) {
-      settings_.say(masker_.mask(fmt::format("trying again in {:.1f} s: {}", wait, next.why)));
+      settings_.say(masker_.mask(fmt::format("trying again in {:.1f} s: {}", wait, decision.why)));
     }
     if (!effects_.pause.wait(wait, effects_.stop)) {
-      return error(Code::interrupted, "interrupted while waiting: {}", next.why);
+      return error(Code::interrupted, "interrupted while waiting: {}", decision.why);
     }
   }
 }
 
 // Returns the URL that a redirect names. Fails if it leaves the API, or if only a GET may follow
 // it.
-Result<Url> GithubApi::redirect_target(const Url& from, const sys::HttpResponse& response,
+Result<Url> GithubApi::redirect_target(const Url& origin, const sys::HttpResponse& response,
                                        const std::string& method) const {
   const std::string location = response.header("location").value_or("");
-  const auto to = resolve(from, location);
-  if (!to) {
+  const auto target = resolve(origin, location);
+  if (!target) {
     return error(Code::data, "{} to what is no address: \"{}\"", describe_answer(response, masker_),
                  safe_text(location, masker_));
   }
-  if (!is_below(base_, *to)) {
+  if (!is_below(base_, *target)) {
     return error(Code::data, "redirected ({}) to {}, which is not the API at {}: not followed",
-                 response.status, safe_text(to->origin() + to->path(), masker_),
+                 response.status, safe_text(target->origin() + target->path(), masker_),
                  safe_text(base_.text(), masker_));
   }
   const bool keeps_method = response.status == 307 || response.status == 308;
   if (method != "GET" && !keeps_method) {
     return error(Code::data, "redirected ({}) to {}: only a GET follows that", response.status,
-                 safe_text(to->text(), masker_));
+                 safe_text(target->text(), masker_));
   }
-  return *to;
+  return *target;
 }
 
-// Replaces a 304 by the cached answer. Caches any other answer that has an ETag.
+// Replaces a 304 ("not modified") by the cached answer. Caches any other answer that has an ETag.
 void GithubApi::use_cache(const Url& url, sys::HttpResponse& response) {
   if (const CachedAnswer* cached = weir::look_up(cache_, url.text());
       cached != nullptr && response.status == 304) {
@@ -191,32 +196,34 @@ void GithubApi::use_cache(const Url& url, sys::HttpResponse& response) {
                         response.header("link").value_or("")};
 }
 
-// Sends a request with retries and redirects. `once`: it must not be carried out twice.
+// Sends a request with retries and redirects. `is_once`: it must not be carried out twice. An error
+// says if it may have been carried out.
 Result<sys::HttpResponse> GithubApi::send_and_follow(std::string method, Url url, const Json& body,
-                                                     bool once) {
-  maybe_done_ = false;
-  const Url first = url;
-  const auto in_request = [&](Error problem) {
-    if (maybe_done_ && method != "GET") problem.message += "\nit may have been carried out";
-    return add_prefix(method + " " + safe_text(first.text(), masker_), problem);
+                                                     bool is_once) {
+  may_be_done_ = false;
+  const Url first_url = url;
+  const auto add_request = [&](Error problem) {
+    if (may_be_done_ && method != "GET") problem.message += "\nit may have been carried out";
+    return add_prefix(method + " " + safe_text(first_url.text(), masker_), problem);
   };
   for (int redirects = 0;; ++redirects) {
-    auto response = seconds_left() > 0 ? send_with_retries(make_request(method, url, body), once)
+    auto response = seconds_left() > 0 ? send_with_retries(make_request(method, url, body), is_once)
                                        : error(Code::unavailable,
                                                "the {:.0f} s that all requests may take are over",
                                                settings_.total_seconds);
-    if (!response) return tl::unexpected(in_request(response.error()));
+    if (!response) return tl::unexpected(add_request(response.error()));
     if (is_redirect(response->status)) {
-      auto to = redirect_target(url, *response, method);
-      if (to && redirects >= k_max_redirects) to = error(Code::data, "redirected too often");
-      if (!to) return tl::unexpected(in_request(to.error()));
-      url = *to;
+      auto redirect = redirect_target(url, *response, method);
+      if (redirect && redirects >= k_max_redirects)
+        redirect = error(Code::data, "redirected too often");
+      if (!redirect) return tl::unexpected(add_request(redirect.error()));
+      url = *redirect;
       continue;
     }
     if (method == "GET") use_cache(url, *response);
     if (response->status == 304) {
       return tl::unexpected(
-          in_request({Code::data, "304 Not Modified, without having been asked"}));
+          add_request({Code::data, "304 Not Modified, without having been asked"}));
     }
     return response;
   }
@@ -226,32 +233,33 @@ Result<sys::HttpResponse> GithubApi::send_and_follow(std::string method, Url url
 // out.
 Result<ApiResponse> GithubApi::call(const ApiRequest& request) {
   WEIR_TRY(const Url url, address(request.path));
-  const bool once = request.method == "POST" || request.once;
+  const bool is_once = request.method == "POST" || request.once;
   WEIR_TRY(const sys::HttpResponse response,
-           send_and_follow(request.method, url, request.body, once));
+           send_and_follow(request.method, url, request.body, is_once));
   auto json = parse_answer(response, masker_);
   if (!json) {
-    maybe_done_ = request.method != "GET" && response.status < 300;
+    may_be_done_ = request.method != "GET" && response.status < 300;
     return error(json.error().code, "{} {}: {}{}", request.method, safe_text(url.text(), masker_),
-                 json.error().message, maybe_done_ ? "\nit may have been carried out" : "");
+                 json.error().message, may_be_done_ ? "\nit may have been carried out" : "");
   }
   return ApiResponse{.status = response.status, .body = std::move(*json)};
 }
 
-// Reads a list page by page. Fails if it has more than `max_items` items, or if pages repeat
-// themselves.
+// Reads a list page by page. Fails if it has more than `max_items` items, if pages repeat
+// themselves, or if one lies outside the API.
 Result<Json> GithubApi::list(const std::string& path, std::size_t max_items) {
   const bool has_size = path.find("per_page=") != std::string::npos;
-  const char mark = path.find('?') == std::string::npos ? '?' : '&';
-  WEIR_TRY(Url url, address(has_size ? path : path + mark + "per_page=100"));
+  const char separator = path.find('?') == std::string::npos ? '?' : '&';
+  WEIR_TRY(Url url, address(has_size ? path : path + separator + "per_page=100"));
   const auto problem = [&](const std::string& what) {
     return error(Code::data, "GET {}: {}", safe_text(url.text(), masker_), what);
   };
   Json all = Json::array();
-  std::set<std::string> urls, pages;
+  std::set<std::string> seen_urls, seen_pages;
   for (;;) {
-    if (!urls.insert(url.text()).second) return problem("this page of the list names itself next");
-    if (urls.size() > settings_.max_pages) {
+    if (!seen_urls.insert(url.text()).second)
+      return problem("this page of the list names itself next");
+    if (seen_urls.size() > settings_.max_pages) {
       return problem(fmt::format("the list has more than {} pages", settings_.max_pages));
     }
     WEIR_TRY(const sys::HttpResponse response, send_and_follow("GET", url, Json(nullptr), false));
@@ -260,7 +268,7 @@ Result<Json> GithubApi::list(const std::string& path, std::size_t max_items) {
     if (!page) return problem(page.error().message);
     const Json* items = list_items(*page);
     if (items == nullptr) return problem("not a list: " + safe_text(response.body, masker_));
-    if (!items->empty() && !pages.insert(hash_hex(response.body)).second) {
+    if (!items->empty() && !seen_pages.insert(hash_hex(response.body)).second) {
       return problem("a page of the list comes twice");
     }
     if (all.size() + items->size() > max_items) {
@@ -269,12 +277,12 @@ Result<Json> GithubApi::list(const std::string& path, std::size_t max_items) {
     all.insert(all.end(), items->begin(), items->end());
     const auto next = next_link(response.header("link").value_or(""));
     if (!next) return all;
-    const auto to = resolve(url, *next);
-    if (!to || !is_below(base_, *to)) {
+    const auto next_url = resolve(url, *next);
+    if (!next_url || !is_below(base_, *next_url)) {
       return problem(fmt::format("its next page is said to be elsewhere (\"{}\"): not followed",
                                  safe_text(*next, masker_)));
     }
-    url = *to;
+    url = *next_url;
   }
 }
 

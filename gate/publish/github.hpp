@@ -58,7 +58,7 @@ class GithubApi final : public Api {
   [[nodiscard]] Result<Json> list(const std::string& path, std::size_t max_items) override;
 
   // Returns true if the last call failed although the request may have been carried out.
-  [[nodiscard]] bool maybe_done() const { return maybe_done_; }
+  [[nodiscard]] bool maybe_done() const { return may_be_done_; }
 
  private:
   // An answer to a GET, for conditional requests.
@@ -94,7 +94,7 @@ class GithubApi final : public Api {
   Url base_;
   Masker masker_;
   std::optional<double> deadline_;  // by the steady clock
-  bool maybe_done_ = false;
+  bool may_be_done_ = false;
   std::map<std::string, CachedAnswer> cache_;
 };
 

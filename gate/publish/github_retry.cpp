@@ -42,8 +42,8 @@ std::optional<long long> parse_digits(std::string_view text) {
   return text::has_only_digits(text) ? text::to_int(text) : std::nullopt;
 }
 
-// Returns how many seconds the server asks to wait; nothing if it doesn't. `now`: seconds since
-// 1970.
+// Returns how many seconds the server asks to wait; nullopt if it doesn't. `now` is in Unix
+// seconds.
 std::optional<double> requested_wait(const sys::HttpResponse& response, double now) {
   // Use the server's clock if it sends it: ours may be wrong.
   const double server_time = http_date(response.header("date").value_or("")).value_or(now);
@@ -118,7 +118,8 @@ Result<Json> parse_answer(const sys::HttpResponse& response, const Masker& maske
               describe_body(response, masker));
 }
 
-// Parses "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110) as seconds since 1970.
+// Parses "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110) as Unix seconds. Nullopt for other forms and
+// times before 1970.
 std::optional<double> http_date(std::string_view text) {
   constexpr const char* k_form = "%a, %d %b %Y %H:%M:%S GMT";
   const std::string text_copy(text);
@@ -128,9 +129,9 @@ std::optional<double> http_date(std::string_view text) {
   const std::size_t size = std::strftime(written, sizeof written, k_form, &parts);
   // strptime() accepts other forms too, so compare with the written form, except the day of the
   // week.
-  const bool same = end != nullptr && size == text_copy.size() && size > 3 &&
-                    std::string_view(written, size).substr(3) == text.substr(3);
-  if (!same || parts.tm_year < 70) return std::nullopt;
+  const bool is_canonical = end != nullptr && size == text_copy.size() && size > 3 &&
+                            std::string_view(written, size).substr(3) == text.substr(3);
+  if (!is_canonical || parts.tm_year < 70) return std::nullopt;
   return static_cast<double>(timegm(&parts));
 }
 
@@ -139,9 +140,10 @@ double back_off(int attempt, double base, double longest, double jitter) {
   return longest_wait * (1 - jitter / 2);
 }
 
-// Decides if an answer is final, refused, or worth another attempt. `once`: the request must not be
-// carried out twice.
-Next after_answer(const sys::HttpResponse& response, bool once, double now, const Masker& masker) {
+// Decides what follows an answer: it is final, refused, or worth another attempt. `is_once`: the
+// request must not be carried out twice.
+Next after_answer(const sys::HttpResponse& response, bool is_once, double now,
+                  const Masker& masker) {
   const int status = response.status;
   Next next;
   if (status >= 200 && status < 300) return next;
@@ -158,9 +160,9 @@ Next after_answer(const sys::HttpResponse& response, bool once, double now, cons
   if (status == 408 || (status >= 500 && status != 501 && status != 505)) {
     next.requested_seconds = requested_wait(response, now);
     // A 503 with a wait says that nothing was done; the others leave that open.
-    const bool not_done = status == 503 && next.requested_seconds.has_value();
-    next.maybe_done = !not_done;
-    if (!once || not_done) next.what = Next::What::again;
+    const bool was_not_done = status == 503 && next.requested_seconds.has_value();
+    next.maybe_done = !was_not_done;
+    if (!is_once || was_not_done) next.what = Next::What::again;
   }
   return next;
 }

@@ -26,8 +26,8 @@ std::string status_context(const Marker& marker) {
                      marker.pull_request ? fmt::format(" #{}", *marker.pull_request) : "");
 }
 
-// Posts comment, check and status. Looks again, up to three times, at those that may not have
-// settled, and returns each outcome.
+// Posts comment, check and status, and returns each outcome. Checks again, up to three times, those
+// that may not have settled: another job may post at the same time.
 std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
                        const PostOptions& options, const Wait& wait) {
   const Job job{api, target, texts, options};
@@ -37,11 +37,11 @@ std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
   if (options.status) posters.push_back(status_poster(job));
   for (const auto& poster : posters) poster->start();
   // Each wait is twice as long as the one before, because lists mostly lag only shortly.
-  for (const double share : {1.0, 2.0, 4.0}) {
+  for (const double weight : {1.0, 2.0, 4.0}) {
     const bool all_settled =
         std::ranges::none_of(posters, [](const auto& poster) { return poster->is_unsettled(); });
     if (all_settled) break;
-    wait(options.settle_seconds * share / 7);
+    wait(options.settle_seconds * weight / 7);
     for (const auto& poster : posters) {
       if (poster->is_unsettled()) poster->look();
     }

@@ -54,7 +54,8 @@ std::optional<std::int64_t> parse_number(const std::optional<std::string_view>& 
   return value && text::has_only_digits(*value) ? text::to_int(*value) : std::nullopt;
 }
 
-// Reads the branch of this repository that `pull` is for, and if its code comes from a fork.
+// Copies the branch of this repository that `pull` is for into the event, and whether its code
+// comes from a fork.
 Result<void> read_base(const Json& pull, Event& event) {
   const Json& base = member_or_null(pull, "base");
   event.base = text_in(base, "ref");
@@ -71,8 +72,8 @@ Result<void> read_base(const Json& pull, Event& event) {
   return {};
 }
 
-// Adds those pull requests of `list`, by number, that are open, for a branch of this repository,
-// and whose head is the branch and commit that `event` measured.
+// Adds the pull requests of `list` that the event measured, by number. They are open, for a branch
+// of this repository, and their head is its branch and commit.
 void add_measured(const Json& list, const Event& event, std::map<std::int64_t, Json>& pulls) {
   for (const Json& pull : list) {
     const Json& head = member_or_null(pull, "head");
@@ -89,10 +90,10 @@ void add_measured(const Json& list, const Event& event, std::map<std::int64_t, J
   }
 }
 
-// Finds the open pull request whose head a workflow run measured. None or several of them is no
-// error, but a note.
+// Finds the open pull request whose head a workflow run measured. If there are none or several,
+// adds a note instead of failing.
 Result<void> find_pull(Api& api, Event& event, std::vector<std::string>& notes) {
-  constexpr std::size_t k_max_jobs = 300;
+  constexpr std::size_t k_max_pulls = 300;
   const std::string owner = event.head->repository.substr(0, event.head->repository.find('/'));
   // The first may not list a fork's branches, which the second does; each alone may lag behind.
   const std::string paths[] = {
@@ -102,7 +103,7 @@ Result<void> find_pull(Api& api, Event& event, std::vector<std::string>& notes) 
   std::map<std::int64_t, Json> pulls;
   std::optional<Error> problem;
   for (const std::string& path : paths) {
-    const auto list = api.list(path, k_max_jobs);
+    const auto list = api.list(path, k_max_pulls);
     if (list) add_measured(*list, event, pulls);
     if (!list && !problem) problem = list.error();
   }
@@ -122,7 +123,8 @@ Result<void> find_pull(Api& api, Event& event, std::vector<std::string>& notes) 
   return {};
 }
 
-// Asks for base and head of the event's pull request; a head that the event has already stays.
+// Asks GitHub for base and head of the event's pull request. A head that the event has already
+// stays.
 Result<void> find_head_and_base(Api& api, Event& event) {
   const std::string path = fmt::format("/repos/{}/pulls/{}", event.repository, *event.pull_request);
   WEIR_TRY(const ApiResponse answer, api.get(path));
@@ -204,7 +206,8 @@ std::string Marker::text() const {
 
 std::string Marker::hidden() const { return fmt::format("{}{}{}", k_before, text(), k_behind); }
 
-// Parses a marker such as "weir:gate=NAME pr=7 base=main run=12 attempt=1 held".
+// Parses a marker such as "weir:gate=NAME pr=7 base=main run=12 attempt=1 held". Nullopt if it is
+// malformed.
 std::optional<Marker> parse_marker(std::string_view text) {
   const auto gate = take_value(text, "weir:gate=");
   if (!gate || !is_name(*gate)) return std::nullopt;
@@ -282,7 +285,7 @@ Result<void> check_merge(Api& api, const Event& event, const std::string& merge)
               *event.pull_request);
 }
 
-// Fails unless the measured commit is that of the event, or merges that one into the base.
+// Fails unless the measured commit is the event's, or merges that one into the base.
 Result<void> check_measured(Api& api, const Event& event, const std::string& measured) {
   const std::string commit = text::lower(measured);
   if (commit == event.sha || (!commit.empty() && commit == event.merge_sha)) return {};
@@ -308,15 +311,15 @@ std::string why_not_rules_of_base(Api& api, const Target& target, const std::str
   const std::string rules = text::lower(commit);
   if (!is_sha(rules)) return "the rules are of no commit";
   if (rules == target.base_sha) return "";
-  const std::pair<std::string, std::string> requirements[] = {{target.base, "behind"},
-                                                              {target.base_sha, "ahead"}};
-  for (const auto& [from, required] : requirements) {
-    const auto place = compare_commits(api, target, from, rules);
-    if (!place) {
+  const std::pair<std::string, std::string> required_positions[] = {{target.base, "behind"},
+                                                                    {target.base_sha, "ahead"}};
+  for (const auto& [other, required] : required_positions) {
+    const auto position = compare_commits(api, target, other, rules);
+    if (!position) {
       return fmt::format("whether the rules are those of {} could not be asked: {}",
-                         text::printable(target.base), place.error().message);
+                         text::printable(target.base), position.error().message);
     }
-    if (*place != required && *place != "identical") {
+    if (*position != required && *position != "identical") {
       return fmt::format("judged by the rules of {}, which are not those of {} now",
                          text::short_commit(rules), text::printable(target.base));
     }

@@ -38,7 +38,8 @@ RunEnd find_run_end(const std::optional<std::string>& conclusion) {
   return {"", "the run has not ended", true};
 }
 
-// Returns why the verdict is not one by the base's rules; "" if it is, or if there is no base.
+// Returns why the verdict was not reached by the base's rules; "" if it was, or if there is no
+// base.
 std::string why_not_by_base(const verdict::GateVerdict& gate, const MeasuringRun& run,
                             const Target& target) {
   if (run.fork && !run.judged_here) {
@@ -80,8 +81,8 @@ struct Offer {
   std::string text;  // for the check run, which `/weir waive` reads back
   std::string line;  // the command to copy, with its introduction
 };
-// Returns the changes that a comment could waive, and the comment to write for it. Empty if there
-// is nothing to waive.
+// Returns the changes that a comment could waive, and the comment to write for it. Empty if nothing
+// can be waived.
 Offer make_offer(const verdict::GateVerdict& gate, const Target& target, const std::string& name) {
   Offer offer;
   if (!target.pull_request || target.sha.empty() || target.base.empty()) return offer;
@@ -96,7 +97,8 @@ Offer make_offer(const verdict::GateVerdict& gate, const Target& target, const s
   return offer;
 }
 
-// Writes the texts of a verdict. A pass that doesn't count is shown as not judged.
+// Returns the comment, check and status of a verdict. A pass that doesn't count (see
+// counter_problem()) is shown as not judged.
 Texts verdict_texts(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
                     const MeasuringRun& run, const Target& target, const std::string& gate_name) {
   Texts texts;
@@ -110,16 +112,16 @@ Texts verdict_texts(const verdict::GateVerdict& gate, const report::MarkdownStyl
   const std::string why = counter_problem(gate, run, target);
   // A failed verdict makes its run fail too, so ignore how the run ended: the changes
   // of a verdict judged here can be waived.
-  MeasuringRun records = run;
-  if (run.judged_here) records.conclusion.reset();
-  if (counter_problem(gate, records, target).empty()) {
+  MeasuringRun waivable_run = run;
+  if (run.judged_here) waivable_run.conclusion.reset();
+  if (counter_problem(gate, waivable_run, target).empty()) {
     const Offer offer = make_offer(gate, target, gate_name);
     texts.check.text = offer.text;
     texts.comment += offer.line;
     texts.check.summary += offer.line;
   }
-  const bool green = texts.status.state == "success";
-  if (!green && !(run.fork && run.judged_here)) return texts;
+  const bool is_green = texts.status.state == "success";
+  if (!is_green && !(run.fork && run.judged_here)) return texts;
   std::string note;
   if (run.fork && run.judged_here) {
     note = fmt::format(
@@ -127,13 +129,13 @@ Texts verdict_texts(const verdict::GateVerdict& gate, const report::MarkdownStyl
         "written on a machine that ran the fork's code: nobody can vouch for them.\n\n",
         report::markdown_text(target.base.empty() ? "no base" : target.base, 100));
   }
-  if (green && !why.empty()) {
+  if (is_green && !why.empty()) {
     note += fmt::format("**Not judged:** {}. The report below is not counted as a pass.\n\n",
                         report::markdown_text(why));
   }
   texts.comment = note + texts.comment;
   texts.check.summary = note + texts.check.summary;
-  if (!green || why.empty()) return texts;
+  if (!is_green || why.empty()) return texts;
   texts.check.title = text::neutralize_ci_commands(report::one_line(
       fmt::format("{}{} \u00b7 {}", report::k_not_judged, why, texts.check.title), 250));
   texts.check.conclusion = "failure";
@@ -149,26 +151,27 @@ Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& st
   Texts texts = verdict_texts(gate, style, run, target, gate_name);
   // A verdict by a pull request's own rules, or one that anybody may have written, silences no
   // comment.
-  const bool by_base = why_not_by_base(gate, run, target).empty();
-  const verdict::Comment rule = by_base ? gate.comment : verdict::Comment::changed;
+  const bool is_by_base = why_not_by_base(gate, run, target).empty();
+  const verdict::Comment comment_rule = is_by_base ? gate.comment : verdict::Comment::changed;
   const bool needs_a_reader = gate.verdict != verdict::Outcome::pass ||
                               texts.check.conclusion != "success" || !gate.proposals.empty();
-  limit_reach(texts, run.comment.value_or(rule), needs_a_reader);
+  limit_reach(texts, run.comment.value_or(comment_rule), needs_a_reader);
   return texts;
 }
 
-// Returns the texts for a run that left no verdict: "not judged", never a success.
-Texts missing_verdict_texts(const MissingVerdict& what, const report::MarkdownStyle& style) {
-  const RunEnd run_end = find_run_end(what.conclusion);
-  const std::string why = what.why.empty() ? std::string(run_end.text) : what.why;
-  const std::string plain =
+// Returns the texts for a run that left no verdict: "not judged", never a success. A run that was
+// skipped or waits makes no new comment.
+Texts missing_verdict_texts(const MissingVerdict& missing, const report::MarkdownStyle& style) {
+  const RunEnd run_end = find_run_end(missing.conclusion);
+  const std::string why = missing.why.empty() ? std::string(run_end.text) : missing.why;
+  const std::string title =
       text::neutralize_ci_commands(report::one_line(std::string(report::k_not_judged) + why, 200));
   std::string body = fmt::format("### {} weir: not judged\n\n{}\n", run_end.quiet ? "⚪" : "❌",
                                  report::markdown_text(why));
   body += "\nNo count and no time was judged, so this says nothing about the change.";
   if (!run_end.quiet) body += " The run's log says what went wrong.";
   std::vector<std::string> footer;
-  if (!what.sha.empty()) footer.push_back(text::short_commit(what.sha));
+  if (!missing.sha.empty()) footer.push_back(text::short_commit(missing.sha));
   const bool plain_url =
       style.run_url && style.run_url->find_first_of("()<>[]\"'") == std::string::npos;
   if (plain_url) footer.push_back(fmt::format("[run]({})", *style.run_url));
@@ -177,14 +180,14 @@ Texts missing_verdict_texts(const MissingVerdict& what, const report::MarkdownSt
   Texts texts;
   texts.comment = body;
   // Not "neutral" or "skipped": a required check would accept these.
-  texts.check = {run_end.conclusion == "cancelled" ? "cancelled" : "failure", plain, body, {}};
-  texts.status = {"error", report::one_line(plain, 140)};
+  texts.check = {run_end.conclusion == "cancelled" ? "cancelled" : "failure", title, body, {}};
+  texts.status = {"error", report::one_line(title, 140)};
   // A run that was skipped or waits makes no comment, but an earlier verdict has to be replaced.
   if (run_end.quiet) {
     texts.reach = Texts::Reach::edit;
     texts.reach_reason = "nothing was measured, and there is no comment that says otherwise";
   }
-  limit_reach(texts, what.comment.value_or(verdict::Comment::changed), true);
+  limit_reach(texts, missing.comment.value_or(verdict::Comment::changed), true);
   return texts;
 }
 

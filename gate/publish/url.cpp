@@ -18,7 +18,7 @@ bool is_plain_char(char c) {
 
 bool is_host_char(char c) { return text::is_alphanumeric(c) || c == '-' || c == '.' || c == '_'; }
 
-// Reads "host", "host:8080" or "[::1]:8080" into `url`; false for anything else.
+// Reads "host", "host:8080" or "[::1]:8080" into `url`; returns false for anything else.
 bool read_authority(std::string_view authority, Url& url) {
   std::size_t host_end = authority.find(':');
   const bool bracketed = !authority.empty() && authority[0] == '[';
@@ -51,7 +51,7 @@ std::string Url::origin() const {
   return fmt::format("{}://{}:{}", scheme, host, port);
 }
 
-// Parses a plain http or https address. Nothing for others, such as those with a user, spaces or
+// Parses a plain http or https address. Nullopt for others, such as those with a user, spaces or
 // bytes beyond ASCII.
 std::optional<Url> parse_url(std::string_view text) {
   if (!std::ranges::all_of(text, is_plain_char)) return std::nullopt;
@@ -98,7 +98,7 @@ bool is_below(const Url& base, const Url& url) {
   return path == root || path.compare(0, root.size() + 1, root + "/") == 0;
 }
 
-// Returns the address of rel="next" in a Link header (RFC 8288), if there is one.
+// Returns the address of rel="next" in a Link header (RFC 8288); nullopt if there is none.
 std::optional<std::string> next_link(std::string_view header) {
   // <address>; name=value; name="value", <address>; ...
   std::size_t at = header.find('<');

@@ -283,29 +283,29 @@ Result<Answer> answer_comment(Api& api, const CommentEvent& event, const WaiveOp
 
 namespace {
 
-// Makes the branch with one commit, without history, that holds `text` as the file `path`. Returns
-// what GitHub answered.
+// Makes the branch with one commit, without history, that has `text` as the file `path`. Returns
+// GitHub's answer, which may be a refusal.
 Result<ApiResponse> make_branch(Api& api, const std::string& repository, const std::string& branch,
                                 const std::string& path, const std::string& text,
                                 const std::string& message) {
-  const std::string git = fmt::format("/repos/{}/git/", repository);
+  const std::string git_path = fmt::format("/repos/{}/git/", repository);
   const Json file = {{"path", path}, {"mode", "100644"}, {"type", "blob"}, {"content", text}};
   WEIR_TRY(const ApiResponse tree,
-           api.send("POST", git + "trees", {{"tree", Json::array({file})}}));
+           api.send("POST", git_path + "trees", {{"tree", Json::array({file})}}));
   if (!is_success(tree)) return tree;
-  WEIR_TRY(const ApiResponse commit, api.send("POST", git + "commits",
+  WEIR_TRY(const ApiResponse commit, api.send("POST", git_path + "commits",
                                               {{"message", message},
                                                {"tree", text_in(tree.body, "sha")},
                                                {"parents", Json::array()}}));
   if (!is_success(commit)) return commit;
-  return api.send("POST", git + "refs",
+  return api.send("POST", git_path + "refs",
                   {{"ref", "refs/heads/" + branch}, {"sha", text_in(commit.body, "sha")}});
 }
 
 }  // namespace
 
-// Adds waivers to the pull request's file on the branch. Tries again if somebody else wrote it
-// meanwhile.
+// Adds waivers (changes that one pull request may make) to the pull request's file on the branch.
+// Tries again if somebody else wrote it meanwhile.
 Result<void> write_waivers(Api& api, const std::string& repository, const std::string& branch,
                            std::int64_t pull_request, const std::vector<verdict::Waiver>& added,
                            const std::string& message) {
