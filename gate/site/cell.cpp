@@ -13,22 +13,21 @@ constexpr std::size_t k_min_samples = 6;  // for the median's interval: 1 - 2 / 
 struct Band {
   double low = 0, high = 0;
 };
-// Returns a 95 % interval for the median, whatever the distribution: from the k-th smallest to the
-// k-th largest sample, with the largest k for which P(Binomial(n, 1/2) < k) <= 2.5 %. Fewer than
-// six samples don't suffice for that: they give the smallest and the largest. Nothing for fewer
-// than two.
+// Returns a 95 % interval for the median of any distribution: from the k-th smallest to the k-th
+// largest sample. k is the largest with P(Binomial(n, 1/2) < k) <= 2.5 %. Fewer than six samples
+// give the smallest and the largest; fewer than two give nullopt.
 std::optional<Band> median_band(std::vector<double> samples) {
   if (samples.size() < 2) return std::nullopt;
   std::ranges::sort(samples);
   const std::size_t n = samples.size();
   std::size_t k = 1;
   if (n >= k_min_samples && n <= 1000) {
-    double chance = std::pow(0.5, static_cast<double>(n));  // P(Binomial = 0)
-    double below = chance;                                  // P(Binomial < 1)
+    double probability = std::pow(0.5, static_cast<double>(n));  // P(Binomial = 0)
+    double probability_below = probability;                      // P(Binomial < 1)
     while (true) {
-      chance *= static_cast<double>(n - k + 1) / static_cast<double>(k);  // P(Binomial = k)
-      below += chance;                                                    // P(Binomial < k + 1)
-      if (below > 0.025) break;
+      probability *= static_cast<double>(n - k + 1) / static_cast<double>(k);  // P(Binomial = k)
+      probability_below += probability;  // P(Binomial < k + 1)
+      if (probability_below > 0.025) break;
       ++k;
     }
   } else if (n > 1000) {
@@ -106,19 +105,21 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
   return json;
 }
 
-// Returns the runs in columns; branches are numbered.
+// Returns the runs of a cell as columns, one entry a run. Branches are numbered; `id` is 0 for a
+// run without a page.
 Json runs_json(const SiteIndex& index, const NumberedRuns& runs) {
   Json id, commit, time, branch, branches, dirty = Json::array();
-  std::map<std::string, std::size_t> branch_at;
+  std::map<std::string, std::size_t> branch_numbers;
   for (std::size_t i = 0; i < runs.all.size(); ++i) {
     const history::RunFacts& run = index.model.history.runs[runs.all[i]];
-    const auto* page = look_up(index.run_id, runs.all[i]);
-    id.push_back(page == nullptr ? Json(0) : Json(*page));
+    const auto* page_id = look_up(index.page_id_by_run, runs.all[i]);
+    id.push_back(page_id == nullptr ? Json(0) : Json(*page_id));
     commit.push_back(short_commit(run.commit));
     time.push_back(std::round(run.time));
-    const auto [at, is_new] = branch_at.try_emplace(run.branch.value_or(""), branches.size());
+    const auto [entry, is_new] =
+        branch_numbers.try_emplace(run.branch.value_or(""), branches.size());
     if (is_new) branches.push_back(run.branch.value_or(""));
-    branch.push_back(at->second);
+    branch.push_back(entry->second);
     if (run.dirty) dirty.push_back(i);
   }
   return {{"id", std::move(id)},       {"commit", std::move(commit)},
@@ -134,13 +135,13 @@ Json gate_json(const SiteIndex& index, const SiteCell& cell) {
           {"reason", cell_verdict.reason},
           {"time", std::round(verdict.stored->time)},
           {"commit", short_commit(verdict.stored->commit)},
-          {"run", index.verdict_page[cell.gate->verdict]}};
+          {"run", index.page_id_by_verdict[cell.gate->verdict]}};
 }
 
 }  // namespace
 
-// Returns the document of one cell: its series, and the runs and places to which they refer by
-// number.
+// Returns the document of one cell: its series, and the runs and places (device, machine) to which
+// they refer by number.
 Json site_cell_json(const SiteIndex& index, const SiteCell& cell) {
   NumberedRuns runs;
   NumberedPlaces places;

@@ -21,7 +21,7 @@ std::optional<double> read_count(const Json& json) {
   return json.get<double>();
 }
 
-// Returns "worse", "better" or "changed" by weir's default limits.
+// Returns "worse", "better" or "changed" for a metric's new value, by weir's default limits.
 std::string_view change_state(const std::string& name, double before, double after) {
   const auto metric = unit::find_metric(name);
   if (!metric) return "changed";
@@ -59,12 +59,13 @@ static void fields(Fields& io, ChangeCause& cause) {
 
 namespace {
 
-// Reads what changed in a cell: findings, causes and values.
-Result<ChangedCell> changed_cell(JsonReader& io) {
+// Reads what changed in a cell between two commits: findings, causes and values. Fails if a value
+// is malformed.
+Result<ChangedCell> changed_cell(JsonReader& reader) {
   ChangedCell changed;
-  io.optional("findings", changed.findings, "finding");
-  io.optional("causes", changed.causes, "cause");
-  for (const auto& [name, json] : object_or_empty(io, "values").items()) {
+  reader.optional("findings", changed.findings, "finding");
+  reader.optional("causes", changed.causes, "cause");
+  for (const auto& [name, json] : object_or_empty(reader, "values").items()) {
     const bool is_pair = json.is_array() && json.size() == 2;
     const auto before = is_pair ? read_count(json[0]) : std::nullopt;
     const auto after = is_pair ? read_count(json[1]) : std::nullopt;
@@ -77,54 +78,59 @@ Result<ChangedCell> changed_cell(JsonReader& io) {
   return changed;
 }
 
-// Reads the kernels of a cell with their counts, or the last output of one that failed.
-Result<CountedCell> counted_cell(JsonReader& io, NameList& names) {
+// Reads the kernels of a cell with their counts, or, if the cell failed, its last output (`words`).
+// Kernels get numbers in `names`.
+Result<CountedCell> counted_cell(JsonReader& reader, NameList& names) {
   CountedCell cell;
-  io.optional("words", cell.words);
-  io.check(io.has("words") != io.has("kernels"),
-           "should have one of \"before\", \"kernels\" and \"words\"");
-  for (const auto& [name, json] : object_or_empty(io, "kernels").items()) {
-    const auto times = read_count(json);
-    if (!times || name.size() > k_longest_name) {
+  reader.optional("words", cell.words);
+  reader.check(reader.has("words") != reader.has("kernels"),
+               "should have one of \"before\", \"kernels\" and \"words\"");
+  for (const auto& [name, json] : object_or_empty(reader, "kernels").items()) {
+    const auto count = read_count(json);
+    if (!count || name.size() > k_longest_name) {
       return fail(Code::data, "\"kernels\" should be names with numbers");
     }
-    cell.kernels.emplace(names.number(name), *times);
+    cell.kernels.emplace(names.number(name), *count);
   }
   return cell;
 }
 
-// Reads one line into `all`: the header (`first`), the changes of a cell, or its counts.
-Result<void> read_line(std::string_view text, bool first, CommitChanges& all) {
+// Reads one line into `all`: the header (if `is_first`), the changes of a cell since another
+// commit, or its counts.
+Result<void> read_line(std::string_view text, bool is_first, CommitChanges& all) {
   WEIR_TRY(const Json json, parse_json(text, k_changes_line_limits));
-  JsonReader io(json, "it");
-  if (first) {
-    io.schema(k_changes_schema, fmt::format("should be {{\"schema\":\"{}\"}}", k_changes_schema));
-    io.optional("repeat", all.repeat);
-    if (auto problem = io.problem()) return tl::unexpected(*problem);
+  JsonReader reader(json, "it");
+  if (is_first) {
+    reader.schema(k_changes_schema,
+                  fmt::format("should be {{\"schema\":\"{}\"}}", k_changes_schema));
+    reader.optional("repeat", all.repeat);
+    if (auto problem = reader.problem()) return tl::unexpected(*problem);
     return {};
   }
-  const std::string commit = io.string("commit"), cell = io.string("cell");
-  const auto before = io.optional_string("before");
+  const std::string commit = reader.string("commit"), cell = reader.string("cell");
+  const auto before = reader.optional_string("before");
   for (const std::string& name : {commit, cell, before.value_or("-")}) {
-    io.check(!name.empty() && name.size() <= k_longest_name,
-             "should have names of 1 to 1024 bytes");
+    reader.check(!name.empty() && name.size() <= k_longest_name,
+                 "should have names of 1 to 1024 bytes");
   }
-  if (auto problem = io.problem()) return tl::unexpected(*problem);
-  const std::size_t from = before ? all.commits.number(*before) : 0;
-  const std::size_t to = all.commits.number(commit);
+  if (auto problem = reader.problem()) return tl::unexpected(*problem);
+  const std::size_t before_number = before ? all.commits.number(*before) : 0;
+  const std::size_t commit_number = all.commits.number(commit);
   if (all.commits.all.size() > k_max_commits) {
     return fail(Code::data, "there are more than {} commits", k_max_commits);
   }
   all.counted.resize(all.commits.all.size());
   bool is_new = false;
   if (before) {
-    WEIR_TRY(ChangedCell changed, changed_cell(io));
-    is_new = all.changed[{to, from}].emplace(all.cells.number(cell), std::move(changed)).second;
+    WEIR_TRY(ChangedCell changed, changed_cell(reader));
+    is_new = all.changed[{commit_number, before_number}]
+                 .emplace(all.cells.number(cell), std::move(changed))
+                 .second;
   } else {
-    WEIR_TRY(CountedCell counted, counted_cell(io, all.kernels));
-    is_new = all.counted[to].emplace(all.cells.number(cell), std::move(counted)).second;
+    WEIR_TRY(CountedCell counted, counted_cell(reader, all.kernels));
+    is_new = all.counted[commit_number].emplace(all.cells.number(cell), std::move(counted)).second;
   }
-  if (auto problem = io.problem()) return tl::unexpected(*problem);
+  if (auto problem = reader.problem()) return tl::unexpected(*problem);
   if (all.changed.size() > k_max_commits || all.cells.all.size() > k_max_cells ||
       all.kernels.all.size() > k_max_kernels) {
     return fail(Code::data, "there are more than {} pairs of commits, {} cells or {} kernels",
@@ -143,19 +149,20 @@ std::size_t NameList::number(const std::string& name) {
   return entry->second;
 }
 
-// Reads a header line, which must be there, and a commit on each line that is not empty.
+// Reads the changes of commits: a header line, and on each further line one cell of one commit.
+// Skips empty lines.
 Result<CommitChanges> read_commit_changes(std::string_view text) {
   CommitChanges all;
-  std::size_t number = 0;
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t to = std::min(text.find('\n', from), text.size());
-    ++number;
-    const bool is_header = number == 1;
-    if (is_header || to > from) {
-      WEIR_CHECK(read_line(text.substr(from, to - from), is_header, all)
-                     .map_error(with_prefix(fmt::format("line {}", number))));
+  std::size_t line_number = 0;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    ++line_number;
+    const bool is_header = line_number == 1;
+    if (is_header || end > begin) {
+      WEIR_CHECK(read_line(text.substr(begin, end - begin), is_header, all)
+                     .map_error(with_prefix(fmt::format("line {}", line_number))));
     }
-    from = to + 1;
+    begin = end + 1;
   }
   return all;
 }

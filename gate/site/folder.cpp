@@ -57,7 +57,7 @@ Result<std::string> read_page(const sys::Files& files, const std::string& progra
 }
 
 // Writes the pages and documents of a site to `folder`, and removes documents of an earlier one.
-// Files that are the same stay untouched.
+// Files that are the same stay untouched. Fails if the folder has another index.html.
 Result<SiteWritten> write_site(sys::Files& files, const std::string& pages, const Site& site,
                                const std::string& folder) {
   const std::string index = sys::join_path(folder, "index.html");

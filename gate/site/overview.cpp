@@ -52,45 +52,47 @@ std::size_t sorted_index(const std::vector<Value>& sorted, const Value& value) {
   return static_cast<std::size_t>(std::ranges::lower_bound(sorted, value) - sorted.begin());
 }
 
-// Chooses the metrics that are shown as columns: those that got worse in any cell, then the most
-// important, then those of most cells. Returns them in the order of importance.
+// Chooses the metrics shown as columns: those that got worse in any cell, then the most important,
+// then those of most cells. Returns their indices in the order of importance.
 std::vector<std::size_t> choose_columns(const SiteIndex& index) {
-  std::vector<std::int64_t> cells(index.metrics.size());
-  std::vector<bool> worse(index.metrics.size());
+  std::vector<std::int64_t> cell_counts(index.metrics.size());
+  std::vector<bool> has_worse(index.metrics.size());
   const auto& all = index.model.history.series;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::size_t at = sorted_index(index.metrics, all[i].metric);
-    if (at == cells.size() || index.metrics[at] != all[i].metric) continue;
-    ++cells[at];
+    const std::size_t metric_index = sorted_index(index.metrics, all[i].metric);
+    if (metric_index == cell_counts.size() || index.metrics[metric_index] != all[i].metric)
+      continue;
+    ++cell_counts[metric_index];
     const auto& changes = index.series_changes(i);
-    if (!changes.empty() && series_state(all[i], changes) == "worse") worse[at] = true;
+    if (!changes.empty() && series_state(all[i], changes) == "worse")
+      has_worse[metric_index] = true;
   }
   std::vector<std::size_t> order(index.metrics.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t metric) {
-    return std::pair(importance(index.metrics[metric]), -cells[metric]);
+    return std::pair(importance(index.metrics[metric]), -cell_counts[metric]);
   });
   std::vector<std::size_t> columns = order;
-  std::ranges::stable_partition(columns, [&](std::size_t metric) { return worse[metric]; });
+  std::ranges::stable_partition(columns, [&](std::size_t metric) { return has_worse[metric]; });
   columns.resize(std::min(columns.size(), k_columns));
   std::erase_if(order, [&](std::size_t metric) { return !holds(columns, metric); });
   return order;
 }
 
-// Returns the line of a cell: names, worst state, times of the newest point and change, last
-// verdict.
+// Returns a cell's line of the overview: names, worst state, times of the newest point and change,
+// last verdict.
 Json cell_line(const SiteIndex& index, const SiteCell& cell) {
   std::string_view state = k_states.back();
-  double newest = 0;
+  double newest_time = 0;
   std::optional<double> last_change;
   std::vector<std::size_t> metrics, machines;
-  for (const std::size_t at : cell.series) {
-    const history::Series& series = index.model.history.series[at];
-    const auto& changes = index.series_changes(at);
+  for (const std::size_t series_index : cell.series) {
+    const history::Series& series = index.model.history.series[series_index];
+    const auto& changes = index.series_changes(series_index);
     const std::string_view own_state = series_state(series, changes);
     if (state_rank(own_state) < state_rank(state)) state = own_state;
     for (const history::SeriesPoint& point : series.points) {
-      newest = std::max(newest, index.model.history.run_of(point).time);
+      newest_time = std::max(newest_time, index.model.history.run_of(point).time);
     }
     if (!changes.empty() && changes.back().index < series.points.size()) {
       const double time = index.model.history.run_of(series.points[changes.back().index]).time;
@@ -108,7 +110,7 @@ Json cell_line(const SiteIndex& index, const SiteCell& cell) {
       cell.project,
       cell.name,
       state,
-      std::round(newest),
+      std::round(newest_time),
       last_change ? Json(std::round(*last_change)) : Json(),
       cell.gate
           ? Json(to_string(index.verdicts[cell.gate->verdict].gate.cells[cell.gate->cell].verdict))
@@ -220,11 +222,11 @@ Json overview_json(const SiteIndex& index) {
 Json sparks_json(const SiteIndex& index, std::size_t file) {
   Json cells = Json::array();
   const std::size_t end = std::min(index.cells.size(), (file + 1) * k_cells_a_spark_file);
-  for (std::size_t c = file * k_cells_a_spark_file; c < end; ++c) {
+  for (std::size_t cell_index = file * k_cells_a_spark_file; cell_index < end; ++cell_index) {
     Json lines = Json::array();
-    for (const std::size_t at : index.cells[c].series) {
-      const history::Series& series = index.model.history.series[at];
-      const auto& changes = index.series_changes(at);
+    for (const std::size_t series_index : index.cells[cell_index].series) {
+      const history::Series& series = index.model.history.series[series_index];
+      const auto& changes = index.series_changes(series_index);
       lines.push_back(
           {{"metric", sorted_index(index.metrics, series.metric)},
            {"machine", series.machine},

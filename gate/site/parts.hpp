@@ -78,19 +78,21 @@ struct KernelRun {
 
 struct SiteIndex {
   SiteModel model;
-  std::vector<SiteCell> cells;                                         // by project and name
-  std::map<std::pair<std::string, std::string>, std::size_t> cell_at;  // project and name
-  std::map<std::string, std::size_t> cell_by_id;
-  std::vector<history::Metric> metrics;   // by name
-  std::vector<std::string> machines;      // by name
-  std::vector<SiteVerdict> verdicts;      // readable ones, by time
-  std::vector<std::string> verdict_page;  // the id of its run's page; "" for none
-  std::vector<std::size_t> run_pages;     // places of runs, the newest first
-  std::map<std::string, std::size_t> run_by_id;
-  std::unordered_map<std::size_t, std::string> run_id;                     // for runs with a page
-  std::unordered_map<std::size_t, std::vector<std::size_t>> run_verdicts;  // places in `verdicts`
+  std::vector<SiteCell> cells;  // by project and name
+  std::map<std::pair<std::string, std::string>, std::size_t>
+      cell_index_by_name;  // project and name
+  std::map<std::string, std::size_t> cell_index_by_id;
+  std::vector<history::Metric> metrics;         // by name
+  std::vector<std::string> machines;            // by name
+  std::vector<SiteVerdict> verdicts;            // readable ones, by time
+  std::vector<std::string> page_id_by_verdict;  // the id of its run's page; "" for none
+  std::vector<std::size_t> runs_with_pages;     // places of runs, the newest first
+  std::map<std::string, std::size_t> run_index_by_id;
+  std::unordered_map<std::size_t, std::string> page_id_by_run;  // for runs with a page
+  std::unordered_map<std::size_t, std::vector<std::size_t>>
+      verdicts_by_run;  // places in `verdicts`
   // Points of runs with a page: series and point.
-  std::unordered_map<std::size_t, std::vector<std::pair<std::size_t, std::size_t>>> run_points;
+  std::unordered_map<std::size_t, std::vector<std::pair<std::size_t, std::size_t>>> points_by_run;
   std::map<std::string, std::vector<std::string>> commits;  // by the name of their file
   std::size_t commit_digits = 0;                            // digits of a commit that name its file
   std::vector<SiteStep> steps;                              // the oldest first

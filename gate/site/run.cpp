@@ -12,7 +12,7 @@ using verdict::Outcome;
 
 // Returns the name of a cell's file; "" if it has none.
 std::string cell_id(const SiteIndex& index, const std::string& project, const std::string& cell) {
-  const std::size_t* at = look_up(index.cell_at, std::pair(project, cell));
+  const std::size_t* at = look_up(index.cell_index_by_name, std::pair(project, cell));
   return at == nullptr ? "" : index.cells[*at].id;
 }
 
@@ -29,7 +29,8 @@ bool is_unremarkable(Outcome outcome) {
   return outcome == Outcome::pass || outcome == Outcome::info || outcome == Outcome::skipped;
 }
 
-// Numbers that are not finite become null.
+// Returns the judgement of one metric as JSON. Absent values and numbers that are not finite become
+// null.
 Json judgement_json(const verdict::Judgement& judgement) {
   Json metric = site_metric_json(history::metric_of(judgement.metric));
   metric["label"] = unit::label(judgement.metric);
@@ -46,7 +47,8 @@ Json judgement_json(const verdict::Judgement& judgement) {
           {"changed", changed_json(judgement.changed)}};
 }
 
-// Lists the judgements of a cell that need a reader, and counts the fine metrics.
+// Lists the judgements of a cell that a reader should see, and counts the metrics that passed
+// without a change ("fine").
 Json cell_verdict_json(const SiteIndex& index, const std::string& project,
                        const verdict::CellVerdict& cell_verdict) {
   Json judgements = Json::array();
@@ -67,7 +69,7 @@ Json cell_verdict_json(const SiteIndex& index, const std::string& project,
           {"functions", changed_json(cell_verdict.functions)}};
 }
 
-// Returns a verdict with its cells; `verdict_index` is its place in the index.
+// Returns a verdict with its cells. `verdict_index` is its place in the index.
 Json verdict_json(const SiteIndex& index, std::size_t verdict_index) {
   const SiteVerdict& site_verdict = index.verdicts[verdict_index];
   const auto cell_json = [&](const verdict::CellVerdict& cell) {
@@ -88,16 +90,17 @@ Json verdict_json(const SiteIndex& index, std::size_t verdict_index) {
 
 // Returns the newest verdict on a run; null without one.
 Json run_outcome(const SiteIndex& index, std::size_t run) {
-  const auto* verdicts = look_up(index.run_verdicts, run);
+  const auto* verdicts = look_up(index.verdicts_by_run, run);
   if (verdicts == nullptr) return {};
   return to_string(index.verdicts[verdicts->front()].gate.verdict);  // newest first
 }
 
-// Returns the facts of a run: commit, branch, time, machine and outcome.
+// Returns the facts of a run: commit, branch, time, machine and outcome. `run` is its index in the
+// history.
 Json facts_json(const SiteIndex& index, std::size_t run) {
   const history::RunFacts& facts = index.model.history.runs[run];
-  const auto* points = look_up(index.run_points, run);
-  return {{"id", index.run_id.at(run)},
+  const auto* points = look_up(index.points_by_run, run);
+  return {{"id", index.page_id_by_run.at(run)},
           {"project", facts.project},
           {"commit", facts.commit.value_or("")},
           {"branch", facts.branch.value_or("")},
@@ -115,7 +118,7 @@ Json site_runs_json(const SiteIndex& index) {
   const auto facts = [&](std::size_t run) { return facts_json(index, run); };
   return {{"format", 1},
           {"all", index.model.history.runs.size()},
-          {"runs", collect<Json>(index.run_pages, facts)}};
+          {"runs", collect<Json>(index.runs_with_pages, facts)}};
 }
 
 Json site_run_json(const SiteIndex& index, std::size_t run) {
@@ -123,13 +126,13 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
   Json verdicts = Json::array(), metrics = Json::array(), points = Json::array(),
        places = Json::array();
   for (const std::size_t verdict_index :
-       look_up(index.run_verdicts, run, std::vector<std::size_t>())) {
+       look_up(index.verdicts_by_run, run, std::vector<std::size_t>())) {
     verdicts.push_back(verdict_json(index, verdict_index));
   }
   std::map<history::Metric, std::size_t> metric_at;
   std::vector<std::uint32_t> run_places;
-  if (const auto* run_points = look_up(index.run_points, run)) {
-    for (const auto& [s, p] : *run_points) {
+  if (const auto* points_by_run = look_up(index.points_by_run, run)) {
+    for (const auto& [s, p] : *points_by_run) {
       const history::Series& series = history.series[s];
       const history::SeriesPoint& point = series.points[p];
       const auto [at, is_new] = metric_at.try_emplace(series.metric, metrics.size());
@@ -142,7 +145,7 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
   }
   // Data for the figures of inference servers, from the newest verdict on the run.
   Json bases = Json::array(), served = Json::array();
-  const auto* judged = look_up(index.run_verdicts, run);
+  const auto* judged = look_up(index.verdicts_by_run, run);
   if (judged != nullptr) {
     for (const verdict::CellVerdict& cell : index.verdicts[judged->front()].gate.cells) {
       if (auto figures = report::served_figures(cell); !figures.empty()) {
@@ -173,7 +176,8 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
           {"served", std::move(served)}};
 }
 
-// Returns the newest stored baseline of each cell and each class of device or machine.
+// Returns the newest stored baseline of each cell, for each device class, machine class or machine
+// ("on").
 Json site_baselines_json(const SiteIndex& index) {
   struct Newest {
     double time = 0;
@@ -183,25 +187,25 @@ Json site_baselines_json(const SiteIndex& index) {
   Json lines = Json::array();
   for (const SiteCell& cell : index.cells) {
     std::map<std::string, Newest> newest_by_class;
-    for (const std::size_t at : cell.series) {
-      for (const history::SeriesPoint& point : history.series[at].points) {
+    for (const std::size_t series_index : cell.series) {
+      for (const history::SeriesPoint& point : history.series[series_index].points) {
         const history::RunFacts& run = history.run_of(point);
         if (run.source != history::Source::baseline) continue;
         const history::Place& place = history.place_of(point);
-        std::string on = run.machine;
-        if (!place.machine_class.empty()) on = place.machine_class;
-        if (!place.device_class.empty()) on = place.device_class;
-        Newest& newest = newest_by_class[on];
+        std::string class_name = run.machine;
+        if (!place.machine_class.empty()) class_name = place.machine_class;
+        if (!place.device_class.empty()) class_name = place.device_class;
+        Newest& newest = newest_by_class[class_name];
         const double time = run.commit_time.value_or(run.time);
         if (time >= newest.time) newest = {time, point.run};
       }
     }
-    for (const auto& [on, newest] : newest_by_class) {
+    for (const auto& [class_name, newest] : newest_by_class) {
       const history::RunFacts& run = history.runs[newest.run];
       lines.push_back({{"id", cell.id},
                        {"project", cell.project},
                        {"cell", cell.name},
-                       {"on", on},
+                       {"on", class_name},
                        {"time", std::round(newest.time)},
                        {"commit", short_commit(run.commit)}});
     }
@@ -227,7 +231,7 @@ Json site_tally_json(const SiteIndex& index) {
                     {"commit", short_commit(verdict.stored->commit)},
                     {"branch", verdict.stored->branch.value_or("")},
                     {"time", std::round(verdict.stored->time)},
-                    {"run", index.verdict_page[red.verdict]}});
+                    {"run", index.page_id_by_verdict[red.verdict]}});
   }
   return {{"format", 1},
           {"verdicts", tallied.verdicts},

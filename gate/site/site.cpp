@@ -13,8 +13,8 @@
 
 namespace weir::site {
 
-// Returns a script that hands the document over as text: JSON.parse is faster than a script for
-// much data, and gives no name a meaning ("__proto__").
+// Returns a script that passes the document as text. JSON.parse is faster than a script for much
+// data, and gives no name a meaning ("__proto__").
 std::string site_script(std::string_view name, const Json& document) {
   const std::string json = dump_json(document);
   std::string script = fmt::format("weirData(\"{}\",'", name);
@@ -52,83 +52,91 @@ std::string unused_id(const std::map<std::string, Value>& used, const std::strin
   return id;
 }
 
-// Fills cells, metrics and machines from all series that have points.
+// Fills the index's cells, metrics and machines from all series that have points.
 void index_cells(SiteIndex& index) {
   std::set<history::Metric> metrics;
   std::set<std::string> machines;
-  const auto& all = index.model.history.series;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].points.empty()) continue;
-    const auto [at, is_new] =
-        index.cell_at.try_emplace({all[i].project, all[i].cell}, index.cells.size());
+  const auto& series = index.model.history.series;
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    if (series[i].points.empty()) continue;
+    const auto [entry, is_new] = index.cell_index_by_name.try_emplace(
+        {series[i].project, series[i].cell}, index.cells.size());
     if (is_new) {
-      const std::string id = unused_id(index.cell_by_id, all[i].project + "\n" + all[i].cell);
-      index.cell_by_id.emplace(id, index.cells.size());
-      index.cells.push_back({all[i].project, all[i].cell, id, {}, {}});
+      const std::string id =
+          unused_id(index.cell_index_by_id, series[i].project + "\n" + series[i].cell);
+      index.cell_index_by_id.emplace(id, index.cells.size());
+      index.cells.push_back({series[i].project, series[i].cell, id, {}, {}});
     }
-    index.cells[at->second].series.push_back(i);
-    metrics.insert(all[i].metric);
-    machines.insert(all[i].machine);
+    index.cells[entry->second].series.push_back(i);
+    metrics.insert(series[i].metric);
+    machines.insert(series[i].machine);
   }
   index.metrics.assign(metrics.begin(), metrics.end());
   index.machines.assign(machines.begin(), machines.end());
 }
 
-// Reads the verdicts and gives each cell its newest one.
+// Parses the stored verdicts and gives each cell its newest one. Frees their texts.
 void index_verdicts(SiteIndex& index) {
   index.verdicts = read_verdicts(index.model.verdicts);
   for (history::StoredVerdict& verdict : index.model.verdicts) verdict.text = {};  // read already
-  for (std::size_t v = 0; v < index.verdicts.size(); ++v) {
-    const auto& cells = index.verdicts[v].gate.cells;
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-      const auto* at =
-          look_up(index.cell_at, std::pair(index.verdicts[v].stored->project, cells[c].cell.str()));
-      if (at != nullptr) index.cells[*at].gate = SiteGate{v, c};
+  for (std::size_t verdict_index = 0; verdict_index < index.verdicts.size(); ++verdict_index) {
+    const auto& cells = index.verdicts[verdict_index].gate.cells;
+    for (std::size_t cell_in_verdict = 0; cell_in_verdict < cells.size(); ++cell_in_verdict) {
+      const auto* cell_index =
+          look_up(index.cell_index_by_name, std::pair(index.verdicts[verdict_index].stored->project,
+                                                      cells[cell_in_verdict].cell.str()));
+      if (cell_index != nullptr)
+        index.cells[*cell_index].gate = SiteGate{verdict_index, cell_in_verdict};
     }
   }
 }
 
-// Chooses the runs that get a page, the newest and as many with verdicts, and finds their verdicts
-// and points.
+// Chooses the runs that get a page: the newest, and as many older ones with verdicts. Finds their
+// verdicts and points.
 void index_runs(SiteIndex& index) {
   const auto& runs = index.model.history.runs;
-  std::map<std::pair<std::string, std::string>, std::size_t> run_at;
-  std::vector<std::size_t> by_time(runs.size());
+  std::map<std::pair<std::string, std::string>, std::size_t> run_index_by_id;
+  std::vector<std::size_t> newest_first(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    by_time[i] = i;
-    run_at.emplace(std::pair(runs[i].project, runs[i].id), i);
+    newest_first[i] = i;
+    run_index_by_id.emplace(std::pair(runs[i].project, runs[i].id), i);
   }
-  for (std::size_t v = index.verdicts.size(); v-- > 0;) {
-    const history::StoredVerdict& stored = *index.verdicts[v].stored;
-    const auto* at = look_up(run_at, std::pair(stored.project, stored.run));
-    if (at != nullptr) index.run_verdicts[*at].push_back(v);
+  for (std::size_t verdict_index = index.verdicts.size(); verdict_index-- > 0;) {
+    const history::StoredVerdict& stored = *index.verdicts[verdict_index].stored;
+    const auto* run_index = look_up(run_index_by_id, std::pair(stored.project, stored.run));
+    if (run_index != nullptr) index.verdicts_by_run[*run_index].push_back(verdict_index);
   }
-  std::ranges::stable_sort(by_time, [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(newest_first, [&](std::size_t a, std::size_t b) {
     return std::tie(runs[b].time, runs[b].id) < std::tie(runs[a].time, runs[a].id);
   });
-  std::size_t newest = 0, judged = 0;
-  for (const std::size_t run : by_time) {
-    const bool has_verdict = index.run_verdicts.contains(run);
-    if (newest >= k_max_run_pages && (!has_verdict || judged >= k_max_run_pages)) continue;
-    if (newest < k_max_run_pages) {
-      newest += 1;
+  std::size_t newest_count = 0, judged_count = 0;
+  for (const std::size_t run : newest_first) {
+    const bool has_verdict = index.verdicts_by_run.contains(run);
+    if (newest_count >= k_max_run_pages && (!has_verdict || judged_count >= k_max_run_pages))
+      continue;
+    if (newest_count < k_max_run_pages) {
+      newest_count += 1;
     } else {
-      judged += 1;
+      judged_count += 1;
     }
-    const std::string id = unused_id(index.run_by_id, runs[run].project + "\n" + runs[run].id);
-    index.run_by_id.emplace(id, run);
-    index.run_id.emplace(run, id);
-    index.run_pages.push_back(run);
+    const std::string id =
+        unused_id(index.run_index_by_id, runs[run].project + "\n" + runs[run].id);
+    index.run_index_by_id.emplace(id, run);
+    index.page_id_by_run.emplace(run, id);
+    index.runs_with_pages.push_back(run);
   }
-  index.verdict_page.resize(index.verdicts.size());
-  for (const auto& [run, verdicts] : index.run_verdicts) {
-    for (const std::size_t v : verdicts) index.verdict_page[v] = look_up(index.run_id, run, "");
+  index.page_id_by_verdict.resize(index.verdicts.size());
+  for (const auto& [run, verdicts] : index.verdicts_by_run) {
+    for (const std::size_t verdict_index : verdicts)
+      index.page_id_by_verdict[verdict_index] = look_up(index.page_id_by_run, run, "");
   }
-  const auto& all = index.model.history.series;
-  for (std::size_t s = 0; s < all.size(); ++s) {
-    for (std::size_t p = 0; p < all[s].points.size(); ++p) {
-      if (index.run_id.contains(all[s].points[p].run)) {
-        index.run_points[all[s].points[p].run].emplace_back(s, p);
+  const auto& all_series = index.model.history.series;
+  for (std::size_t series_index = 0; series_index < all_series.size(); ++series_index) {
+    for (std::size_t point_index = 0; point_index < all_series[series_index].points.size();
+         ++point_index) {
+      if (index.page_id_by_run.contains(all_series[series_index].points[point_index].run)) {
+        index.points_by_run[all_series[series_index].points[point_index].run].emplace_back(
+            series_index, point_index);
       }
     }
   }
@@ -138,7 +146,8 @@ bool is_commit(const std::string& text) {
   return text.size() >= 7 && text.size() <= 64 && text::is_hex(text);
 }
 
-// Sorts the commits of runs, whose first lines are known, into files: one file, or 256 for many.
+// Sorts the commits of runs whose subjects (first message lines) are known into files: one file, or
+// 256 for many.
 void index_commits(SiteIndex& index) {
   std::set<std::string> commits;
   for (const history::RunFacts& run : index.model.history.runs) {
@@ -184,7 +193,7 @@ std::optional<std::string_view> document_name(std::string_view path) {
   return fits ? std::optional(path.substr(k_folder.size(), path.size() - around)) : std::nullopt;
 }
 
-// Makes the document of this name; nothing if there is none.
+// Returns the document of this name ("overview", "cells/ID", …); nullopt if there is none.
 std::optional<Json> make_document(const SiteIndex& index, std::string_view name) {
   if (name == "overview") return overview_json(index);
   if (name == "runs") return site_runs_json(index);
@@ -197,11 +206,11 @@ std::optional<Json> make_document(const SiteIndex& index, std::string_view name)
   const std::string_view kind = name.substr(0, slash);
   const std::string id(name.substr(slash + 1));
   if (kind == "cells") {
-    if (const auto* at = look_up(index.cell_by_id, id)) {
+    if (const auto* at = look_up(index.cell_index_by_id, id)) {
       return site_cell_json(index, index.cells[*at]);
     }
   } else if (kind == "runs") {
-    if (const auto* at = look_up(index.run_by_id, id)) return site_run_json(index, *at);
+    if (const auto* at = look_up(index.run_index_by_id, id)) return site_run_json(index, *at);
   } else if (kind == "commits") {
     if (const auto* at = look_up(index.commits, id)) return commits_json(index, *at);
   } else {
@@ -247,7 +256,7 @@ std::string short_commit(const std::optional<std::string>& commit) {
   return commit ? text::short_commit(*commit, 12) : std::string();
 }
 
-// Checks the address of a repository, and returns it without a final '/'.
+// Checks the web address of a repository, and returns it without a final '/'.
 Result<std::string> repo_url(std::string_view text) {
   std::string url(text);
   while (url.ends_with('/')) url.pop_back();
@@ -297,7 +306,8 @@ std::vector<std::string> Site::paths() const {
     for (std::size_t i = 0; i < documents.count; ++i) add(fmt::format("{}/", documents.kind), i);
   }
   for (const SiteCell& cell : index_->cells) add("cells/", cell.id);
-  for (const std::size_t run : index_->run_pages) add("runs/", index_->run_id.at(run));
+  for (const std::size_t run : index_->runs_with_pages)
+    add("runs/", index_->page_id_by_run.at(run));
   for (const auto& [file, commits] : index_->commits) add("commits/", file);
   return paths;
 }

@@ -44,22 +44,23 @@ struct JsonList {
   }
 };
 
-// Returns the line of a step: counts of cells by state, of changes by metric, and of findings.
+// Returns the line of a step (from one counted commit to the next): counts of cells by state, of
+// changes by metric, and of findings.
 Json step_line(const SiteIndex& index, const SiteStep& step, JsonList& metrics) {
   const CommitChanges& all = *index.model.commit_changes;
-  std::map<std::string, std::size_t> cells;  // by state
+  std::map<std::string, std::size_t> cells_by_state;  // by state
   struct MetricLine {
     std::size_t metric = 0;  // its number in `metrics`
     std::size_t worse = 0, better = 0;
   };
-  std::map<std::pair<std::size_t, std::string>, MetricLine> by_metric;
-  std::map<std::string, std::size_t> by_finding;  // by the first finding of a cell
+  std::map<std::pair<std::size_t, std::string>, MetricLine> lines_by_metric;
+  std::map<std::string, std::size_t> cells_by_finding;  // by the first finding of a cell
   for (const auto& [cell, changed] : *step.changed) {
-    ++cells[std::string(cell_state(changed))];
-    if (!changed.findings.empty()) ++by_finding[changed.findings.front().kind];
+    ++cells_by_state[std::string(cell_state(changed))];
+    if (!changed.findings.empty()) ++cells_by_finding[changed.findings.front().kind];
     for (const ChangedValue& value : changed.values) {
       if (value.state == "changed") continue;
-      auto& line = by_metric[reading_order(value.metric)];
+      auto& line = lines_by_metric[reading_order(value.metric)];
       line.metric = metrics.number(site_metric_json(value.metric));
       if (value.state == "worse") {
         ++line.worse;
@@ -69,7 +70,7 @@ Json step_line(const SiteIndex& index, const SiteStep& step, JsonList& metrics) 
     }
   }
   Json metric_lines = Json::array();
-  for (const auto& [order, line] : by_metric) {
+  for (const auto& [order, line] : lines_by_metric) {
     metric_lines.push_back({line.metric, line.worse, line.better});
   }
   const auto& counted = all.counted[step.commit];
@@ -79,12 +80,13 @@ Json step_line(const SiteIndex& index, const SiteStep& step, JsonList& metrics) 
       {"counted", counted.size()},
       {"failed", std::ranges::count_if(
                      counted, [](const auto& entry) { return entry.second.words.has_value(); })},
-      {"states", cells},
+      {"states", cells_by_state},
       {"metrics", std::move(metric_lines)},
-      {"findings", by_finding}};
+      {"findings", cells_by_finding}};
 }
 
-// Returns what changed in a cell: values, findings and causes, which refer to the lists by number.
+// Returns what changed in a cell: values, findings and causes. They refer to the lists `metrics`,
+// `causes` and `texts` by number.
 Json changed_json(const SiteIndex& index, const SiteStep& step, std::size_t cell, JsonList& metrics,
                   JsonList& causes, NameList& texts) {
   const ChangedCell& changed = step.changed->at(cell);
@@ -136,8 +138,8 @@ void add_steps(SiteIndex& index) {
   }
 }
 
-// Adds the runs of all kernels. A run goes on if the kernel came as often when the cell was last
-// counted; else a new run begins.
+// Adds the runs of all kernels: spans of commits in which a cell ran the kernel equally often. A
+// span goes on if the count is that of the last counted commit.
 void add_kernel_runs(SiteIndex& index) {
   const CommitChanges& changes = *index.model.commit_changes;
   std::vector<std::optional<std::size_t>> last_commit(changes.cells.all.size());  // by cell
@@ -145,14 +147,15 @@ void add_kernel_runs(SiteIndex& index) {
   index.kernel_runs.resize(changes.kernels.all.size());
   for (std::size_t commit = 0; commit < changes.commits.all.size(); ++commit) {
     for (const auto& [cell, counted] : changes.counted[commit]) {
-      for (const auto& [kernel, times] : counted.kernels) {
+      for (const auto& [kernel, count] : counted.kernels) {
         auto& runs = index.kernel_runs[kernel];
-        const std::size_t* last = look_up(last_run, std::pair(kernel, cell));
-        if (last != nullptr && runs[*last].to == last_commit[cell] && runs[*last].times == times) {
-          runs[*last].to = commit;
+        const std::size_t* last_span = look_up(last_run, std::pair(kernel, cell));
+        if (last_span != nullptr && runs[*last_span].to == last_commit[cell] &&
+            runs[*last_span].times == count) {
+          runs[*last_span].to = commit;
         } else {
           last_run[{kernel, cell}] = runs.size();
-          runs.push_back({.cell = cell, .from = commit, .to = commit, .times = times});
+          runs.push_back({.cell = cell, .from = commit, .to = commit, .times = count});
         }
       }
       last_commit[cell] = commit;
@@ -212,7 +215,8 @@ Json site_step_json(const SiteIndex& index, std::size_t number) {
           {"texts", texts.all}};
 }
 
-// Returns a list of all kernels: name, number of cells, and the first and last commit that ran it.
+// Returns the list of all kernels: name, number of cells, and the first and last commit that ran
+// it.
 Json site_kernels_json(const SiteIndex& index) {
   const CommitChanges& all = *index.model.commit_changes;
   Json kernels = Json::array();

@@ -28,17 +28,19 @@ bool is_decided(Outcome outcome) {
          outcome == Outcome::waived;
 }
 
-// Collects the judgements of each metric in the order of the verdicts.
+// Returns the judgements of each metric (project, branch, cell, device, metric) in the order of the
+// verdicts.
 JudgementsByMetric judgements_by_metric(const std::vector<SiteVerdict>& verdicts) {
   JudgementsByMetric judgements;
-  for (std::size_t v = 0; v < verdicts.size(); ++v) {
-    const history::StoredVerdict& stored = *verdicts[v].stored;
-    const auto& cells = verdicts[v].gate.cells;
-    for (std::size_t c = 0; c < cells.size(); ++c) {
-      for (const verdict::Judgement& judgement : cells[c].judgements) {
-        judgements[{stored.project, stored.branch.value_or(""), cells[c].cell.str(),
-                    cells[c].device_class, judgement.metric.name}]
-            .push_back({v, c, judgement.verdict, judgement.baseline, judgement.baseline_text});
+  for (std::size_t verdict_index = 0; verdict_index < verdicts.size(); ++verdict_index) {
+    const history::StoredVerdict& stored = *verdicts[verdict_index].stored;
+    const auto& cells = verdicts[verdict_index].gate.cells;
+    for (std::size_t cell_index = 0; cell_index < cells.size(); ++cell_index) {
+      for (const verdict::Judgement& judgement : cells[cell_index].judgements) {
+        judgements[{stored.project, stored.branch.value_or(""), cells[cell_index].cell.str(),
+                    cells[cell_index].device_class, judgement.metric.name}]
+            .push_back({verdict_index, cell_index, judgement.verdict, judgement.baseline,
+                        judgement.baseline_text});
       }
     }
   }
