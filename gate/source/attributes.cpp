@@ -9,8 +9,8 @@
 namespace weir::source {
 namespace {
 
-// Returns false for attributes known not to change the contents of files. An unknown one may be a
-// macro for one that does.
+// Returns false for git attributes known not to change the contents of files. An unknown one may be
+// a macro for one that does.
 bool changes_content(std::string_view attribute) {
   constexpr std::string_view k_harmless[] = {
       "conflict-marker-size", "delta",    "diff",  "encoding",  "export-ignore",
@@ -26,7 +26,7 @@ bool changes_content(std::string_view attribute) {
 
 // Returns the pattern with '*' for all that may stand for more than itself; '*' also stands for
 // '/'. So it matches at least what git's pattern does.
-std::string loosen(std::string_view pattern) {
+std::string widen_pattern(std::string_view pattern) {
   std::string loose = text::lower(pattern);  // core.ignoreCase
   const std::size_t bracket = loose.find_first_of("[\\");
   if (bracket != std::string::npos) loose = loose.substr(0, bracket) + "*";
@@ -39,23 +39,26 @@ std::string loosen(std::string_view pattern) {
 
 }  // namespace
 
-// Returns false only if the pattern of a line of .gitattributes can match none of `paths`.
+// Returns false only if the pattern of a line of .gitattributes can match none of `paths`. `folder`
+// is where that file lies.
 bool may_concern(std::string_view line, const std::string& folder,
                  std::span<const std::string> paths) {
   if (line.starts_with("[attr]") || line.starts_with('"')) return true;
   std::string_view pattern = line.substr(0, line.find(' '));
-  const bool is_for_names = pattern.find('/') == std::string_view::npos;
+  const bool matches_file_names = pattern.find('/') == std::string_view::npos;
   if (pattern.starts_with('/')) pattern.remove_prefix(1);
-  const std::string loose = loosen(pattern), beginning = folder.empty() ? "" : folder + "/";
+  const std::string wide_pattern = widen_pattern(pattern),
+                    folder_prefix = folder.empty() ? "" : folder + "/";
   return std::ranges::any_of(paths, [&](const std::string& path) {
-    if (!path.starts_with(beginning)) return false;
-    const std::string inner = text::lower(path.substr(beginning.size()));
+    if (!path.starts_with(folder_prefix)) return false;
+    const std::string inner = text::lower(path.substr(folder_prefix.size()));
     const std::string name = inner.substr(inner.rfind('/') + 1);
-    return text::glob_match(loose, is_for_names ? name : inner);
+    return text::glob_match(wide_pattern, matches_file_names ? name : inner);
   });
 }
 
-// Returns those lines of a .gitattributes that can change the contents of files in the work tree.
+// Returns the lines of a .gitattributes that can change the contents of files in the work tree,
+// with single spaces.
 std::vector<std::string> content_attributes(std::string_view text) {
   std::vector<std::string> lines;
   for (std::string line : text::lines(text)) {

@@ -57,7 +57,8 @@ Result<bool> may_name_commit(const Git& git, const std::string& spec) {
   return commit.map([](const auto& name) { return name.has_value(); });
 }
 
-// Uses a folder as the base, as it is.
+// Uses the folder `wanted.spec` as the base, as it is: nothing is checked out or built. Fails if
+// the name may also mean a commit.
 Result<BaseTree> base_from_folder(const BaseWanted& wanted, const std::string& config_folder,
                                   const Effects& effects) {
   BaseTree base;
@@ -98,7 +99,7 @@ Result<BaseTree> base_from_folder(const BaseWanted& wanted, const std::string& c
   return base;
 }
 
-// Error for a program that the base lacks, with what to do.
+// Returns the error for a program that the base lacks, with what to do.
 tl::unexpected<Error> missing_program(const BaseTree& base, const std::string& path) {
   std::string what_to_do;
   if (base.kind == BaseTree::Kind::folder) {
@@ -119,7 +120,8 @@ tl::unexpected<Error> missing_program(const BaseTree& base, const std::string& p
 
 }  // namespace
 
-// Reads the pull request of a GitHub Actions job from its environment and event.
+// Reads the pull request of a GitHub Actions job from its environment and event. `merge` is false
+// outside of one.
 PullRequest read_pull_request(const sys::Files& files) {
   PullRequest pull;
   const std::string ref = environment_text("GITHUB_REF");
@@ -139,8 +141,8 @@ PullRequest read_pull_request(const sys::Files& files) {
 namespace {
 
 // Returns true if `commit`, the first parent of HEAD, may lie on the branch that GitHub merges
-// into; false if the pull request's author made that merge. A history that is cut off, or a branch
-// that is not here, cannot tell, and gives true.
+// into. False: the pull request's author made that merge. A shallow history, or a branch that is
+// not here, gives true.
 Result<bool> may_be_merged_into(const Git& git, const std::string& commit,
                                 const std::optional<std::string>& ref_commit,
                                 const PullRequest& pull) {
@@ -224,7 +226,8 @@ Result<void> choose_base(const Git& git, const std::string& ref, const PullReque
   return {};
 }
 
-// Checks out and builds the commit that `wanted.spec` leads to.
+// Checks out and builds the commit that `wanted.spec` (a git ref) leads to, or takes the build from
+// the cache.
 Result<BaseTree> base_from_ref(const BaseWanted& wanted, const std::string& config_folder,
                                const Effects& effects) {
   BaseTree base;
@@ -279,7 +282,7 @@ Result<std::string> default_cache_folder() {
   return fail(Code::config, "no place for a cache: set WEIR_CACHE to a folder");
 }
 
-// Finds or makes the base that `wanted.spec` names: a folder if there is one, else a ref.
+// Finds or makes the base that `wanted.spec` names: a folder if there is one, else a git ref.
 Result<BaseTree> prepare_base(const BaseWanted& wanted, const Effects& effects) {
   if (wanted.spec.empty()) return fail(Code::usage, "--against: empty; give a REF or a folder");
   if (wanted.spec.starts_with('-')) {
@@ -300,36 +303,38 @@ Result<BaseTree> prepare_base(const BaseWanted& wanted, const Effects& effects) 
 
 // The programs of base and candidate, and the paths they are started by.
 
-// Returns the base's counterpart of a candidate's program.
+// Returns the path of the base's counterpart of a candidate's program. Fails if the program lies
+// outside the candidate's tree, or the base lacks it.
 Result<std::string> program_in_base(const sys::Files& files, const BaseTree& base,
                                     const std::string& program) {
-  const std::string clean = sys::absolute(program);
-  auto place = sys::relative_path(clean, base.candidate_root);
-  if (!place) place = sys::relative_path(clean, base.candidate_real_root);
-  if (!place || place->empty()) {
+  const std::string program_path = sys::absolute(program);
+  auto inner_path = sys::relative_path(program_path, base.candidate_root);
+  if (!inner_path) inner_path = sys::relative_path(program_path, base.candidate_real_root);
+  if (!inner_path || inner_path->empty()) {
     return fail(Code::config,
                 "{}: outside {}, so the base ({}) has no program of its own in its place; give the "
                 "base as a command: --against -- COMMAND…",
                 text::printable(program), text::printable(base.candidate_root), base.words);
   }
-  std::string path = sys::join_path(base.root, *place);
+  std::string path = sys::join_path(base.root, *inner_path);
   if (files.kind(path) != sys::Kind::file || !files.executable(path))
     return missing_program(base, path);
   return path;
 }
 
-// Returns a path to `path` through a link whose length does not depend on where `root` lies.
+// Returns `path`, below `root`, as a path through a link in `out_folder`. So its length, which
+// programs can notice, is the same for base and candidate.
 Result<std::string> through_equal_length_link(sys::Files& files, const std::string& out_folder,
                                               const std::string& root, const std::string& path,
                                               const std::string& name) {
-  const auto place = sys::relative_path(path, root);
-  if (!place) return fail(Code::internal, "{}: not below {}", path, root);
+  const auto inner_path = sys::relative_path(path, root);
+  if (!inner_path) return fail(Code::internal, "{}: not below {}", path, root);
   const std::string folder = sys::join_path(sys::absolute(out_folder), "sides");
   WEIR_CHECK(files.make_dirs(folder));
   const std::string link =
       sys::join_path(folder, short_hash(name.empty() ? root : root + "\n" + name, 16));
   WEIR_CHECK(files.link(root, link));
-  return place->empty() ? link : sys::join_path(link, *place);
+  return inner_path->empty() ? link : sys::join_path(link, *inner_path);
 }
 
 }  // namespace weir::source

@@ -6,10 +6,9 @@
 namespace weir::source {
 namespace {
 
-// Rates how likely a commit builds: 1 without skipped commits, less the nearer it lies to one. It
-// is halved for each pair of skipped commits on both sides, because the build was probably broken
-// in between as well. The numbers are not measured; they make the search leave such a stretch
-// quickly.
+// Rates how likely a commit builds: 1 without skipped commits, less the nearer it lies to one.
+// Halved for each pair of skipped commits around it, where the build was probably broken too. Not
+// measured: it only makes the search leave such a stretch quickly.
 double build_likelihood(std::size_t weight, const std::vector<std::size_t>& skipped) {
   if (skipped.empty()) return 1;
   std::size_t nearest = weight, at_or_below = 0, above = 0;
@@ -62,7 +61,7 @@ std::size_t Bisection::count_suspects(std::size_t commit) const {
   return count;
 }
 
-// Narrows the suspects by the result of trying a commit.
+// Narrows the suspects (commits that may be the cause) by the result of trying a commit.
 void Bisection::record_outcome(const std::string& commit, TrialOutcome outcome) {
   const auto place = places_.find(commit);
   if (place == places_.end() || !nodes_[place->second].suspect) return;
@@ -77,11 +76,12 @@ void Bisection::record_outcome(const std::string& commit, TrialOutcome outcome) 
   }
 }
 
-// Returns the commit that halves the suspects best; nothing if none is left to try.
+// Returns the commit that halves the suspects best; nullopt if none is left to try. Commits that
+// likely don't build are avoided.
 std::optional<std::string> Bisection::next() const {
   // Number of suspects that a commit contains: they remain if it is bad, all others if it is good.
   // Parents come after their children, so going backwards their weight is known first.
-  std::vector<std::size_t> weight(nodes_.size(), 0);
+  std::vector<std::size_t> contained_suspects(nodes_.size(), 0);
   std::vector<std::size_t> skipped;
   std::size_t suspect_count = 0;
   for (std::size_t i = nodes_.size(); i-- > 0;) {
@@ -92,24 +92,25 @@ std::optional<std::string> Bisection::next() const {
       if (nodes_[parent].suspect) parents.push_back(parent);
     }
     if (parents.empty()) {
-      weight[i] = 1;
+      contained_suspects[i] = 1;
     } else if (parents.size() == 1) {
-      weight[i] = weight[parents.front()] + 1;
+      contained_suspects[i] = contained_suspects[parents.front()] + 1;
     } else {
-      weight[i] = count_suspects(i);
+      contained_suspects[i] = count_suspects(i);
     }
-    if (nodes_[i].skipped) skipped.push_back(weight[i]);
+    if (nodes_[i].skipped) skipped.push_back(contained_suspects[i]);
   }
   std::optional<std::size_t> best;
-  double best_worth = -1;
+  double best_score = -1;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     // The commit that contains all suspects is the one known to be bad.
-    if (!nodes_[i].suspect || nodes_[i].skipped || weight[i] == suspect_count) continue;
-    const double worth = static_cast<double>(std::min(weight[i], suspect_count - weight[i])) *
-                         build_likelihood(weight[i], skipped);
-    if (worth > best_worth) {
+    if (!nodes_[i].suspect || nodes_[i].skipped || contained_suspects[i] == suspect_count) continue;
+    const double score = static_cast<double>(std::min(contained_suspects[i],
+                                                      suspect_count - contained_suspects[i])) *
+                         build_likelihood(contained_suspects[i], skipped);
+    if (score > best_score) {
       best = i;
-      best_worth = worth;
+      best_score = score;
     }
   }
   if (!best) return std::nullopt;

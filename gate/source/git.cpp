@@ -57,8 +57,8 @@ std::string git_verb(const std::vector<std::string>& arguments) {
   return verb == nullptr ? "" : *verb;
 }
 
-// Lists the caller's git variables that git does not get: all but those for the caller's settings,
-// the author and the way to other hosts.
+// Lists the caller's git variables that git does not get: all but those for settings, author and
+// the way to other hosts.
 std::vector<std::string> withheld_git_variables() {
   std::vector<std::string> names = git_variables();
   for (const auto& [name, value] : sys::own_environment()) {
@@ -76,7 +76,7 @@ std::vector<std::string> withheld_git_variables() {
 
 }  // namespace
 
-// Names git's variables that say where a repository is and how to read it.
+// Lists git's variables that say where a repository is and how to read it.
 std::vector<std::string> git_variables() {
   // `git rev-parse --local-env-vars`, and those a push sets beside them. GIT_CONFIG_COUNT stays:
   // git never sets it by itself, and containers use it to name the folders that are safe.
@@ -92,7 +92,7 @@ std::vector<std::string> git_variables() {
 
 const Git::CallOptions Git::k_default_options{};
 
-// Opens the repository that a folder lies in.
+// Opens the repository that a folder lies in. Fails if there is none, or git would use another one.
 Result<Git> Git::open(const Effects& effects, const std::string& folder) {
   WEIR_TRY(const std::string program, git_program(effects.files));
   const std::string real_folder = sys::real_path(folder).value_or(folder);
@@ -110,13 +110,13 @@ Result<Git> Git::open(const Effects& effects, const std::string& folder) {
   if (real_folder != top) git.place_ = real_folder.substr(top == "/" ? 1 : top.size() + 1);
   // Asked at the top, where a relative answer cannot lead through a link.
   WEIR_TRY(const std::string store, git.ask({"rev-parse", "--git-common-dir"}));
-  git.store_ = sys::absolute(sys::join_path(top, store));
+  git.common_folder_ = sys::absolute(sys::join_path(top, store));
   WEIR_CHECK(git.read_settings());
   return git;
 }
 
-// Reads the settings that calls depend on. Refuses those in a file of a work tree, which a commit
-// could change.
+// Reads the settings that calls depend on. Fails if one comes from a file of a work tree, which a
+// commit could change.
 Result<void> Git::read_settings() {
   WEIR_TRY(const std::string answer, call_checked({"config", "--list", "--show-origin", "--null"}));
   settings_ = parse_git_settings(answer);
@@ -126,11 +126,13 @@ Result<void> Git::read_settings() {
   const auto is_below = [](const std::string& path, const std::string& folder) {
     return path.starts_with(folder == "/" ? folder : folder + "/");
   };
-  const std::string store = follow_links(store_);
-  const std::string main_top = sys::file_name_of(store) == ".git" ? sys::folder_of(store) : top_;
+  const std::string common_folder = follow_links(common_folder_);
+  const std::string main_top =
+      sys::file_name_of(common_folder) == ".git" ? sys::folder_of(common_folder) : top_;
   for (const std::string& name : settings_.files) {
     const std::string file = follow_links(sys::absolute(sys::join_path(top_, name)));
-    if (is_below(file, store) || (!is_below(file, top_) && !is_below(file, main_top))) continue;
+    if (is_below(file, common_folder) || (!is_below(file, top_) && !is_below(file, main_top)))
+      continue;
     return fail(
         Code::config,
         "{}: git reads settings from this file of the work tree, which a commit can change; "
@@ -140,7 +142,7 @@ Result<void> Git::read_settings() {
   return {};
 }
 
-// Compares two texts with git, outside any repository.
+// Returns git's diff of two texts, from its first hunk on; "" if they are equal.
 Result<std::string> Git::diff(const Effects& effects, std::string_view before,
                               std::string_view now) {
   WEIR_TRY(const std::string program, git_program(effects.files));
@@ -157,7 +159,8 @@ Result<std::string> Git::diff(const Effects& effects, std::string_view before,
   return answer.out.substr(first_hunk + 1);
 }
 
-// Runs git. Fails only if it cannot be run to its end; an exit code other than 0 is an answer.
+// Runs git without hooks, prompts and foreign settings. Fails only if it cannot be run to its end;
+// an exit code other than 0 is an answer.
 Result<Git::Answer> Git::call(std::vector<std::string> arguments,
                               const CallOptions& options) const {
   sys::ProcessSpec spec;
@@ -171,9 +174,9 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments,
       "core.checkStat=default", "core.trustctime=true", "core.ignoreStat=false"};
   using Filters = CallOptions::Filters;
   if (options.filters != Filters::all) {
-    const auto& off =
+    const auto& disabled_filters =
         options.filters == Filters::none ? settings_.no_filters : settings_.lfs_filter_only;
-    settings.insert(settings.end(), off.begin(), off.end());
+    settings.insert(settings.end(), disabled_filters.begin(), disabled_filters.end());
   }
   for (const std::string& setting : settings) spec.argv.insert(spec.argv.end(), {"-c", setting});
   const std::string verb = git_verb(arguments);
@@ -263,7 +266,7 @@ Result<bool> Git::dirty() const {
   });
 }
 
-// Lists the commits that `bad` contains and `good` does not.
+// Lists the commits that `bad` contains and `good` does not, each with its parents, children first.
 Result<std::vector<HistoryCommit>> Git::history(const std::string& good,
                                                 const std::string& bad) const {
   const CallOptions options{.too_much_message =
@@ -288,7 +291,7 @@ Result<std::string> Git::hooks_folder() const {
   if (answer.exit_code == 0 && folders.size() > 1) {
     return sys::absolute(sys::join_path(top_, folders[folders.size() - 2]));
   }
-  return sys::join_path(store_, "hooks");
+  return sys::join_path(common_folder_, "hooks");
 }
 
 Result<std::vector<std::string>> Git::tracked_files() const {
@@ -394,7 +397,7 @@ Result<std::vector<std::string>> Git::all_commits() const {
   return parse_commits(out, '\n');
 }
 
-// Returns the first line of every commit's message.
+// Returns the first line of every commit's message, by commit id.
 Result<std::map<std::string, std::string>> Git::subjects() const {
   WEIR_TRY(const std::optional<std::string> head, resolve_commit("HEAD"));
   std::map<std::string, std::string> subjects;
@@ -410,7 +413,7 @@ Result<std::map<std::string, std::string>> Git::subjects() const {
   return subjects;
 }
 
-// Lists the commits of HEAD's first-parent line that changed the folder, oldest first.
+// Lists the commits of HEAD's first-parent line that changed the folder ("" is all), oldest first.
 Result<std::vector<CommitFacts>> Git::commits_that_changed(const std::string& folder) const {
   WEIR_TRY(const std::string out,
            call_checked({"--literal-pathspecs", "log", "--first-parent", "--reverse",
@@ -425,7 +428,7 @@ Result<std::vector<CommitFacts>> Git::commits_that_changed(const std::string& fo
 }
 
 // Returns the last commit up to `commit` that changed something in `folder`; for "", anywhere but
-// in "waivers".
+// in "waivers". Nullopt if none did.
 Result<std::optional<std::string>> Git::last_change(const std::string& commit,
                                                     const std::string& folder) const {
   std::vector<std::string> words{"log", "-1", "--format=%H", commit, "--"};

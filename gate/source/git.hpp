@@ -76,7 +76,7 @@ class Git {
   // From there to the folder it was opened with: "" or "perf/own".
   [[nodiscard]] const std::string& place() const { return place_; }
   // The folder of history, objects and branches: one for all work trees of a repository.
-  [[nodiscard]] const std::string& store() const { return store_; }
+  [[nodiscard]] const std::string& store() const { return common_folder_; }
 
   // The commit (40 or 64 hex digits) that `text` means: an id, HEAD, or the name of exactly one
   // ref, with ~N and ^N after it. Nothing where it means none. Code::config, with the full names,
@@ -213,7 +213,7 @@ class Git {
   [[nodiscard]] Result<HiddenChanges> hidden_changes() const;
   // Replaces an `after` of zeros, which stands for a file of the work tree, by its content's id; by
   // `before` where that points to the content (Git LFS).
-  [[nodiscard]] Result<void> hash_unstored(std::vector<FileChange>& changes) const;
+  [[nodiscard]] Result<void> hash_work_tree_files(std::vector<FileChange>& changes) const;
   [[nodiscard]] Result<std::set<std::string>> filtered_files(
       const std::vector<std::string>& paths) const;
   [[nodiscard]] bool is_smudged(const FileChange& change) const;
@@ -255,7 +255,7 @@ class Git {
   [[nodiscard]] tl::unexpected<Error> git_error(std::string_view what, const Answer& answer) const;
 
   const Effects* effects_;
-  std::string program_, top_, place_, store_;
+  std::string program_, top_, place_, common_folder_;
   GitSettings settings_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using Entry = Git::TreeEntry;
 
-// Parses the output of `git ls-tree -z`: "100644 blob 3f…\tpath\0"; nothing if it has another form.
+// Parses the output of `git ls-tree -z`: "100644 blob 3f…\tpath\0"; nullopt if it has another form.
 // Sizes are not requested, since a partial clone would fetch each file for them.
 std::optional<std::vector<Entry>> parse_entries(const std::string& out) {
   std::vector<Entry> entries;
@@ -43,9 +43,9 @@ std::optional<std::vector<Entry>> parse_entries(const std::string& out) {
   return entries;
 }
 
-// Parses the output of `git diff --raw -z --no-abbrev --no-renames`:
-// ":100644 100644 BEFORE AFTER M\0path\0"; nothing if it has another form. `after` is all zeros for
-// a file that is not stored yet.
+// Parses the output of `git diff --raw -z --no-abbrev --no-renames`: ":100644 100644 BEFORE AFTER
+// M\0path\0"; nullopt if it has another form. `after` is all zeros for a file that is not stored
+// yet.
 std::optional<std::vector<Git::FileChange>> parse_changes(const std::string& out) {
   constexpr std::string_view k_absent = "000000", k_submodule = "160000", k_link = "120000";
   std::vector<Git::FileChange> changes;
@@ -81,7 +81,7 @@ Result<std::vector<Entry>> Git::entries(const std::string& commit,
   return *entries;
 }
 
-// Lists all files below a folder of a commit; fails if there are more than `most`.
+// Lists all files below a folder of a commit; fails if there are more than `max_entries`.
 Result<std::vector<Entry>> Git::entries_below(const std::string& commit, const std::string& folder,
                                               std::size_t max_entries) const {
   const std::string tree = folder.empty() ? commit : commit + ":" + folder;
@@ -110,7 +110,8 @@ Result<std::string> Git::content(const std::string& object, std::uint64_t max_by
   return std::move(answer.out);
 }
 
-// Lists files in the work tree that differ from the commit, or that git does not know.
+// Lists files in the work tree, below `folder`, that differ from the commit or that git does not
+// track.
 Result<std::vector<std::string>> Git::changed_files(const std::string& commit,
                                                     const std::string& folder) const {
   const std::string place = folder.empty() ? "." : folder;
@@ -127,7 +128,7 @@ Result<std::vector<std::string>> Git::changed_files(const std::string& commit,
   return std::vector<std::string>(paths.begin(), paths.end());
 }
 
-// Lists the files that differ between `commit` and `head`, or the work tree if that is absent.
+// Lists the files that differ between `commit` and `head`, or the work tree if `head` is absent.
 // Files that the index hides are compared, too.
 Result<std::vector<Git::FileChange>> Git::changes_since(
     const std::string& commit, const std::optional<std::string>& head) const {
@@ -145,7 +146,7 @@ Result<std::vector<Git::FileChange>> Git::changes_since(
   // A submodule's own repository is not asked: settings of its files could start programs.
   if (head) return list({"diff", "--ignore-submodules=dirty"});
   WEIR_TRY(std::vector<FileChange> changes, list({"diff", "--ignore-submodules=all"}));
-  WEIR_CHECK(hash_unstored(changes));
+  WEIR_CHECK(hash_work_tree_files(changes));
   std::erase_if(changes, is_same);
   WEIR_TRY(const std::vector<FileChange> staged, list({"diff", "--cached"}));
   std::ranges::copy_if(staged, std::back_inserter(changes), &FileChange::is_submodule);
@@ -175,7 +176,7 @@ Result<std::vector<Git::FileChange>> Git::changes_in_submodule(const std::string
 
 // Replaces an id of zeros, which stands for a file of the work tree, by the id of the file's
 // content.
-Result<void> Git::hash_unstored(std::vector<FileChange>& changes) const {
+Result<void> Git::hash_work_tree_files(std::vector<FileChange>& changes) const {
   std::vector<FileChange*> unstored;
   for (FileChange& change : changes) {
     if (!change.after.empty() && is_zero_id(change.after)) unstored.push_back(&change);
@@ -224,6 +225,7 @@ bool Git::is_smudged(const FileChange& change) const {
 }
 
 // Finds changes of files that the index hides: those marked skip-worktree or assume-unchanged.
+// `left_out` has those that are absent on purpose.
 Result<Git::HiddenChanges> Git::hidden_changes() const {
   WEIR_TRY(const std::string out, call_checked({"ls-files", "-v", "--stage", "-z", "--full-name"},
                                                {.output_limit = k_max_listed_bytes}));
@@ -250,7 +252,7 @@ Result<Git::HiddenChanges> Git::hidden_changes() const {
     }
     hidden.changes.push_back(std::move(change));
   }
-  WEIR_CHECK(hash_unstored(hidden.changes));
+  WEIR_CHECK(hash_work_tree_files(hidden.changes));
   std::erase_if(hidden.changes, is_same);
   return hidden;
 }
@@ -270,12 +272,12 @@ Result<std::string> Git::checked_out_in(const std::string& branch) const {
   return ask({"for-each-ref", "--format=%(worktreepath)", "refs/heads/" + branch});
 }
 
-// Commits changes on top of `wanted.parent` and moves the branch. Returns the commit, or nothing if
+// Commits changes on top of `wanted.parent` and moves the branch. Returns the commit, or nullopt if
 // another writer moved the branch first.
 Result<std::optional<std::string>> Git::commit_to(const std::string& branch,
                                                   const Commit& wanted) const {
   WEIR_TRY(const sys::ScratchFolder scratch,
-           sys::ScratchFolder::make(effects_->files, store_, "weir-"));
+           sys::ScratchFolder::make(effects_->files, common_folder_, "weir-"));
   const CallOptions options{.env = {{"GIT_INDEX_FILE", scratch.at("index")}}};
   const auto run_git = [&](std::vector<std::string> arguments) {
     return call_checked(std::move(arguments), options).map([](const std::string& out) {

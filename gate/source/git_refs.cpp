@@ -67,7 +67,7 @@ bool is_full_id(std::string_view text) {
   return is_hex(text) && (text.size() == 40 || text.size() == 64);
 }
 
-// Lists the refs that a name may mean, in git's order.
+// Lists the refs (branches, tags, …) that a short name may mean, in git's order.
 Result<std::vector<Git::Ref>> Git::refs_named(const std::string& name) const {
   const std::vector<std::string> possible = possible_refs(name);
   std::vector<std::string> question{"for-each-ref", "--format=%(refname) %(objectname)"};
@@ -98,7 +98,7 @@ Result<bool> Git::abbreviates_commit(const std::string& name) const {
 }
 
 // Returns the full name of a branch's upstream, for "main@{upstream}"; the name itself without such
-// an end. Other forms of "@{…}" mean what a name was in this clone at some time.
+// an end. Fails for other "@{…}", which mean what a name was in this clone at some time.
 Result<std::optional<std::string>> Git::follow_upstream(const std::string& name) const {
   const std::size_t at = name.find("@{");
   if (at == std::string::npos) return std::optional(name);
@@ -118,7 +118,7 @@ Result<std::optional<std::string>> Git::follow_upstream(const std::string& name)
 }
 
 // Returns what git is asked for in place of `name`: an object's id, or a name that means one thing.
-// Nothing if it means nothing.
+// Nullopt if it means nothing; fails if it is ambiguous.
 Result<std::optional<std::string>> Git::resolve_name(const std::string& name) const {
   if (name == "HEAD" || name == "@") return std::optional<std::string>("HEAD");
   if (is_full_id(name)) return std::optional(name);
@@ -149,7 +149,7 @@ Result<std::optional<std::string>> Git::resolve_name(const std::string& name) co
 }
 
 // Returns the id of the commit that `text` means: an id, HEAD, or the name of a ref, with ~N and ^N
-// after it.
+// after it. Nullopt if there is none.
 Result<std::optional<std::string>> Git::resolve_commit(const std::string& text) const {
   const auto steps = text.starts_with('-') ? std::nullopt : split_steps(text);
   if (!steps) return std::optional<std::string>();

@@ -6,7 +6,8 @@
 
 namespace weir::source {
 
-// Parses a pointer of Git LFS: three lines with the version, the SHA-256 and the size.
+// Parses a pointer of Git LFS, which stands in for a large file: version, SHA-256 and size. Nullopt
+// if it is none.
 std::optional<LfsPointer> parse_lfs_pointer(std::string_view text) {
   constexpr std::string_view k_version = "version https://git-lfs.github.com/spec/v1",
                              k_oid = "oid sha256:", k_size = "size ";

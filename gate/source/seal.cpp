@@ -25,7 +25,8 @@ void Seal::add(const sys::Files& files, const std::string& path, const std::stri
   if (state && paths_.insert(path).second) sealed_.push_back({path, name, place, *state});
 }
 
-// Reads what lies at the place now. A folder that cannot be read is taken for empty.
+// Reads the state (times, size) of the files at the place now. A folder that cannot be read counts
+// as empty.
 void Seal::read_states(const sys::Files& files, StartPlace& place) {
   if (files.kind(place.path) != sys::Kind::folder) {
     place.state = files.state(place.path);

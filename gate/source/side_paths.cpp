@@ -46,8 +46,8 @@ std::string SidePaths::folder() const {
   return path_below(side_.link, inner_path(side_.own_folder).value_or(""));
 }
 
-// Replaces the paths in a word of the command by those of this side's checkout. Code that it lacks
-// is an error.
+// Replaces the paths in a word of the command by those of this checkout (the base's or
+// candidate's). Fails for code that the checkout lacks; other missing files are shared.
 Result<std::string> SidePaths::place(const std::string& word) {
   std::optional<Error> problem;
   std::string placed = config::replace_paths(word, [&](const std::string& part) {
@@ -55,16 +55,16 @@ Result<std::string> SidePaths::place(const std::string& word) {
     // Placeholders stand for files that both sides share.
     if (part.empty() || part.find('{') != std::string::npos) return replacement;
     const std::string path = sys::absolute(sys::join_path(side_.own_folder, part));
-    auto inner = inner_path(path);
+    auto path_in_checkout = inner_path(path);
     const bool is_absolute = part.starts_with('/');
     // Both sides start in a folder that has this file by the same relative path.
-    if (!is_absolute && inner && has(*inner)) {
+    if (!is_absolute && path_in_checkout && has(*path_in_checkout)) {
       ++own_files_;
       return replacement;
     }
-    if (auto own = own_path(path)) {
+    if (auto own_path_of_file = own_path(path)) {
       ++own_files_;
-      return own;
+      return own_path_of_file;
     }
     // "models" may be a command of the engine as well as a folder here.
     const sys::Kind kind = files_.kind(path);
@@ -74,8 +74,8 @@ Result<std::string> SidePaths::place(const std::string& word) {
     if (kind == sys::Kind::absent || (is_name && kind != sys::Kind::file && !is_environment))
       return replacement;
     if (!is_absolute) replacement = path;
-    if (!inner) inner = inner_path(sys::follow_links(path));
-    if (!inner) return replacement;
+    if (!path_in_checkout) path_in_checkout = inner_path(sys::follow_links(path));
+    if (!path_in_checkout) return replacement;
     const auto is_shared = share_environment(path);
     if (!is_shared) problem = is_shared.error();
     if (!is_shared || *is_shared) return replacement;
@@ -85,26 +85,26 @@ Result<std::string> SidePaths::place(const std::string& word) {
                                   "under `build:` has to make it there",
                                   text::printable(path), text::printable(side_.root))};
     }
-    shared_.insert(*inner);
+    shared_.insert(*path_in_checkout);
     return replacement;
   });
   if (problem) return tl::unexpected(*std::move(problem));
   return placed;
 }
 
-// Lets this side use the user's virtual environment around `path`. Fails if a file in it leads to
-// code of the user's checkout.
+// Lets this checkout use the user's virtual environment around `path`; returns false if it has its
+// own, or there is none. Fails if a file in it leads to code of the user's checkout.
 Result<bool> SidePaths::share_environment(const std::string& path) {
   const auto environment = environment_around(files_, path);
-  const auto inner = environment ? inner_path(*environment) : std::nullopt;
-  if (!inner || inner->empty() || has(*inner)) return false;
+  const auto path_in_checkout = environment ? inner_path(*environment) : std::nullopt;
+  if (!path_in_checkout || path_in_checkout->empty() || has(*path_in_checkout)) return false;
   // Links may lead to files of the checkout: from the environment, or the environment itself.
   const std::string real_environment = sys::follow_links(*environment);
   const std::string real_path = sys::follow_links(path);
   const bool leads_away = !sys::is_within(real_path, real_environment);
   if (leads_away && inner_path(real_path)) return false;
-  if (shared_.contains(*inner)) return true;
-  if (!side_.is_tracked || side_.is_tracked(*inner)) return false;
+  if (shared_.contains(*path_in_checkout)) return true;
+  if (!side_.is_tracked || side_.is_tracked(*path_in_checkout)) return false;
   const auto real_inner = inner_path(real_environment);
   if (real_inner && side_.is_tracked(*real_inner)) return false;
   if (const auto file = find_way_back(files_, *environment, side_.own_roots)) {
@@ -112,9 +112,9 @@ Result<bool> SidePaths::share_environment(const std::string& path) {
                 "{}: by this file the virtual environment {} has the candidate's code, which the "
                 "base would run; uninstall that package there, or let the command under "
                 "`build:` make the environment in each checkout",
-                text::printable(*file), text::printable(*inner));
+                text::printable(*file), text::printable(*path_in_checkout));
   }
-  shared_.insert(*inner);
+  shared_.insert(*path_in_checkout);
   shares_environment_ = true;
   return true;
 }

@@ -18,15 +18,17 @@ tl::unexpected<Error> entry_error(const Entry& entry, const std::string& commit)
               entry.kind == Entry::Kind::link ? "symbolic link" : "submodule");
 }
 
-// Finds the entry of `path`. Fails if a link or submodule is on the way; nothing if it is absent.
+// Finds the entry of `path` in a commit; nullopt if it is absent. Fails if a link or submodule is
+// on the way.
 Result<std::optional<Entry>> find_entry(const Git& git, const std::string& commit,
                                         const std::string& path) {
-  std::vector<std::string> paths;
-  for (std::size_t at = path.find('/'); at != std::string::npos; at = path.find('/', at + 1)) {
-    paths.push_back(path.substr(0, at));
+  std::vector<std::string> leading_paths;
+  for (std::size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    leading_paths.push_back(path.substr(0, slash));
   }
-  paths.push_back(path);
-  WEIR_TRY(const std::vector<Entry> entries, git.entries(commit, paths));
+  leading_paths.push_back(path);
+  WEIR_TRY(const std::vector<Entry> entries, git.entries(commit, leading_paths));
   std::optional<Entry> result;
   for (const Entry& entry : entries) {
     if (entry.kind == Entry::Kind::link || entry.kind == Entry::Kind::submodule) {
@@ -43,7 +45,8 @@ tl::unexpected<Error> missing_file(const std::string& path) {
 
 }  // namespace
 
-// Lists the files below `folder` of a commit, by names that begin with `shown_prefix` in its place.
+// Lists the files below `folder` of a commit, with `shown_prefix` in place of the folder. Empty if
+// the commit lacks it; fails on links.
 Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::string& commit,
                                                    const std::string& folder,
                                                    const std::string& shown_prefix) {
@@ -111,15 +114,15 @@ Result<void> TreeFiles::write_atomic(const std::string& path, std::string_view t
 
 // Returns the names of files and folders directly in `folder` ("" is the top).
 std::set<std::string> TreeFiles::names_in(const std::string& folder) const {
-  const std::string below = folder.empty() || folder == "." ? "" : folder + "/";
+  const std::string folder_prefix = folder.empty() || folder == "." ? "" : folder + "/";
   std::set<std::string> names;
   const auto add = [&](const auto& paths) {
-    for (auto at = paths.lower_bound(below); at != paths.end() && at->first.starts_with(below);
-         ++at) {
-      const std::string& path = at->first;
+    for (auto entry = paths.lower_bound(folder_prefix);
+         entry != paths.end() && entry->first.starts_with(folder_prefix); ++entry) {
+      const std::string& path = entry->first;
       if (!contains(path)) continue;
-      const std::size_t slash = path.find('/', below.size());
-      names.insert(path.substr(below.size(), slash - below.size()));
+      const std::size_t slash = path.find('/', folder_prefix.size());
+      names.insert(path.substr(folder_prefix.size(), slash - folder_prefix.size()));
     }
   };
   add(objects_);
@@ -154,7 +157,8 @@ Result<void> TreeFiles::remove(const std::string& path) {
   return {};
 }
 
-// Reads one file of a commit; nothing if the commit has none.
+// Returns the content of one file of a commit; nullopt if the commit has none. Fails if it is a
+// link, folder or too large.
 Result<std::optional<std::string>> file_of(const Git& git, const std::string& commit,
                                            const std::string& path, std::uint64_t max_bytes) {
   WEIR_TRY(const std::optional<Entry> entry, find_entry(git, commit, path));

@@ -282,7 +282,8 @@ class Trees {
 
 }  // namespace
 
-// Quotes a command so that it can be pasted into a shell.
+// Returns a command as a line that can be pasted into a shell. Words with unprintable bytes become
+// $'…'.
 std::string shell_line(const std::vector<std::string>& argv) {
   std::vector<std::string> words;
   for (const std::string& word : argv) {
@@ -301,7 +302,8 @@ std::string shell_line(const std::vector<std::string>& argv) {
   return text::join(words, " ");
 }
 
-// Runs the build commands one after another, all within `timeout_seconds`.
+// Runs the build commands one after another, all within `timeout_seconds`, and writes their output
+// to the file `log`.
 Result<void> run_builds(const std::vector<Build>& builds, const std::string& folder,
                         const std::string& log, double timeout_seconds, const Effects& effects) {
   std::string printed;

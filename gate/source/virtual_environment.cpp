@@ -151,8 +151,8 @@ std::optional<std::string> find_way_back(const sys::Files& files, const std::str
   return WayBack(files, environment, roots).find();
 }
 
-// Returns installed copies of the packages and modules whose code `changed` edits, with their
-// compiled files.
+// Returns the environment's installed copies of the packages and modules whose code `changed`
+// edits, with their compiled files.
 std::vector<std::string> find_copies(const sys::Files& files, const std::string& environment,
                                      const std::vector<std::string>& changed) {
   std::set<std::string> packages;
@@ -175,7 +175,7 @@ std::vector<std::string> find_copies(const sys::Files& files, const std::string&
   return copies;
 }
 
-// Returns installed copies that have an edited file in another state than the checkout at `root`.
+// Returns installed copies in which an edited file differs from that of the checkout at `root`.
 std::vector<std::string> find_stale_copies(const sys::Files& files, const std::string& environment,
                                            const std::string& root,
                                            const std::vector<std::string>& changed) {

@@ -23,8 +23,8 @@ std::string subsection(const std::string& key, std::string_view section) {
 
 }  // namespace
 
-// Returns the top of the work tree around a folder. Searches by itself, as git before 2.38 may
-// enter a folder that only looks like a repository (safe.bareRepository).
+// Returns the top of the work tree around a folder. Searches itself: git before 2.38 may enter a
+// folder that only looks like a repository.
 Result<std::string> find_top(const sys::Files& files, const std::string& folder) {
   for (std::string current = folder;; current = sys::folder_of(current)) {
     const std::vector<std::string> names = files.list(current).value_or(std::vector<std::string>());
