@@ -26,8 +26,8 @@ std::string list_choices(const CLI::Option& option) {
 
 bool is_long(const std::string& choices) { return choices.size() > 24; }
 
-// Returns the type as --help shows it: N for "INT:INT in [1 - 9]", text|json for
-// "TEXT:{text,json}".
+// Returns the type of an option's value as --help shows it: N for "INT:INT in [1 - 9]", text|json
+// for "TEXT:{text,json}". A long list of choices is NAME; a text argument has none.
 std::string shown_type(const CLI::Option& option) {
   std::string type = option.get_type_name();
   std::string choices = list_choices(option);

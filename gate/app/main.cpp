@@ -3,8 +3,8 @@
 
 #include "gate/app/program.hpp"
 
-// Runs the program. Exceptions, and output that cannot be written, exit with the code for "could
-// not measure".
+// Runs the program and returns its exit code. Exceptions, and output that cannot be written, exit
+// with the code for "could not measure".
 int main(int argc, char** argv) {
   weir::sys::RealWorld real;
   try {

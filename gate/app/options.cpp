@@ -65,7 +65,8 @@ void Verb::add_quiet_option(const char* help) const {
   flag("-q,--quiet", job_->output.quiet, help);
 }
 
-// Adds the options that all verbs of a group share.
+// Adds the options that all verbs of a group share: configuration, cells, baselines, folders,
+// output.
 void Verb::add_group(OptionGroup group) const {
   const bool has_config = group != OptionGroup::runs && group != OptionGroup::output;
   if (has_config) add_config_option();
@@ -104,21 +105,21 @@ void add_report_files(const Verb& verb, flow::ReportFiles& files) {
   }
 }
 
-// Adds the options of verbs that measure.
-void add_measure_options(const Verb& verb, flow::MeasureOptions& wanted) {
-  wanted.verb = verb->get_name();
-  verb.optional("--resume", wanted.resume, "[RUN]",
+// Adds the options of verbs that measure: resume, number of runs, shards, plan.
+void add_measure_options(const Verb& verb, flow::MeasureOptions& options) {
+  options.verb = verb->get_name();
+  verb.optional("--resume", options.resume, "[RUN]",
                 "Continue an interrupted RUN (default: the newest)");
-  verb.option("--runs", wanted.plan.runs, "", "Timed processes per cell (default: gate.runs)")
+  verb.option("--runs", options.plan.runs, "", "Timed processes per cell (default: gate.runs)")
       ->check(CLI::Range(1, 10'000));
   CLI::Option* shard =
-      verb.option("--shard", wanted.shard, "I/N", "Measure one part of the matrix, such as 3/16");
-  verb.option("--profiling-cost", wanted.plan.cost_pairs, "[PAIRS]",
+      verb.option("--shard", options.shard, "I/N", "Measure one part of the matrix, such as 3/16");
+  verb.option("--profiling-cost", options.plan.cost_pairs, "[PAIRS]",
               "Measure what probes cost, in pairs of timed processes with and without them")
       ->expected(0, 1)
       ->default_str("8")
       ->check(CLI::Range(5, 1000));  // fewer pairs show nothing in 9 of 10 cases
-  verb.option("--plan", wanted.plan_file, "FILE",
+  verb.option("--plan", options.plan_file, "FILE",
               "Plan that weir plan wrote (default: made from the configuration)")
       ->needs(shard);
 }
@@ -130,7 +131,7 @@ void add_store_options(const Verb& verb, flow::StoreOptions& options) {
                           flow::k_default_history));
 }
 
-// Adds the options that select a stored history, and runs in it.
+// Adds the options that select a stored history, and the runs in it.
 void add_history_options(const Verb& verb, flow::HistoryOptions& history) {
   add_store_options(verb, history.store);
   flow::FilterOptions& options = history.filter;

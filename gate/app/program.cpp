@@ -64,7 +64,7 @@ std::string verb_of(const CLI::App& command) {
   return (parent == nullptr ? "" : verb_of(*parent) + " ") + command.get_name();
 }
 
-// Fails if a word is no command where one has to be. CLI11 itself would call it "not expected", and
+// Fails if a word is no command where one has to be. CLI11 itself would call it "not expected" and
 // show the whole help.
 Result<void> check_commands(const CLI::App& app, const Program::Words& words) {
   const CLI::App* command = &app;
@@ -98,7 +98,8 @@ std::string commands_with(const CLI::App& app, const std::string& option) {
   return text::prefix_if_any("\n  commands that have it: ", text::join(commands));
 }
 
-// Describes words that the chosen verb does not take: its option that was meant, or the first word.
+// Returns the error for words that the chosen verb does not take. It names the option that was
+// probably meant, or the first word too many.
 Error refused_words_error(const CLI::App& app) {
   const CLI::App* command = &app;
   while (command->remaining().empty() && !command->get_subcommands().empty()) {

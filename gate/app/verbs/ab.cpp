@@ -6,11 +6,12 @@
 
 namespace weir::app {
 
+// Adds `weir ab`, which compares two programs, run with the same arguments in pairs.
 void add_ab(const Verb& verb) {
-  constexpr int k_most_words = 1000;
+  constexpr int k_max_programs = 1000;
   const auto options = verb.set_flow(flow::ab);
   verb.option("PROGRAM", options->programs, "", "Base and candidate, or one program for both")
-      ->expected(1, k_most_words)  // of which the flow takes two
+      ->expected(1, k_max_programs)  // of which the flow takes two
       ->required();
   verb.list_option("--env", options->env, "NAME=VALUE",
                    "Set a variable for the candidate only; repeatable");

@@ -7,6 +7,7 @@ namespace weir::app {
 
 namespace {
 
+// Adds `weir baseline accept`, which stores what was measured as the new baseline.
 void add_accept(const Verb& baseline) {
   const Verb verb = baseline.subcommand("accept", "Store what was measured as the new baseline");
   const auto options = verb.set_flow(flow::accept);
@@ -39,6 +40,8 @@ void add_accept(const Verb& baseline) {
 
 }  // namespace
 
+// Adds `weir baseline` with accept, list, show and prune. List and show share one flow: show prints
+// baselines in full.
 void add_baseline(const Verb& verb) {
   verb->require_subcommand(1);
   add_accept(verb);

@@ -5,6 +5,7 @@
 
 namespace weir::app {
 
+// Adds `weir bisect`, which finds the commit between a good and a bad one that broke a limit.
 void add_bisect(const Verb& verb) {
   const auto options = verb.set_flow(flow::bisect);
   options->bad = "HEAD";

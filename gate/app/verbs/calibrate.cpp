@@ -6,6 +6,8 @@
 
 namespace weir::app {
 
+// Adds `weir calibrate`, which runs cells against themselves and reports the smallest drop that a
+// gate could find here.
 void add_calibrate(const Verb& verb) {
   const auto options = verb.set_flow(flow::calibrate);
   verb.add_group(OptionGroup::cells);

@@ -5,6 +5,8 @@
 
 namespace weir::app {
 
+// Adds `weir compare`, which compares two runs or profiles. The flow also gets whether --top was
+// given.
 void add_compare(const Verb& verb) {
   auto options = std::make_shared<flow::CompareOptions>();
   verb.option("A", options->base, "",

@@ -27,13 +27,14 @@ void collect(const CLI::App& app, const std::string& path,
   }
 }
 
-// Returns the script for bash, which zsh can run too after a first line.
-std::string bash_script(const CLI::App& app, bool zsh) {
-  std::vector<std::pair<std::string, std::string>> table;
-  collect(app, "", table);
+// Returns the completion script for bash. zsh can run it too after a first line, which `is_zsh`
+// adds.
+std::string bash_script(const CLI::App& app, bool is_zsh) {
+  std::vector<std::pair<std::string, std::string>> words_by_path;
+  collect(app, "", words_by_path);
   std::string cases;
   std::vector<std::string> verbs;
-  for (const auto& [path, words] : table) {
+  for (const auto& [path, words] : words_by_path) {
     cases += fmt::format("    \"{}\") words=\"{}\" ;;\n", path, words);
     if (!path.empty()) verbs.push_back(text::split(path, ' ').back());
   }
@@ -49,18 +50,18 @@ std::string bash_script(const CLI::App& app, bool zsh) {
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\") $(compgen -f -- \"$current\"))\n"
       "}}\n"
       "complete -o filenames -F _weir weir\n",
-      zsh ? "autoload -U +X bashcompinit && bashcompinit\n" : "", text::join(verbs, " "), cases);
+      is_zsh ? "autoload -U +X bashcompinit && bashcompinit\n" : "", text::join(verbs, " "), cases);
 }
 
-// Returns the script for fish.
+// Returns the completion script for fish: verbs, their subcommands and options.
 std::string fish_script(const CLI::App& app) {
   std::string text = "complete -c weir -f\n";
   for (const CLI::App* verb : app.get_subcommands({})) {
     text += fmt::format("complete -c weir -n __fish_use_subcommand -a {} -d '{}'\n",
                         verb->get_name(), verb->get_description());
     const std::string condition = fmt::format("'__fish_seen_subcommand_from {}'", verb->get_name());
-    for (const CLI::App* below : verb->get_subcommands({})) {
-      text += fmt::format("complete -c weir -n {} -a {}\n", condition, below->get_name());
+    for (const CLI::App* subcommand : verb->get_subcommands({})) {
+      text += fmt::format("complete -c weir -n {} -a {}\n", condition, subcommand->get_name());
     }
     for (const CLI::Option* option : verb->get_options()) {
       for (const std::string& name : option->get_lnames()) {
@@ -73,6 +74,7 @@ std::string fish_script(const CLI::App& app) {
 
 }  // namespace
 
+// Adds `weir completion`, which prints a shell's completion script.
 void add_completion(const Verb& verb) {
   auto shell = std::make_shared<std::string>();
   verb.option("shell", *shell, "", "Shell")

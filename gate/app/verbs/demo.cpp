@@ -5,6 +5,7 @@
 
 namespace weir::app {
 
+// Adds `weir demo`, which gates a tiny engine with an injected regression.
 void add_demo(const Verb& verb) {
   const auto options = verb.set_flow(flow::demo);
   verb.option("--inject", options->plant, "NAME",

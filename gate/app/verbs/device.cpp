@@ -7,6 +7,8 @@
 namespace weir::app {
 namespace {
 
+// Adds `weir device matrix`, which compares an engine's counts and kernels on all device twins
+// (simulated GPUs).
 void add_device_matrix(const Verb& device) {
   const Verb verb = device.subcommand(
       "matrix", "Compare one engine's counts and kernels on every described device");

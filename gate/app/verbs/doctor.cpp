@@ -6,6 +6,7 @@
 
 namespace weir::app {
 
+// Adds `weir doctor`, which checks what weir can count in programs here.
 void add_doctor(const Verb& verb) {
   const auto options = verb.set_flow(flow::doctor);
   verb.option("ENGINE", options->engines, "",

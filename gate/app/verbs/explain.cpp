@@ -5,6 +5,7 @@
 
 namespace weir::app {
 
+// Adds `weir explain`, which says why cells failed, or what differs between two profiles.
 void add_explain(const Verb& verb) {
   const auto options = verb.set_flow(flow::explain_changes);
   verb.option("WHAT", options->what, "",

@@ -24,6 +24,8 @@ void add_judging_options(const Verb& verb, flow::HookOptions& options) {
 
 }  // namespace
 
+// Adds `weir hook` with install, uninstall and run. Installing takes the options of running, which
+// the hook then passes.
 void add_hook(const Verb& verb) {
   verb->require_subcommand(1);
   auto options = std::make_shared<flow::HookOptions>();

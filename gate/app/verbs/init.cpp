@@ -5,6 +5,7 @@
 
 namespace weir::app {
 
+// Adds `weir init`, which writes a first weir.yaml, and with --ci a workflow.
 void add_init(const Verb& verb) {
   const auto options = verb.set_flow(flow::init);
   verb.add_config_option("File to write");

@@ -6,6 +6,7 @@
 
 namespace weir::app {
 
+// Adds `weir kernels`, which shows the cost of GPU kernels, of a run or of two builds.
 void add_kernels(const Verb& verb) {
   const auto options = verb.set_flow(flow::kernels);
   verb.option(

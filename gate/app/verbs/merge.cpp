@@ -4,6 +4,7 @@
 
 namespace weir::app {
 
+// Adds `weir merge`, which joins the runs of shards (parts of one plan) to one run.
 void add_merge(const Verb& verb) {
   const auto options = verb.set_flow(flow::merge);
   verb.option("RUN", options->runs, "", "Folders of runs, or their run.jsonl")->required();

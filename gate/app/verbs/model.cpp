@@ -57,7 +57,8 @@ Result<model::GgufHeader> load_header(const flow::Job& job, const std::string& p
   return model::load_gguf(read).map_error(with_prefix(path));
 }
 
-// Writes the header, and a hole in place of the weights. Warns if the file system keeps no holes.
+// Writes the header of a model, and a hole (no disk blocks) in place of the weights. Warns if the
+// file system keeps no holes. Returns the answer that describes the file.
 Result<flow::Answer> write_hollow(const flow::Job& job, const std::string& path,
                                   model::GgufHeader& header) {
   WEIR_CHECK(job.files().make_dirs(sys::folder_of(path)));
@@ -73,6 +74,7 @@ Result<flow::Answer> write_hollow(const flow::Job& job, const std::string& path,
 }
 
 // Writes a model under a temporary name first, so that no incomplete file has the final name.
+// Prints its warnings and returns the answer that describes the file.
 Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
                                 const std::function<Result<ModelSummary>(const ByteSink&)>& write) {
   WEIR_CHECK(job.files().make_dirs(sys::folder_of(path)));
@@ -87,22 +89,24 @@ Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
   return describe_model(path, summary);
 }
 
-// Makes a model with random weights from the options.
+// Makes a model with random weights from the options and writes it.
 Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
-  WEIR_TRY(model::ModelOptions model, options.like ? model::model_like(*options.like)
-                                                   : model::default_model(options.architecture));
+  WEIR_TRY(model_options::ModelOptions model_options,
+           options.like ? model_options::model_like(*options.like)
+                        : model_options::default_model(options.architecture));
   if (options.quantization)
-    WEIR_SET(model.quantization, model::parse_quantization(*options.quantization));
+    WEIR_SET(model_options.quantization, model_options::parse_quantization(*options.quantization));
   for (const auto& [option, field, help] : k_sizes) {
-    if (const auto& value = options.sizes.at(option)) model.*field = *value;
+    if (const auto& value = options.sizes.at(option)) model_options.*field = *value;
   }
-  model.seed = options.seed;
+  model_options.seed = options.seed;
   if (options.hollow) {
-    WEIR_TRY(model::GgufHeader header, model::make_model(model));
+    WEIR_TRY(model_options::GgufHeader header, model_options::make_model(model_options));
     return write_hollow(job, options.file, header);
   }
-  return write_file(job, options.file,
-                    [&](const ByteSink& sink) { return model::write_model(model, sink); });
+  return write_file(job, options.file, [&](const ByteSink& sink) {
+    return model_options::write_model(model_options, sink);
+  });
 }
 
 Result<flow::Answer> twin(const flow::Job& job, const TwinVerbOptions& options) {
@@ -114,6 +118,7 @@ Result<flow::Answer> twin(const flow::Job& job, const TwinVerbOptions& options) 
                     [&](const ByteSink& sink) { return model::write_twin(header, twin, sink); });
 }
 
+// Adds `weir model make`, which writes a model with reproducible random weights.
 void add_make(const Verb& model) {
   const Verb verb = model.subcommand("make", "Write a model with reproducible random weights");
   const auto options = verb.set_flow(make);
@@ -160,6 +165,7 @@ void add_hollow(const Verb& model) {
       "Example:\n  weir model hollow llama-70b-q4_k_m.gguf models/llama-70b.gguf");
 }
 
+// Adds `weir model twin`, which writes a shrunken model that takes the same code path.
 void add_twin(const Verb& model) {
   const Verb verb =
       model.subcommand("twin", "Shrink a model: a small one that takes the same code path");

@@ -4,6 +4,7 @@
 
 namespace weir::app {
 
+// Adds `weir plan`, which divides the cells among shards, for several machines.
 void add_plan(const Verb& verb) {
   const auto options = verb.set_flow(flow::plan);
   verb.add_group(OptionGroup::cells);

@@ -5,6 +5,7 @@
 
 namespace weir::app {
 
+// Adds `weir reach`, which shows which cells run code that a change touches.
 void add_reach(const Verb& verb) {
   const auto options = verb.set_flow(flow::reach);
   verb.add_group(OptionGroup::cells);

@@ -4,6 +4,7 @@
 
 namespace weir::app {
 
+// Adds `weir run`, which measures all cells and judges nothing.
 void add_run(const Verb& verb) {
   const auto options = verb.set_flow(flow::run_matrix);
   verb.add_group(OptionGroup::measuring);

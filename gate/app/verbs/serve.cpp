@@ -6,36 +6,38 @@
 namespace weir::app {
 namespace {
 
+// Adds `weir serve token` with add, list and revoke.
 void add_tokens(const Verb& serve) {
   const Verb token = serve.subcommand("token", "Manage tokens for reading and uploading");
   token->require_subcommand(1);
   const Verb add = token.subcommand("add", "Make a token, shown once");
-  const auto adding = add.set_flow(flow::add_token);
-  add_store_options(add, adding->store);
-  add.option_with_default("--project", adding->project, "GLOB",
+  const auto add_options = add.set_flow(flow::add_token);
+  add_store_options(add, add_options->store);
+  add.option_with_default("--project", add_options->project, "GLOB",
                           "Projects that it is for ('*' is any text)");
   add.list_option(
-         "--scope", adding->scopes, "",
+         "--scope", add_options->scopes, "",
          "What it may do: read, upload, delete, or admin (all, and acknowledge); repeatable")
       ->required()
       ->check(CLI::IsMember({"read", "upload", "delete", "admin"}));
-  add.option("--name", adding->name, "TEXT", "Name of its owner");
-  add.option("--expires", adding->expires, "TIME", "Last day, 2027-01-31, or time from now, 2160h");
+  add.option("--name", add_options->name, "TEXT", "Name of its owner");
+  add.option("--expires", add_options->expires, "TIME",
+             "Last day, 2027-01-31, or time from now, 2160h");
   add->footer(
       "Examples:\n"
       "  weir serve token add --project engine --scope upload --name ci\n"
       "  weir serve token add --scope read --expires 2160h");
   const Verb list = token.subcommand("list", "List tokens by id, without their secrets");
-  const auto listing = list.set_flow(flow::list_tokens);
-  add_store_options(list, listing->store);
+  const auto list_options = list.set_flow(flow::list_tokens);
+  add_store_options(list, list_options->store);
   list.add_json_option();
   list->footer(
       "Example:\n"
       "  weir serve token list --json | jq '.[] | select(.good)'");
   const Verb revoke = token.subcommand("revoke", "Revoke a token");
-  const auto revoking = revoke.set_flow(flow::revoke_token);
-  add_store_options(revoke, revoking->store);
-  revoke.option("ID", revoking->id, "", "The twelve digits after \"weir_\"")->required();
+  const auto revoke_options = revoke.set_flow(flow::revoke_token);
+  add_store_options(revoke, revoke_options->store);
+  revoke.option("ID", revoke_options->id, "", "The twelve digits after \"weir_\"")->required();
   revoke->footer(
       "A running service stops accepting it within seconds.\n\n"
       "Example:\n"

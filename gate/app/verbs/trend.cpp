@@ -7,6 +7,8 @@ namespace weir::app {
 
 namespace {
 
+// Adds `weir trend import`, which adds runs to a history. The flow also gets whether --project was
+// given.
 void add_trend_import(const Verb& trend) {
   const Verb verb = trend.subcommand("import", "Add runs to a history");
   auto options = std::make_shared<flow::TrendImportOptions>();
@@ -49,6 +51,7 @@ void add_trend_import(const Verb& trend) {
   });
 }
 
+// Adds `weir trend export`, which writes a history as JSON lines.
 void add_trend_export(const Verb& trend) {
   const Verb verb = trend.subcommand("export", "Write a history as JSON lines");
   const auto options = verb.set_flow(flow::export_history);
@@ -73,6 +76,7 @@ void add_trend_list(const Verb& trend) {
       "  weir trend list --json | jq .");
 }
 
+// Adds `weir trend site`, which writes the pages of a history to a folder.
 void add_trend_site(const Verb& trend) {
   const Verb verb = trend.subcommand("site", "Write the pages of a history");
   const auto options = verb.set_flow(flow::write_trend_site);
@@ -96,6 +100,7 @@ void add_trend_site(const Verb& trend) {
 
 }  // namespace
 
+// Adds `weir trend` and its subcommands: import, export, list, changes, ack, notify, site.
 void add_trend(const Verb& verb) {
   verb->require_subcommand(1);
   verb->footer(

@@ -4,6 +4,7 @@
 
 namespace weir::app {
 
+// Adds `weir trend changes`, which lists the change points of a history.
 void add_trend_changes(const Verb& trend) {
   const Verb verb = trend.subcommand("changes", "List change points, with their size");
   const auto options = verb.set_flow(flow::trend_changes);
@@ -30,6 +31,7 @@ void add_trend_changes(const Verb& trend) {
       "(weir trend ack); 2 usage error; 3 no such series.");
 }
 
+// Adds `weir trend ack`, which acknowledges a change, so that it counts as known.
 void add_trend_ack(const Verb& trend) {
   const Verb verb = trend.subcommand("ack", "Acknowledge a change");
   const auto options = verb.set_flow(flow::acknowledge_change);
@@ -51,6 +53,7 @@ void add_trend_ack(const Verb& trend) {
       "  weir trend ack --commit 1a2b3c4 --cell '*/cpu/*' --reason known --who ada");
 }
 
+// Adds `weir trend notify`, which opens a GitHub issue for each new change.
 void add_trend_notify(const Verb& trend) {
   const Verb verb = trend.subcommand("notify", "Open one GitHub issue per new change");
   const auto options = verb.set_flow(flow::notify_changes);

@@ -5,6 +5,7 @@
 
 namespace weir::app {
 
+// Adds `weir waive`, which permits named changes for one pull request.
 void add_waive(const Verb& verb) {
   const auto options = verb.set_flow(flow::waive);
   verb.option("VERDICT", options->verdict, "",
