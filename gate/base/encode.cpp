@@ -15,7 +15,7 @@ constexpr std::string_view k_alphabet =
 
 }  // namespace
 
-// Encodes bytes as base64, three bytes as four letters, with '=' at the end.
+// Encodes bytes as base64: three bytes as four letters, with '=' at the end of incomplete groups.
 std::string base64(std::string_view bytes) {
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
@@ -34,7 +34,7 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-// Decodes base64; nothing if it is malformed. Line breaks are ignored.
+// Decodes base64; nullopt if it is malformed or not canonical. Ignores line breaks.
 std::optional<std::string> decode_base64(std::string_view text) {
   std::string bytes;
   std::uint32_t bits = 0;
@@ -62,19 +62,19 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-// Percent-encodes all bytes except letters, digits and "-._~".
+// Percent-encodes all bytes except letters, digits and "-._~", for a URL.
 std::string percent_encode(std::string_view bytes) {
   constexpr std::string_view k_unreserved = "-._~";
-  std::string out;
-  out.reserve(bytes.size());
+  std::string encoded;
+  encoded.reserve(bytes.size());
   for (const char c : bytes) {
     if (text::is_alphanumeric(c) || k_unreserved.find(c) != std::string_view::npos) {
-      out += c;
+      encoded += c;
     } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
     }
   }
-  return out;
+  return encoded;
 }
 
 std::string hex(const unsigned char* bytes, std::size_t size) {

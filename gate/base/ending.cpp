@@ -35,29 +35,30 @@ bool gives_reason(std::string_view line) {
   return !is_frame(trim(line)) && !holds("warn") && std::ranges::any_of(k_reason_words, holds);
 }
 
-// Keeps the last `most` lines, and up to three earlier ones that give a reason. Returns how many of
-// those were kept.
+// Keeps the last `max_lines` lines, and up to three earlier ones that give a reason, such as
+// "error:". Returns how many earlier lines it kept.
 std::size_t keep_last_lines(std::vector<std::string>& lines, std::size_t max_lines) {
   constexpr std::size_t k_max_reasons = 3;
   if (lines.size() <= max_lines) return 0;
-  const std::size_t cut = lines.size() - max_lines;
-  std::set<std::size_t> chosen;
-  std::size_t reasons = 0;
-  for (std::size_t i = 0; i < cut && reasons < k_max_reasons; ++i) {
+  const std::size_t first_kept = lines.size() - max_lines;
+  std::set<std::size_t> earlier_kept;
+  std::size_t reason_count = 0;
+  for (std::size_t i = 0; i < first_kept && reason_count < k_max_reasons; ++i) {
     const bool is_frame_source = i > 0 && is_frame(lines[i - 1]);
-    if (!gives_reason(lines[i]) || chosen.contains(i) || is_frame_source) continue;
-    ++reasons;
-    chosen.insert(i);
+    if (!gives_reason(lines[i]) || earlier_kept.contains(i) || is_frame_source) continue;
+    ++reason_count;
+    earlier_kept.insert(i);
     // Zig prints a panic's place on the next line, Rust its message.
     const bool needs_next =
         lines[i].ends_with(':') || (is_frame(lines[i + 1]) && !names_place(lines[i]));
-    if (needs_next && i + 1 < cut) chosen.insert(i + 1);
+    if (needs_next && i + 1 < first_kept) earlier_kept.insert(i + 1);
   }
-  std::vector<std::string> end;
-  for (const std::size_t i : chosen) end.push_back(std::move(lines[i]));
-  std::move(lines.begin() + static_cast<std::ptrdiff_t>(cut), lines.end(), std::back_inserter(end));
-  lines = std::move(end);
-  return chosen.size();
+  std::vector<std::string> kept_lines;
+  for (const std::size_t i : earlier_kept) kept_lines.push_back(std::move(lines[i]));
+  std::move(lines.begin() + static_cast<std::ptrdiff_t>(first_kept), lines.end(),
+            std::back_inserter(kept_lines));
+  lines = std::move(kept_lines);
+  return earlier_kept.size();
 }
 
 }  // namespace weir::text

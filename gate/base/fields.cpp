@@ -19,7 +19,8 @@ Json short_json(const std::vector<T>& values) {
   return list;
 }
 
-// Builds the path of a field or list item for messages, like "cells[2].name".
+// Returns the path of a field or list item for messages, like "cells[2].name". `place`, if not
+// null, replaces the key; "=" is the outer path itself.
 std::string field_path(const char* key, const char* place, const Fields& outer,
                        std::optional<std::size_t> number) {
   std::string_view label = place != nullptr ? place : key;

@@ -5,8 +5,8 @@
 
 namespace weir {
 
-// Returns an error if the text is over a limit. Checked before parsing, so that hostile input can
-// neither exhaust the stack nor memory.
+// Returns an error if the text has too many values or nests too deeply. Checked before parsing, so
+// that hostile input can exhaust neither stack nor memory.
 static std::optional<Error> check_limits(std::string_view text, const JsonLimits& limits) {
   std::size_t depth = 0, values = 0;
   bool in_string = false;
@@ -42,7 +42,7 @@ static std::optional<Error> check_limits(std::string_view text, const JsonLimits
 
 bool is_json(std::string_view text) { return Json::accept(text); }
 
-// Parses JSON; fails if it is malformed or over a limit.
+// Parses JSON; fails if it is malformed or over a limit (bytes, depth, values).
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
     return fail(Code::data, "JSON of {} bytes is over the limit of {}", text.size(), limits.bytes);

@@ -26,12 +26,13 @@ std::string base64_core(const std::string& secret, std::size_t offset) {
 
 }  // namespace
 
-// Adds all forms of a secret: plain, percent-encoded, JSON-escaped, and base64 at each offset.
+// Adds all forms of a secret: plain, percent-encoded, JSON-escaped, and base64 at each of three
+// offsets. Secrets that are too short are not masked.
 void Masker::add(const Secret& secret) {
   const std::string& plain = secret.reveal();
   if (plain.size() < k_min_secret_bytes) return;
-  const auto add_form = [&](std::string form, std::size_t shortest) {
-    if (form.size() >= shortest && std::ranges::find(forms_, form) == forms_.end()) {
+  const auto add_form = [&](std::string form, std::size_t min_bytes) {
+    if (form.size() >= min_bytes && std::ranges::find(forms_, form) == forms_.end()) {
       forms_.push_back(std::move(form));
     }
   };
@@ -47,11 +48,11 @@ void Masker::add(const Secret& secret) {
   const std::string quoted = dump_json(Json(plain));
   add_form(quoted.substr(1, quoted.size() - 2), k_min_secret_bytes);
   for (std::size_t offset = 0; offset < 3; ++offset) {
-    std::string core = base64_core(plain, offset);
-    add_form(core, k_shortest_base64);
-    std::ranges::replace(core, '+', '-');  // base64url
-    std::ranges::replace(core, '/', '_');
-    add_form(core, k_shortest_base64);
+    std::string base64_form = base64_core(plain, offset);
+    add_form(base64_form, k_shortest_base64);
+    std::ranges::replace(base64_form, '+', '-');  // base64url
+    std::ranges::replace(base64_form, '/', '_');
+    add_form(base64_form, k_shortest_base64);
     add_form(percent_encode(base64_core(plain, offset)), k_shortest_base64);
   }
   // The longest first, so that no form masks a part of a longer one.
@@ -83,18 +84,19 @@ static void mask_beginnings(std::string_view form, std::string& text) {
   }
 }
 
-// Masks the longest ends of `form` that are in `text`, of k_min_secret_bytes at least.
+// Masks the longest ends of `form` (one form of a secret) that are in `text`. Ends shorter than
+// k_min_secret_bytes stay.
 static void mask_ends(std::string_view form, std::string& text) {
-  const std::string_view shortest =
+  const std::string_view shortest_end =
       form.substr(form.size() - std::min(form.size(), Masker::k_min_secret_bytes));
-  for (std::size_t at = text.find(shortest); at != std::string::npos;
-       at = text.find(shortest, at + 1)) {
-    std::size_t length = shortest.size();
-    while (length < form.size() && at > 0 && text[at - 1] == form[form.size() - length - 1]) {
-      --at;
+  for (std::size_t begin = text.find(shortest_end); begin != std::string::npos;
+       begin = text.find(shortest_end, begin + 1)) {
+    std::size_t length = shortest_end.size();
+    while (length < form.size() && begin > 0 && text[begin - 1] == form[form.size() - length - 1]) {
+      --begin;
       ++length;
     }
-    text.replace(at, length, k_mask);
+    text.replace(begin, length, k_mask);
   }
 }
 

@@ -12,8 +12,8 @@
 namespace weir::text {
 namespace {
 
-// Returns the edit distance of two texts in bytes: inserted, removed and replaced ones, and two
-// neighbours that changed places (Damerau, optimal string alignment).
+// Returns the edit distance of two texts in bytes: inserted, removed and replaced ones, and swapped
+// neighbours (Damerau, optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) rows[i][0] = i;
@@ -90,24 +90,24 @@ std::optional<ByteOrder> find_utf16_order(std::string_view text) {
   return std::nullopt;
 }
 
-// Appends a code point as UTF-8, in one to four bytes.
+// Appends a code point to the text as UTF-8, in one to four bytes.
 void append_utf8(char32_t point, std::string& text) {
-  const auto add = [&](char32_t byte) { text += static_cast<char>(byte); };
-  if (point < 0x80) return add(point);
+  const auto add_byte = [&](char32_t byte) { text += static_cast<char>(byte); };
+  if (point < 0x80) return add_byte(point);
   if (point < 0x800) {
-    add(0xC0 | (point >> 6));
+    add_byte(0xC0 | (point >> 6));
   } else if (point < 0x10000) {
-    add(0xE0 | (point >> 12));
-    add(0x80 | ((point >> 6) & 0x3F));
+    add_byte(0xE0 | (point >> 12));
+    add_byte(0x80 | ((point >> 6) & 0x3F));
   } else {
-    add(0xF0 | (point >> 18));
-    add(0x80 | ((point >> 12) & 0x3F));
-    add(0x80 | ((point >> 6) & 0x3F));
+    add_byte(0xF0 | (point >> 18));
+    add_byte(0x80 | ((point >> 12) & 0x3F));
+    add_byte(0x80 | ((point >> 6) & 0x3F));
   }
-  add(0x80 | (point & 0x3F));
+  add_byte(0x80 | (point & 0x3F));
 }
 
-// Decodes UTF-16. Half a character, also at the end, becomes U+FFFD.
+// Decodes UTF-16 to UTF-8. Half a surrogate pair, also at the end, becomes U+FFFD.
 std::string decode_utf16(std::string_view text, ByteOrder order) {
   const auto unit_at = [&](std::size_t at) -> char32_t {
     if (at + 1 >= text.size()) return k_bad;
@@ -133,47 +133,50 @@ std::string decode_utf16(std::string_view text, ByteOrder order) {
 
 }  // namespace
 
-// Decodes the UTF-8 character at `at` and moves `at` behind it. Invalid bytes give U+FFFD, one byte
-// at a time.
+// Decodes the UTF-8 character at `at` and moves `at` behind it. Invalid bytes give U+FFFD (k_bad),
+// one byte at a time.
 char32_t next_code_point(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(at);
+  const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first_byte = byte_at(at);
   ++at;
-  if (lead < 0x80) return lead;
-  int more = 0;  // continuation bytes
-  if (lead >= 0xC2) more = 1;
-  if (lead >= 0xE0) more = 2;
-  if (lead >= 0xF0) more = 3;
-  if (more == 0 || lead >= 0xF5 || at + static_cast<std::size_t>(more) > text.size()) return k_bad;
-  char32_t point = lead & (0x3FU >> more);
-  for (int i = 0; i < more; ++i) {
-    const unsigned char next = byte(at + static_cast<std::size_t>(i));
+  if (first_byte < 0x80) return first_byte;
+  int continuation_bytes = 0;
+  if (first_byte >= 0xC2) continuation_bytes = 1;
+  if (first_byte >= 0xE0) continuation_bytes = 2;
+  if (first_byte >= 0xF0) continuation_bytes = 3;
+  if (continuation_bytes == 0 || first_byte >= 0xF5 ||
+      at + static_cast<std::size_t>(continuation_bytes) > text.size())
+    return k_bad;
+  char32_t point = first_byte & (0x3FU >> continuation_bytes);
+  for (int i = 0; i < continuation_bytes; ++i) {
+    const unsigned char next = byte_at(at + static_cast<std::size_t>(i));
     if ((next & 0xC0U) != 0x80U) return k_bad;
     point = (point << 6) | (next & 0x3FU);
   }
-  const bool overlong = (more == 2 && point < 0x800) || (more == 3 && point < 0x10000);
+  const bool overlong =
+      (continuation_bytes == 2 && point < 0x800) || (continuation_bytes == 3 && point < 0x10000);
   if (overlong || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF)) return k_bad;
-  at += static_cast<std::size_t>(more);
+  at += static_cast<std::size_t>(continuation_bytes);
   return point;
 }
 
-// Converts text with a byte-order mark, or in UTF-16, to UTF-8 without marks. Nothing if it is that
-// already.
+// Converts text in UTF-16, in Windows-1252 or with byte-order marks to UTF-8 without marks. Nullopt
+// if it is that already.
 std::optional<std::string> decoded(std::string_view text) {
   std::optional<std::string> utf16, utf8;
   if (const auto order = find_utf16_order(text)) {
     text = utf16.emplace(decode_utf16(text, *order));
   }
-  std::size_t copied = 0;  // bytes of `text` that utf8 has
-  const auto replace = [&](std::size_t from, std::size_t to, char32_t point) {
+  std::size_t copied_bytes = 0;  // bytes of `text` that utf8 has
+  const auto replace_with = [&](std::size_t begin, std::size_t to, char32_t point) {
     if (!utf8) utf8.emplace().reserve(text.size());
-    utf8->append(text, copied, from - copied);
+    utf8->append(text, copied_bytes, begin - copied_bytes);
     if (point != 0) append_utf8(point, *utf8);
-    copied = to;
+    copied_bytes = to;
   };
   bool begins_line = true;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t from = at;
+    const std::size_t begin = at;
     if (static_cast<unsigned char>(text[at]) < 0x80) {
       begins_line = text[at] == '\n';
       ++at;
@@ -181,40 +184,42 @@ std::optional<std::string> decoded(std::string_view text) {
     }
     const char32_t point = next_code_point(text, at);
     if (point == 0xFEFF && begins_line) {
-      replace(from, at, 0);
-    } else if (point == k_bad && at == from + 1) {
-      replace(from, at, windows_1252(static_cast<unsigned char>(text[from])));
+      replace_with(begin, at, 0);
+    } else if (point == k_bad && at == begin + 1) {
+      replace_with(begin, at, windows_1252(static_cast<unsigned char>(text[begin])));
     }
     begins_line = begins_line && point == 0xFEFF;
   }
   if (!utf8) return utf16;
-  utf8->append(text, copied);
+  utf8->append(text, copied_bytes);
   return utf8;
 }
 
-// Matches a name against a pattern in which '*' stands for any text. On a mismatch, the last '*'
-// stands for one more character.
+// Returns true if the name matches a pattern in which '*' stands for any text.
 bool glob_match(std::string_view pattern, std::string_view name) {
-  const std::size_t first = pattern.find('*'), last = pattern.rfind('*');
-  if (first == std::string_view::npos) return pattern == name;
-  const std::string_view begin = pattern.substr(0, first), end = pattern.substr(last + 1);
-  if (name.size() < begin.size() + end.size() || !name.starts_with(begin) || !name.ends_with(end)) {
+  const std::size_t first_star = pattern.find('*'), last_star = pattern.rfind('*');
+  if (first_star == std::string_view::npos) return pattern == name;
+  const std::string_view prefix = pattern.substr(0, first_star),
+                         suffix = pattern.substr(last_star + 1);
+  if (name.size() < prefix.size() + suffix.size() || !name.starts_with(prefix) ||
+      !name.ends_with(suffix)) {
     return false;
   }
-  name = name.substr(begin.size(), name.size() - begin.size() - end.size());
+  name = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
   // The first place of each part between stars leaves most for the next.
-  for (std::size_t at = first; at < last;) {
-    const std::size_t next = pattern.find('*', at + 1);
-    const std::string_view part = pattern.substr(at + 1, next - at - 1);
-    const std::size_t place = name.find(part);
-    if (place == std::string_view::npos) return false;
-    name.remove_prefix(place + part.size());
-    at = next;
+  for (std::size_t star = first_star; star < last_star;) {
+    const std::size_t next = pattern.find('*', star + 1);
+    const std::string_view part = pattern.substr(star + 1, next - star - 1);
+    const std::size_t part_begin = name.find(part);
+    if (part_begin == std::string_view::npos) return false;
+    name.remove_prefix(part_begin + part.size());
+    star = next;
   }
   return true;
 }
 
-// Returns the candidate that is most similar; nothing if none is similar enough.
+// Returns the candidate that is most similar to the word, for "did you mean"; nullopt if none is
+// similar enough.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
   if (word.size() > 64) return std::nullopt;
   const std::string lower_word = lower(word);
@@ -311,31 +316,33 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// Makes text safe to show: drops control characters and escape sequences, shows hidden characters.
+// Makes text safe to show: drops control characters and ANSI escape sequences, shows hidden
+// characters as "<U+200B>".
 std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t from = at;
-    const char32_t point = next_code_point(text, at);
+  for (std::size_t next = 0; next < text.size();) {
+    const std::size_t begin = next;
+    const char32_t point = next_code_point(text, next);
     if (point == 0x1B) {  // drop the complete ANSI sequence, not only its first byte
-      if (at < text.size() && text[at] == '[') {
-        ++at;
-        while (at < text.size() && !(text[at] >= '@' && text[at] <= '~')) ++at;
-        if (at < text.size()) ++at;
+      if (next < text.size() && text[next] == '[') {
+        ++next;
+        while (next < text.size() && !(text[next] >= '@' && text[next] <= '~')) ++next;
+        if (next < text.size()) ++next;
       }
     } else if (point == 0xFFFD) {
       result += "\xEF\xBF\xBD";
     } else if (point >= 0x80 && is_hidden(point)) {
       result += fmt::format("<U+{:04X}>", static_cast<unsigned>(point));
     } else if (!is_control(point)) {
-      result.append(text.substr(from, at - from));
+      result.append(text.substr(begin, next - begin));
     }
   }
   return result;
 }
 
-// Makes text safe to print in CI: breaks up what a runner would take as a command.
+// Makes text safe to print in CI: breaks up what a runner would take as a command, such as
+// "::error".
 std::string neutralize_ci_commands(std::string_view text) {
   constexpr std::string_view k_line_command = "::";
   constexpr std::pair<std::string_view, std::string_view> k_commands[] = {
@@ -343,21 +350,21 @@ std::string neutralize_ci_commands(std::string_view text) {
   std::string safe;
   safe.reserve(text.size());
   bool at_line_start = true;  // the line has only had white space so far
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t from = at;
+  for (std::size_t next = 0; next < text.size();) {
+    const std::size_t begin = next;
     const auto* command = find_first(k_commands, [&](const auto& entry) {
-      return text.substr(from).starts_with(entry.first) &&
+      return text.substr(begin).starts_with(entry.first) &&
              (at_line_start || entry.first != k_line_command);
     });
     if (command != nullptr) {
       safe += command->second;
-      at += command->first.size();
+      next += command->first.size();
       at_line_start = false;
       continue;
     }
-    const char32_t point = next_code_point(text, at);
+    const char32_t point = next_code_point(text, next);
     at_line_start = point == '\n' || point == '\r' || (at_line_start && is_white_space(point));
-    safe.append(text.substr(from, at - from));
+    safe.append(text.substr(begin, next - begin));
   }
   return safe;
 }
