@@ -102,7 +102,8 @@ void accept_printed_values(const Profile& measured, const std::string& metric, B
   }
 }
 
-// Replaces the selected counts in `into`, and with them kernels, functions and placement.
+// Replaces the selected counts in the baseline `into` by the measured ones, and with them kernels,
+// functions and placement.
 void accept_counts(const Profile& measured, const MetricSelection& chosen, Baseline& into) {
   std::erase_if(into.counts, [&](const auto& item) {
     return chosen.holds(item.first) &&
@@ -110,18 +111,18 @@ void accept_counts(const Profile& measured, const MetricSelection& chosen, Basel
   });
   const std::string fits(unit::k_fits);
   if (!measured.metrics.contains(fits)) into.counts.erase(fits);
-  bool dispatches = false, instructions = false;
+  bool has_dispatches = false, has_instructions = false;
   for (const auto& [name, measurement] : measured.metrics) {
     if (!is_count(measurement) || !chosen.holds(name)) continue;
     into.counts[name] = strip_machine_facts(measurement);
     accept_printed_values(measured, name, into);
-    dispatches = dispatches || measurement.metric.base == "dispatches";
-    instructions = instructions || measurement.metric.base == "instructions" ||
-                   measurement.metric.base == "system_calls" ||
-                   measurement.metric.base == "python_calls";
+    has_dispatches = has_dispatches || measurement.metric.base == "dispatches";
+    has_instructions = has_instructions || measurement.metric.base == "instructions" ||
+                       measurement.metric.base == "system_calls" ||
+                       measurement.metric.base == "python_calls";
   }
   // Kernels are what the dispatches add up to: one without the other would contradict itself.
-  if (dispatches || chosen.holds("kernels")) {
+  if (has_dispatches || chosen.holds("kernels")) {
     into.kernels = measured.kernels;
     into.codes = measured.codes;
     into.code_groups = measured.code_groups;
@@ -129,8 +130,8 @@ void accept_counts(const Profile& measured, const MetricSelection& chosen, Basel
     into.compiler = measured.compiler;
     into.graph_ops = measured.graph_ops;
   }
-  const bool keep_functions = measured.instructions_skip_reason || measured.host_skip_reason;
-  if (instructions || (chosen.all() && !keep_functions)) into.functions = measured.functions;
+  const bool lacks_functions = measured.instructions_skip_reason || measured.host_skip_reason;
+  if (has_instructions || (chosen.all() && !lacks_functions)) into.functions = measured.functions;
   if (chosen.all() || chosen.holds("placement")) {
     into.placement = measured.placement;
     into.work = measured.work;
@@ -138,7 +139,8 @@ void accept_counts(const Profile& measured, const MetricSelection& chosen, Basel
   if (into.lengths.empty() || chosen.all()) into.lengths = measured.provenance.lengths;
 }
 
-// Adds a session with the selected times of a run. Another engine build replaces all sessions.
+// Adds a session (the selected times of one run) to the baseline `into`. Another engine build
+// replaces all sessions; only the newest few are kept.
 void accept_session(const Profile& measured, const MetricSelection& chosen, Baseline& into) {
   Session session;
   session.engine_build = measured.provenance.engine_build.value_or("");
@@ -214,7 +216,8 @@ BaselineChoice choose_baseline(const profile::Profile& candidate,
   return {BaselineChoice::Match::none, std::nullopt, "no baseline is stored"};
 }
 
-// Returns the lengths of the baseline that would judge this cell; empty if none has three of them.
+// Returns the lengths (in tokens) at which the baseline that would judge this cell was counted.
+// Empty if no stored one has three.
 std::vector<std::int64_t> comparable_lengths(const profile::CellKey& cell,
                                              const profile::Provenance& provenance,
                                              std::span<const Baseline> stored) {
@@ -233,8 +236,8 @@ std::vector<std::int64_t> comparable_lengths(const profile::CellKey& cell,
   return choice.baseline ? choice.baseline->lengths : std::vector<std::int64_t>{};
 }
 
-// Chooses another run's profile of the same cell as the base, whatever its fingerprint. There is no
-// baseline if that run could not measure the cell.
+// Chooses another run's profile of the same cell as the base, whatever its fingerprint (what
+// identifies the cell). Without a baseline if that run could not measure the cell.
 BaselineChoice choose_run(const profile::Profile& candidate, const profile::Profile& base) {
   BaselineChoice choice;
   if (!base.errors.empty()) {
@@ -267,7 +270,8 @@ static std::string counts_text(Baseline baseline) {
   baseline.fingerprint_parts.clear();  // more parts may make the same fingerprint
   return to_text(baseline);
 }
-// Makes the baseline to store: the old one with the selected metrics of a run.
+// Returns the baseline to store: the old one with the selected metrics of a run. Starts anew if
+// fingerprint or device class differ.
 Baseline accept(const Profile& measured, const std::optional<Baseline>& old,
                 std::span<const std::string> metric_globs, const std::string& reason) {
   const MetricSelection chosen{metric_globs};

@@ -35,7 +35,8 @@ constexpr std::size_t k_largest_file = std::size_t{16} << 20;
 constexpr std::size_t k_longest_class = 128;
 constexpr std::size_t k_max_stored_runs = 1000;  // over all machines of one file
 
-// Returns the count that a file names: weir's own, or one that the file describes.
+// Returns the count that a baseline's file names: weir's own, or one that the file declares. Fails
+// if it is neither.
 Result<unit::Metric> find_count_metric(const std::string& name, const Json& declared) {
   auto metric = unit::find_metric(name);
   const auto entry = declared.find(name);
@@ -58,18 +59,19 @@ std::string find_source(const unit::Metric& metric,
   return "";
 }
 
-// Returns where each count comes from: by base name if all of its counts agree, else by metric.
+// Returns which probe or reader each count comes from: by base name if all of its counts agree,
+// else by metric.
 std::map<std::string, std::string> group_sources(const Baseline& baseline) {
-  std::map<std::string, std::vector<const profile::Measurement*>> by_base;
+  std::map<std::string, std::vector<const profile::Measurement*>> measurements_by_base;
   for (const auto& [name, measured] : baseline.counts) {
-    by_base[measured.metric.base].push_back(&measured);
+    measurements_by_base[measured.metric.base].push_back(&measured);
   }
   std::map<std::string, std::string> sources;
-  for (const auto& [base, measurements] : by_base) {
+  for (const auto& [base, measurements] : measurements_by_base) {
     const std::string& source = measurements.front()->source;
-    const bool agree = std::ranges::all_of(
+    const bool all_agree = std::ranges::all_of(
         measurements, [&source](const auto* measured) { return measured->source == source; });
-    if (agree) {
+    if (all_agree) {
       sources[base] = source;
       continue;
     }
@@ -97,7 +99,8 @@ struct StoredCounts {
   std::map<std::string, std::string> sources;
 };
 
-// Sorts a baseline's counts into the parts of the file.
+// Sorts a baseline's counts into the parts of the file: exact, nearly exact, declared metrics and
+// sources.
 StoredCounts to_stored_counts(const Baseline& baseline) {
   StoredCounts stored;
   for (const auto& [name, measured] : baseline.counts) {
@@ -108,8 +111,8 @@ StoredCounts to_stored_counts(const Baseline& baseline) {
     }
     if (measured.exact) {
       stored.exact[name] = *measured.exact;
-    } else if (const auto middle = measured.value()) {
-      stored.nearly[name] = {*middle, measured.relative_spread.value_or(0)};
+    } else if (const auto median = measured.value()) {
+      stored.nearly[name] = {*median, measured.relative_spread.value_or(0)};
     }
   }
   stored.sources = group_sources(baseline);
@@ -126,7 +129,7 @@ Result<Measurement> measurement(const std::string& name, Nature nature,
   return measured;
 }
 
-// Joins the parts of a file into counts; an error if one is named twice or is not known.
+// Joins the parts of a file into counts. Fails if one is named twice or is not known.
 Result<std::map<std::string, Measurement>> make_counts(const StoredCounts& stored) {
   std::map<std::string, Measurement> counts;
   for (const auto& [name, value] : stored.exact) {
@@ -146,7 +149,7 @@ Result<std::map<std::string, Measurement>> make_counts(const StoredCounts& store
   return counts;
 }
 
-// Writes or reads all counts of a baseline.
+// Reads or writes all counts of a baseline, as `io` is set.
 void count_fields(Fields& io, Baseline& baseline) {
   StoredCounts stored;
   if (!io.is_reading()) stored = to_stored_counts(baseline);
@@ -171,7 +174,8 @@ static void fields(Fields& io, Session& session) {
   io.optional("reference", session.reference, "sessions reference");
 }
 
-// Writes or reads the sessions by machine class. Classes without sessions are left out.
+// Reads or writes the sessions (times of stored runs) by machine class. Classes without sessions
+// are left out.
 static void session_fields(Fields& io, std::map<std::string, std::vector<Session>>& sessions) {
   const auto has_no_sessions = [](const auto& item) { return item.second.empty(); };
   if (!io.is_reading()) {
@@ -190,7 +194,7 @@ static void session_fields(Fields& io, std::map<std::string, std::vector<Session
   }
 }
 
-// Writes or reads a baseline; its keys are those of weir.baseline/1.
+// Reads or writes a baseline as weir.baseline/1, as `io` is set, and checks its values.
 static void fields(Fields& io, Baseline& baseline) {
   io.schema_of_document(k_schema, "");
   io("cell", baseline.cell);
