@@ -21,8 +21,9 @@ double latency_seconds(const profile::ServedRequest& request, Objective objectiv
   return latencies.per_token.value_or(0);
 }
 
-// Returns the share of requests that exceed `limit`, with its 95 % interval. The interval follows
-// from the shares of 20 stretches of consecutive requests, since neighbours wait together.
+// Returns the share of requests whose latency exceeds `limit` (seconds), with its 95 % interval.
+// The interval follows from the shares of 20 stretches of consecutive requests, since neighbours
+// wait together.
 TriedRate measure_misses(double rate, std::span<const profile::ServedRequest> requests,
                          Objective objective, double limit) {
   constexpr std::size_t k_stretches = 20;
@@ -38,17 +39,18 @@ TriedRate measure_misses(double rate, std::span<const profile::ServedRequest> re
     shares.push_back(static_cast<double>(missed) / static_cast<double>(end - begin));
   }
   TriedRate tried{.rate = rate};
-  const double count = static_cast<double>(shares.size());
-  for (const double share : shares) tried.missed += share / count;
+  const double stretch_count = static_cast<double>(shares.size());
+  for (const double share : shares) tried.missed += share / stretch_count;
   if (shares.size() < 2) return tried;
-  double squares = 0;
-  for (const double share : shares) squares += (share - tried.missed) * (share - tried.missed);
-  const double reach = stats::student_quantile(1 - k_level / 2, count - 1) *
-                       std::sqrt(squares / (count - 1) / count);
-  tried.low = std::max(0.0, tried.missed - reach);
+  double sum_of_squares = 0;
+  for (const double share : shares)
+    sum_of_squares += (share - tried.missed) * (share - tried.missed);
+  const double half_interval = stats::student_quantile(1 - k_level / 2, stretch_count - 1) *
+                               std::sqrt(sum_of_squares / (stretch_count - 1) / stretch_count);
+  tried.low = std::max(0.0, tried.missed - half_interval);
   // Stretches without a miss do not vary. If the true share is ln(0.05) / -n, n requests have no
   // miss in 5 of 100 cases ("rule of three").
-  tried.high = std::min(1.0, std::max(tried.missed + reach,
+  tried.high = std::min(1.0, std::max(tried.missed + half_interval,
                                       -std::log(k_level) / static_cast<double>(requests.size())));
   return tried;
 }
@@ -223,7 +225,8 @@ class Search {
 
 bool TriedRate::is_kept() const { return missed <= k_allowed_misses; }
 
-// Measures at this rate how many requests miss each latency objective, and returns the worst.
+// Returns the share of requests that miss the latency objective which is missed most, at `rate`
+// requests a second.
 TriedRate evaluate_rate(double rate, std::span<const profile::ServedRequest> requests,
                         const profile::ServedObjectives& objectives) {
   TriedRate worst{.rate = rate, .missed = 0, .low = 0, .high = 0};

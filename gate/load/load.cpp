@@ -19,20 +19,21 @@ constexpr int k_max_burst_requests = 16;
 
 bool is_positive(double value) { return std::isfinite(value) && value > 0; }
 
-// Fails with Code::usage if the plan's loop has numbers out of range.
+// Fails with Code::usage if the plan's loop (how requests follow each other) has numbers out of
+// range.
 Result<void> check_loop(const LoadPlan& plan) {
-  const auto at_once = [](std::int64_t count) {
+  const auto is_valid_concurrency = [](std::int64_t count) {
     return count >= 1 && count <= k_max_concurrent_requests;
   };
   if (const auto* closed = std::get_if<ClosedLoop>(&plan.loop)) {
-    if (!at_once(closed->concurrency)) {
+    if (!is_valid_concurrency(closed->concurrency)) {
       return fail(Code::usage, "a concurrency of {}: 1 to {} can be had", closed->concurrency,
                   k_max_concurrent_requests);
     }
     return {};
   }
   if (std::holds_alternative<QueuedBurst>(plan.loop)) {
-    if (at_once(plan.requests)) return {};
+    if (is_valid_concurrency(plan.requests)) return {};
     return fail(Code::usage, "a burst of {} requests: 1 to {} can be had", plan.requests,
                 k_max_concurrent_requests);
   }
@@ -45,14 +46,15 @@ Result<void> check_loop(const LoadPlan& plan) {
   if (!is_positive(open.requests_per_second) || open.requests_per_second > 1e6) {
     return fail(Code::usage, "a rate of {} requests a second", open.requests_per_second);
   }
-  if (!at_once(open.max_concurrent)) {
+  if (!is_valid_concurrency(open.max_concurrent)) {
     return fail(Code::usage, "{} requests at once: 1 to {} can be had", open.max_concurrent,
                 k_max_concurrent_requests);
   }
   return {};
 }
 
-// Fails with Code::usage if the plan cannot be carried out.
+// Fails with Code::usage if the load plan cannot be carried out: API, URL, model, prompts, their
+// order, or limits.
 Result<void> check(const LoadPlan& plan) {
   const auto* api = adapters::serving::find_api(plan.api);
   if (api == nullptr) {

@@ -73,8 +73,8 @@ void Request::connected(double at, bool is_reused) {
   stage_since_ = at;
 }
 
-// Takes the status and headers of the answer, which came at the time `at`. Returns false if its
-// body need not be read.
+// Takes the status and headers of the answer, which came at the time `at` (seconds). Returns false
+// if its body need not be read.
 bool Request::answered(double at, int status, const sys::HttpHeaders& headers) {
   record_.answered = since(at);
   stage_ = Stage::answered;
@@ -128,7 +128,7 @@ bool Request::bytes(double at, std::string_view chunk) {
   return !over_;
 }
 
-// Handles one event of the stream: an error, or a piece of the answer.
+// Handles one event of the stream, which came at `at`: an error, or a piece of the answer.
 void Request::handle_event(double at, std::string_view type, std::string_view data) {
   if (over_ || stage_ == Stage::stream_ended) return;
   if (type == "error") {
@@ -145,7 +145,8 @@ void Request::handle_event(double at, std::string_view type, std::string_view da
   }
 }
 
-// Adds the text, tokens and reported numbers of a piece to the record.
+// Adds the text, tokens and reported numbers of a piece to the record. Fails the request if it is
+// longer than it may be.
 void Request::handle_piece(double at, const adapters::serving::StreamPiece& piece) {
   adapters::serving::merge(record_.reported, piece.reported);
   if (text_.size() + piece.text.size() > max_text_bytes(record_.asked_tokens)) {
@@ -158,9 +159,9 @@ void Request::handle_piece(double at, const adapters::serving::StreamPiece& piec
     if (record_.likely.size() < profile::k_likely_positions)
       record_.likely.push_back(profile::hashed(position));
   }
-  const std::int64_t unreported = piece.tokens_so_far.value_or(0) - record_.counted_tokens;
-  if (piece.is_token || unreported > 0) {
-    const std::int64_t tokens = std::max(unreported, piece.is_token ? piece.tokens : 1);
+  const std::int64_t new_tokens = piece.tokens_so_far.value_or(0) - record_.counted_tokens;
+  if (piece.is_token || new_tokens > 0) {
+    const std::int64_t tokens = std::max(new_tokens, piece.is_token ? piece.tokens : 1);
     record_.tokens.push_back({since(at), tokens});
     record_.counted_tokens += tokens;
     stage_ = Stage::streaming;
@@ -235,7 +236,7 @@ double Request::deadline() const {
   return std::min(stage_since_ + stage_seconds(), last);
 }
 
-// Returns how long the present stage may last. Connecting is limited by StreamOptions.
+// Returns how many seconds the present stage may last. Connecting is limited by StreamOptions.
 double Request::stage_seconds() const {
   switch (stage_) {
     case Stage::connecting:
@@ -254,19 +255,20 @@ double Request::stage_seconds() const {
   return limits_.request_seconds;
 }
 
-// Ends the request with the fault that belongs to the stage in which it was waiting.
+// Ends a request that took too long, with the fault of the stage in which it was waiting. After the
+// stream's end it succeeded all the same.
 void Request::give_up(double at) {
-  const bool total = at >= sent_at_ + limits_.request_seconds;
+  const bool is_request_limit = at >= sent_at_ + limits_.request_seconds;
   switch (stage_) {
     case Stage::connecting:
       return fail(at, ServedFault::no_connection, "not connected in time");
     case Stage::sent:
       return fail(at, ServedFault::timeout_headers,
                   fmt::format("no answer within {:.3g} s",
-                              total ? limits_.request_seconds : limits_.header_seconds));
+                              is_request_limit ? limits_.request_seconds : limits_.header_seconds));
     case Stage::answered:
     case Stage::streaming:
-      if (total) {
+      if (is_request_limit) {
         return fail(at, ServedFault::timeout_total,
                     fmt::format("not over within {:.3g} s", limits_.request_seconds));
       }
