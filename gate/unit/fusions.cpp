@@ -10,8 +10,9 @@ namespace {
 
 using Ops = std::vector<std::string_view>;
 
-// Returns the fusions of ggml-vulkan and ggml-cuda (llama.cpp v0.5.0). ADD+RMS_NORM is not among
-// them: ggml-vulkan lets the ADD prepare the norm and still runs two kernels.
+// Returns the fusions (ops that run as one kernel) of ggml-vulkan and ggml-cuda, llama.cpp v0.5.0.
+// ADD+RMS_NORM is not among them: ggml-vulkan lets the ADD prepare the norm and still runs two
+// kernels.
 std::vector<Fusion> make_fusions() {
   std::vector<Fusion> table = {
       {{"SOFTPLUS", "SQRT", "ADD", "ARGSORT", "GET_ROWS", "SUM_ROWS", "CLAMP", "DIV"}, "topk_moe"},
@@ -67,8 +68,8 @@ const std::vector<Fusion>& fusions() {
   return k_fusions;
 }
 
-// Counts, by fusion, the rows of ops that it could join. The longest fusion wins, and no op counts
-// twice.
+// Counts, by fusion, the rows of ops that it could join into one kernel. The longest fusion wins,
+// and no op counts twice. `one_row`: the ops compute a single token.
 std::map<std::string, std::int64_t> count_fusible_rows(std::span<const OpInRow> ops, bool one_row) {
   std::map<std::string, std::int64_t> rows;
   while (!ops.empty()) {

@@ -388,7 +388,8 @@ std::string about(const Metric& metric) {
   return info == nullptr ? "" : info->about;
 }
 
-// Returns the metric of a count ("dispatches") in a scope. `length` is for Scope::at_length alone.
+// Returns the metric of a count ("dispatches") in a scope, such as per token. `length` (tokens) is
+// for Scope::at_length alone.
 Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64_t> length) {
   Metric metric;
   metric.base = base;
@@ -451,8 +452,8 @@ std::optional<std::string_view> buffer_label(std::string_view name) {
   return name.substr(k_buffers.size());
 }
 
-// Makes a metric's name of a prefix ("kernel_calls:") and any text: "_" for blanks, "%07" for other
-// bytes, a hash if too long.
+// Returns a metric's name, made of a prefix ("kernel_calls:") and any text: "_" for blanks, "%07"
+// for other bytes, a hash if too long.
 std::string work_name(std::string_view prefix, std::string_view name) {
   std::string printable;
   for (std::size_t at = 0; at < name.size();) {
@@ -480,7 +481,7 @@ std::string role_metric_name(std::string_view role, std::string_view name) {
 }
 
 // Returns the metric of this name: one of the table, a role's ("rank:…"), a single op's or
-// kernel's, or "COUNT_at_LENGTH".
+// kernel's, or "COUNT_at_LENGTH". Nullopt if there is none. A role is a process of the engine.
 std::optional<Metric> find_metric(std::string_view name) {
   if (const std::string_view role = role_of(name); !role.empty()) {
     const std::string_view rest = name.substr(role.size() + 1);
@@ -540,11 +541,11 @@ std::string label(const Metric& metric) {
 
 // Returns a value as people read it: with a unit for seconds and bytes, and with few digits.
 std::string show(const Metric& metric, double value) {
-  const double size = std::fabs(value);
+  const double magnitude = std::fabs(value);
   switch (metric.unit) {
     case Unit::count:
       // Nobody reads fractions of millions.
-      return (value == std::floor(value) || size >= 1e6) && size < 1e15
+      return (value == std::floor(value) || magnitude >= 1e6) && magnitude < 1e15
                  ? fmt::format("{:.0f}", value)
                  : three_digits(value);
     case Unit::tokens_per_second:
@@ -610,6 +611,8 @@ static void fields(Fields& io, Metric& metric) {
   io.optional("shown_in", metric.shown_in);
 }
 
+// Reads a metric from JSON: a name that weir knows, or an object with name, kind, unit and
+// direction. Nullopt if it is neither. Names are 1 to 128 printable characters without spaces.
 std::optional<Metric> metric_from_json(const Json& json) {
   if (json.is_string()) return find_metric(json.get<std::string>());
   const auto read = read_fields<Metric>(json, "metric");
@@ -648,7 +651,7 @@ std::optional<Scale> parse_scale(std::string_view text) {
   return match == std::end(k_scales) ? std::nullopt : std::optional(match->scale);
 }
 
-// Parses a duration as seconds: "500ms", "120s", "10m", "1 m 21 s".
+// Parses a duration as seconds: "500ms", "120s", "10m", "1 m 21 s". Fails for anything else.
 Result<double> parse_duration_seconds(std::string_view text) {
   static const std::map<std::string, double, std::less<>> k_seconds{
       {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};
