@@ -82,7 +82,8 @@ class Cursor {
   std::optional<Error> error_;
 };
 
-// Steps over the elements of an array and checks them. `depth` is the nesting so far.
+// Skips the elements of an array and checks them; errors go into the cursor. `depth` is the nesting
+// so far.
 void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsigned depth,
                    const GgufLimits& limits) {
   if (const auto size = fixed_size(element)) {
@@ -107,7 +108,8 @@ void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsign
   }
 }
 
-// Reads one value with its type. After an error, returns a value without meaning.
+// Reads one metadata value with its type. After an error, which the cursor has, returns a
+// meaningless value.
 GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& limits) {
   GgufValue nothing(GgufType::u8, std::string(1, '\0'));
   const GgufType type = cursor.read_type();
@@ -125,7 +127,8 @@ GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& l
   return {element, count, std::string(bytes.substr(start, cursor.at() - start))};
 }
 
-// Reads `count` metadata entries into the header, and its alignment.
+// Reads `count` metadata entries into the header, and its alignment. Errors, such as a key that
+// comes twice, go into the cursor.
 void read_metadata(Cursor& cursor, std::string_view bytes, std::uint64_t count,
                    const GgufLimits& limits, GgufHeader& header) {
   std::unordered_set<std::string> keys;
@@ -147,18 +150,19 @@ void read_metadata(Cursor& cursor, std::string_view bytes, std::uint64_t count,
   }
 }
 
-// Reads the entries of `count` tensors into the header.
+// Reads the entries (name, dimensions, type, offset) of `count` tensors into the header. Errors go
+// into the cursor.
 void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
   std::unordered_set<std::string> names;
   for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
     GgufTensor tensor;
     tensor.name = cursor.read_text(k_max_name, "tensor name");
-    const auto dims = cursor.read_word<std::uint32_t>();
-    if (cursor.ok() && dims > k_max_dims) {
-      return cursor.set_error("a tensor of {} dimensions", dims);
+    const auto dim_count = cursor.read_word<std::uint32_t>();
+    if (cursor.ok() && dim_count > k_max_dims) {
+      return cursor.set_error("a tensor of {} dimensions", dim_count);
     }
     std::uint64_t values = 1;  // at most 2^62
-    for (std::uint32_t d = 0; d < dims && cursor.ok(); ++d) {
+    for (std::uint32_t d = 0; d < dim_count && cursor.ok(); ++d) {
       const auto dim = cursor.read_word<std::uint64_t>();
       if (dim != 0 && values > (std::uint64_t{1} << 62) / dim) {
         return cursor.set_error("a tensor of more than 2^62 values");
@@ -200,7 +204,8 @@ std::string GgufHeader::architecture() const {
   return value == nullptr ? "" : value->to_string().value_or("");
 }
 
-// Reads a header from the beginning of a file, or says how many bytes it needs.
+// Reads a GGUF header from the beginning of a file. If the beginning is too short, returns how many
+// bytes are needed.
 Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits) {
   Cursor cursor(prefix, limits);
   GgufHeader header;
@@ -211,20 +216,20 @@ Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits) {
   cursor.read_bytes(4);
   header.version = cursor.read_word<std::uint32_t>();
   if (cursor.ok() && header.version != 2 && header.version != 3) {
-    const bool swapped = header.version == 0x02000000U || header.version == 0x03000000U;
-    if (swapped) cursor.set_error("a big-endian file: convert it for this machine");
+    const bool is_big_endian = header.version == 0x02000000U || header.version == 0x03000000U;
+    if (is_big_endian) cursor.set_error("a big-endian file: convert it for this machine");
     cursor.set_error("GGUF version {}: weir reads 2 and 3", header.version);
   }
-  const auto tensors = cursor.read_word<std::uint64_t>();
-  const auto metadata = cursor.read_word<std::uint64_t>();
-  if (cursor.ok() && metadata > limits.metadata) {
-    cursor.set_error("{} metadata keys (at most {})", metadata, limits.metadata);
+  const auto tensor_count = cursor.read_word<std::uint64_t>();
+  const auto metadata_count = cursor.read_word<std::uint64_t>();
+  if (cursor.ok() && metadata_count > limits.metadata) {
+    cursor.set_error("{} metadata keys (at most {})", metadata_count, limits.metadata);
   }
-  if (cursor.ok() && tensors > limits.tensors) {
-    cursor.set_error("{} tensors (at most {})", tensors, limits.tensors);
+  if (cursor.ok() && tensor_count > limits.tensors) {
+    cursor.set_error("{} tensors (at most {})", tensor_count, limits.tensors);
   }
-  read_metadata(cursor, prefix, metadata, limits, header);
-  read_tensors(cursor, tensors, header);
+  read_metadata(cursor, prefix, metadata_count, limits, header);
+  read_tensors(cursor, tensor_count, header);
   if (cursor.error()) return tl::unexpected(*cursor.error());
   if (!cursor.ok()) {
     return GgufRead{.header = std::nullopt,
@@ -238,16 +243,16 @@ Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits) {
 
 // Reads a GGUF header by reading longer and longer prefixes of the file until it is complete.
 Result<GgufHeader> load_gguf(const ReadPrefix& read, const GgufLimits& limits) {
-  std::uint64_t wanted = std::uint64_t{64} << 10;
+  std::uint64_t prefix_bytes = std::uint64_t{64} << 10;
   while (true) {
-    WEIR_TRY(const std::string prefix, read(wanted));
-    WEIR_TRY(GgufRead answer, read_gguf(prefix, limits));
-    if (answer.header) return std::move(*answer.header);
-    if (prefix.size() < wanted) {
+    WEIR_TRY(const std::string prefix, read(prefix_bytes));
+    WEIR_TRY(GgufRead result, read_gguf(prefix, limits));
+    if (result.header) return std::move(*result.header);
+    if (prefix.size() < prefix_bytes) {
       return fail(Code::data, "the GGUF header is cut off: the file ends after {} bytes",
                   prefix.size());
     }
-    wanted = answer.needed;
+    prefix_bytes = result.needed;
   }
 }
 
@@ -267,8 +272,8 @@ Result<std::uint64_t> data_bytes(const GgufTensor& tensor) {
 
 }  // namespace
 
-// Returns the bytes of the header. Sets its version, the tensors' offsets, `bytes`, `hash` and
-// `data_start`.
+// Returns the bytes of the header, padded to where the data begins. Sets its version, the tensors'
+// offsets, `bytes`, `hash` and `data_start`.
 Result<std::string> encode_gguf_header(GgufHeader& header) {
   if (!std::has_single_bit(header.alignment)) {
     return fail(Code::data, "GGUF alignment {} is not a power of two", header.alignment);
@@ -314,8 +319,8 @@ Result<std::uint64_t> gguf_file_bytes(const GgufHeader& header) {
   return end;
 }
 
-// Writes the header and random data for every tensor. The same seed gives the same bytes on every
-// machine.
+// Writes the header and random data for every tensor to `sink`. The same seed gives the same bytes
+// on every machine.
 Result<void> write_random_gguf(GgufHeader& header, std::uint64_t seed, const ByteSink& sink) {
   WEIR_TRY(const std::string head, encode_gguf_header(header));
   WEIR_CHECK(sink(head));

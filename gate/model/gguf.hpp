@@ -73,7 +73,7 @@ class GgufValue {
       std::span<const std::uint64_t> values) const;
   // The array of the elements at `indices` (those beyond its end are left out); any other value
   // and an array of arrays unchanged.
-  [[nodiscard]] GgufValue picked(std::span<const std::uint64_t> indices) const;
+  [[nodiscard]] GgufValue with_elements_at(std::span<const std::uint64_t> indices) const;
 
   friend bool operator==(const GgufValue&, const GgufValue&) = default;
 

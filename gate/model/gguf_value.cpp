@@ -98,7 +98,7 @@ std::optional<std::string> GgufValue::to_string() const {
   return bytes_.substr(8);
 }
 
-// Returns the elements of an array of integers; nothing for other values, or if one is negative.
+// Returns the elements of an array of integers; nullopt for other values, or if one is negative.
 std::optional<std::vector<std::uint64_t>> GgufValue::to_unsigned_list() const {
   if (!is_array() || !is_integer(element_)) return std::nullopt;
   const std::uint64_t size = fixed_size(element_).value_or(1);
@@ -112,7 +112,8 @@ std::optional<std::vector<std::uint64_t>> GgufValue::to_unsigned_list() const {
   return values;
 }
 
-// Returns the elements of an array of texts. Each begins with its length in 8 bytes.
+// Returns the elements of an array of texts; nullopt for other values. Each is stored after its
+// length in 8 bytes.
 std::optional<std::vector<std::string>> GgufValue::to_string_list() const {
   if (!is_array() || element_ != GgufType::string) return std::nullopt;
   std::vector<std::string> values;
@@ -142,25 +143,25 @@ std::optional<GgufValue> GgufValue::with_unsigned_list(
   return GgufValue(element_, values.size(), std::move(bytes));
 }
 
-// Returns the array of the elements at `indices`. Other values, and arrays of arrays, stay as they
-// are.
-GgufValue GgufValue::picked(std::span<const std::uint64_t> indices) const {
+// Returns the array of the elements at `indices`; indices beyond the end are skipped. Other values,
+// and arrays of arrays, stay as they are.
+GgufValue GgufValue::with_elements_at(std::span<const std::uint64_t> indices) const {
   if (!is_array() || element_ == GgufType::array) return *this;
   const std::string_view bytes = bytes_;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> places;  // first byte, bytes
-  places.reserve(count_);
-  for (std::uint64_t i = 0, at = 0; i < count_; ++i) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> byte_ranges;  // first byte, bytes
+  byte_ranges.reserve(count_);
+  for (std::uint64_t i = 0, offset = 0; i < count_; ++i) {
     const std::uint64_t size = element_ == GgufType::string
-                                   ? 8 + decode<std::uint64_t>(bytes.substr(at))
+                                   ? 8 + decode<std::uint64_t>(bytes.substr(offset))
                                    : fixed_size(element_).value_or(1);
-    places.emplace_back(at, size);
-    at += size;
+    byte_ranges.emplace_back(offset, size);
+    offset += size;
   }
   std::string bytes_kept;
   std::uint64_t count = 0;
   for (const std::uint64_t index : indices) {
-    if (index >= places.size()) continue;
-    bytes_kept += bytes.substr(places[index].first, places[index].second);
+    if (index >= byte_ranges.size()) continue;
+    bytes_kept += bytes.substr(byte_ranges[index].first, byte_ranges[index].second);
     ++count;
   }
   return {element_, count, std::move(bytes_kept)};

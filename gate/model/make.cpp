@@ -111,7 +111,7 @@ class Builder {
   GgufHeader& header_;
 };
 
-// Fails with Code::usage if the options are out of range or do not fit together.
+// Fails with Code::usage if the options of a model to make are out of range or do not fit together.
 Result<void> check_options(const ModelOptions& options) {
   const auto architectures = model_architectures();
   if (!holds(architectures, options.architecture)) {
@@ -207,15 +207,16 @@ void add_tokenizer(std::uint32_t vocab, GgufHeader& header) {
   put("add_space_prefix", GgufValue::boolean(true));
 }
 
-// Adds all metadata of a model with these options.
+// Adds all metadata of a model with these options: architecture, sizes, rotary embedding, experts,
+// tokenizer.
 void add_metadata(const ModelOptions& options, GgufHeader& header) {
   const auto put = [&](std::string key, GgufValue value) {
     header.metadata.emplace_back(std::move(key), std::move(value));
   };
-  const auto own = [&](std::string_view key, GgufValue value) {
+  const auto put_for_architecture = [&](std::string_view key, GgufValue value) {
     put(fmt::format("{}.{}", options.architecture, key), std::move(value));
   };
-  const bool gemma = options.architecture == "gemma3";
+  const bool is_gemma = options.architecture == "gemma3";
   put("general.architecture", GgufValue::string(options.architecture));
   put("general.name",
       GgufValue::string(fmt::format("weir {} {}x{} {}", options.architecture, options.layers,
@@ -224,29 +225,30 @@ void add_metadata(const ModelOptions& options, GgufHeader& header) {
   if (const auto number = file_type(options.quantization)) {
     put("general.file_type", GgufValue::u32(*number));
   }
-  own("vocab_size", GgufValue::u32(options.vocab));
-  own("context_length", GgufValue::u32(options.context));
-  own("embedding_length", GgufValue::u32(options.embedding));
-  own("block_count", GgufValue::u32(options.layers));
-  own("feed_forward_length", GgufValue::u32(options.feed_forward));
-  own("attention.head_count", GgufValue::u32(options.heads));
-  own("attention.head_count_kv", GgufValue::u32(options.kv_heads));
-  own("attention.key_length", GgufValue::u32(options.head_dim));
-  own("attention.value_length", GgufValue::u32(options.head_dim));
-  own("attention.layer_norm_rms_epsilon", GgufValue::f32_bits(k_norm_epsilon));
-  own("rope.dimension_count", GgufValue::u32(options.head_dim));
-  own("rope.freq_base",
-      GgufValue::f32_bits(gemma || is_qwen(options) ? k_million : k_ten_thousand));
-  if (gemma) {
-    own("attention.sliding_window", GgufValue::u32(k_gemma_window));
-    own("rope.scaling.type", GgufValue::string("linear"));
-    own("rope.scaling.factor", GgufValue::f32_bits(k_one));
+  put_for_architecture("vocab_size", GgufValue::u32(options.vocab));
+  put_for_architecture("context_length", GgufValue::u32(options.context));
+  put_for_architecture("embedding_length", GgufValue::u32(options.embedding));
+  put_for_architecture("block_count", GgufValue::u32(options.layers));
+  put_for_architecture("feed_forward_length", GgufValue::u32(options.feed_forward));
+  put_for_architecture("attention.head_count", GgufValue::u32(options.heads));
+  put_for_architecture("attention.head_count_kv", GgufValue::u32(options.kv_heads));
+  put_for_architecture("attention.key_length", GgufValue::u32(options.head_dim));
+  put_for_architecture("attention.value_length", GgufValue::u32(options.head_dim));
+  put_for_architecture("attention.layer_norm_rms_epsilon", GgufValue::f32_bits(k_norm_epsilon));
+  put_for_architecture("rope.dimension_count", GgufValue::u32(options.head_dim));
+  put_for_architecture(
+      "rope.freq_base",
+      GgufValue::f32_bits(is_gemma || is_qwen(options) ? k_million : k_ten_thousand));
+  if (is_gemma) {
+    put_for_architecture("attention.sliding_window", GgufValue::u32(k_gemma_window));
+    put_for_architecture("rope.scaling.type", GgufValue::string("linear"));
+    put_for_architecture("rope.scaling.factor", GgufValue::f32_bits(k_one));
   }
   if (options.experts > 0) {
-    own("expert_count", GgufValue::u32(options.experts));
-    own("expert_used_count", GgufValue::u32(options.experts_used));
+    put_for_architecture("expert_count", GgufValue::u32(options.experts));
+    put_for_architecture("expert_used_count", GgufValue::u32(options.experts_used));
     if (is_qwen_mixture(options)) {
-      own("expert_feed_forward_length", GgufValue::u32(options.feed_forward));
+      put_for_architecture("expert_feed_forward_length", GgufValue::u32(options.feed_forward));
     }
   }
   add_tokenizer(options.vocab, header);
@@ -322,7 +324,7 @@ Result<ModelOptions> model_like(std::string_view name) {
   return options;
 }
 
-// Counts the layers, tensors, parameters and bytes of a model.
+// Counts the layers, tensors, parameters and bytes of a model from its header.
 Result<ModelSummary> summarize(const GgufHeader& header) {
   ModelSummary summary;
   summary.architecture = header.architecture();
@@ -339,17 +341,19 @@ Result<ModelSummary> summarize(const GgufHeader& header) {
 }
 
 // Makes the header of a model with random weights: its metadata, and the names and sizes of its
-// tensors.
+// tensors. Fails if sizes are no whole blocks of the quantization.
 Result<GgufHeader> make_model(const ModelOptions& options) {
   WEIR_CHECK(check_options(options));
   GgufHeader header;
   add_metadata(options, header);
   Builder builder(options, header);
-  const bool tied = options.architecture == "gemma3";  // the embedding serves as output
-  builder.matrix("token_embd.weight", {options.embedding, options.vocab}, /*sensitive=*/tied);
+  const bool output_is_embedding =
+      options.architecture == "gemma3";  // the embedding serves as output
+  builder.matrix("token_embd.weight", {options.embedding, options.vocab},
+                 /*sensitive=*/output_is_embedding);
   for (std::uint32_t i = 0; i < options.layers; ++i) builder.layer(i);
   builder.norm("output_norm.weight", options.embedding);
-  if (!tied) {
+  if (!output_is_embedding) {
     builder.matrix("output.weight", {options.embedding, options.vocab}, /*sensitive=*/true);
   }
   const auto encoded = encode_gguf_header(header);

@@ -55,8 +55,8 @@ std::uint16_t make_half(int power, unsigned mantissa) {
   return static_cast<std::uint16_t>(exponent << 10 | (mantissa & 0x3ffU));
 }
 
-// Returns a float with `mantissa_bits`, made of random bits: sign, two bits that lower the
-// exponent, mantissa. Its root mean square is 0.88 x 2^-spread.
+// Returns a float's bits, made of random bits: sign, two bits that lower the exponent, mantissa.
+// Its root mean square is 0.88 x 2^-spread.
 std::uint64_t random_float(std::uint64_t bits, unsigned mantissa_bits, unsigned exponent_bits,
                            Fill fill, unsigned spread) {
   const std::uint64_t one_exponent =
@@ -65,8 +65,8 @@ std::uint64_t random_float(std::uint64_t bits, unsigned mantissa_bits, unsigned 
   const std::uint64_t sign = std::uint64_t{1} << (mantissa_bits + exponent_bits);
   if (fill == Fill::ones) return one_exponent << mantissa_bits | mantissa >> 4;
   if (fill == Fill::negative) return sign | one_exponent << mantissa_bits | mantissa;
-  const std::uint64_t lower = spread + (bits >> (mantissa_bits + 1) & 3U);
-  const std::uint64_t exponent = one_exponent - std::min(lower, one_exponent - 1);
+  const std::uint64_t exponent_drop = spread + (bits >> (mantissa_bits + 1) & 3U);
+  const std::uint64_t exponent = one_exponent - std::min(exponent_drop, one_exponent - 1);
   const bool is_negative = (bits >> mantissa_bits & 1U) != 0;
   return (is_negative ? sign : 0) | exponent << mantissa_bits | mantissa;
 }

@@ -32,13 +32,14 @@ std::vector<std::size_t> layer_shapes(const GgufHeader& header, std::uint64_t la
                                   fmt::join(tensor.dims, "x"));
   }
   // Numbers make the many comparisons of the pattern search cheap.
-  std::map<std::string, std::size_t> numbers;
-  std::vector<std::size_t> kinds;
-  kinds.reserve(shapes.size());
+  std::map<std::string, std::size_t> number_by_shape;
+  std::vector<std::size_t> shape_numbers;
+  shape_numbers.reserve(shapes.size());
   for (const std::string& shape : shapes) {
-    kinds.push_back(numbers.try_emplace(shape, numbers.size()).first->second);
+    shape_numbers.push_back(
+        number_by_shape.try_emplace(shape, number_by_shape.size()).first->second);
   }
-  return kinds;
+  return shape_numbers;
 }
 
 // The layer pattern: `lead` layers first, then periods of `period` layers.
@@ -46,7 +47,8 @@ struct Pattern {
   std::uint64_t lead = 0;
   std::uint64_t period = 1;
 };
-// Returns the pattern with the least sum of lead and period.
+// Returns the pattern with the least sum of lead (layers before it) and period. Without a
+// repetition, all layers are lead.
 Pattern find_pattern(const std::vector<std::size_t>& shapes) {
   const std::size_t count = shapes.size();
   for (std::size_t sum = 1; sum < count; ++sum) {
@@ -74,16 +76,16 @@ std::uint64_t window_period(const GgufHeader& header) {
   return 12;  // a multiple of 2, 3, 4 and 6, the periods in use
 }
 
-// Removes layers so that `wanted` remain, rounded up to whole periods of the layer pattern. Lists
-// in the header with one element per layer are cut as well. 0 keeps all layers.
+// Removes layers so that `wanted` remain, rounded up to whole periods of the layer pattern; 0 keeps
+// all. Cuts per-layer lists in the header as well.
 void limit_layers(std::uint64_t wanted, GgufHeader& header, std::vector<std::string>& warnings) {
   const std::uint64_t layers = header.own_number("block_count").value_or(0);
   if (wanted == 0 || wanted >= layers) return;
   const Pattern pattern = find_pattern(layer_shapes(header, layers));
   const std::uint64_t period = std::lcm(pattern.period, window_period(header));
-  const std::uint64_t after = wanted > pattern.lead ? wanted - pattern.lead : 1;
+  const std::uint64_t layers_after_lead = wanted > pattern.lead ? wanted - pattern.lead : 1;
   const std::uint64_t layer_count =
-      std::min(layers, pattern.lead + (after + period - 1) / period * period);
+      std::min(layers, pattern.lead + (layers_after_lead + period - 1) / period * period);
   if (layer_count != wanted) {
     warnings.push_back(fmt::format("{} layers kept in place of {}: {} first and periods of {}",
                                    layer_count, wanted, pattern.lead, period));
@@ -93,20 +95,23 @@ void limit_layers(std::uint64_t wanted, GgufHeader& header, std::vector<std::str
     const auto layer = layer_index(tensor.name);
     return layer && *layer >= layer_count;
   });
-  std::vector<std::uint64_t> first(layer_count);
-  std::iota(first.begin(), first.end(), 0);
-  const std::string own = header.architecture() + ".";
+  std::vector<std::uint64_t> kept_layers(layer_count);
+  std::iota(kept_layers.begin(), kept_layers.end(), 0);
+  const std::string architecture_prefix = header.architecture() + ".";
   for (auto& [key, value] : header.metadata) {
-    if (!key.starts_with(own)) continue;
-    if (key == own + "block_count") value = value.with_unsigned(layer_count).value_or(value);
+    if (!key.starts_with(architecture_prefix)) continue;
+    if (key == architecture_prefix + "block_count")
+      value = value.with_unsigned(layer_count).value_or(value);
     // Extra layers that predict further tokens are the last ones, which are removed.
-    if (key == own + "nextn_predict_layers") value = value.with_unsigned(0).value_or(value);
-    if (key == own + "leading_dense_block_count") {
+    if (key == architecture_prefix + "nextn_predict_layers")
+      value = value.with_unsigned(0).value_or(value);
+    if (key == architecture_prefix + "leading_dense_block_count") {
       const std::uint64_t dense = value.to_unsigned().value_or(0);
       value = value.with_unsigned(std::min(dense, layer_count)).value_or(value);
     }
     const bool is_per_layer = value.is_array() && value.count() == layers;
-    if (is_per_layer && !key.ends_with("dimension_sections")) value = value.picked(first);
+    if (is_per_layer && !key.ends_with("dimension_sections"))
+      value = value.with_elements_at(kept_layers);
   }
 }
 
@@ -116,8 +121,8 @@ struct Candidate {
   std::set<std::string> unknown;
 };
 
-// Returns the twin with these sizes; nothing if a dimension could be two different sizes or rows
-// are no whole blocks.
+// Returns the shrunken model with these sizes. Nullopt if a dimension could be two different sizes
+// or rows are no whole blocks.
 std::optional<Candidate> try_sizes(const GgufHeader& base, const TwinSizes& old_sizes,
                                    TwinSizes new_sizes, std::uint64_t vocab) {
   new_sizes.vocab = vocab;
@@ -130,9 +135,10 @@ std::optional<Candidate> try_sizes(const GgufHeader& base, const TwinSizes& old_
     if (!dims) return std::nullopt;
     for (const std::uint64_t dim : unknown) {
       const std::size_t dot = tensor.name.find('.', tensor.name.find("blk.") + 4);
-      const bool layer = layer_index(tensor.name).has_value() && dot != std::string::npos;
-      candidate.unknown.insert(fmt::format("size {} of {} is kept: not recognized", dim,
-                                           layer ? "*" + tensor.name.substr(dot) : tensor.name));
+      const bool is_in_layer = layer_index(tensor.name).has_value() && dot != std::string::npos;
+      candidate.unknown.insert(
+          fmt::format("size {} of {} is kept: not recognized", dim,
+                      is_in_layer ? "*" + tensor.name.substr(dot) : tensor.name));
     }
     tensor.dims = std::move(*dims);
   }
@@ -146,8 +152,9 @@ std::optional<Candidate> try_sizes(const GgufHeader& base, const TwinSizes& old_
   return candidate;
 }
 
-// Tries each head dimension with the fewest heads that keep the divisors of the sizes. Returns the
-// first twin that is small enough, else the smallest.
+// Returns the first shrunken model that is below the target size, else the smallest; nullopt if
+// none is possible. Tries each head dimension with the fewest heads that keep the divisors of the
+// sizes.
 std::optional<Candidate> search_sizes(const GgufHeader& base, const TwinSizes& sizes,
                                       std::uint64_t vocab, const TwinOptions& options,
                                       std::vector<std::string>& warnings) {
@@ -198,14 +205,14 @@ bool is_token_id_list(std::string_view key) {
   return key.starts_with(k_prefix) && key.ends_with("_token_ids");
 }
 
-// Returns for each token whether it is kept; nothing if more than `limit` tokens must be kept.
+// Returns for each token whether it is kept; nullopt if more than `limit` tokens must be kept.
 std::optional<std::vector<bool>> choose_tokens(std::uint64_t vocab, std::uint64_t limit,
                                                const GgufHeader& header) {
-  std::vector<bool> stays(vocab, false);
+  std::vector<bool> is_kept(vocab, false);
   std::uint64_t count = 0;
   const auto keep = [&](std::uint64_t id) {
-    if (id >= vocab || stays[id]) return;
-    stays[id] = true;
+    if (id >= vocab || is_kept[id]) return;
+    is_kept[id] = true;
     ++count;
   };
   for (const auto& [key, value] : header.metadata) {
@@ -216,11 +223,12 @@ std::optional<std::vector<bool>> choose_tokens(std::uint64_t vocab, std::uint64_
     }
   }
   const GgufValue* types = header.find("tokenizer.ggml.token_type");
-  std::vector<std::uint64_t> kinds;
-  if (types != nullptr) kinds = types->to_unsigned_list().value_or(std::vector<std::uint64_t>{});
+  std::vector<std::uint64_t> token_types;
+  if (types != nullptr)
+    token_types = types->to_unsigned_list().value_or(std::vector<std::uint64_t>{});
   const auto keep_kind = [&](std::uint64_t kind, std::uint64_t max_kept) {
-    for (std::uint64_t id = 0; id < std::min<std::uint64_t>(kinds.size(), vocab); ++id) {
-      if (kinds[id] == kind && max_kept > 0) {
+    for (std::uint64_t id = 0; id < std::min<std::uint64_t>(token_types.size(), vocab); ++id) {
+      if (token_types[id] == kind && max_kept > 0) {
         --max_kept;
         keep(id);
       }
@@ -230,10 +238,10 @@ std::optional<std::vector<bool>> choose_tokens(std::uint64_t vocab, std::uint64_
   keep_kind(k_control_token, limit / 8);  // some vocabularies reserve thousands
   if (count > limit) return std::nullopt;
   for (std::uint64_t id = 0; id < vocab && count < limit; ++id) keep(id);
-  return stays;
+  return is_kept;
 }
 
-// Keeps those merges of a tokenizer whose tokens are all left: "a b" needs the tokens a, b and ab.
+// Returns the merges of a tokenizer whose tokens are all left: "a b" needs the tokens a, b and ab.
 GgufValue filter_merges(const GgufValue& merges, const std::unordered_set<std::string>& tokens) {
   const auto all = merges.to_string_list();
   if (!all) return merges;
@@ -250,10 +258,9 @@ GgufValue filter_merges(const GgufValue& merges, const std::unordered_set<std::s
   return GgufValue::strings(result);
 }
 
-// Keeps at most `limit` of the `vocab` tokens: first those named by tokenizer.ggml.*_token_id, byte
-// tokens and control tokens, then those with the lowest numbers. Scores, types, merges and ids are
-// changed accordingly. Returns the number of tokens that remain: `vocab` if all fit, or if the
-// named ones alone do not.
+// Keeps at most `limit` of the `vocab` tokens: first named, byte and control tokens, then those
+// with the lowest numbers. Changes scores, types, merges and ids accordingly. Returns how many
+// remain: `vocab` if all fit, or if the named ones alone do not.
 std::uint64_t shrink_vocab(std::uint64_t vocab, std::uint64_t limit, GgufHeader& header) {
   if (limit == 0 || vocab <= limit) return vocab;
   // Keep the same power of two as a divisor, since kernels are chosen by it.
@@ -284,7 +291,7 @@ std::uint64_t shrink_vocab(std::uint64_t vocab, std::uint64_t limit, GgufHeader&
       for (std::uint64_t& id : ids) id = new_id[id];
       value = value.with_unsigned_list(ids).value_or(value);
     } else if (value.is_array() && value.count() == vocab) {
-      value = value.picked(kept_ids);
+      value = value.with_elements_at(kept_ids);
     }
     if (key == "tokenizer.ggml.tokens") {
       const auto names = value.to_string_list().value_or(std::vector<std::string>{});
@@ -299,8 +306,8 @@ std::uint64_t shrink_vocab(std::uint64_t vocab, std::uint64_t limit, GgufHeader&
 
 }  // namespace
 
-// Shrinks a model to the smallest sizes that are told apart as before: sizes that differed still
-// differ, and rows are whole blocks.
+// Shrinks a model to the smallest sizes at which engines choose the same kernels: sizes that
+// differed still differ, and rows are whole blocks. Fails if there are none.
 Result<Twin> shrink_model(const GgufHeader& source, const TwinOptions& options) {
   const GgufValue* parts = source.find("split.count");
   if (parts != nullptr && parts->to_unsigned().value_or(0) > 1) {

@@ -87,8 +87,8 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
   return std::ranges::any_of(parts, [&](std::string_view part) { return contains(text, part); });
 }
 
-// Returns the sizes of attention matrices of a layer with `heads` query heads and `kv` key heads:
-// with a sliding window or without (`_swa`), and with latent attention (MLA).
+// Returns the sizes of attention matrices of a layer with `heads` query heads and `kv` key heads.
+// Includes sliding windows (`_swa`) and latent attention (MLA).
 Values head_sizes(std::string_view name, const TwinSizes& twin, std::uint64_t heads,
                   std::uint64_t kv) {
   Values values;
@@ -101,34 +101,36 @@ Values head_sizes(std::string_view name, const TwinSizes& twin, std::uint64_t he
     if (contains(name, "attn_q.")) values.push_back(2 * heads * key);
   }
   if (twin.kv_rank > 0) {
-    const std::uint64_t nope = twin.key_mla > twin.rope ? twin.key_mla - twin.rope : 0;
+    const std::uint64_t key_without_rope = twin.key_mla > twin.rope ? twin.key_mla - twin.rope : 0;
     values.insert(values.end(),
-                  {heads * twin.key_mla, heads * twin.value_mla, heads * (nope + twin.value_mla),
-                   nope, twin.value_mla, twin.query_rank, twin.kv_rank, twin.kv_rank + twin.rope});
+                  {heads * twin.key_mla, heads * twin.value_mla,
+                   heads * (key_without_rope + twin.value_mla), key_without_rope, twin.value_mla,
+                   twin.query_rank, twin.kv_rank, twin.kv_rank + twin.rope});
   }
   values.insert(values.end(), {twin.rope / 2, twin.rope_swa / 2});
   return values;
 }
 
-// Returns the sizes of state space models and linear attention.
-Values state_sizes(const TwinSizes& s) {
-  Values v;
-  if (s.inner > 0) {
-    const std::uint64_t grouped = 2 * s.groups * s.state;
-    v = {s.inner,
-         2 * s.inner,
-         s.inner + grouped,
-         2 * s.inner + grouped,
-         2 * s.inner + grouped + s.rank,
-         s.groups == 0 ? 0 : s.inner / s.groups,
-         s.rank + 2 * s.state,
-         s.state};
+// Returns the sizes of state space models and linear attention; empty if the model has neither.
+Values state_sizes(const TwinSizes& sizes) {
+  Values values;
+  if (sizes.inner > 0) {
+    const std::uint64_t grouped = 2 * sizes.groups * sizes.state;
+    values = {sizes.inner,
+              2 * sizes.inner,
+              sizes.inner + grouped,
+              2 * sizes.inner + grouped,
+              2 * sizes.inner + grouped + sizes.rank,
+              sizes.groups == 0 ? 0 : sizes.inner / sizes.groups,
+              sizes.rank + 2 * sizes.state,
+              sizes.state};
   }
-  if (s.wkv_head > 0) {
-    v.insert(v.end(), {s.wkv_head, s.embedding / s.wkv_head, 2 * s.embedding, 3 * s.embedding});
+  if (sizes.wkv_head > 0) {
+    values.insert(values.end(), {sizes.wkv_head, sizes.embedding / sizes.wkv_head,
+                                 2 * sizes.embedding, 3 * sizes.embedding});
   }
-  if (s.conv > 0) v.push_back(3 * s.embedding);
-  return v;
+  if (sizes.conv > 0) values.push_back(3 * sizes.embedding);
+  return values;
 }
 
 Values forward_sizes(const TwinSizes& s, std::uint64_t forward) {
@@ -158,38 +160,41 @@ bool is_embedding(const GgufTensor& tensor, std::size_t dim) {
 
 // Returns every size that a dimension of this tensor may be. Small numbers (a count of heads) are
 // included only for names that have them, lest 8 heads be taken for 8 experts.
-Values possible_sizes(const GgufTensor& tensor, const TwinSizes& s) {
+Values possible_sizes(const GgufTensor& tensor, const TwinSizes& sizes) {
   const std::string_view name = tensor.name;
   // If the name tells which dimension is the embedding, no other one is.
-  Values v;
+  Values values;
   if (!is_embedding(tensor, 0) && !is_embedding(tensor, tensor.dims.size() - 1)) {
-    v.push_back(s.embedding);
+    values.push_back(sizes.embedding);
   }
-  const auto add = [&](const Values& more) { v.insert(v.end(), more.begin(), more.end()); };
+  const auto add = [&](const Values& more) {
+    values.insert(values.end(), more.begin(), more.end());
+  };
   const auto layer = layer_index(name);
   if (!layer) {
-    add({s.vocab, s.per_layer_input * s.layers, s.rope / 2, s.rope_swa / 2});
-    if (name.starts_with("position_embd.")) v = {s.context};
-    return v;
+    add({sizes.vocab, sizes.per_layer_input * sizes.layers, sizes.rope / 2, sizes.rope_swa / 2});
+    if (name.starts_with("position_embd.")) values = {sizes.context};
+    return values;
   }
-  const std::size_t i = std::min<std::size_t>(*layer, s.layers - 1);
-  const std::uint64_t forward = s.feed_forward.empty() ? 0 : s.feed_forward[i];
-  const std::uint64_t heads = s.heads.empty() ? 0 : s.heads[i];
-  const std::uint64_t kv = s.kv_heads.empty() ? 0 : s.kv_heads[i];
+  const std::size_t layer_number = std::min<std::size_t>(*layer, sizes.layers - 1);
+  const std::uint64_t feed_forward =
+      sizes.feed_forward.empty() ? 0 : sizes.feed_forward[layer_number];
+  const std::uint64_t heads = sizes.heads.empty() ? 0 : sizes.heads[layer_number];
+  const std::uint64_t kv = sizes.kv_heads.empty() ? 0 : sizes.kv_heads[layer_number];
   if (contains_any(name, {"ffn", "ffw", "channel_mix", "vis_gate", "vis_up", "vis_down"})) {
-    add(forward_sizes(s, forward));
+    add(forward_sizes(sizes, feed_forward));
   } else {
-    add(head_sizes(name, s, heads, kv));
-    add(state_sizes(s));
+    add(head_sizes(name, sizes, heads, kv));
+    add(state_sizes(sizes));
   }
-  add({s.per_layer_input});
+  add({sizes.per_layer_input});
   if (contains_any(name,
                    {"attn_sinks", "attn_k_b", "attn_v_b", "attn_rel_b", "attn_q_norm", "attn_g"})) {
     add({heads});
   }
   if (contains(name, "attn_k_norm")) add({kv});
-  if (contains(name, "ssm")) add({s.rank, 2 * s.rank, s.groups});
-  return v;
+  if (contains(name, "ssm")) add({sizes.rank, 2 * sizes.rank, sizes.groups});
+  return values;
 }
 
 // Returns true for dimensions that never shrink, by the tensor's name.
@@ -228,46 +233,48 @@ std::optional<std::uint64_t> layer_index(std::string_view tensor_name) {
   return static_cast<std::uint64_t>(*number);
 }
 
-// Reads the sizes that a model's tensors are made of from its metadata.
+// Reads the sizes that a model's tensors are made of from its metadata. Fails if it is no language
+// model or a size is absurd.
 Result<TwinSizes> read_sizes(const GgufHeader& source) {
   constexpr std::uint64_t k_max_size = std::uint64_t{1} << 28;  // products of two stay in range
-  TwinSizes s;
+  TwinSizes sizes;
   for (const auto& [key, size] : k_sizes) {
-    s.*size = source.own_number(key).value_or(s.*size);
-    if (s.*size > k_max_size) return fail(Code::data, "{}: {} is absurd", key, s.*size);
+    sizes.*size = source.own_number(key).value_or(sizes.*size);
+    if (sizes.*size > k_max_size) return fail(Code::data, "{}: {} is absurd", key, sizes.*size);
   }
-  if (s.embedding == 0 || s.layers == 0 || s.layers > k_max_source_layers) {
+  if (sizes.embedding == 0 || sizes.layers == 0 || sizes.layers > k_max_source_layers) {
     return fail(Code::data,
                 "not a language model with sizes to shrink: embedding_length {}, block_count {} "
                 "(architecture \"{}\")",
-                s.embedding, s.layers, text::printable(source.architecture()));
+                sizes.embedding, sizes.layers, text::printable(source.architecture()));
   }
   for (const auto& [key, list] : k_lists) {
     const GgufValue* value = source.find_own(key);
     if (value == nullptr) continue;
     if (const auto number = value->to_unsigned()) {
-      (s.*list).assign(s.layers, *number);
+      (sizes.*list).assign(sizes.layers, *number);
     } else {
-      s.*list = value->to_unsigned_list().value_or(Values{});
-      if ((s.*list).size() < s.layers) {
-        return fail(Code::data, "{}: {} values for {} layers", key, (s.*list).size(), s.layers);
+      sizes.*list = value->to_unsigned_list().value_or(Values{});
+      if ((sizes.*list).size() < sizes.layers) {
+        return fail(Code::data, "{}: {} values for {} layers", key, (sizes.*list).size(),
+                    sizes.layers);
       }
-      (s.*list).resize(s.layers);
+      (sizes.*list).resize(sizes.layers);
     }
-    if (largest(s.*list) > k_max_size) return fail(Code::data, "{}: absurd", key);
+    if (largest(sizes.*list) > k_max_size) return fail(Code::data, "{}: absurd", key);
   }
-  if (s.kv_heads.empty()) s.kv_heads = s.heads;
-  const std::uint64_t heads = largest(s.heads);
+  if (sizes.kv_heads.empty()) sizes.kv_heads = sizes.heads;
+  const std::uint64_t heads = largest(sizes.heads);
   if (heads > 0) {  // defaults of engines
-    if (s.key == 0) s.key = s.embedding / heads;
-    if (s.value == 0) s.value = s.key;
+    if (sizes.key == 0) sizes.key = sizes.embedding / heads;
+    if (sizes.value == 0) sizes.value = sizes.key;
   }
   for (const GgufTensor& tensor : source.tensors) {
     const bool is_table = tensor.name == "token_embd.weight" || tensor.name == "output.weight";
-    if (is_table && tensor.dims.size() >= 2) s.vocab = std::max(s.vocab, tensor.dims[1]);
+    if (is_table && tensor.dims.size() >= 2) sizes.vocab = std::max(sizes.vocab, tensor.dims[1]);
   }
-  if (s.vocab > k_max_vocab) return fail(Code::data, "{} tokens: absurd", s.vocab);
-  return s;
+  if (sizes.vocab > k_max_vocab) return fail(Code::data, "{} tokens: absurd", sizes.vocab);
+  return sizes;
 }
 
 std::optional<TwinSizes> shrink(const TwinSizes& sizes, std::uint64_t kv_heads, unsigned halvings) {
@@ -326,45 +333,47 @@ std::optional<TwinSizes> shrink(const TwinSizes& sizes, std::uint64_t kv_heads, 
   return small;
 }
 
-// Replaces the sizes of the model in the header's metadata.
+// Replaces the sizes of the model in the header's metadata by the new ones.
 void put_sizes(const TwinSizes& old_sizes, const TwinSizes& new_sizes, GgufHeader& header) {
   // Replaces the value under a key of the architecture by with(value); returns false if there is
   // none.
-  const auto change = [&](std::string_view key, const auto& with) {
+  const auto change_value = [&](std::string_view key, const auto& with) {
     auto* entry = const_cast<GgufValue*>(header.find_own(key));
     if (entry == nullptr) return false;
     if (const std::optional<GgufValue> value = with(*entry)) *entry = *value;
     return true;
   };
   for (const auto& [key, size] : k_sizes) {
-    const std::uint64_t fresh = new_sizes.*size;
-    if (change(key, [&](const GgufValue& value) { return value.with_unsigned(fresh); })) continue;
+    const std::uint64_t new_size = new_sizes.*size;
+    if (change_value(key, [&](const GgufValue& value) { return value.with_unsigned(new_size); }))
+      continue;
     // Engines derive a missing head dimension from the embedding: add it if that would be wrong.
     const bool is_head = size == &TwinSizes::key || size == &TwinSizes::value;
     const std::uint64_t heads = largest(new_sizes.heads);
-    if (is_head && heads > 0 && new_sizes.embedding / heads != fresh) {
+    if (is_head && heads > 0 && new_sizes.embedding / heads != new_size) {
       header.metadata.emplace_back(fmt::format("{}.{}", header.architecture(), key),
-                                   GgufValue::u32(static_cast<std::uint32_t>(fresh)));
+                                   GgufValue::u32(static_cast<std::uint32_t>(new_size)));
     }
   }
   for (const auto& [key, list] : k_lists) {
-    const Values& fresh = new_sizes.*list;
-    if (fresh.empty()) continue;
-    change(key, [&](const GgufValue& value) {
-      return value.is_array() ? value.with_unsigned_list(fresh) : value.with_unsigned(fresh[0]);
+    const Values& new_size = new_sizes.*list;
+    if (new_size.empty()) continue;
+    change_value(key, [&](const GgufValue& value) {
+      return value.is_array() ? value.with_unsigned_list(new_size)
+                              : value.with_unsigned(new_size[0]);
     });
   }
-  change("vocab_size",
-         [&](const GgufValue& value) { return value.with_unsigned(new_sizes.vocab); });
+  change_value("vocab_size",
+               [&](const GgufValue& value) { return value.with_unsigned(new_sizes.vocab); });
   if (old_sizes.rope == new_sizes.rope) return;
-  change("rope.dimension_sections", [&](const GgufValue& sections) {  // half of rope together
+  change_value("rope.dimension_sections", [&](const GgufValue& sections) {  // half of rope together
     auto values = sections.to_unsigned_list().value_or(Values{});
     for (std::uint64_t& value : values) value = value * new_sizes.rope / old_sizes.rope;
     return sections.with_unsigned_list(values);
   });
 }
 
-// Returns the dimensions of a tensor in the smaller model. Nothing if one of them may be of several
+// Returns the dimensions of a tensor in the smaller model; nullopt if one of them may be of several
 // sizes. Dimensions of no known size stay, and go into `unknown`.
 std::optional<std::vector<std::uint64_t>> shrink_dims(const GgufTensor& tensor,
                                                       const TwinSizes& old_sizes,
@@ -372,8 +381,8 @@ std::optional<std::vector<std::uint64_t>> shrink_dims(const GgufTensor& tensor,
                                                       std::vector<std::uint64_t>& unknown) {
   std::vector<std::uint64_t> dims = tensor.dims;
   if (dims.empty()) return dims;
-  const Values from = possible_sizes(tensor, old_sizes);
-  const Values to = possible_sizes(tensor, new_sizes);
+  const Values possible_old = possible_sizes(tensor, old_sizes);
+  const Values possible_new = possible_sizes(tensor, new_sizes);
   for (std::size_t d = 0; d < dims.size(); ++d) {
     if (is_fixed(tensor, d)) continue;
     if (is_embedding(tensor, d) && dims[d] == old_sizes.embedding) {
@@ -381,10 +390,10 @@ std::optional<std::vector<std::uint64_t>> shrink_dims(const GgufTensor& tensor,
       continue;
     }
     std::optional<std::uint64_t> new_size;
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      if (from[i] != tensor.dims[d]) continue;
-      if (new_size && *new_size != to[i]) return std::nullopt;
-      new_size = to[i];
+    for (std::size_t i = 0; i < possible_old.size(); ++i) {
+      if (possible_old[i] != tensor.dims[d]) continue;
+      if (new_size && *new_size != possible_new[i]) return std::nullopt;
+      new_size = possible_new[i];
     }
     if (!new_size) new_size = unusual_size(tensor.dims[d], old_sizes, new_sizes);
     if (!new_size) unknown.push_back(tensor.dims[d]);

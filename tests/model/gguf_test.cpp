@@ -88,8 +88,9 @@ TEST(GgufHeader, ReadsNumbersByWhatTheyMean) {
     EXPECT_EQ(number(mistyped), std::nullopt) << mistyped;
   EXPECT_EQ(header.find("numbers")->to_unsigned_list(), std::nullopt);  // -2
   EXPECT_EQ(header.find("names")->to_string_list(), (std::vector<std::string>{"a", "", "ccc"}));
-  EXPECT_EQ(header.find("names")->picked(std::vector<std::uint64_t>{2, 0, 9}).to_string_list(),
-            (std::vector<std::string>{"ccc", "a"}));
+  EXPECT_EQ(
+      header.find("names")->with_elements_at(std::vector<std::uint64_t>{2, 0, 9}).to_string_list(),
+      (std::vector<std::string>{"ccc", "a"}));
   EXPECT_EQ(header.find("u16")->with_unsigned(70000), std::nullopt);
   EXPECT_EQ(header.find("i16")->with_unsigned(7)->to_unsigned(), 7U);
   EXPECT_EQ(header.find("absent"), nullptr);
