@@ -33,9 +33,9 @@ Result<void> read_times(Options& options) {
   return {};
 }
 
-// Prints the tables that are asked for, or all.
+// Prints the tables that the options select, or all. Slow tables get a fifth of the series.
 void print_tables(const Options& options) {
-  const auto print = [&](const std::string& name, const auto& make) {
+  const auto print_if_selected = [&](const std::string& name, const auto& make) {
     if (!options.tables.empty() &&
         std::find(options.tables.begin(), options.tables.end(), name) == options.tables.end()) {
       return;
@@ -43,21 +43,22 @@ void print_tables(const Options& options) {
     std::printf("%s\n\n%s\n", name.c_str(), make().c_str());
     std::fflush(stdout);
   };
-  const std::size_t few = std::max<std::size_t>(1, options.series / 5);
-  print("unchanged", [&] { return unchanged_table(options.bench, options.series); });
-  print("steps", [&] { return step_table(options.bench, few); });
-  print("sensitivity", [&] { return sensitivity_table(options.bench, options.series); });
-  print("pelt", [&] { return pelt_table(options.bench, few); });
-  print("drift", [&] { return drift_table(options.bench, few); });
-  print("shapes", [&] { return shape_table(options.bench, few); });
-  print("ends", [&] { return end_table(options.bench, few); });
-  print("speed", [&] { return speed_table(options.bench); });
+  const std::size_t fifth_of_series = std::max<std::size_t>(1, options.series / 5);
+  print_if_selected("unchanged", [&] { return unchanged_table(options.bench, options.series); });
+  print_if_selected("steps", [&] { return step_table(options.bench, fifth_of_series); });
+  print_if_selected("sensitivity",
+                    [&] { return sensitivity_table(options.bench, options.series); });
+  print_if_selected("pelt", [&] { return pelt_table(options.bench, fifth_of_series); });
+  print_if_selected("drift", [&] { return drift_table(options.bench, fifth_of_series); });
+  print_if_selected("shapes", [&] { return shape_table(options.bench, fifth_of_series); });
+  print_if_selected("ends", [&] { return end_table(options.bench, fifth_of_series); });
+  print_if_selected("speed", [&] { return speed_table(options.bench); });
 }
 
 }  // namespace
 }  // namespace weir::changes
 
-// Reads the options and prints the tables that they select.
+// Reads the options and prints the tables that they select. Returns the exit code.
 int main(int argc, char** argv) {
   weir::changes::Options options;
   CLI::App app("How often changes are seen where there are none, and how soon where there are");

@@ -12,22 +12,25 @@ namespace {
 using Values = std::span<const double>;
 using Places = std::vector<std::size_t>;
 
-// Returns the two-sided p-value of Student's t test for two samples of equal variance.
+// Returns the two-sided p-value of Student's t test for two samples of equal variance; 1 if there
+// are too few values.
 double t_test_p_value(Values left, Values right) {
-  const double n = static_cast<double>(left.size()), m = static_cast<double>(right.size());
-  if (left.empty() || right.empty() || n + m <= 2) return 1;
+  const double left_count = static_cast<double>(left.size()),
+               right_count = static_cast<double>(right.size());
+  if (left.empty() || right.empty() || left_count + right_count <= 2) return 1;
   const auto mean = [](Values part) {
     double sum = 0;
     for (const double value : part) sum += value;
     return sum / static_cast<double>(part.size());
   };
-  const double a = mean(left), b = mean(right);
+  const double left_mean = mean(left), right_mean = mean(right);
   double squares = 0;
-  for (const double value : left) squares += (value - a) * (value - a);
-  for (const double value : right) squares += (value - b) * (value - b);
-  if (squares == 0) return a == b ? 1 : 0;
-  const double t = (a - b) / std::sqrt(squares / (n + m - 2) * (1 / n + 1 / m));
-  return 2 * stats::student_cdf(-std::abs(t), n + m - 2);
+  for (const double value : left) squares += (value - left_mean) * (value - left_mean);
+  for (const double value : right) squares += (value - right_mean) * (value - right_mean);
+  if (squares == 0) return left_mean == right_mean ? 1 : 0;
+  const double t = (left_mean - right_mean) / std::sqrt(squares / (left_count + right_count - 2) *
+                                                        (1 / left_count + 1 / right_count));
+  return 2 * stats::student_cdf(-std::abs(t), left_count + right_count - 2);
 }
 
 struct Candidate {
@@ -74,16 +77,17 @@ Candidate best_split(Values values) {
   return best;
 }
 
-// Splits the part with the largest energy, again and again, until a split fails the t test.
+// Splits the part with the largest energy (see best_split()), again and again, until a split fails
+// the t test. Returns the splits, sorted.
 Places split_window(Values values, double level) {
   struct Part {
     std::size_t begin, end;
     Candidate best;
   };
-  const auto part = [&](std::size_t begin, std::size_t end) {
+  const auto make_part = [&](std::size_t begin, std::size_t end) {
     return Part{begin, end, best_split(values.subspan(begin, end - begin))};
   };
-  std::vector<Part> parts{part(0, values.size())};
+  std::vector<Part> parts{make_part(0, values.size())};
   Places places;
   for (;;) {
     const auto strongest = std::max_element(
@@ -94,37 +98,37 @@ Places split_window(Values values, double level) {
     const Values left = values.subspan(strongest->begin, place - strongest->begin);
     if (t_test_p_value(left, values.subspan(place, strongest->end - place)) >= level) break;
     places.push_back(place);
-    const Part behind = part(place, strongest->end);
-    *strongest = part(strongest->begin, place);
-    parts.push_back(behind);
+    const Part right_part = make_part(place, strongest->end);
+    *strongest = make_part(strongest->begin, place);
+    parts.push_back(right_part);
   }
   std::sort(places.begin(), places.end());
   return places;
 }
 
-// Removes the place with the largest p-value between its neighbours until all are below the level.
-void merge(Values values, double level, Places& places) {
+// Removes the split with the largest p-value between its neighbours until all are below the level.
+void remove_weak_splits(Values values, double level, Places& places) {
   while (!places.empty()) {
     std::size_t weakest = 0;
-    double largest = -1;
+    double largest_p_value = -1;
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::size_t begin = i == 0 ? 0 : places[i - 1];
       const std::size_t end = i + 1 < places.size() ? places[i + 1] : values.size();
-      const double p = t_test_p_value(values.subspan(begin, places[i] - begin),
-                                      values.subspan(places[i], end - places[i]));
-      if (p <= largest) continue;
-      largest = p;
+      const double p_value = t_test_p_value(values.subspan(begin, places[i] - begin),
+                                            values.subspan(places[i], end - places[i]));
+      if (p_value <= largest_p_value) continue;
+      largest_p_value = p_value;
       weakest = i;
     }
-    if (largest < level) return;
+    if (largest_p_value < level) return;
     places.erase(places.begin() + static_cast<std::ptrdiff_t>(weakest));
   }
 }
 
 }  // namespace
 
-// Returns the first points of changes, ascending. Windows overlap by half, and each begins at the
-// last split of the one before if that is later.
+// Returns the first points of changes as Apache Otava finds them, ascending. Windows overlap by
+// half, and each begins at the last split of the one before if that is later.
 std::vector<std::size_t> otava(std::span<const double> values, double level, std::size_t window) {
   Places places;
   for (std::size_t start = 0; start < values.size();) {
@@ -136,7 +140,7 @@ std::vector<std::size_t> otava(std::span<const double> values, double level, std
   }
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
-  merge(values, level, places);
+  remove_weak_splits(values, level, places);
   return places;
 }
 

@@ -41,15 +41,16 @@ std::function<double()> independent_noise(std::string_view name, Random& random)
   return [&random] { return random.normal(); };
 }
 
-// Makes the noise of this name: an AR(1) process or a recording, with spikes or ticks on top.
+// Makes the noise of this name: an AR(1) process (each value remembers the last) or a recording,
+// with spikes or rounding on top.
 Noise make_noise(const NoiseName& name, const std::vector<Recording>& recordings, Random& random) {
   if (needs_recording(name.shape)) {
     return replay_recording(recordings, /*in_order=*/name.shape == "blocks", random);
   }
   auto autoregressive = [memory = name.memory, next = independent_noise(name.shape, random),
-                         at = random.normal()]() mutable {
-    const double current = at;
-    at = memory * at + std::sqrt(1 - memory * memory) * next();
+                         state = random.normal()]() mutable {
+    const double current = state;
+    state = memory * state + std::sqrt(1 - memory * memory) * next();
     return current;
   };
   Noise noise{std::move(autoregressive), name.spread, /*logarithmic=*/name.shape == "lognormal"};
@@ -93,8 +94,8 @@ std::vector<std::string> noise_names() {
 
 bool needs_recording(std::string_view noise) { return noise == "drawn" || noise == "blocks"; }
 
-// Makes a series around 100 of a noise and events: steps add to the noise, drift and growth
-// multiply the value.
+// Makes a series around 100 of a noise and events, one value a night. Steps add to the noise; drift
+// and growth multiply the value.
 std::vector<double> make_series(std::string_view noise, std::size_t count,
                                 const std::vector<Event>& events,
                                 const std::vector<Recording>& recordings, Random& random) {

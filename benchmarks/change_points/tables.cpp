@@ -41,8 +41,8 @@ stats::ChangeKind change_kind(const stats::Alert& alert) {
 }
 
 // Feeds the values to the trend rule night by night and returns the first alert about the change at
-// `place`. An alert is about it if its place is at most 8 points before. With `drifts`, an alert of
-// a drift counts at any place.
+// `place`. Its place may be at most 8 points before. With `drifts`, an alert of a drift counts at
+// any place. A delay of 0 means no alert.
 Detection detect_change(std::span<const double> values, std::size_t place, double offset = 0,
                         bool drifts = false) {
   Detection detection;
@@ -94,8 +94,8 @@ const stats::Change& nearest_change(const std::vector<stats::Change>& changes, s
 
 }  // namespace
 
-// Table of false alarms: the share of series without a change in which weir shows one within a
-// year, at four spreads of the noise and in a second year, and the same for Otava.
+// Returns the table of false alarms: the share of series without a change in which weir shows one
+// within a year. Columns: four spreads of the noise, a second year, and Otava.
 std::string unchanged_table(const Bench& bench, std::size_t trials) {
   const Method otava = otava_method();
   std::string text =
@@ -132,8 +132,8 @@ std::string unchanged_table(const Bench& bench, std::size_t trials) {
   return text;
 }
 
-// Table of sensitivities 0 to 4: false alarms a year on five noises, and the share of steps of 3
-// standard deviations that are detected within 3, 4, 5 and 8 points.
+// Returns the table of sensitivities 0 to 4: false alarms a year on five noises, and detected steps
+// of 3 standard deviations. Steps count if they are detected within 3, 4, 5 and 8 points.
 std::string sensitivity_table(const Bench& bench, std::size_t trials) {
   std::string text =
       "| sensitivity | normal | `t3` | `spikes` | `normal-0.6` | `t3-0.6` | 3 σ within 3 | 4 | 5 | "
@@ -231,10 +231,11 @@ std::string step_table(const Bench& bench, std::size_t trials) {
   return text;
 }
 
-// Table of PELT: false alarms without a change, and detected steps of 2 standard deviations.
+// Returns the table of PELT: false alarms without a change, and detected steps of 2 standard
+// deviations.
 std::string pelt_table(const Bench& bench, std::size_t trials) {
   const Method method = pelt_method();
-  const std::size_t few = std::max<std::size_t>(1, trials / 20);
+  const std::size_t nightly_trials = std::max<std::size_t>(1, trials / 20);
   std::string text =
       "| noise | unchanged, one look at 365 | 365 nightly looks | 2 σ: one look, 8 behind | "
       "nightly, "
@@ -243,19 +244,19 @@ std::string pelt_table(const Bench& bench, std::size_t trials) {
     const double alarms_once =
         false_alarm_share(bench, method, noise, 365, Analysis::on_whole_series, trials);
     const double alarms_nightly =
-        false_alarm_share(bench, method, noise, 365, Analysis::after_each_night, few);
+        false_alarm_share(bench, method, noise, 365, Analysis::after_each_night, nightly_trials);
     const double step_once =
         detection_share(bench, method, {noise, 200, 8, 2}, Analysis::on_whole_series, trials);
-    const double step_nightly =
-        detection_share(bench, method, {noise, 200, 12, 2}, Analysis::after_each_night, few);
+    const double step_nightly = detection_share(bench, method, {noise, 200, 12, 2},
+                                                Analysis::after_each_night, nightly_trials);
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", noise, percent(alarms_once),
                         percent(alarms_nightly), percent(step_once), percent(step_nightly));
   }
   return text;
 }
 
-// Table of drifts of -0.1 % a night: the share detected by night 40, 80 and 120, and whether the
-// kind is right and no other alert followed.
+// Returns the table of drifts of -0.1 % a night: the share detected by night 40, 80 and 120. Also
+// whether the kind is right and no other alert followed.
 std::string drift_table(const Bench& bench, std::size_t trials) {
   std::string text =
       "| noise | level nights before | found by night 40 | 80 | 120 | of these: told as drift | "
@@ -341,8 +342,8 @@ std::string shape_table(const Bench& bench, std::size_t trials) {
   return text;
 }
 
-// Table of drifts that ended: whether there is one change, and whether its interval holds the size.
-// A drift of one night is a step.
+// Returns the table of drifts that ended: whether there is one change, and whether its interval
+// contains the size. A drift of one night is a step.
 std::string end_table(const Bench& bench, std::size_t trials) {
   constexpr std::size_t k_level_nights = 60;
   std::string text =
@@ -381,7 +382,8 @@ std::string end_table(const Bench& bench, std::size_t trials) {
   return text;
 }
 
-// Table of processor seconds for 1 000 series of 1 000 points: weir, sorting them, Otava.
+// Returns the table of processor seconds for 1 000 series of 1 000 points: weir, sorting them,
+// Otava.
 std::string speed_table(const Bench& bench) {
   std::string text =
       "| 1 000 series of 1 000 points | weir, a look a night | sorting them | Otava, one look |\n"

@@ -17,7 +17,8 @@ bool any(const Places& places, const std::function<bool(std::size_t)>& fits) {
   return std::any_of(places.begin(), places.end(), fits);
 }
 
-// Makes a method of an analysis of whole series, which is repeated after each night.
+// Makes a method of an analysis of whole series. After each night, from the third on, it repeats
+// the analysis.
 Method repeat_nightly(std::string name,
                       std::function<Places(std::span<const double>)> on_whole_series) {
   Method method;
@@ -36,19 +37,19 @@ Method repeat_nightly(std::string name,
 
 }  // namespace
 
-// weir's trend rule after each night, and find_changes on the complete series.
+// Returns weir's method: its trend rule after each night, and find_changes on the whole series.
 Method weir_method(int sensitivity) {
   Method method;
   method.name = "weir";
   const double offset = stats::k_offset_of_sensitivity * sensitivity;
   method.after_each_night = [offset](std::span<const double> values,
-                                     const std::function<bool(std::size_t)>& fits) {
+                                     const std::function<bool(std::size_t)>& is_wanted_place) {
     const auto shows_change = [&](std::span<const double> nights) {
       stats::TrendRule rule(offset);
       for (const double value : stats::scaled(nights).values) {
         rule.add(value);
         for (const stats::Alert& alert : rule.alerts()) {
-          if (fits(alert.place)) return true;
+          if (is_wanted_place(alert.place)) return true;
         }
       }
       return false;
@@ -82,8 +83,10 @@ std::vector<double> measure_shares(const Bench& bench, std::string_view name, st
   std::vector<std::atomic<std::size_t>> true_counts(count);
   const std::uint64_t key = quality::derive_key(bench.seed, name);
   const auto work = [&] {
-    for (std::size_t i = next++; i < trials; i = next++) {
-      Random random(quality::derive_key(key, i));
+    while (true) {
+      const std::size_t trial = next.fetch_add(1);
+      if (trial >= trials) return;
+      Random random(quality::derive_key(key, trial));
       const Answers answers = test(random);
       for (std::size_t k = 0; k < count; ++k) true_counts[k] += answers[k] ? 1U : 0U;
     }
@@ -116,8 +119,8 @@ double false_alarm_share(const Bench& bench, const Method& method, std::string_v
   });
 }
 
-// The share of series with a step in which the method shows it, at most k_max_place_error points
-// off.
+// Returns the share of series with a step in which the method shows it, at most k_max_place_error
+// points off.
 double detection_share(const Bench& bench, const Method& method, const StepTrial& trial,
                        Analysis analysis, std::size_t trials) {
   return measure_share(bench, trial.noise, trials, [&](Random& random) {

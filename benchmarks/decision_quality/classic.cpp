@@ -9,8 +9,9 @@
 namespace weir::quality {
 namespace {
 
-// Returns the exact distribution of U for samples of n values (a) and m values (b) without ties.
-// counts[i][u] is the number of orders of i values of b and the first j values of a with that u.
+// Returns the exact distribution of the Mann-Whitney statistic U for samples of n values (a) and m
+// values (b) without ties. counts[i][u] is the number of orders of i values of b and the first j
+// values of a with that u.
 std::vector<double> distribution_of_u(std::size_t n, std::size_t m) {
   const std::size_t max_u = n * m;
   std::vector<std::vector<double>> counts(m + 1, std::vector<double>(max_u + 1, 0));
@@ -61,8 +62,8 @@ Moments moments(std::span<const double> values) {
 
 double OneSided::two_sided() const { return std::min(1.0, 2 * std::min(greater, less)); }
 
-// Walks through both sorted samples, one group of equal values after another, and adds up U and the
-// correction for ties.
+// Returns U and the p-values of the Mann-Whitney test for sorted samples; `shift` is added to `a`.
+// Walks through both, one group of equal values after another, and corrects for ties.
 MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b, double shift) {
   MannWhitney test;
   const auto n = static_cast<double>(a.size());
@@ -86,8 +87,9 @@ MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b, d
     test.p = exact_p_values(test.u, a.size(), b.size());
     return test;
   }
-  const double all = n + m;
-  const double variance = n * m / 12 * (all + 1 - tie_sum / (all * (all - 1)));
+  const double total_count = n + m;
+  const double variance =
+      n * m / 12 * (total_count + 1 - tie_sum / (total_count * (total_count - 1)));
   if (!(variance > 0)) return test;  // all values equal
   const double deviation = test.u - n * m / 2;
   test.p.greater = normal_upper_tail((deviation - 0.5) / std::sqrt(variance));
@@ -95,7 +97,8 @@ MannWhitney mann_whitney(std::span<const double> a, std::span<const double> b, d
   return test;
 }
 
-// Returns t and its degrees of freedom by Welch and Satterthwaite.
+// Returns t and its degrees of freedom by Welch and Satterthwaite for samples of unequal variance.
+// `shift` is added to `a`.
 Welch welch(std::span<const double> a, std::span<const double> b, double shift) {
   const Moments a_moments = moments(a), b_moments = moments(b);
   const double variance_a = a_moments.mean_variance, variance_b = b_moments.mean_variance;
@@ -105,9 +108,9 @@ Welch welch(std::span<const double> a, std::span<const double> b, double shift) 
     if (difference == 0) return {};
     return {std::copysign(std::numeric_limits<double>::infinity(), difference), 1};
   }
-  const double parts = variance_a * variance_a / static_cast<double>(a.size() - 1) +
-                       variance_b * variance_b / static_cast<double>(b.size() - 1);
-  return {difference / std::sqrt(variance), variance * variance / parts};
+  const double weighted_squares = variance_a * variance_a / static_cast<double>(a.size() - 1) +
+                                  variance_b * variance_b / static_cast<double>(b.size() - 1);
+  return {difference / std::sqrt(variance), variance * variance / weighted_squares};
 }
 
 double share_per_gate(double share, int metrics) {

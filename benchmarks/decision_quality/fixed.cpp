@@ -19,7 +19,7 @@ constexpr std::uint64_t k_search_trials = 4000;
 
 // Returns true if the test shows that the candidate is slower by more than `shift`, a logarithm.
 // The samples are sorted.
-bool rejects(FixedTest test, const Sample& sorted, double shift) {
+bool shows_slowdown(FixedTest test, const Sample& sorted, double shift) {
   switch (test) {
     case FixedTest::mann_whitney:
       return mann_whitney(sorted.base, sorted.candidate, shift).p.greater <= k_alpha;
@@ -47,8 +47,8 @@ Sample draw_sorted(Pairs& pairs, std::uint32_t count) {
 
 }  // namespace
 
-// Tries growing numbers of pairs until one of the tests misses at most k_missed of the candidates
-// that are slower by max_drop. Gives nothing if limits.cap is reached first.
+// Returns the least number of pairs with which a test misses at most k_missed of the candidates
+// that are slower by max_drop. Nullopt if limits.cap is reached first.
 std::optional<FixedN> find_fixed_n(const Scenario& scenario, const Limits& limits,
                                    const ReplaySettings& settings) {
   constexpr std::string_view k_search = "search";  // keeps these trials apart from those reported
@@ -56,9 +56,9 @@ std::optional<FixedN> find_fixed_n(const Scenario& scenario, const Limits& limit
   const double limit = stats::effect_of_drop(limits.max_drop);
   const auto may_miss = static_cast<std::uint64_t>(k_missed * static_cast<double>(k_search_trials));
   for (int step = 0;; ++step) {
-    const auto count =
+    const auto pair_count =
         static_cast<std::uint32_t>(std::lround(k_ladder_start * std::pow(2.0, step / 2.0)));
-    if (count > limits.cap) return std::nullopt;
+    if (pair_count > limits.cap) return std::nullopt;
     for (const FixedTest test : k_tests) {
       // Trials are skipped once the test has missed too often. The count of misses passes may_miss
       // or not in any order of trials, so the result does not depend on the threads.
@@ -69,15 +69,15 @@ std::optional<FixedN> find_fixed_n(const Scenario& scenario, const Limits& limit
         const std::uint64_t key =
             trial_key(derive_key(settings.seed, k_search), scenario, limit, trial);
         const auto pairs = scenario.start(Random(key), limit, settings.coin);
-        if (!rejects(test, draw_sorted(*pairs, count), tolerate)) ++missed;
+        if (!shows_slowdown(test, draw_sorted(*pairs, pair_count), tolerate)) ++missed;
       });
-      if (missed <= may_miss) return FixedN{count, test};
+      if (missed <= may_miss) return FixedN{pair_count, test};
     }
   }
 }
 
-// The rule that takes fixed->pairs pairs and fails if the test shows a slower candidate. Without
-// `fixed` it is always inconclusive.
+// Returns the rule that takes fixed->pairs pairs and fails if the test shows a slower candidate.
+// Without `fixed` it is always inconclusive.
 Rule make_fixed_n_rule(const std::optional<FixedN>& fixed, const Limits& limits) {
   if (!fixed) {
     const Outcome inconclusive{Verdict::inconclusive, limits.cap};
@@ -86,7 +86,7 @@ Rule make_fixed_n_rule(const std::optional<FixedN>& fixed, const Limits& limits)
   const double tolerate = stats::effect_of_drop(limits.tolerate);
   return {std::string(k_fixed_n), [fixed = *fixed, tolerate](Pairs& pairs, Random&) {
             const Sample sorted = draw_sorted(pairs, fixed.pairs);
-            const bool slower = rejects(fixed.test, sorted, tolerate);
+            const bool slower = shows_slowdown(fixed.test, sorted, tolerate);
             return Outcome{slower ? Verdict::fail : Verdict::pass, fixed.pairs};
           }};
 }

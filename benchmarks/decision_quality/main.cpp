@@ -38,7 +38,7 @@ struct Options {
 
 constexpr std::uint32_t k_safety = 100'000;
 
-// Resolves the names given to an option: none or "all" selects every valid name, "none" nothing.
+// Returns the names that an option selects: none or "all" selects every valid name, "none" nothing.
 // Fails on a name that is not valid; `kind` ("rule", "noise") is for the message.
 Result<std::vector<std::string>> select_names(const std::vector<std::string>& requested,
                                               std::vector<std::string> valid,
@@ -66,7 +66,7 @@ Result<std::vector<Trace>> read_traces(const Options& options) {
   return traces;
 }
 
-// Fails if two scenarios have the same name, or if there are none.
+// Fails if two scenarios (noises or traces to replay) have the same name, or if there are none.
 Result<void> check_scenarios(const std::vector<Scenario>& scenarios) {
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -80,7 +80,8 @@ Result<void> check_scenarios(const std::vector<Scenario>& scenarios) {
   return {};
 }
 
-// The noises of --noise, then the traces of --trace with the ratios that --divide gives them.
+// Returns the noises of --noise, then the traces of --trace with the ratios that --divide gives
+// them.
 Result<std::vector<Scenario>> make_scenarios(const Options& options) {
   std::vector<std::string> requested = options.noises;
   for (std::string& name : requested) {
@@ -179,12 +180,12 @@ void print_estimate(const std::string& name, const FalseFailEstimate& estimate) 
 }
 
 // Prints the estimated false fails of weir's rule on each scenario of one program. The last line is
-// the mean over them; its upper bound comes from the crossings of all trials together.
+// the mean; its upper bound comes from the crossings of all trials together.
 void measure_tilted(const Options& options, const Limits& limits,
                     const std::vector<Scenario>& scenarios) {
   const stats::PairedRule rule = paired_rule(limits, /*strict=*/false);
   FalseFailEstimate sum;
-  double count = 0, squares = 0;
+  double scenario_count = 0, sum_of_squares = 0;
   for (const Scenario& scenario : scenarios) {
     if (!scenario.same_program) continue;
     const FalseFailEstimate estimate =
@@ -193,18 +194,18 @@ void measure_tilted(const Options& options, const Limits& limits,
     sum.trials += estimate.trials;
     sum.crossed += estimate.crossed;
     sum.share += estimate.share;
-    squares += estimate.error * estimate.error;
-    ++count;
+    sum_of_squares += estimate.error * estimate.error;
+    ++scenario_count;
   }
-  if (count == 0) return;
-  sum.share /= count;
-  sum.error = std::sqrt(squares) / count;
+  if (scenario_count == 0) return;
+  sum.share /= scenario_count;
+  sum.error = std::sqrt(sum_of_squares) / scenario_count;
   sum.upper = rule.false_alarm * stats::max_share(sum.crossed, sum.trials, 0.95);
   print_estimate("pooled", sum);
 }
 
-// Prints a Markdown row for each machine, simulated ones first: how often the interval against
-// stored runs covers the truth, how far it reaches, and how many stored runs decide --max-drop.
+// Prints a Markdown row for each machine, simulated ones first. It has how often the interval from
+// stored runs covers the truth, its half width, and how many stored runs decide --max-drop.
 Result<void> measure_stored(const Options& options) {
   constexpr std::size_t k_stored[] = {1, 2, 5, 10, 20};
   constexpr std::size_t k_max_stored_runs = 20;  // baseline::k_sessions_kept

@@ -177,7 +177,8 @@ std::optional<Scenario> noise(std::string_view name) {
   return std::nullopt;
 }
 
-// Finds the noise that `text` names or is an unambiguous prefix of.
+// Returns the name of the noise that `text` names or is an unambiguous prefix of. Fails if there is
+// none or several.
 Result<std::string> find_noise_name(std::string_view text) {
   const std::string wanted = normalize_name(text);
   std::vector<std::string> matches;

@@ -20,7 +20,7 @@ double x_position(double pairs) {
   return k_left + share * (k_right - k_left);
 }
 
-// Escapes the characters that have a meaning in XML.
+// Returns the name with the characters that have a meaning in XML escaped.
 std::string escape_xml(const std::string& name) {
   std::string text;
   for (const char letter : name) {
@@ -52,7 +52,7 @@ Line& find_line(std::vector<Line>& lines, const std::string& noise) {
   return lines.back();
 }
 
-// One line per noise that has a row of weir's rule without a change.
+// Returns one line of the picture per noise for which weir's rule was replayed without a change.
 std::vector<Line> make_lines(std::span<const Row> rows, double max_drop) {
   std::vector<Line> lines;
   for (const Row& row : rows) {
@@ -90,8 +90,8 @@ std::string fixed_mark(double x, double y, bool enough) {
 
 }  // namespace
 
-// Draws the legend, the logarithmic axis, and one line per noise: an open dot without a change, a
-// full dot at max_drop, and the mark of fixed-n.
+// Draws the legend, the logarithmic axis, and one line per noise. A line has an open dot (no
+// change), a full dot (at max_drop), and the mark of fixed-n.
 std::string to_svg(std::span<const Row> rows, const Limits& limits) {
   const std::vector<Line> lines = make_lines(rows, limits.max_drop);
   const double bottom = k_top + k_row * static_cast<double>(lines.size());

@@ -69,8 +69,9 @@ void run_trials(std::uint64_t count, unsigned threads, Tally& sum,
   std::mutex mutex;
   const auto run = [&] {
     Tally tally;
-    for (std::uint64_t begin = next.fetch_add(k_chunk); begin < count;
-         begin = next.fetch_add(k_chunk)) {
+    while (true) {
+      const std::uint64_t begin = next.fetch_add(k_chunk);
+      if (begin >= count) break;
       const std::uint64_t end = std::min(count, begin + k_chunk);
       for (std::uint64_t trial = begin; trial < end; ++trial) work(trial, tally);
     }
@@ -90,8 +91,8 @@ std::uint64_t trial_key(std::uint64_t seed, const Scenario& scenario, double eff
   return derive_key(key, trial);
 }
 
-// Runs the trials of a rule. Rule and runs draw from different random numbers, so that every rule
-// sees the same runs.
+// Runs the trials of a rule and returns the tally of verdicts. Rule and runs draw from different
+// random numbers, so that every rule sees the same runs.
 Tally replay(const Scenario& scenario, double effect, const Rule& rule,
              const ReplaySettings& settings) {
   constexpr std::uint64_t k_rule_stream = 1;  // so that the rule draws from numbers of its own
@@ -99,8 +100,8 @@ Tally replay(const Scenario& scenario, double effect, const Rule& rule,
   run_trials(settings.trials, settings.threads, sum, [&](std::uint64_t trial, Tally& tally) {
     const std::uint64_t key = trial_key(settings.seed, scenario, effect, trial);
     const std::unique_ptr<Pairs> pairs = scenario.start(Random(key), effect, settings.coin);
-    Random own(derive_key(key, k_rule_stream));
-    tally.add(rule.decide(*pairs, own));
+    Random rule_random(derive_key(key, k_rule_stream));
+    tally.add(rule.decide(*pairs, rule_random));
   });
   return sum;
 }

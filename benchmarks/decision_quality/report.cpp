@@ -15,7 +15,7 @@
 namespace weir::quality {
 namespace {
 
-// Formats a share in percent: "0", "0.35", "12.3", "100". Only exact 0 and 1 give "0" and "100".
+// Returns a share in percent: "0", "0.35", "12.3", "100". Only exact 0 and 1 give "0" and "100".
 std::string percent(double share) {
   if (share <= 0) return "0";
   if (share >= 1) return "100";
@@ -79,7 +79,7 @@ GateFalseFail gate_false_fail(const Tally& unchanged) {
                          k_gate_metrics)};
 }
 
-// For each rule, sums its rows without a change on the noises of `same_program`.
+// Returns, for each rule, the sum of its rows without a change on the noises of `same_program`.
 std::vector<Row> pool_unchanged_rows(std::span<const Row> rows,
                                      std::span<const std::string> same_program) {
   std::vector<Row> sums;
@@ -99,7 +99,7 @@ std::vector<Row> pool_unchanged_rows(std::span<const Row> rows,
   return sums;
 }
 
-// One row as a JSON object on one line. Shares are from 0 to 1.
+// Returns one row as a JSON object on one line. Shares are from 0 to 1.
 std::string to_json(const Row& row, const Limits& limits) {
   const Tally& tally = row.tally;
   Json json = {{"rule", row.rule},
@@ -135,7 +135,7 @@ std::string heading() {
                      "within", "false fails a gate % (95 % bound)");
 }
 
-// One row as a line of text below heading(). Shares are in percent.
+// Returns one row as a line of text below heading(). Shares are in percent.
 std::string to_line(const Row& row) {
   const Tally& tally = row.tally;
   std::string gate;
@@ -150,7 +150,7 @@ std::string to_line(const Row& row) {
   return line;
 }
 
-// A Markdown table with a row for each rule and noise; its effects are joined by " · ".
+// Returns a Markdown table with a row for each rule and noise; its effects are joined by " · ".
 std::string to_markdown(std::span<const Row> rows) {
   std::string text =
       "| noise | rule | drop % | fail % | pass % | open % | pairs | p95 | % decided within 10 30 "
@@ -160,18 +160,19 @@ std::string to_markdown(std::span<const Row> rows) {
   while (!rows.empty()) {
     const std::span<const Row> group = first_group(rows);
     rows = rows.subspan(group.size());
-    std::string gate = "–";
-    if (group[0].unchanged) gate = false_fail_text(*group[0].unchanged);
-    const auto share = [](std::uint64_t Tally::*count) {
+    std::string false_fails = "–";
+    if (group[0].unchanged) false_fails = false_fail_text(*group[0].unchanged);
+    const auto share_of = [](std::uint64_t Tally::*count) {
       return [count](const Row& row) { return percent(row.tally.share(row.tally.*count)); };
     };
     text += fmt::format(
         "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", group[0].noise, group[0].rule,
-        join_effects(group, drop_text), join_effects(group, share(&Tally::fail)),
-        join_effects(group, share(&Tally::pass)), join_effects(group, share(&Tally::inconclusive)),
+        join_effects(group, drop_text), join_effects(group, share_of(&Tally::fail)),
+        join_effects(group, share_of(&Tally::pass)),
+        join_effects(group, share_of(&Tally::inconclusive)),
         join_effects(group, [](const Row& row) { return count_text(row.tally.pairs_mean()); }),
         join_effects(group, [](const Row& row) { return std::to_string(row.tally.pairs_p95()); }),
-        join_effects(group, [](const Row& row) { return decided_shares(row.tally); }), gate);
+        join_effects(group, [](const Row& row) { return decided_shares(row.tally); }), false_fails);
   }
   return text;
 }

@@ -22,7 +22,7 @@ constexpr std::uint32_t k_threshold_runs = 5;  // runs of each side for a thresh
 constexpr std::uint32_t k_test_runs = 10;      // runs of each side for a test
 constexpr double k_level = 0.05;
 
-// weir's own rule: takes pairs until the sequential test has decided, at most `limits.cap`.
+// Returns weir's own rule: takes pairs until the sequential test has decided, at most `limits.cap`.
 Rule sequential_rule(std::string name, const Limits& limits, bool strict) {
   return {std::move(name),
           [rule = paired_rule(limits, strict), cap = limits.cap](Pairs& pairs, Random&) {
@@ -77,7 +77,7 @@ Rule threshold_rule(std::string name, const Limits& limits, std::uint32_t count,
   return fixed_count_rule(std::move(name), limits, count, judge);
 }
 
-// The threshold on means, run again while it fails, at most three times in all.
+// Returns the rule of a threshold on means, run again while it fails, at most three times in all.
 Rule rerun_rule(const Limits& limits) {
   const double limit = effect_of_drop(limits.max_drop);
   return {"rerun3", [limit, cap = limits.cap](Pairs& pairs, Random&) {
@@ -119,16 +119,16 @@ double median_of_resample(const Values& values, Random& random) {
   return *middle;
 }
 
-// A bootstrap interval of candidate over base, by the medians of 1000 resamples of both sides.
-// Fails if all of it is above the limit, passes if all of it is below.
+// Returns the rule of a bootstrap interval of candidate over base, by the medians of 1000 resamples
+// of both. Fails if all of it is above the limit, passes if all of it is below.
 Rule bootstrap_rule(const Limits& limits) {
   const double limit = effect_of_drop(limits.max_drop);
-  const auto judge = [limit](const Sample& sample, Random& own) {
+  const auto judge = [limit](const Sample& sample, Random& random) {
     constexpr std::size_t k_resamples = 1000;
     Values log_ratios(k_resamples);
     for (double& log_ratio : log_ratios) {
-      const double candidate = median_of_resample(sample.candidate, own);
-      log_ratio = candidate - median_of_resample(sample.base, own);
+      const double candidate = median_of_resample(sample.candidate, random);
+      log_ratio = candidate - median_of_resample(sample.base, random);
     }
     const auto quantile = [&log_ratios](double share) {
       const auto place = static_cast<std::ptrdiff_t>(share * (k_resamples - 1));
@@ -153,7 +153,7 @@ stats::PairedRule paired_rule(const Limits& limits, bool strict) {
   return rule;
 }
 
-// Names in the order of the tables.
+// Returns the names of all rules, in the order of the tables.
 std::vector<std::string> rule_names() {
   return {"weir",
           "strict",
@@ -168,7 +168,7 @@ std::vector<std::string> rule_names() {
           std::string(k_fixed_n)};
 }
 
-// Makes the rule of this name; absent for fixed-n and unknown names.
+// Returns the rule of this name; nullopt for fixed-n and unknown names.
 std::optional<Rule> make_rule(std::string_view name, const Limits& limits) {
   const double limit = effect_of_drop(limits.max_drop);
   if (name == "weir") return sequential_rule("weir", limits, /*strict=*/false);

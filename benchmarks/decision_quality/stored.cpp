@@ -10,14 +10,14 @@
 
 namespace weir::quality {
 
-// A machine whose logarithms of times vary normally, by `run_sd` from run to run and by
+// Returns a machine whose logarithms of times vary normally, by `run_sd` from run to run and by
 // `process_sd` within a run.
 SimulatedMachine simulated_machine(double run_sd, double process_sd) {
   const RunGenerator next = [=](Random& random) {
-    const double run = run_sd * random.normal();
+    const double run_offset = run_sd * random.normal();
     std::vector<double> times;
     for (std::size_t i = 0; i < k_processes_per_run; ++i) {
-      times.push_back(std::exp(run + process_sd * random.normal()));
+      times.push_back(std::exp(run_offset + process_sd * random.normal()));
     }
     return times;
   };
@@ -25,8 +25,8 @@ SimulatedMachine simulated_machine(double run_sd, double process_sd) {
           [next](Random&) { return next; }};
 }
 
-// A machine that replays a recording. Scattered runs begin at any place; consecutive ones go on
-// after the last.
+// Returns a machine that replays a recording. Scattered runs begin at any place; consecutive ones
+// go on after the last.
 SimulatedMachine recorded_machine(const Trace& trace, RunOrder order) {
   const auto log_times = std::make_shared<const std::vector<double>>(trace.runs);
   const auto next_run = [log_times, order](std::size_t& index, Random& random) {
@@ -50,7 +50,7 @@ SimulatedMachine recorded_machine(const Trace& trace, RunOrder order) {
   return {trace.name + (order == RunOrder::scattered ? "" : ", in a row"), start};
 }
 
-// In each trial compares one unchanged candidate with `stored` stored runs, and counts whether the
+// In each trial compares one unchanged candidate with `stored` stored runs. Counts whether the
 // interval covers "no change", passes max_drop, and would detect twice max_drop.
 Coverage measure_coverage(const SimulatedMachine& machine, std::size_t stored, double max_drop,
                           std::uint64_t trials, std::uint64_t seed) {
@@ -66,18 +66,18 @@ Coverage measure_coverage(const SimulatedMachine& machine, std::size_t stored, d
     // time, so it moves both ends of the interval by as much.
     const auto interval = *stats::compare_with_stored(runs, next(random), {});
     const double low = std::log1p(interval.low), high = std::log1p(interval.high);
-    const double limit = -std::log1p(-max_drop), twice = -std::log1p(-2 * max_drop);
+    const double limit = -std::log1p(-max_drop), twice_limit = -std::log1p(-2 * max_drop);
     if (low <= 0 && high >= 0) ++coverage.covered;
     if (high < limit) ++coverage.passed;
-    if (low + twice > limit) ++coverage.detected;
+    if (low + twice_limit > limit) ++coverage.detected;
     reaches.push_back(-std::expm1(-(high - low) / 2));
   }
   coverage.reach = *stats::median(reaches);
   return coverage;
 }
 
-// Returns the fewest stored runs with which 9 of 10 candidates are decided rightly, or nothing if
-// `most` are too few.
+// Returns the fewest stored runs with which 9 of 10 candidates are decided rightly; nullopt if
+// `max_runs` are too few.
 std::optional<std::size_t> fewest_stored_runs(const SimulatedMachine& machine, double max_drop,
                                               std::size_t max_runs, std::uint64_t trials,
                                               std::uint64_t seed) {

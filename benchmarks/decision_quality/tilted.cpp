@@ -28,7 +28,7 @@ FalseFailEstimate estimate_false_fails(const Scenario& scenario, const stats::Pa
                                        std::uint64_t trials) {
   constexpr std::uint64_t k_coin_stream = 2;
   FalseFailEstimate estimate{trials, 0, 0, 0, 0};
-  double squares = 0;
+  double sum_of_squares = 0;
   for (std::uint64_t trial = 0; trial < trials; ++trial) {
     const std::uint64_t key = trial_key(seed, scenario, 0, trial);
     const std::unique_ptr<Pairs> pairs = scenario.start(Random(key), 0, Coin::fair);
@@ -37,12 +37,12 @@ FalseFailEstimate estimate_false_fails(const Scenario& scenario, const stats::Pa
     stats::Evidence slower(stats::Side::larger, 0, rule.limit - rule.tolerate, k_slower);
     while (test.decision() == stats::Decision::undecided && test.pairs() < cap) {
       stats::Pair pair = pairs->next();
-      stats::Evidence as_dealt = slower;
-      as_dealt.add(pair);
+      stats::Evidence slower_as_drawn = slower;
+      slower_as_drawn.add(pair);
       // The pair as dealt and the pair swapped give values of S that add up to twice its value
       // before. So S as dealt over twice that value is the chance to keep the order.
-      if (coin.chance(std::exp(as_dealt.log_value() - slower.log_value()) / 2)) {
-        slower = std::move(as_dealt);
+      if (coin.chance(std::exp(slower_as_drawn.log_value() - slower.log_value()) / 2)) {
+        slower = std::move(slower_as_drawn);
       } else {
         std::swap(pair.base, pair.candidate);
         slower.add(pair);
@@ -53,11 +53,11 @@ FalseFailEstimate estimate_false_fails(const Scenario& scenario, const stats::Pa
     if (test.decision() != stats::Decision::fail) continue;
     const double weight = std::exp(-slower.log_value());
     estimate.share += weight;
-    squares += weight * weight;
+    sum_of_squares += weight * weight;
   }
   const auto count = static_cast<double>(trials);
   estimate.share /= count;
-  estimate.error = std::sqrt((squares / count - estimate.share * estimate.share) / count);
+  estimate.error = std::sqrt((sum_of_squares / count - estimate.share * estimate.share) / count);
   estimate.upper = rule.false_alarm * stats::max_share(estimate.crossed, trials, k_confidence);
   return estimate;
 }

@@ -123,14 +123,15 @@ class TracePairs final : public Pairs {
 
 }  // namespace
 
-// Reads a file of recorded runs. Runs of two kinds give two traces, each sorted by time.
+// Reads a file of recorded runs. Runs of two kinds give two traces, each sorted by time. Fails with
+// file and line if there are too few runs.
 Result<std::vector<Trace>> read_trace(std::string_view file, std::string_view text) {
   if (text.size() > k_trace_bytes) return fail(Code::data, "{}: too long", file);
   Reader reader;
   reader.trace.name = stem(file);
-  std::size_t number = 0;
+  std::size_t line_number = 0;
   while (!text.empty()) {
-    ++number;
+    ++line_number;
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text::trim(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
@@ -139,21 +140,21 @@ Result<std::vector<Trace>> read_trace(std::string_view file, std::string_view te
                                   ? reader.read_line(line)
                                   : fail(Code::data, "longer than {} characters", k_trace_line);
     if (!read) {
-      return tl::unexpected(add_prefix(fmt::format("{}:{}", file, number), read.error()));
+      return tl::unexpected(add_prefix(fmt::format("{}:{}", file, line_number), read.error()));
     }
   }
   std::vector<Trace> traces;
   if (reader.words_per_line != 3) {
     if (reader.count < k_min_trace_runs) {
-      return fail(Code::data, "{}:{}: fewer than {} runs", file, number, k_min_trace_runs);
+      return fail(Code::data, "{}:{}: fewer than {} runs", file, line_number, k_min_trace_runs);
     }
     traces.push_back(std::move(reader.trace));
     return traces;
   }
   for (auto& [kind, runs] : reader.runs_by_kind) {
     if (runs.size() < k_min_trace_runs) {
-      return fail(Code::data, "{}:{}: fewer than {} runs of {}", file, number, k_min_trace_runs,
-                  kind);
+      return fail(Code::data, "{}:{}: fewer than {} runs of {}", file, line_number,
+                  k_min_trace_runs, kind);
     }
     std::stable_sort(runs.begin(), runs.end(),
                      [](const auto& a, const auto& b) { return a.epoch < b.epoch; });
@@ -165,7 +166,7 @@ Result<std::vector<Trace>> read_trace(std::string_view file, std::string_view te
   return traces;
 }
 
-// Reads "53/48" or "TRACE=53/48".
+// Reads a known ratio of a trace's times, "53/48" or "TRACE=53/48".
 Result<KnownRatio> read_known_ratio(std::string_view text) {
   KnownRatio result;
   std::string_view ratio = text;
@@ -191,8 +192,8 @@ std::size_t next_index(std::size_t at, std::size_t size, double mean_block, Rand
   return at + 1 < size ? at + 1 : 0;
 }
 
-// Makes a scenario that replays a recording: single runs of one program, or pairs of two. `ratio`:
-// the true ratio of the recorded pairs' times, if it is known.
+// Makes a scenario that replays a recording: single runs of one program, or pairs of two. `ratio`
+// is the true ratio of the recorded pairs' times, if it is known.
 Scenario scenario_of_trace(const Trace& trace, const std::optional<double>& ratio) {
   // Shared: the closures are copied, the recording is not.
   const auto recording = std::make_shared<const Trace>(trace);

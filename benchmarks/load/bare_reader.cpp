@@ -24,8 +24,8 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Sends the request on `streams` connections to the local port and reads `bytes_each` from each.
-// Aborts if a socket fails.
+// Sends the request on `streams` connections to the local port and reads `bytes_each` from each,
+// without looking at them. Aborts if a socket fails.
 BareRead read_bare(int port, int streams, const std::string& request, std::int64_t bytes_each) {
   struct Connection {
     int fd = -1;
@@ -37,7 +37,7 @@ BareRead read_bare(int port, int streams, const std::string& request, std::int64
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   std::vector<Connection> connections;
   BareRead result;
-  const double start = steady_seconds(), cpu = thread_cpu_seconds();
+  const double start = steady_seconds(), cpu_before = thread_cpu_seconds();
   for (int i = 0; i < streams; ++i) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
@@ -65,7 +65,7 @@ BareRead read_bare(int port, int streams, const std::string& request, std::int64
     }
   }
   result.seconds = steady_seconds() - start;
-  result.cpu_seconds = thread_cpu_seconds() - cpu;
+  result.cpu_seconds = thread_cpu_seconds() - cpu_before;
   return result;
 }
 

@@ -50,7 +50,7 @@ struct Run {
   double cpu_share = 0;  // processor time of the driver's thread over wall time
 };
 
-// A plan that sends one request on each stream at the same time.
+// Returns a load plan that sends one request on each stream at the same time.
 load::LoadPlan make_plan(const Shape& shape, const StreamServer& server) {
   load::LoadPlan plan;
   plan.url = server.url();
@@ -84,7 +84,7 @@ void bind_to_core(Core core) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-// Runs the driver once on all streams of a shape, and compares each gap between tokens with the
+// Runs weir's load driver once on all streams of a shape. Compares each gap between tokens with the
 // schedule and with the moments at which the server really sent.
 Run drive(const Shape& shape) {
   bind_to_core(Core::last);
@@ -96,11 +96,11 @@ Run drive(const Shape& shape) {
   const sys::RealClock clock;
   const sys::Stop stop;
   const auto streams = sys::real_streams(clock);
-  const double cpu = thread_cpu_seconds(), start = steady_seconds();
+  const double cpu_before = thread_cpu_seconds(), start = steady_seconds();
   const auto load = load::drive(make_plan(shape, server), *streams, clock, stop);
   const double seconds = steady_seconds() - start;
   Run run;
-  run.cpu_share = (thread_cpu_seconds() - cpu) / seconds;
+  run.cpu_share = (thread_cpu_seconds() - cpu_before) / seconds;
   if (!load) std::abort();
   const auto moments = server.moments();
   std::int64_t tokens = 0;
@@ -164,8 +164,8 @@ void print_gap_table(int runs) {
              runs);
 }
 
-// Prints tokens a second of the driver and of a reader that only reads, with a server that sends as
-// fast as it can.
+// Prints tokens a second of the driver and of a reader that only reads. The server sends as fast as
+// it can.
 void print_throughput_table(int runs) {
   constexpr int k_tokens = 4000;
   const Shape shape{.streams = 64, .tokens = k_tokens, .gap = 0, .together = true};
@@ -186,16 +186,17 @@ void print_throughput_table(int runs) {
     const sys::RealClock clock;
     const sys::Stop stop;
     const auto streams = sys::real_streams(clock);
-    const double cpu = thread_cpu_seconds(), start = steady_seconds();
+    const double cpu_before = thread_cpu_seconds(), start = steady_seconds();
     const auto load = load::drive(make_plan(shape, server), *streams, clock, stop);
     if (!load) std::abort();
     driven.push_back(tokens / (steady_seconds() - start));
-    driven_cpu.push_back((thread_cpu_seconds() - cpu) / tokens * 1e6);
+    driven_cpu.push_back((thread_cpu_seconds() - cpu_before) / tokens * 1e6);
   }
   const auto row = [](const char* name, const std::vector<double>& rate,
-                      const std::vector<double>& cpu) {
+                      const std::vector<double>& cpu_before) {
     fmt::print("| {} | {:.0f} | {:.0f} | {:.2f} |\n", name, stats::median(rate).value_or(NAN),
-               *std::max_element(rate.begin(), rate.end()), stats::median(cpu).value_or(NAN));
+               *std::max_element(rate.begin(), rate.end()),
+               stats::median(cpu_before).value_or(NAN));
   };
   fmt::print(
       "\nAs fast as it goes, 64 streams of {} tokens, {} runs interleaved\n\n"

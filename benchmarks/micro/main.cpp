@@ -63,8 +63,8 @@ class Bench {
   std::string error_;
 };
 
-// Returns the bench of these arguments. Only the last one is kept: large models take hundreds of
-// MiB.
+// Returns the bench (model and backend) of these arguments. Only the last one is kept: large models
+// take hundreds of MiB.
 Bench& get_bench(const Shape& shape, model::TensorType type, Device device) {
   struct Current {
     const Shape* shape;

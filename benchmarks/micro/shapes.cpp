@@ -15,23 +15,26 @@ constexpr std::uint32_t k_vocabulary = 32;
 // Fills a tensor with random weights. Values and scales are small normal numbers in every type:
 // denormals and infinities would be slow on some processors.
 void fill(Tensor& tensor, std::span<std::byte> bytes) {
-  const auto put = [&](std::size_t at, const auto& value) {
-    std::memcpy(bytes.data() + at, &value, sizeof value);
+  const auto put = [&](std::size_t block, const auto& value) {
+    std::memcpy(bytes.data() + block, &value, sizeof value);
   };
   constexpr std::uint16_t k_half = 0x2000;  // 2^-7
   const model::TensorTypeInfo& info = model::tensor_type_info(tensor.type);
   std::uint32_t state = 1;
-  const auto next = [&state] { return state = state * 1664525U + 1013904223U; };
-  for (std::size_t at = 0; at < bytes.size(); at += info.block_bytes) {
+  const auto next_random = [&state] {
+    state = state * 1664525U + 1013904223U;
+    return state;
+  };
+  for (std::size_t block = 0; block < bytes.size(); block += info.block_bytes) {
     if (tensor.type == TensorType::f32) {
-      put(at, static_cast<float>(next() >> 24) * 0x1p-14F);
+      put(block, static_cast<float>(next_random() >> 24) * 0x1p-14F);
     } else if (tensor.type == TensorType::f16) {
-      put(at, static_cast<std::uint16_t>(k_half + (next() >> 24)));
+      put(block, static_cast<std::uint16_t>(k_half + (next_random() >> 24)));
     } else {
       for (std::size_t i = 2; i < info.block_bytes; ++i) {
-        bytes[at + i] = static_cast<std::byte>(next() >> 24);
+        bytes[block + i] = static_cast<std::byte>(next_random() >> 24);
       }
-      put(at, k_half);
+      put(block, k_half);
     }
   }
 }

@@ -37,7 +37,8 @@ struct Way {
   sys::EnvironmentList env;
 };
 
-// Returns the ways that are compared: without probes, and with each probe by its environment.
+// Returns the ways that are compared: without probes, and with each probe by its environment. The
+// first is what the others are divided by.
 std::vector<Way> ways() {
   const std::pair<std::string, std::string> events{"WEIR_PROBE_EVENTS", "256"};
   const std::pair<std::string, std::string> ggml{"LD_PRELOAD", k_probes + "/libweir_ggml.so"};
@@ -139,28 +140,28 @@ std::string count_text(std::int64_t count, std::int64_t unattached) {
   return fmt::format("{} ({:+})", count, count - unattached);
 }
 
-// Counts and measures every way, and prints the table.
+// Counts and measures every way in random order, round by round, and prints the table.
 Result<void> measure(const Options& options, sys::Files& files, const std::string& scratch) {
-  const std::vector<Way> all = ways();
+  const std::vector<Way> all_ways = ways();
   Bench bench(options, files, scratch);
   std::vector<std::map<std::string, std::int64_t>> counts;
-  for (const Way& way : all) {
+  for (const Way& way : all_ways) {
     WEIR_TRY(auto way_counts, bench.count(way));
     counts.push_back(std::move(way_counts));
   }
   const double load_before = load();
   std::mt19937_64 random(options.seed);
-  std::vector<std::vector<double>> ratios(all.size());
+  std::vector<std::vector<double>> ratios(all_ways.size());
   for (int round = 0; round < options.rounds; ++round) {
-    std::vector<std::size_t> order(all.size());
+    std::vector<std::size_t> order(all_ways.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::shuffle(order.begin(), order.end(), random);
-    std::vector<double> speed(all.size());
-    for (const std::size_t at : order) {
+    std::vector<double> speed(all_ways.size());
+    for (const std::size_t way_index : order) {
       WEIR_CHECK(files.remove_tree(scratch));
-      WEIR_TRY(speed[at], bench.run(all[at]));
+      WEIR_TRY(speed[way_index], bench.run(all_ways[way_index]));
     }
-    for (std::size_t i = 0; i < all.size(); ++i) ratios[i].push_back(speed[i] / speed[0]);
+    for (std::size_t i = 0; i < all_ways.size(); ++i) ratios[i].push_back(speed[i] / speed[0]);
     std::fprintf(stderr, "round %d of %d: %.1f tokens/s with nothing attached\n", round + 1,
                  options.rounds, speed[0]);
   }
@@ -169,11 +170,11 @@ Result<void> measure(const Options& options, sys::Files& files, const std::strin
   fmt::print(
       "| attached | tokens/s over nothing attached | 5 to 95 % of rounds | barriers | submits "
       "| syncs |\n| --- | ---: | ---: | ---: | ---: | ---: |\n");
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < all_ways.size(); ++i) {
     const auto count = [&](const char* name) {
       return count_text(counts[i][name], counts[0][name]);
     };
-    fmt::print("| {} | {:.3f} | {:.3f} … {:.3f} | {} | {} | {} |\n", all[i].name,
+    fmt::print("| {} | {:.3f} | {:.3f} … {:.3f} | {} | {} | {} |\n", all_ways[i].name,
                *stats::median(ratios[i]), *stats::quantile(ratios[i], 0.05),
                *stats::quantile(ratios[i], 0.95), count("barriers"), count("submits"),
                count("syncs"));
@@ -184,7 +185,7 @@ Result<void> measure(const Options& options, sys::Files& files, const std::strin
 }  // namespace
 }  // namespace weir
 
-// Reads the options, measures all ways, and removes the scratch folder.
+// Reads the options, measures all ways, and removes the scratch folder. Returns the exit code.
 int main(int argc, char** argv) {
   using namespace weir;
   Options options;

@@ -15,7 +15,7 @@ using namespace weir;
 
 constexpr int k_cells = 10'000;
 
-// A made-up profile of 20 metrics. `shift` is added to times, and to counts of every 100th cell.
+// Makes up a profile of 20 metrics. `shift` is added to times, and to counts of every 100th cell.
 profile::Profile make_profile(int cell, int shift) {
   profile::Profile profile;
   profile.cell = {.engine = "engine",
@@ -96,7 +96,7 @@ void read(benchmark::State& state) {
 }
 BENCHMARK(read)->Unit(benchmark::kMillisecond)->Iterations(1);
 
-// Reads both files and judges each candidate profile against its base.
+// Measures reading two files of profiles and judging each candidate profile against its base.
 void read_and_compare(benchmark::State& state) {
   base_file();  // made before the time runs
   candidate_file();

@@ -43,15 +43,16 @@ Calls look_up_calls(Get get) {
           reinterpret_cast<PFN_vkQueueSubmit>(get("vkQueueSubmit"))};
 }
 
-// Records and submits the command buffers of one token.
+// Records and submits the command buffers of one token. Dispatches are spread evenly over the
+// buffers, and barriers over the dispatches.
 void play_token(const Calls& vk, VkQueue queue, const std::vector<VkCommandBuffer>& buffers,
                 const std::vector<VkPipeline>& pipelines) {
   const VkCommandBufferBeginInfo begin{};
-  std::size_t dispatch = 0;
   for (std::size_t b = 0; b < k_buffers; ++b) {
     vk.begin(buffers[b], &begin);
-    // The dispatches are spread evenly over the buffers, and the barriers over the dispatches.
-    for (; dispatch * k_buffers / k_dispatches == b && dispatch < k_dispatches; ++dispatch) {
+    const std::size_t first = (b * k_dispatches + k_buffers - 1) / k_buffers;
+    const std::size_t end = ((b + 1) * k_dispatches + k_buffers - 1) / k_buffers;
+    for (std::size_t dispatch = first; dispatch < end; ++dispatch) {
       vk.bind(buffers[b], VK_PIPELINE_BIND_POINT_COMPUTE, pipelines[dispatch * 7 % k_pipelines]);
       vk.dispatch(buffers[b], 1, 1, 1);
       const bool has_barrier =
@@ -68,7 +69,8 @@ void play_token(const Calls& vk, VkQueue queue, const std::vector<VkCommandBuffe
 
 enum class Layer { none, counting, events };
 
-// Measures play_token without the layer, or with a fresh copy of it.
+// Measures play_token without the layer, or with a fresh copy of it. The driver is a stand-in that
+// does nothing.
 void measure_tokens(benchmark::State& state, Layer mode) {
   const Folder folder;  // for the probe's files; removed at the end
   setenv("WEIR_PROBE_DIR", folder.path().c_str(), 1);

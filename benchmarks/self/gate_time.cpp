@@ -42,7 +42,8 @@ struct Command {
   sys::EnvironmentList env;
 };
 
-// The commands that --dry-run prints. Splitting at spaces is enough: no argument has one.
+// Returns the commands that --dry-run prints, with the variables before them. Splitting at spaces
+// is enough: no argument has one.
 std::vector<Command> command_lines() {
   std::vector<Command> commands;
   for (const std::string& line : text::lines(run(weir_command("run", {"--dry-run"})).out)) {

@@ -33,7 +33,7 @@ struct Ggml {
   StandIn parts;
 };
 
-// Looks up ggml's functions, in the probe or in the stand-in itself.
+// Looks up ggml's functions, in weir's probe or directly in the stand-in for ggml.
 Ggml load_ggml(bool with_probe) {
   static const Folder k_folder;  // for the probe's file; removed at the end
   setenv("WEIR_PROBE_DIR", k_folder.path().c_str(), 1);

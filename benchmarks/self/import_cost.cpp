@@ -22,7 +22,7 @@ constexpr int k_runs = 100, k_cells = 100, k_metrics = 10;
 constexpr int k_points = k_runs * k_cells * k_metrics;
 constexpr std::size_t k_batch_runs = 20;  // runs per transaction, in both cases
 
-// The CSV text that is imported: k_points lines.
+// Returns the CSV text that is imported: k_points lines.
 const std::string& series_csv() {
   static const std::string k_text = [] {
     std::string text = "cell,metric,commit,time,value,machine\n";
@@ -60,8 +60,8 @@ void check(benchmark::State& state, int code, int expected = SQLITE_OK) {
   if (code != expected) state.SkipWithError("SQLite refused");
 }
 
-// Inserts with the transactions, settings and tables of gate/history/store.cpp, but with ids that
-// need no look-up.
+// Measures inserting with the transactions, settings and tables of gate/history/store.cpp, but with
+// ids that need no look-up.
 void insert_bare(benchmark::State& state) {
   for (auto _ : state) {
     state.PauseTiming();
@@ -107,7 +107,7 @@ void insert_bare(benchmark::State& state) {
 }
 BENCHMARK(insert_bare)->Unit(benchmark::kMillisecond)->Iterations(1)->UseRealTime();
 
-// Imports CSV completely: reads the text, looks up names, checks and stores.
+// Measures importing CSV completely: reads the text, looks up names, checks and stores.
 void import_csv(benchmark::State& state) {
   (void)series_csv();
   for (auto _ : state) {

@@ -40,14 +40,14 @@ std::vector<Step> token_steps(const StandIn& layer) {
   for (std::size_t i = 0; i < k_buffers; ++i) buffers.push_back(layer.begin(pool));
   std::vector<Step> steps;
   for (std::size_t i = 0; i < k_dispatches; ++i) {
-    const VkCommandBuffer into = buffers[i * k_buffers / k_dispatches];
+    const VkCommandBuffer buffer = buffers[i * k_buffers / k_dispatches];
     const VkPipeline pipeline = pipelines[i * 7 % k_pipelines];
-    steps.push_back({Command::bind, into, pipeline});
-    steps.push_back({Command::dispatch, into, pipeline});
+    steps.push_back({Command::bind, buffer, pipeline});
+    steps.push_back({Command::dispatch, buffer, pipeline});
     const std::size_t barriers = i * k_barriers / k_dispatches;
     const std::size_t barriers_after = (i + 1) * k_barriers / k_dispatches;
     if (barriers_after != barriers) {
-      steps.push_back({Command::barrier, into, pipeline});
+      steps.push_back({Command::barrier, buffer, pipeline});
     }
   }
   return steps;
@@ -70,17 +70,17 @@ Commands driver_commands() {
           reinterpret_cast<PFN_vkCmdPipelineBarrier>(StandIn::below("vkCmdPipelineBarrier"))};
 }
 
-// Records the commands of a token over and over, one per iteration.
+// Records the commands of a token over and over, one per iteration, through the probe or directly.
 void record(benchmark::State& state, bool with_probe) {
   static const Folder k_folder;  // for the probe's file; removed at the end
   setenv("WEIR_PROBE_DIR", k_folder.path().c_str(), 1);
   const StandIn layer(k_layer);
   const std::vector<Step> steps = token_steps(layer);
   const Commands commands = with_probe ? probe_commands(layer) : driver_commands();
-  std::size_t at = 0;
+  std::size_t next = 0;
   for (auto _ : state) {
-    const Step& step = steps[at];
-    at = at + 1 == steps.size() ? 0 : at + 1;
+    const Step& step = steps[next];
+    next = next + 1 == steps.size() ? 0 : next + 1;
     switch (step.command) {
       case Command::bind:
         commands.bind(step.into, VK_PIPELINE_BIND_POINT_COMPUTE, step.pipeline);

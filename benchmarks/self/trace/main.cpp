@@ -39,7 +39,8 @@ status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in
 print(ended - began, events, int(status["VmHWM"].split()[0]) - int(status["RssFile"].split()[0]))
 )";
 
-// Reads the file in one way and prints "SECONDS COUNT MEMORY_KIB". Returns the exit code.
+// Reads the file in the way of this name and prints "SECONDS COUNT MEMORY_KIB". Returns the exit
+// code; 2 if there is no such way.
 int walk(std::string_view name, const std::string& file) {
   for (const Way& way : ways()) {
     if (way.name != name) continue;
@@ -67,7 +68,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Runs one way once and adds its result. Prints the error and returns false if it fails.
+// Runs one way once, as a process, and adds its result. Prints the error and returns false if it
+// fails.
 bool measure(const std::vector<std::string>& argv, Measurement& measurement) {
   sys::RealProcesses processes;
   sys::ProcessSpec spec;
@@ -88,15 +90,17 @@ bool measure(const std::vector<std::string>& argv, Measurement& measurement) {
   return true;
 }
 
-// Makes the trace, measures every way in each round, prints the table. Returns the exit code.
+// Makes the trace, measures every way of reading it in each round, and prints the table. Returns
+// the exit code.
 int compare(std::uint64_t megabytes, std::size_t rounds, const fs::path& folder) {
   const fs::path file = folder / "weir-made-trace.json";
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(file.c_str(), "wb"), std::fclose);
-  if (!out) return 1;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> writer(std::fopen(file.c_str(), "wb"),
+                                                         std::fclose);
+  if (!writer) return 1;
   const TraceSummary trace = make_trace(megabytes * 1'000'000, 1, [&](std::string_view text) {
-    std::fwrite(text.data(), 1, text.size(), out.get());
+    std::fwrite(text.data(), 1, text.size(), writer.get());
   });
-  out.reset();
+  writer.reset();
   std::vector<std::pair<std::string, std::vector<std::string>>> commands;
   for (const Way& way : ways()) {
     commands.emplace_back(way.name, std::vector<std::string>{sys::own_program_path(), "--walk",
@@ -138,6 +142,7 @@ int compare(std::uint64_t megabytes, std::size_t rounds, const fs::path& folder)
 }  // namespace weir::bench
 
 // Walks one file in one way (--walk WAY FILE), or compares all ways on a file that it writes.
+// Returns the exit code.
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 3 && words[0] == "--walk") return weir::bench::walk(words[1], words[2]);

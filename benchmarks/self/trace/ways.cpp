@@ -43,17 +43,17 @@ Result<WalkResult> walk_chunks(const std::string& path,
                                const std::function<void(std::string_view)>& process) {
   WEIR_TRY(const sys::FileReader file, sys::FileReader::open(path));
   WalkResult result;
-  for (std::uint64_t at = 0;;) {
-    WEIR_TRY(const std::string chunk, file.read_at(at, k_chunk));
+  for (std::uint64_t offset = 0;;) {
+    WEIR_TRY(const std::string chunk, file.read_at(offset, k_chunk));
     if (chunk.empty()) return result;
     const double start = processor_seconds();
     process(chunk);
     result.seconds += processor_seconds() - start;
-    at += chunk.size();
+    offset += chunk.size();
   }
 }
 
-// Reads the file with weir's reader; counts the events of all tracks.
+// Reads the trace with weir's reader and counts the events of all its tracks.
 Result<WalkResult> walk_by_weir(const std::string& path) {
   adapters::ChromeTraceReader reader;
   WEIR_TRY(WalkResult result,
@@ -75,7 +75,8 @@ struct Totals {
 };
 volatile std::uint64_t g_total = 0;
 
-// Adds the bytes of all strings and the sum of all numbers within a value, recursively.
+// Adds the bytes of all strings and the sum of all numbers within a value, recursively. The value
+// is read on demand.
 void add_values(simdjson::ondemand::value value, Totals& totals) {
   using simdjson::ondemand::json_type;
   switch (json_type(value.type())) {
@@ -99,7 +100,8 @@ void add_values(simdjson::ondemand::value value, Totals& totals) {
   }
 }
 
-// The same for a value of simdjson's tree.
+// Adds the bytes of all strings and the sum of all numbers within a value of simdjson's tree,
+// recursively.
 void add_values(simdjson::dom::element value, Totals& totals) {
   using simdjson::dom::element_type;
   switch (value.type()) {
@@ -147,22 +149,25 @@ class EventArrays {
   std::string array_, rest_;
 };
 
-// Walks the file by walk_array(array, totals), which returns the number of events of an array.
-template <class WalkArray>
-Result<WalkResult> walk_by_simdjson(const std::string& path, const WalkArray& walk_array) {
-  EventArrays arrays;
+// Reads the trace chunk by chunk and counts its events. `parse_events` parses one array of complete
+// events, adds their values to the totals, and returns their number. g_total keeps the compiler
+// from leaving the work out.
+Result<WalkResult> walk_by_simdjson(
+    const std::string& path,
+    const std::function<std::uint64_t(const std::string&, Totals&)>& parse_events) {
+  EventArrays event_arrays;
   Totals totals;
-  std::uint64_t events = 0;
+  std::uint64_t event_count = 0;
   WEIR_TRY(WalkResult result, walk_chunks(path, [&](std::string_view chunk) {
-             events += walk_array(arrays.next(chunk), totals);
+             event_count += parse_events(event_arrays.next(chunk), totals);
            }));
   g_total = totals.bytes + static_cast<std::uint64_t>(totals.sum);
-  result.count = events;
+  result.count = event_count;
   result.memory_kib = peak_memory_kib();
   return result;
 }
 
-// Walks the events with simdjson's on-demand parser.
+// Reads the trace with simdjson's on-demand parser and counts its events.
 Result<WalkResult> walk_on_demand(const std::string& path) {
   simdjson::ondemand::parser parser;
   return walk_by_simdjson(path, [&](const std::string& array, Totals& totals) {
@@ -177,7 +182,7 @@ Result<WalkResult> walk_on_demand(const std::string& path) {
   });
 }
 
-// Walks the events with simdjson's parser to a tree.
+// Reads the trace with simdjson's parser to a tree and counts its events.
 Result<WalkResult> walk_tree(const std::string& path) {
   simdjson::dom::parser parser;
   return walk_by_simdjson(path, [&](const std::string& array, Totals& totals) {
