@@ -53,8 +53,9 @@ HWY_INLINE float as_half(float value) {
   return hn::GetLane(hn::PromoteTo(one, hn::DemoteTo(half, hn::Set(one, value))));
 }
 
-// Whole vectors with four sums at once, since one addition has to wait for the one before it; what
-// is left at the end, value by value.
+// Returns the dot product of a row of weights (each of `Bytes` bytes) and the n floats at `x`. Four
+// sums run at once, since one addition has to wait for the one before it. The last values are
+// padded with zeros to a whole vector.
 template <class Load, std::size_t Bytes>
 HWY_INLINE float dot_floats(const std::byte* row, const float* x, std::size_t n) {
   const Floats d;
@@ -83,7 +84,9 @@ HWY_INLINE float dot_floats(const std::byte* row, const float* x, std::size_t n)
 using Shorts = hn::CappedTag<std::int16_t, 16>;
 using Sums = hn::RepartitionToWide<Shorts>;
 
-// Sums of a block's products as integers, then times both scales.
+// Returns the dot product of a row of Q8_0 and a quantized vector of n values. A block of 32 values
+// has 34 bytes: a scale (half), then 32 bytes. Products are summed as integers, then multiplied by
+// both scales.
 HWY_INLINE float dot_q8_0(const std::byte* row, const Quantized& x, std::size_t n) {
   const Shorts d;
   const Sums d_sum;
@@ -91,21 +94,22 @@ HWY_INLINE float dot_q8_0(const std::byte* row, const Quantized& x, std::size_t 
   const hn::Rebind<std::int8_t, Shorts> d_byte;
   auto total = hn::Zero(d_float);
   for (std::size_t block = 0; block < n / 32; ++block, row += 34) {
-    const auto* a = reinterpret_cast<const std::int8_t*>(row + 2);
-    const std::int8_t* b = x.values.data() + block * 32;
-    auto s0 = hn::Zero(d_sum), s1 = s0;
+    const auto* row_bytes = reinterpret_cast<const std::int8_t*>(row + 2);
+    const std::int8_t* vector_bytes = x.values.data() + block * 32;
+    auto even_sums = hn::Zero(d_sum), odd_sums = even_sums;
     for (std::size_t i = 0; i < 32; i += hn::Lanes(d)) {
-      s0 = hn::ReorderWidenMulAccumulate(d_sum, hn::PromoteTo(d, hn::LoadU(d_byte, a + i)),
-                                         hn::PromoteTo(d, hn::LoadU(d_byte, b + i)), s0, s1);
+      even_sums = hn::ReorderWidenMulAccumulate(
+          d_sum, hn::PromoteTo(d, hn::LoadU(d_byte, row_bytes + i)),
+          hn::PromoteTo(d, hn::LoadU(d_byte, vector_bytes + i)), even_sums, odd_sums);
     }
     const auto scale = hn::Set(d_float, scale_at(row) * x.scales[block]);
-    total = hn::MulAdd(hn::ConvertTo(d_float, hn::Add(s0, s1)), scale, total);
+    total = hn::MulAdd(hn::ConvertTo(d_float, hn::Add(even_sums, odd_sums)), scale, total);
   }
   return hn::GetLane(hn::SumOfLanes(d_float, total));
 }
 
-// Returns the dot product of a row of Q4_0 and a quantized vector. A block of 32 values has 18
-// bytes: a scale (half), then 16 bytes with two values each, 8 too large.
+// Returns the dot product of a row of Q4_0 and a quantized vector of n values. A block of 32 values
+// has 18 bytes: a scale (half), then 16 bytes with two values each, 8 too large.
 HWY_INLINE float dot_q4_0(const std::byte* row, const Quantized& x, std::size_t n) {
   const Shorts d;
   const Sums d_sum;
@@ -115,18 +119,20 @@ HWY_INLINE float dot_q4_0(const std::byte* row, const Quantized& x, std::size_t 
   const auto eight = hn::Set(d, 8), low = hn::Set(d, 15);
   auto total = hn::Zero(d_float);
   for (std::size_t block = 0; block < n / 32; ++block, row += 18) {
-    const auto* a = reinterpret_cast<const std::uint8_t*>(row + 2);
-    const std::int8_t* b = x.values.data() + block * 32;
-    auto s0 = hn::Zero(d_sum), s1 = s0;
+    const auto* row_bytes = reinterpret_cast<const std::uint8_t*>(row + 2);
+    const std::int8_t* vector_bytes = x.values.data() + block * 32;
+    auto even_sums = hn::Zero(d_sum), odd_sums = even_sums;
     for (std::size_t i = 0; i < 16; i += hn::Lanes(d)) {
-      const auto both = hn::PromoteTo(d, hn::LoadU(d_nibbles, a + i));
-      s0 = hn::ReorderWidenMulAccumulate(d_sum, hn::Sub(hn::And(both, low), eight),
-                                         hn::PromoteTo(d, hn::LoadU(d_byte, b + i)), s0, s1);
-      s0 = hn::ReorderWidenMulAccumulate(d_sum, hn::Sub(hn::ShiftRight<4>(both), eight),
-                                         hn::PromoteTo(d, hn::LoadU(d_byte, b + 16 + i)), s0, s1);
+      const auto both = hn::PromoteTo(d, hn::LoadU(d_nibbles, row_bytes + i));
+      even_sums = hn::ReorderWidenMulAccumulate(
+          d_sum, hn::Sub(hn::And(both, low), eight),
+          hn::PromoteTo(d, hn::LoadU(d_byte, vector_bytes + i)), even_sums, odd_sums);
+      even_sums = hn::ReorderWidenMulAccumulate(
+          d_sum, hn::Sub(hn::ShiftRight<4>(both), eight),
+          hn::PromoteTo(d, hn::LoadU(d_byte, vector_bytes + 16 + i)), even_sums, odd_sums);
     }
     const auto scale = hn::Set(d_float, scale_at(row) * x.scales[block]);
-    total = hn::MulAdd(hn::ConvertTo(d_float, hn::Add(s0, s1)), scale, total);
+    total = hn::MulAdd(hn::ConvertTo(d_float, hn::Add(even_sums, odd_sums)), scale, total);
   }
   return hn::GetLane(hn::SumOfLanes(d_float, total));
 }
@@ -135,23 +141,23 @@ HWY_INLINE float dot_q4_0(const std::byte* row, const Quantized& x, std::size_t 
 // replacing it.
 void MultiplyRows(TensorType type, const std::byte* row, std::size_t row_bytes, std::size_t columns,
                   std::size_t rows, const Operand& x, bool add, float* out) {
-  const auto each = [&](const auto& one) {
+  const auto for_each_row = [&](const auto& dot_product) {
     for (std::size_t i = 0; i < rows; ++i, row += row_bytes) {
-      const float sum = one(row);
+      const float sum = dot_product(row);
       out[i] = add ? out[i] + sum : sum;
     }
   };
   switch (type) {
     case TensorType::f32:
-      return each([&](auto* at) { return dot_floats<LoadF32, 4>(at, x.values, columns); });
+      return for_each_row([&](auto* at) { return dot_floats<LoadF32, 4>(at, x.values, columns); });
     case TensorType::f16:
-      return each([&](auto* at) { return dot_floats<LoadF16, 2>(at, x.values, columns); });
+      return for_each_row([&](auto* at) { return dot_floats<LoadF16, 2>(at, x.values, columns); });
     case TensorType::bf16:
-      return each([&](auto* at) { return dot_floats<LoadBf16, 2>(at, x.values, columns); });
+      return for_each_row([&](auto* at) { return dot_floats<LoadBf16, 2>(at, x.values, columns); });
     case TensorType::q8_0:
-      return each([&](auto* at) { return dot_q8_0(at, *x.quantized, columns); });
+      return for_each_row([&](auto* at) { return dot_q8_0(at, *x.quantized, columns); });
     case TensorType::q4_0:
-      return each([&](auto* at) { return dot_q4_0(at, *x.quantized, columns); });
+      return for_each_row([&](auto* at) { return dot_q4_0(at, *x.quantized, columns); });
     default:
       return;
   }
@@ -191,9 +197,9 @@ float Exponentials(float* values, std::size_t n) {
   auto sums = hn::Zero(d);
   std::size_t i = 0;
   for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
-    const auto e = hn::Exp(d, hn::Sub(hn::LoadU(d, values + i), largest_in_lanes));
-    hn::StoreU(e, d, values + i);
-    sums = hn::Add(sums, e);
+    const auto exponentials = hn::Exp(d, hn::Sub(hn::LoadU(d, values + i), largest_in_lanes));
+    hn::StoreU(exponentials, d, values + i);
+    sums = hn::Add(sums, exponentials);
   }
   float sum = hn::GetLane(hn::SumOfLanes(d, sums));
   for (; i < n; ++i) {

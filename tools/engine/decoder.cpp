@@ -8,7 +8,7 @@ namespace weir::engine {
 // A GPU gets its work in pieces: a command buffer of thousands of tokens would look like a hang.
 constexpr std::uint32_t k_tokens_at_once = 64;
 
-// Returns how many floats a slot holds.
+// Returns how many floats a slot (a named vector of the computation) has.
 std::uint32_t slot_size(Slot slot, const Sizes& sizes) {
   switch (slot) {
     case Slot::state:
@@ -37,7 +37,8 @@ void angles_at(const Model& model, std::uint32_t position, std::span<float> angl
   }
 }
 
-// Runs the model on the tokens, one after another, and returns the token that comes next.
+// Runs the model on the tokens, one after another, and returns the token that comes next. Fails if
+// they don't fit into the context.
 Result<std::uint32_t> Decoder::evaluate(std::span<const std::uint32_t> tokens) {
   if (tokens.empty() || tokens.size() > model_.sizes.context - position_) {
     return fail(Code::usage, "{} tokens at position {} do not fit into a context of {}",
@@ -57,8 +58,8 @@ Result<std::uint32_t> Decoder::evaluate(std::span<const std::uint32_t> tokens) {
     }
     counts_.set_layer(WEIR_LAYER_UNKNOWN);
     ++position_;
-    const bool last = i + 1 == tokens.size();
-    if (!last && (i + 1) % k_tokens_at_once == 0) WEIR_CHECK(backend_.finish());
+    const bool is_last = i + 1 == tokens.size();
+    if (!is_last && (i + 1) % k_tokens_at_once == 0) WEIR_CHECK(backend_.finish());
   }
   backend_.rms_norm(Slot::state, model_.output_norm, Slot::normed);
   multiply(Slot::normed, {{model_.output, Slot::logits}}, Output::overwrite);
@@ -71,22 +72,23 @@ Result<std::uint32_t> Decoder::evaluate(std::span<const std::uint32_t> tokens) {
 // Evaluates one layer for one token: attention, then the feed-forward network. Each adds to the
 // state.
 void Decoder::evaluate_layer(std::uint32_t index) {
-  const Layer& w = model_.layers[index];
-  backend_.rms_norm(Slot::state, w.attention_norm, Slot::normed);
-  multiply(Slot::normed, {{w.query, Slot::query}, {w.key, Slot::key}, {w.value, Slot::value}},
+  const Layer& weights = model_.layers[index];
+  backend_.rms_norm(Slot::state, weights.attention_norm, Slot::normed);
+  multiply(Slot::normed,
+           {{weights.query, Slot::query}, {weights.key, Slot::key}, {weights.value, Slot::value}},
            Output::overwrite);
   backend_.rotate_and_store(index, position_);
   backend_.attend(index, position_);
-  multiply(Slot::attended, {{w.output, Slot::state}}, Output::add);
+  multiply(Slot::attended, {{weights.output, Slot::state}}, Output::add);
 
-  backend_.rms_norm(Slot::state, w.ffn_norm, Slot::normed);
+  backend_.rms_norm(Slot::state, weights.ffn_norm, Slot::normed);
   if (switches_.fused_ffn) {
-    backend_.gate_and_up(Slot::normed, w.gate, w.up);
+    backend_.gate_and_up(Slot::normed, weights.gate, weights.up);
   } else {
-    multiply(Slot::normed, {{w.gate, Slot::gate}, {w.up, Slot::up}}, Output::overwrite);
+    multiply(Slot::normed, {{weights.gate, Slot::gate}, {weights.up, Slot::up}}, Output::overwrite);
     backend_.activate();
   }
-  multiply(Slot::gate, {{w.down, Slot::state}}, Output::add);
+  multiply(Slot::gate, {{weights.down, Slot::state}}, Output::add);
 }
 
 void Decoder::multiply(Slot in, std::initializer_list<Product> products, Output into) {

@@ -191,7 +191,8 @@ std::string list_faults() {
   return text;
 }
 
-// Fails if an injected fault would change nothing with these switches and this backend.
+// Fails if an injected fault (a deliberate slowdown) would change nothing with these switches and
+// this backend.
 Result<void> check_faults(std::span<const Fault> faults, const Target& target) {
   const Switches& switches = target.switches;
   for (const Fault fault : faults) {

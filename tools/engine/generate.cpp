@@ -43,7 +43,7 @@ std::vector<std::uint32_t> made_up_prompt(std::uint32_t length, const Model& mod
   return ids;
 }
 
-// Evaluates the prompt, then generates token by token. Records times and counts of both parts.
+// Evaluates the prompt, then generates token by token. Returns times and counts of both parts.
 Result<Repeat> generate(const Model& model, Backend& backend, Decoder& decoder, const Work& work,
                         const Counts& counts, const LogitsSink& sink) {
   decoder.restart();
@@ -56,14 +56,14 @@ Result<Repeat> generate(const Model& model, Backend& backend, Decoder& decoder, 
   repeat.prefill = counts.tally() - before;
   if (work.tokens == 0) return repeat;
   add_token(repeat, token, backend);
-  const auto decode = Clock::now();
+  const auto decode_start = Clock::now();
   while (repeat.tokens.size() < work.tokens) {
     before = counts.tally();
     WEIR_TRY(token, evaluate(backend, decoder, {&token, 1}, sink));
     repeat.per_token.push_back(counts.tally() - before);
     add_token(repeat, token, backend);
   }
-  repeat.decode_seconds = seconds_since(decode);
+  repeat.decode_seconds = seconds_since(decode_start);
   return repeat;
 }
 

@@ -12,20 +12,20 @@
 
 namespace weir::engine {
 
-// Maps a file into memory for reading. An empty file has no bytes.
+// Maps a file into memory for reading. An empty file has no bytes; fails for folders and devices.
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return fail(Code::io, "{}: {}", path, std::strerror(errno));
-  struct stat facts {};
+  struct stat status {};
   void* start = MAP_FAILED;
-  const bool regular = fstat(descriptor, &facts) == 0 && S_ISREG(facts.st_mode);
-  const auto size = static_cast<std::size_t>(facts.st_size);
-  if (regular && size > 0) {
+  const bool is_regular = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (is_regular && size > 0) {
     start = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   }
   const int error = errno;
   close(descriptor);
-  if (!regular) return fail(Code::io, "{}: not a file", path);
+  if (!is_regular) return fail(Code::io, "{}: not a file", path);
   MappedFile file;
   if (size == 0) return file;
   if (start == MAP_FAILED) return fail(Code::io, "{}: {}", path, std::strerror(error));

@@ -105,7 +105,7 @@ Result<Sizes> read_sizes(const GgufHeader& header) {
   return sizes;
 }
 
-// Returns true if the engine uses the tensor of that name.
+// Returns true if the engine uses the tensor of that name, as in "blk.0.attn_q.weight".
 bool is_used(std::string_view name) {
   constexpr std::array k_of_model{"token_embd.weight", "output_norm.weight", "output.weight",
                                   "rope_freqs.weight"};
@@ -121,7 +121,7 @@ bool is_used(std::string_view name) {
   });
 }
 
-// Refuses models with parts that this engine does not compute: better no answer than a wrong one.
+// Fails for models with parts that this engine does not compute: better no answer than a wrong one.
 Result<void> refuse_unsupported(const GgufHeader& header, const Sizes& sizes) {
   if (header.architecture() != "llama") {
     return missing_kernel("engine", fmt::format("architecture \"{}\"", header.architecture()),
@@ -152,15 +152,15 @@ Result<void> refuse_unsupported(const GgufHeader& header, const Sizes& sizes) {
   return {};
 }
 
-// Returns how far rotary embedding (RoPE) turns each pair of a head's values by position:
-// base^(-2i/head), scaled as the file says.
+// Returns how far rotary embedding (RoPE) turns each pair of a head's values by position, in
+// radians. It is base^(-2i/head), scaled as the file says.
 Result<std::vector<float>> read_frequencies(const GgufHeader& header, const Tensors& tensors,
                                             const Sizes& sizes) {
   const float base = read_number(header, "rope.freq_base", 10000);
   // As llama.cpp reads them: a type that says "none" wins over a factor, and a factor of 0 is none.
   const auto* scaling = header.find_own("rope.scaling.type");
-  const bool off = scaling != nullptr && scaling->to_string() == "none";
-  const float factor = off ? 1 : read_number(header, "rope.scaling.factor", 1);
+  const bool is_unscaled = scaling != nullptr && scaling->to_string() == "none";
+  const float factor = is_unscaled ? 1 : read_number(header, "rope.scaling.factor", 1);
   const float scale = factor == 0 ? 1 : 1 / factor;
   if (!(base > 0) || !std::isfinite(scale)) return fail(Code::data, "its rope base is not sound");
   std::vector<float> frequencies(sizes.head / 2);
@@ -178,7 +178,7 @@ Result<std::vector<float>> read_frequencies(const GgufHeader& header, const Tens
   return frequencies;
 }
 
-// Finds the tensors of a layer, and checks their sizes.
+// Finds the tensors of layer `index`, and checks their sizes.
 Result<Layer> read_layer(const Tensors& tensors, const Sizes& sizes, std::uint32_t index) {
   const auto get = [&](const char* name, std::uint32_t columns, std::uint32_t rows) {
     return tensors.get(fmt::format("blk.{}.{}.weight", index, name), columns, rows);
@@ -203,7 +203,7 @@ Result<GgufHeader> read_header(std::span<const std::byte> file) {
   });
 }
 
-// Reads a llama model: its sizes, all tensors, and the first token. `context`: the most positions
+// Reads a llama model: its sizes, all tensors, and the first token. `context` is the most positions
 // that are needed.
 Result<Model> read_model(MappedFile file, std::uint32_t context) {
   WEIR_TRY(const GgufHeader header, read_header(file.bytes()));

@@ -12,14 +12,14 @@ namespace {
 // Copies blocks of a scale (half) and `quants` words to words that a kernel can read, with the
 // scale as a float.
 std::vector<std::uint32_t> pack_blocks(std::span<const std::byte> bytes, std::size_t quants) {
-  const std::size_t block = 2 + 4 * quants;
-  std::vector<std::uint32_t> words(bytes.size() / block * (1 + quants));
-  for (std::size_t i = 0; i < bytes.size() / block; ++i) {
+  const std::size_t block_bytes = 2 + 4 * quants;
+  std::vector<std::uint32_t> words(bytes.size() / block_bytes * (1 + quants));
+  for (std::size_t i = 0; i < bytes.size() / block_bytes; ++i) {
     std::uint16_t scale = 0;
-    std::memcpy(&scale, bytes.data() + i * block, 2);
-    std::uint32_t* to = words.data() + i * (1 + quants);
-    to[0] = std::bit_cast<std::uint32_t>(float_of_half(scale));
-    std::memcpy(to + 1, bytes.data() + i * block + 2, 4 * quants);
+    std::memcpy(&scale, bytes.data() + i * block_bytes, 2);
+    std::uint32_t* packed_block = words.data() + i * (1 + quants);
+    packed_block[0] = std::bit_cast<std::uint32_t>(float_of_half(scale));
+    std::memcpy(packed_block + 1, bytes.data() + i * block_bytes + 2, 4 * quants);
   }
   return words;
 }

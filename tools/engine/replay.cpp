@@ -113,15 +113,17 @@ OpResult make_copies(const OpRequest& request, std::int64_t each, std::int64_t s
   return std::make_unique<OpWork>(copies);
 }
 
-// Makes copies that each have a matrix like that of `slot`.
+// Makes copies of an op's work that each have a matrix like that in `slot`. `shared` is the bytes
+// that all copies share.
 OpResult make_copies_with_matrix(const OpRequest& request, std::size_t slot, std::int64_t shared) {
   const ReplayTensor& weights = request.at(slot);
   const auto* info = model::find_tensor_type(std::string_view(weights.type));
   if (info == nullptr || weights.ne[0] % info->block_values != 0) {
     return left_out_error("weir-engine knows no rows of {} in {}", weights.ne[0], weights.type);
   }
-  const std::int64_t each = weights.ne[0] / info->block_values * info->block_bytes * weights.ne[1];
-  WEIR_TRY(auto work, make_copies(request, each, shared));
+  const std::int64_t matrix_bytes =
+      weights.ne[0] / info->block_values * info->block_bytes * weights.ne[1];
+  WEIR_TRY(auto work, make_copies(request, matrix_bytes, shared));
   for (std::int64_t i = 0; i < work->copies(); ++i) {
     work->add_matrix(*info, request.size(slot, 0), request.size(slot, 1));
   }
@@ -221,35 +223,37 @@ OpResult make_rotate(const OpRequest& request) {
 // Makes a replay of FLASH_ATTN_EXT. Its parameters, as floats: 0 is the scale, 1 the largest bias,
 // 2 the softcap.
 OpResult make_attend(const OpRequest& request) {
-  std::array<float, 3> numbers{};
-  std::memcpy(numbers.data(), request.node.params.data(), sizeof numbers);
+  std::array<float, 3> float_parameters{};
+  std::memcpy(float_parameters.data(), request.node.params.data(), sizeof float_parameters);
   const ReplayTensor &query = request.at(1), &keys = request.at(2), &values = request.at(3);
   if (!request.all_f32({2, 3})) {
     return left_out_error("weir-engine keeps keys and values as floats, not {}", keys.type);
   }
   if (query.ne[1] != 1 || query.ne[3] != 1 || query.ne[0] % 2 != 0 || keys.ne != values.ne ||
-      numbers[1] != 0 || numbers[2] != 0 || request.slots[5] != nullptr) {
+      float_parameters[1] != 0 || float_parameters[2] != 0 || request.slots[5] != nullptr) {
     return left_out_error("weir-engine attends for one token, without biases, caps and sinks");
   }
-  const auto open = static_cast<std::int64_t>(
+  const auto visible_positions = static_cast<std::int64_t>(
       std::ceil(request.limits.visible_mask_share * static_cast<double>(keys.ne[1])));
-  const std::int64_t each = request.float_bytes(2) + request.float_bytes(3);
+  const std::int64_t cache_bytes = request.float_bytes(2) + request.float_bytes(3);
   const std::int64_t shared =
       request.float_bytes(0) + request.float_bytes(1) + query.ne[2] * keys.ne[1] * 4;
-  WEIR_TRY(auto work, make_copies(request, each, shared));
+  WEIR_TRY(auto work, make_copies(request, cache_bytes, shared));
   Sizes& sizes = work->model.sizes;
   sizes.layers = static_cast<std::uint32_t>(work->copies());  // each with a cache of its own
   sizes.context = request.size(2, 1);
   sizes.head = request.size(1, 0);
   sizes.heads = request.size(1, 2);
   sizes.kv_heads = request.size(2, 2);
-  const auto last = static_cast<std::uint32_t>(std::max<std::int64_t>(open, 1) - 1);
-  work->op = [last](Backend& backend, std::size_t i) {
-    backend.attend(static_cast<std::uint32_t>(i), last);
+  const auto last_position =
+      static_cast<std::uint32_t>(std::max<std::int64_t>(visible_positions, 1) - 1);
+  work->op = [last_position](Backend& backend, std::size_t i) {
+    backend.attend(static_cast<std::uint32_t>(i), last_position);
   };
-  work->before = [layers = sizes.layers, last](Backend& backend) {
+  work->before = [layers = sizes.layers, last_position](Backend& backend) {
     for (std::uint32_t layer = 0; layer < layers; ++layer) {
-      for (std::uint32_t at = 0; at <= last; ++at) backend.rotate_and_store(layer, at);
+      for (std::uint32_t position = 0; position <= last_position; ++position)
+        backend.rotate_and_store(layer, position);
     }
   };
   return work;

@@ -28,38 +28,38 @@ void add_timing(Observed& observed, std::string_view name, std::vector<double> s
 
 // Adds rates and times, a sample for each repeat. The first token belongs to the prompt.
 void add_timings(Observed& observed, const Run& run) {
-  std::vector<double> decode, prefill, first;
+  std::vector<double> decode_rates, prefill_rates, first_token_seconds;
   for (const Repeat& repeat : run.repeats) {
-    first.push_back(repeat.prefill_seconds);
-    prefill.push_back(static_cast<double>(run.work.prompt.size()) / repeat.prefill_seconds);
+    first_token_seconds.push_back(repeat.prefill_seconds);
+    prefill_rates.push_back(static_cast<double>(run.work.prompt.size()) / repeat.prefill_seconds);
     if (repeat.tokens.size() < 2) continue;
-    decode.push_back(static_cast<double>(repeat.tokens.size() - 1) / repeat.decode_seconds);
+    decode_rates.push_back(static_cast<double>(repeat.tokens.size() - 1) / repeat.decode_seconds);
   }
-  add_timing(observed, "decode_tokens_per_second", decode);
-  add_timing(observed, "prefill_tokens_per_second", prefill);
-  add_timing(observed, "time_to_first_token_seconds", first);
+  add_timing(observed, "decode_tokens_per_second", decode_rates);
+  add_timing(observed, "prefill_tokens_per_second", prefill_rates);
+  add_timing(observed, "time_to_first_token_seconds", first_token_seconds);
   add_timing(observed, "load_seconds", {run.load_seconds});
 }
 
 // Adds counts per token and per prefill. Those that are 0 in the whole process are left out: a CPU
 // has no dispatches.
 void add_counts(Observed& observed, const Run& run, const Counts& counts) {
-  for (const auto& [name, member] : k_counts) {
-    if (counts.tally().*member == 0) continue;
+  for (const auto& [name, counter] : k_counts) {
+    if (counts.tally().*counter == 0) continue;
     observed::ObservedCount token{unit::count_metric(name, unit::Scope::per_token), {}};
     observed::ObservedCount prefill{unit::count_metric(name, unit::Scope::per_prefill), {}};
     for (const Repeat& repeat : run.repeats) {
-      prefill.values.push_back(repeat.prefill.*member);
-      for (const Tally& tally : repeat.per_token) token.values.push_back(tally.*member);
+      prefill.values.push_back(repeat.prefill.*counter);
+      for (const Tally& tally : repeat.per_token) token.values.push_back(tally.*counter);
     }
     if (!token.values.empty()) observed.counts.push_back(std::move(token));
     observed.counts.push_back(std::move(prefill));
     observed.counters.push_back(
-        {name, "", "counter", {{{}, static_cast<double>(counts.tally().*member)}}});
+        {name, "", "counter", {{{}, static_cast<double>(counts.tally().*counter)}}});
   }
 }
 
-// Adds a row for each kernel and each op on the CPU, over the whole process.
+// Adds a row for each kernel and each op on the CPU, with its calls over the whole process.
 void add_ops(Observed& observed, const Backend& backend, const Counts& counts) {
   for (const auto& [name, calls] : counts.kernels()) {
     observed::ObservedOp op;

@@ -20,7 +20,7 @@ Result<void> check_rows(const Tensor& tensor, std::string_view backend) {
 // Fails for a tensor whose type the backend has no kernel for. The error says what helps.
 Result<void> check_types(const Model& model, std::string_view backend,
                          const Multiplies& multiplies) {
-  const auto check = [&](const Tensor& tensor) -> Result<void> {
+  const auto check_matrix = [&](const Tensor& tensor) -> Result<void> {
     if (multiplies(tensor.type)) return {};
     return missing_kernel(backend,
                           fmt::format("matrix-vector product of {} ({})",
@@ -31,11 +31,11 @@ Result<void> check_types(const Model& model, std::string_view backend,
   };
   WEIR_CHECK(check_rows(model.embedding, backend));
   WEIR_CHECK(check_rows(model.output_norm, backend));
-  WEIR_CHECK(check(model.output));
+  WEIR_CHECK(check_matrix(model.output));
   for (const Layer& layer : model.layers) {
     for (const Tensor* matrix : {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate,
                                  &layer.up, &layer.down}) {
-      WEIR_CHECK(check(*matrix));
+      WEIR_CHECK(check_matrix(*matrix));
     }
     WEIR_CHECK(check_rows(layer.attention_norm, backend));
     WEIR_CHECK(check_rows(layer.ffn_norm, backend));

@@ -41,7 +41,8 @@ bool can_unpack(TensorType type) {
          type == TensorType::q8_0 || type == TensorType::q4_0;
 }
 
-// Writes a row of the tensor as floats.
+// Writes a row of the tensor as floats. Other types of tensors, which the engine refuses to load,
+// stay as they are.
 void unpack_row(const Tensor& tensor, std::uint64_t row, std::span<float> values) {
   const auto bytes = tensor.row(row);
   switch (tensor.type) {

@@ -55,10 +55,11 @@ Result<void> VulkanDevice::make_instance() {
   const VkApplicationInfo app{
       VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, k_name, 0, k_name, 0, VK_API_VERSION_1_1};
   const char* extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
-  names_ = has_extension(extension, [](std::uint32_t* count, VkExtensionProperties* all) {
-    vkEnumerateInstanceExtensionProperties(nullptr, count, all);
-  });
-  const std::uint32_t extensions = names_ ? 1 : 0;
+  can_name_objects_ =
+      has_extension(extension, [](std::uint32_t* count, VkExtensionProperties* all) {
+        vkEnumerateInstanceExtensionProperties(nullptr, count, all);
+      });
+  const std::uint32_t extensions = can_name_objects_ ? 1 : 0;
   const VkInstanceCreateInfo info{
       VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, nullptr, 0, &app, 0, nullptr, extensions, &extension};
   return WEIR_VULKAN(vkCreateInstance, &info, nullptr, &instance_);
@@ -94,10 +95,11 @@ Result<void> VulkanDevice::make_device() {
   const VkDeviceQueueCreateInfo queue{
       VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, family_, 1, &priority};
   const char* extension = VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME;
-  clocks_ = has_extension(extension, [&](std::uint32_t* count, VkExtensionProperties* all) {
-    vkEnumerateDeviceExtensionProperties(physical_, nullptr, count, all);
-  });
-  const std::uint32_t extensions = clocks_ ? 1 : 0;
+  has_calibrated_clocks_ =
+      has_extension(extension, [&](std::uint32_t* count, VkExtensionProperties* all) {
+        vkEnumerateDeviceExtensionProperties(physical_, nullptr, count, all);
+      });
+  const std::uint32_t extensions = has_calibrated_clocks_ ? 1 : 0;
   constexpr auto k_type = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   const VkDeviceCreateInfo info{k_type, nullptr, 0,          1,          &queue,
                                 0,      nullptr, extensions, &extension, nullptr};
@@ -130,7 +132,7 @@ Result<void> VulkanDevice::make_layouts() {
   return WEIR_VULKAN(vkCreatePipelineLayout, device_, &info, nullptr, &layout_);
 }
 
-// Makes a compute pipeline of the code, whose entry point is "main".
+// Makes a compute pipeline of the code, whose entry point is "main". `name` is for profilers.
 Result<Kernel> VulkanDevice::make_kernel(const char* name, std::span<const std::uint32_t> spirv) {
   const VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0,
                                       spirv.size_bytes(), spirv.data()};
@@ -162,7 +164,7 @@ Result<Kernel> VulkanDevice::make_kernel(const char* name, std::span<const std::
 
 // Names a pipeline, so that whoever watches the driver's calls sees names in place of hashes.
 void VulkanDevice::set_name(VkPipeline pipeline, const char* name) const {
-  if (!names_) return;
+  if (!can_name_objects_) return;
   const auto call = reinterpret_cast<PFN_vkSetDebugUtilsObjectNameEXT>(
       vkGetInstanceProcAddr(instance_, "vkSetDebugUtilsObjectNameEXT"));
   if (call == nullptr) return;
@@ -180,9 +182,9 @@ VkQueryPool VulkanDevice::make_stamps(std::uint32_t count) {
   return stamps_;
 }
 
-// Reads the CPU's monotonic clock and the device's at one moment, if the device can.
+// Reads the CPU's monotonic clock and the device's at one moment; nullopt if the device cannot.
 std::optional<BothClocks> VulkanDevice::both_clocks() const {
-  if (!clocks_) return std::nullopt;
+  if (!has_calibrated_clocks_) return std::nullopt;
   const auto call = reinterpret_cast<PFN_vkGetCalibratedTimestampsEXT>(
       vkGetDeviceProcAddr(device_, "vkGetCalibratedTimestampsEXT"));
   if (call == nullptr) return std::nullopt;

@@ -88,8 +88,8 @@ class VulkanDevice {
   VkFence fence_ = VK_NULL_HANDLE;
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
-  bool names_ = false;   // VK_EXT_debug_utils is there
-  bool clocks_ = false;  // VK_EXT_calibrated_timestamps is there
+  bool can_name_objects_ = false;       // VK_EXT_debug_utils is there
+  bool has_calibrated_clocks_ = false;  // VK_EXT_calibrated_timestamps is there
   VkQueryPool stamps_ = VK_NULL_HANDLE;
   std::vector<VkDescriptorPool> set_pools_;
   std::vector<VkPipeline> pipelines_;

@@ -8,8 +8,8 @@ namespace weir::engine {
 
 constexpr std::uint32_t k_sets_in_pool = 128;
 
-// Returns the first allowed type of memory that lies on the device, or that the host can map. Bit i
-// of `allowed` allows type i.
+// Returns the index of the first allowed type of memory that lies on the device, or that the host
+// can map. Bit i of `allowed` allows type i.
 Result<std::uint32_t> VulkanDevice::memory_type(std::uint32_t allowed, Memory where) const {
   VkPhysicalDeviceMemoryProperties memory{};
   vkGetPhysicalDeviceMemoryProperties(physical_, &memory);

@@ -32,7 +32,7 @@ VkDescriptorSet VulkanStream::find_or_make_set(std::span<const VkBuffer> buffers
   return *set;
 }
 
-// Records a dispatch of `groups` workgroups. Does nothing after an error.
+// Records a dispatch of `groups` workgroups, and counts it. Does nothing after an error.
 void VulkanStream::dispatch(const Kernel& kernel, std::span<const VkBuffer> buffers,
                             std::span<const std::uint32_t> push, std::uint32_t groups) {
   if (!ensure_recording()) return;

@@ -8,13 +8,14 @@ namespace weir::engine {
 // Two of the command buffer and two of each dispatch; dispatches beyond have no times.
 constexpr std::uint32_t k_max_timestamps = 65536;
 
-// Begins to time a command buffer, if somebody wants its times. The first time makes the queries.
+// Begins to time a command buffer, if a profiler wants its times. The first time makes the
+// timestamp queries; a queue without them is not timed.
 void VulkanTimes::begin(const char* label) {
   buffer_ = counts_.buffer_begins(label);
   timed_ = buffer_ != 0;
   if (!timed_) return;
-  if (!ready_) {
-    ready_ = true;
+  if (!has_tried_queries_) {
+    has_tried_queries_ = true;
     pool_ = device_.make_stamps(k_max_timestamps);
     if (pool_ == VK_NULL_HANDLE) weir_warn_once("this queue has no time stamps");
   }
@@ -48,7 +49,7 @@ void VulkanTimes::end() {
   if (timed_) stamp();
 }
 
-// Reads the ticks that the device wrote, and hands them on. The clock is reported once.
+// Reads the ticks that the device wrote, and passes them to the counts. The clock is reported once.
 Result<void> VulkanTimes::read() {
   if (!timed_) return {};
   ticks_.resize(used_);

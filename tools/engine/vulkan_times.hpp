@@ -38,7 +38,7 @@ class VulkanTimes {
   VkQueryPool pool_ = VK_NULL_HANDLE;
   std::uint64_t buffer_ = 0;
   std::uint32_t used_ = 0;
-  bool ready_ = false, timed_ = false, each_dispatch_ = false, clock_reported_ = false;
+  bool has_tried_queries_ = false, timed_ = false, each_dispatch_ = false, clock_reported_ = false;
   std::vector<std::uint64_t> ticks_;
 };
 

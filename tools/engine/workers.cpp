@@ -34,7 +34,8 @@ Workers::~Workers() {
   for (std::thread& thread : started_) thread.join();
 }
 
-// Splits `count` rows among the threads, computes the first part here, and waits for the others.
+// Splits `count` rows among the threads, each at least `min_rows`. Computes the first part here,
+// and waits for the others.
 void Workers::share(std::uint32_t count, std::uint32_t min_rows, const Part& part) {
   parts_ = std::clamp(count / std::max(min_rows, 1U), 1U, threads_);
   if (parts_ == 1) {
@@ -48,8 +49,9 @@ void Workers::share(std::uint32_t count, std::uint32_t min_rows, const Part& par
   round_.notify_all();
   part(0, part_begin(count, parts_, 1));
   const auto others = static_cast<std::uint32_t>(started_.size());
-  for (std::uint32_t done = done_.load(std::memory_order_acquire); done != others;
-       done = done_.load(std::memory_order_acquire)) {
+  while (true) {
+    const std::uint32_t done = done_.load(std::memory_order_acquire);
+    if (done == others) return;
     await_change(done_, done);
   }
 }
