@@ -34,7 +34,7 @@ Function* find(void* library, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
-// Finds the functions of ggml that a replay calls. Fails if one is missing.
+// Finds the functions of ggml that a replay calls in the library `base`. Fails if one is missing.
 Result<void> find_functions(void* base, Engine& engine) {
 #define WEIR_REPLAY_FIND(name, result, parameters)                                                \
   engine.name = find<result parameters>(base, "ggml_" #name);                                     \
@@ -86,16 +86,15 @@ struct Kernels {
 };
 
 // Opens the library of CPU kernels that fits this CPU best. Libraries for levels of the instruction
-// set have a score; a single one may have none. A name with a version after ".so" is a link's
-// target.
+// set have a score; a single one may have none.
 Result<Kernels> best_kernels(const std::string& folder) {
   Kernels best;
   int best_score = -1;
-  std::string last = "there is none";
+  std::string last_error = "there is none";
   for (const std::string& name : libraries_in(folder, "libggml-cpu")) {
     void* library = dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      last = link_error();
+      last_error = link_error();
       continue;
     }
     auto* get_score = find<int()>(library, "ggml_backend_score");
@@ -106,7 +105,7 @@ Result<Kernels> best_kernels(const std::string& folder) {
     }
   }
   if (best.library == nullptr) {
-    return left_out_error("no libggml-cpu*.so in {} runs on this CPU ({})", folder, last);
+    return left_out_error("no libggml-cpu*.so in {} runs on this CPU ({})", folder, last_error);
   }
   return best;
 }
@@ -141,7 +140,7 @@ Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
   return {};
 }
 
-// Opens ggml's Vulkan backend on the device that ggml calls `on`.
+// Opens ggml's Vulkan backend on the device that ggml calls `on`, such as "Vulkan0".
 Result<void> open_vulkan(const std::string& folder, const std::string& on, Engine& engine) {
   const std::vector<std::string> names = libraries_in(folder, "libggml-vulkan.so");
   if (names.empty()) return left_out_error("no libggml-vulkan.so in {}", folder);
@@ -173,9 +172,9 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
   return {};
 }
 
-// Opens libggml-base and the library of kernels in the same folder. `on` is "CPU", for the library
-// that ggml itself would take here, or ggml's name of a Vulkan device: "Vulkan0". The libraries
-// stay open for the life of the process. Code::unavailable with the part that is missing.
+// Opens libggml-base and the library of kernels in the same folder; they stay open. `on` is "CPU",
+// or ggml's name of a Vulkan device ("Vulkan0"). Fails with Code::unavailable and the part that is
+// missing.
 Result<Engine> open_engine(const std::string& folder, const std::string& on, int threads) {
   const std::vector<std::string> bases = libraries_in(folder, "libggml-base.so");
   if (bases.empty()) {
@@ -219,18 +218,18 @@ Result<OpenedDevice> open(const ProgramOptions& options, const profile::Replay& 
         recording.version, options.engine,
         engine.version.empty() ? "one that does not say its version" : engine.version);
   }
-  OpenedDevice out;
-  out.identity = {{"version", text::printable(engine.version)},
-                  {"commit", text::printable(engine.commit)},
-                  {"library", text::printable(engine.library)},
-                  {"device", text::printable(engine.device_name)},
-                  {"cache_bytes", options.limits.cache_bytes}};
-  out.waits_for_device = engine.memory != nullptr;
+  OpenedDevice opened;
+  opened.identity = {{"version", text::printable(engine.version)},
+                     {"commit", text::printable(engine.commit)},
+                     {"library", text::printable(engine.library)},
+                     {"device", text::printable(engine.device_name)},
+                     {"cache_bytes", options.limits.cache_bytes}};
+  opened.waits_for_device = engine.memory != nullptr;
   const auto shared_engine = std::make_shared<const Engine>(engine);
-  out.make = [shared_engine](const profile::ReplayNode& node, const ReplayLimits& limits) {
+  opened.make = [shared_engine](const profile::ReplayNode& node, const ReplayLimits& limits) {
     return rebuild_node(*shared_engine, node, limits);
   };
-  return out;
+  return opened;
 }
 
 }  // namespace

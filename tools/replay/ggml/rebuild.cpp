@@ -70,14 +70,14 @@ Result<std::vector<char>> make_weights(const Engine& ggml, int type, const std::
 // Returns how many rows, experts or positions the integers of a slot choose from; 1 for other
 // slots.
 std::int64_t count_places(const ReplayNode& node, std::int64_t slot) {
-  const auto size = [&](std::int64_t tensor_slot, std::size_t dimension) -> std::int64_t {
+  const auto dimension_of = [&](std::int64_t tensor_slot, std::size_t dimension) -> std::int64_t {
     const auto* match = find_first(
         node.tensors, [&](const ReplayTensor& tensor) { return tensor.slot == tensor_slot; });
     return match == nullptr ? 1 : match->ne[dimension];
   };
-  if (node.op == "GET_ROWS" && slot == 2) return size(1, 1);
-  if (node.op == "SET_ROWS" && slot == 2) return size(0, 1);
-  if (node.op == "MUL_MAT_ID" && slot == 3) return size(1, 2);
+  if (node.op == "GET_ROWS" && slot == 2) return dimension_of(1, 1);
+  if (node.op == "SET_ROWS" && slot == 2) return dimension_of(0, 1);
+  if (node.op == "MUL_MAT_ID" && slot == 3) return dimension_of(1, 2);
   if (node.op == "ROPE" && slot == 2) return 4096;
   return 1;
 }
@@ -95,22 +95,23 @@ void each_number(const ReplayTensor& tensor, char* at, Visit visit) {
   }
 }
 
-// Writes valid places into a tensor of integers: look-ups jump, writes come in order.
+// Writes valid indices into a tensor of integers: look-ups jump, writes come in order.
 void fill_indices(const ReplayNode& node, const ReplayTensor& tensor, char* at) {
-  const std::int64_t places = std::max<std::int64_t>(count_places(node, tensor.slot), 1);
+  const std::int64_t place_count = std::max<std::int64_t>(count_places(node, tensor.slot), 1);
   const bool is_look_up = node.op == "GET_ROWS";
   std::int64_t number = 0;
   each_number(tensor, at, [&](char* to, std::int64_t) {
-    const std::int64_t wide = is_look_up ? spread_index(number, places) : number % places;
-    const auto narrow = static_cast<std::int32_t>(wide);
-    if (tensor.type == "i64") std::memcpy(to, &wide, sizeof wide);
-    if (tensor.type == "i32") std::memcpy(to, &narrow, sizeof narrow);
+    const std::int64_t index =
+        is_look_up ? spread_index(number, place_count) : number % place_count;
+    const auto index_32 = static_cast<std::int32_t>(index);
+    if (tensor.type == "i64") std::memcpy(to, &index, sizeof index);
+    if (tensor.type == "i32") std::memcpy(to, &index_32, sizeof index_32);
     ++number;
   });
 }
 
-// Fills a mask: the first places of each row are open, as many as in the recording on average; the
-// others hold minus infinity.
+// Fills an attention mask: the first positions of each row are open, as many as in the recording on
+// average. The others get minus infinity.
 void fill_mask(const ReplayTensor& tensor, double mask_open, char* at) {
   constexpr std::uint32_t k_closed_f32 = 0xFF800000U;
   constexpr std::uint16_t k_closed_f16 = 0xFC00U;
@@ -398,8 +399,8 @@ class NodeGraph final : public Work {
 
 }  // namespace
 
-// Builds a graph of copies of the node. Fails with the reason if the recording does not hold enough
-// to compute it.
+// Builds a graph of copies of the node. Fails with the reason if the recording has not enough to
+// compute it.
 Result<std::unique_ptr<Work>> rebuild_node(const Engine& engine, const ReplayNode& node,
                                            const ReplayLimits& limits) {
   if (node.tensors.empty()) return left_out_error("its tensors were not recorded");

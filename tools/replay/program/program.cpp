@@ -67,9 +67,8 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Makes the work of a node. A device is submitted to and waited for once for a whole step: in a
-// graph of a few short nodes that time would count as theirs. So a short graph is made again with
-// more copies, up to as many as a small step has.
+// Makes the work of a node. A device's submission and wait count once a step, so a graph of a few
+// short nodes would count them as theirs. A short graph is made again with more copies.
 Result<std::unique_ptr<Work>> make_work(const OpenedDevice& opened, const profile::ReplayNode& node,
                                         ReplayLimits limits) {
   constexpr double k_graph_seconds = 0.02;
@@ -89,22 +88,23 @@ Result<std::unique_ptr<Work>> make_work(const OpenedDevice& opened, const profil
   return opened.make(node, limits);
 }
 
-// Times a node: the times of its graph, divided by the copies in it.
+// Returns the node's times in seconds (median, least, most): those of its graph, divided by the
+// copies in it.
 Json measure(const ProgramOptions& options, Work& work) {
   Json failed = {{"left_out", "the engine says that computing it failed"}};
   if (!work.compute()) return failed;
   std::vector<double> times;
-  double sum = 0;
-  const auto enough = [&] {
+  double total_seconds = 0;
+  const auto has_enough_runs = [&] {
     if (times.size() >= k_max_runs) return true;
-    if (times.size() >= k_min_runs) return sum >= options.seconds;
-    return !times.empty() && sum >= options.seconds * k_slow_factor;
+    if (times.size() >= k_min_runs) return total_seconds >= options.seconds;
+    return !times.empty() && total_seconds >= options.seconds * k_slow_factor;
   };
-  while (!enough()) {
+  while (!has_enough_runs()) {
     const auto begin = Clock::now();
     if (!work.compute()) return failed;
     times.push_back(seconds_since(begin));
-    sum += times.back();
+    total_seconds += times.back();
   }
   std::sort(times.begin(), times.end());
   const auto copies = static_cast<double>(work.copies());
@@ -116,7 +116,7 @@ Json measure(const ProgramOptions& options, Work& work) {
 }
 
 // Replays the nodes of the recording's first step, from number `from` on, and prints a line of JSON
-// for each.
+// before and after each.
 Result<void> replay_all(const ProgramOptions& options, const OpenDevice& open) {
   std::ifstream file(options.file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -167,8 +167,8 @@ Result<std::int64_t> copies_needed(std::int64_t count, std::int64_t each, std::i
   std::int64_t copies = std::min(std::max(count, limits.min_copies), k_max_copies);
   if (each == 0) return std::max(copies, k_min_without_weights);
   // In a step that the cache cannot hold each weight is read from memory.
-  const std::int64_t flushing = std::min(limits.constant_bytes, 2 * limits.cache_bytes);
-  copies = std::max(copies, std::min(flushing / each + 1, k_max_copies));
+  const std::int64_t bytes_to_flush_cache = std::min(limits.constant_bytes, 2 * limits.cache_bytes);
+  copies = std::max(copies, std::min(bytes_to_flush_cache / each + 1, k_max_copies));
   return std::max<std::int64_t>(1, std::min(copies, (limits.max_bytes - shared) / each));
 }
 

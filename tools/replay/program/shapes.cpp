@@ -167,7 +167,7 @@ Rule find_rule(const std::string& op) {
 
 }  // namespace
 
-// Returns where a tensor ends, in bytes from the begin of its root. Nothing for shapes that are
+// Returns where a tensor ends, in bytes from the beginning of its root. Nullopt for shapes that are
 // empty, overflow, or repeat bytes too often.
 std::optional<std::int64_t> end_of(const ReplayTensor& tensor, const TypeSize& type) {
   if (type.bytes < 1 || type.elements < 1 || tensor.ne[0] < 1 ||
@@ -202,8 +202,10 @@ std::string layout_problem(const std::string& op, const ReplayTensor& tensor,
   if (tensor.nb[0] != type.bytes) return "the numbers of its result do not lie side by side";
   __int128 min_stride = static_cast<__int128>(tensor.ne[0] / type.elements) * type.bytes;
   for (std::size_t i = 1; i < 4; ++i) {
-    const bool free = tensor.ne[i] == 1 || (op == "SET_ROWS" && i > 1);  // rows go by strides there
-    if (!free && tensor.nb[i] < min_stride) return "rows of its result lie on top of each other";
+    const bool may_overlap =
+        tensor.ne[i] == 1 || (op == "SET_ROWS" && i > 1);  // rows go by strides there
+    if (!may_overlap && tensor.nb[i] < min_stride)
+      return "rows of its result lie on top of each other";
     min_stride = tensor.ne[i] == 1 ? min_stride * tensor.ne[i]
                                    : static_cast<__int128>(tensor.nb[i]) * tensor.ne[i];
   }

@@ -105,38 +105,40 @@ VkPipelineExecutableInfoKHR executable_info(const PipelineObjects& objects) {
 Result<Json> read_statistics(const Device& device, const PipelineObjects& objects) {
   const auto info = executable_info(objects);
   std::uint32_t count = 0;
-  std::vector<VkPipelineExecutableStatisticKHR> all;
+  std::vector<VkPipelineExecutableStatisticKHR> statistics;
   for (int round = 0; round < 2; ++round) {  // how many, then which
-    all.assign(count, of_type<vk::PipelineExecutableStatisticKHR>());
+    statistics.assign(count, of_type<vk::PipelineExecutableStatisticKHR>());
     WEIR_CHECK(WEIR_REPLAY_CALL(device.call, GetPipelineExecutableStatisticsKHR, device.handle,
-                                &info, &count, round == 0 ? nullptr : all.data()));
+                                &info, &count, round == 0 ? nullptr : statistics.data()));
   }
-  Json out = Json::object();
-  for (const auto& statistic : all) {
-    out[text::printable(statistic.name)] = statistic_value(statistic);
+  Json values = Json::object();
+  for (const auto& statistic : statistics) {
+    values[text::printable(statistic.name)] = statistic_value(statistic);
   }
-  return out;
+  return values;
 }
 
-// Reads the machine code as text, from a driver that has it (RADV).
+// Reads the machine code as text, from a driver that has it (RADV). Vulkan is asked for the count,
+// the lengths and the texts in turn.
 Result<std::string> read_assembly(const Device& device, const PipelineObjects& objects) {
   const auto info = executable_info(objects);
   std::uint32_t count = 0;
-  std::vector<VkPipelineExecutableInternalRepresentationKHR> all;
+  std::vector<VkPipelineExecutableInternalRepresentationKHR> representations;
   std::vector<std::string> texts;
   for (int round = 0; round < 3; ++round) {  // how many, how long, and what they are
-    all.resize(count, of_type<vk::PipelineExecutableInternalRepresentationKHR>());
+    representations.resize(count, of_type<vk::PipelineExecutableInternalRepresentationKHR>());
     texts.resize(count);
     for (std::uint32_t i = 0; round == 2 && i < count; ++i) {
-      texts[i].resize(all[i].dataSize);
-      all[i].pData = texts[i].data();
+      texts[i].resize(representations[i].dataSize);
+      representations[i].pData = texts[i].data();
     }
     WEIR_CHECK(WEIR_REPLAY_CALL(device.call, GetPipelineExecutableInternalRepresentationsKHR,
-                                device.handle, &info, &count, round == 0 ? nullptr : all.data()));
+                                device.handle, &info, &count,
+                                round == 0 ? nullptr : representations.data()));
   }
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::string_view name = all[i].name;
-    if (all[i].isText != 0 && name.find("ssembly") != std::string_view::npos) {
+    const std::string_view name = representations[i].name;
+    if (representations[i].isText != 0 && name.find("ssembly") != std::string_view::npos) {
       return texts[i].c_str();  // it ends in a 0
     }
   }
@@ -156,7 +158,7 @@ Result<Json> subgroup_size(const Device& device, const PipelineObjects& objects)
 
 // Compiles a recorded pipeline, and returns statistics and, if requested, the assembly.
 Result<Json> compile(const Device& device, const probes::RecordedKernels& recorded,
-                     const probes::RecordedPipeline& pipeline, bool assembly) {
+                     const probes::RecordedPipeline& pipeline, bool with_assembly) {
   const auto& words = recorded.codes[pipeline.head.code].words;
   // A pipeline with an incomplete layout is not compiled; code that takes addresses is.
   const std::uint32_t reason = pipeline.head.left_out;
@@ -167,13 +169,13 @@ Result<Json> compile(const Device& device, const probes::RecordedKernels& record
   PipelineObjects objects(device, recorded, pipeline);
   WEIR_CHECK(objects.fits());
   VkPipelineCreateFlags flags = VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR;
-  if (assembly) flags |= VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
+  if (with_assembly) flags |= VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR;
   WEIR_CHECK(objects.make(flags));
-  Json out;
-  WEIR_TRY(out["statistics"], read_statistics(device, objects));
-  WEIR_SET(out["subgroup_size"], subgroup_size(device, objects));
-  if (assembly) WEIR_SET(out["assembly"], read_assembly(device, objects));
-  return out;
+  Json result;
+  WEIR_TRY(result["statistics"], read_statistics(device, objects));
+  WEIR_SET(result["subgroup_size"], subgroup_size(device, objects));
+  if (with_assembly) WEIR_SET(result["assembly"], read_assembly(device, objects));
+  return result;
 }
 
 // Opens the recorded device with the extension and feature that statistics need.
@@ -200,26 +202,27 @@ Result<void> compile_all(const CompileArguments& arguments) {
     return {};
   }
   WEIR_TRY(const auto recorded, probes::read_recording(sys::RealFiles(), arguments.file));
-  std::vector<std::size_t> only(recorded.pipelines.size());
-  for (std::size_t i = 0; i < only.size(); ++i) only[i] = i;
-  only = arguments.only.value_or(only);
+  std::vector<std::size_t> pipelines_to_compile(recorded.pipelines.size());
+  for (std::size_t i = 0; i < pipelines_to_compile.size(); ++i) pipelines_to_compile[i] = i;
+  pipelines_to_compile = arguments.only.value_or(pipelines_to_compile);
   static Watchdog watch(arguments.seconds, arguments.memory);  // its thread outlives this function
   std::map<std::uint32_t, Result<Device>> devices;
-  for (const std::size_t i : only) {
+  for (const std::size_t i : pipelines_to_compile) {
     if (i >= recorded.pipelines.size()) return left_out_error("there is no pipeline {}", i);
     const auto& pipeline = recorded.pipelines[i];
     watch.begin();
     print({{"begins", i}});
-    const std::uint32_t on = pipeline.head.device;
-    if (!devices.contains(on)) devices.emplace(on, open_compiler(recorded.devices[on]));
-    const Result<Device>& device = devices.at(on);
+    const std::uint32_t device_number = pipeline.head.device;
+    if (!devices.contains(device_number))
+      devices.emplace(device_number, open_compiler(recorded.devices[device_number]));
+    const Result<Device>& device = devices.at(device_number);
     auto line = device ? compile(*device, recorded, pipeline, arguments.assembly)
                        : Result<Json>(tl::unexpected(device.error()));
     if (!line) line = Json{{"left_out", line.error().message}};
     (*line)["pipeline"] = i;
     print(*line);
   }
-  print({{"ends", only.size()}});
+  print({{"ends", pipelines_to_compile.size()}});
   return {};
 }
 
@@ -251,7 +254,7 @@ bool read_option(std::string_view name, const std::string& value, CompileArgumen
 }  // namespace
 }  // namespace weir::replay
 
-// Reads the options and compiles the file's pipelines.
+// Reads the options and compiles the file's pipelines. Exits without the driver's destructors.
 int main(int count, char** values) {
   using namespace weir::replay;
   CompileArguments arguments;

@@ -169,20 +169,20 @@ Result<std::vector<std::string>> choose_extensions(const probes::RecordedDevice&
   return names;
 }
 
-// Picks the first family of queues that can compute, and can time if `timed`.
-Result<void> pick_family(bool timed, Device& device) {
+// Picks the first family of queues that can compute, and has timestamps if `timed`.
+Result<void> pick_family(bool needs_timestamps, Device& device) {
   VkQueueFamilyProperties families[32];
   std::uint32_t count = 32;
   device.call.vkGetPhysicalDeviceQueueFamilyProperties(device.physical, &count, families);
   for (std::uint32_t i = 0; i < count; ++i) {
     if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
-    if (timed && families[i].timestampValidBits == 0) continue;
+    if (needs_timestamps && families[i].timestampValidBits == 0) continue;
     device.stamp_bits = families[i].timestampValidBits;
     device.family = i;
     return {};
   }
   return left_out_error("{} has no queue that computes{}", device.name,
-                        timed ? " and has timestamps" : "");
+                        needs_timestamps ? " and has timestamps" : "");
 }
 
 // Creates the device with the recorded extensions and features, as far as it has them.

@@ -43,7 +43,7 @@ Result<void> PipelineObjects::make_layout() {
       const auto type = static_cast<VkDescriptorType>(binding.type);
       bindings.push_back(
           {binding.binding, type, binding.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-      if (weir_kernels_is_dynamic(binding.type)) dynamic_ += binding.count;
+      if (weir_kernels_is_dynamic(binding.type)) dynamic_bindings_ += binding.count;
     }
     const auto info =
         of_type<vk::DescriptorSetLayoutCreateInfo>(0U, size_of(bindings), bindings.data());

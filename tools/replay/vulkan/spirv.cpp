@@ -77,17 +77,18 @@ void each_instruction(Words words, const Take& take) {
 
 // Fails if the code needs a capability that the device lacks. Some drivers would crash on it.
 Result<void> check_capabilities(const Device& device, const std::vector<std::uint32_t>& words) {
-  Result<void> out;
-  each_instruction(words, [&](std::uint32_t operation, Words with) {
+  Result<void> result;
+  each_instruction(words, [&](std::uint32_t operation, Words operands) {
     constexpr std::uint32_t k_capability = 17;  // they come first
-    if (operation != k_capability || with.empty()) return false;
+    if (operation != k_capability || operands.empty()) return false;
     const auto* need = find_first(k_needs, [&](const Need& range) {
-      return range.first <= with[0] && with[0] <= range.last;
+      return range.first <= operands[0] && operands[0] <= range.last;
     });
-    if (need != nullptr && !has(device, need->what)) out = left_out_error("needs {}", need->what);
-    return out.has_value();
+    if (need != nullptr && !has(device, need->what))
+      result = left_out_error("needs {}", need->what);
+    return result.has_value();
   });
-  return out;
+  return result;
 }
 
 }  // namespace weir::replay

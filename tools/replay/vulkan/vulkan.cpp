@@ -23,7 +23,7 @@ namespace weir::replay {
 namespace {
 
 // Creates the command buffer, the timestamp queries and the fence that all runs use.
-Result<void> make_tools(Device& device) {
+Result<void> make_command_objects(Device& device) {
   const auto pool = of_type<vk::CommandPoolCreateInfo>(
       VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, device.family);
   VkCommandPool command_pool = VK_NULL_HANDLE;
@@ -67,7 +67,8 @@ bool read_option(std::string_view name, const std::string& value, Arguments& out
   return name == "--from" || name == "--memory" || name == "--runs";
 }
 
-// Replays all works and returns the exit code.
+// Replays all recorded works (dispatches) from `arguments.from` on. Returns the exit code: 3 if the
+// device was lost.
 Result<int> replay_all(const Arguments& arguments) {
   WEIR_TRY(const auto recorded, probes::read_recording(sys::RealFiles(), arguments.file));
   // A recorded program may have several devices: each is opened for its first work.
@@ -78,7 +79,7 @@ Result<int> replay_all(const Arguments& arguments) {
     if (!devices.contains(recorded_on)) {
       WEIR_TRY(Device fresh, open_device(recorded.devices[recorded_on], arguments.device,
                                          "weir-replay-vulkan", true));
-      WEIR_CHECK(make_tools(fresh));
+      WEIR_CHECK(make_command_objects(fresh));
       print({{"device", fresh.name}, {"driver", fresh.driver}, {"warnings", fresh.warnings}});
       devices.emplace(recorded_on, std::move(fresh));
     }
@@ -96,7 +97,7 @@ Result<int> replay_all(const Arguments& arguments) {
 }  // namespace
 }  // namespace weir::replay
 
-// Reads the options and replays the dispatches of the file.
+// Reads the options and replays the dispatches of the file. Exits without the driver's destructors.
 int main(int count, char** values) {
   using namespace weir::replay;
   Arguments arguments;

@@ -97,7 +97,7 @@ class PipelineObjects {
   [[nodiscard]] const std::vector<VkDescriptorSetLayout>& set_layouts() const {
     return set_layouts_;
   }
-  [[nodiscard]] std::uint32_t dynamic() const { return dynamic_; }
+  [[nodiscard]] std::uint32_t dynamic() const { return dynamic_bindings_; }
   [[nodiscard]] std::uint32_t push_bytes() const { return (pipeline_.head.push_bytes + 3) & ~3U; }
 
  private:
@@ -111,7 +111,7 @@ class PipelineObjects {
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkShaderModule module_ = VK_NULL_HANDLE;
   VkPipeline pipeline_handle_ = VK_NULL_HANDLE;
-  std::uint32_t dynamic_ = 0;  // descriptors of dynamic offset, in all sets
+  std::uint32_t dynamic_bindings_ = 0;  // descriptors of dynamic offset, in all sets
 };
 
 template <class List>

@@ -173,7 +173,8 @@ void wait_between(const Device& device) {
                                    nullptr);
 }
 
-// Runs `runs` timed dispatches in one submission and returns their seconds.
+// Runs `runs` timed dispatches in one submission and returns their seconds. `fill` first fills the
+// buffers.
 Result<std::vector<double>> run(const Device& device, const KernelObjects& objects,
                                 std::uint32_t runs, bool fill) {
   const Functions& call = device.call;
@@ -204,45 +205,47 @@ Result<std::vector<double>> run(const Device& device, const KernelObjects& objec
                               VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT));
   const std::uint64_t mask =
       device.stamp_bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << device.stamp_bits) - 1;
-  std::vector<double> out;
+  std::vector<double> seconds;
   for (std::size_t i = 0; i < ticks.size(); i += 2) {
-    const std::uint64_t length = (ticks[i + 1] - ticks[i]) & mask;
-    out.push_back(static_cast<double>(length) * static_cast<double>(device.limits.timestampPeriod) *
-                  1e-9);
+    const std::uint64_t elapsed_ticks = (ticks[i + 1] - ticks[i]) & mask;
+    seconds.push_back(static_cast<double>(elapsed_ticks) *
+                      static_cast<double>(device.limits.timestampPeriod) * 1e-9);
   }
-  return out;
+  return seconds;
 }
 
 }  // namespace
 
-// Runs a captured dispatch: once to warm up, then as often as the limits allow. Returns the time of
-// each run, or why there are none.
+// Runs a captured dispatch: once to warm up, then as often as the limits allow. Returns the seconds
+// of each run, or why there are none.
 Outcome replay(const Device& device, const probes::RecordedKernels& recorded,
                const probes::RecordedWork& work, const RunLimits& run_limits) {
-  auto owned = std::make_unique<KernelObjects>(device, recorded, work);
-  const KernelObjects& objects = *owned;
-  const auto refuse = [&owned](const Error& error, bool lost) {
-    if (lost) (void)owned.release();  // the device may still use it: never destroyed
+  auto owned_objects = std::make_unique<KernelObjects>(device, recorded, work);
+  const KernelObjects& objects = *owned_objects;
+  const auto refuse = [&owned_objects](const Error& error, bool lost) {
+    if (lost) (void)owned_objects.release();  // the device may still use it: never destroyed
     return Outcome{{}, error.message, lost};
   };
   if (auto fits = objects.fits(run_limits.memory); !fits)
     return refuse(fits.error(), /*lost=*/false);
-  if (auto created = owned->make(); !created) return refuse(created.error(), /*lost=*/false);
-  auto warm = run(device, objects, 1, /*fill=*/true);
-  if (!warm) return refuse(warm.error(), /*lost=*/true);
-  const double run_seconds = std::max(warm->front(), 1e-9);
+  if (auto created = owned_objects->make(); !created)
+    return refuse(created.error(), /*lost=*/false);
+  auto first_run = run(device, objects, 1, /*fill=*/true);
+  if (!first_run) return refuse(first_run.error(), /*lost=*/true);
+  const double run_seconds = std::max(first_run->front(), 1e-9);
   const double max_runs = std::clamp(run_limits.seconds / run_seconds, 3.0, double{k_max_runs});
   const std::uint32_t runs = std::clamp(run_limits.runs, 1U, static_cast<std::uint32_t>(max_runs));
   // Drivers reset a device that one submission holds for seconds.
   constexpr double k_submission_seconds = 0.5;
-  const auto step =
+  const auto runs_per_submission =
       static_cast<std::uint32_t>(std::clamp(k_submission_seconds / run_seconds, 1.0, 200.0));
   Outcome out;
   while (out.seconds.size() < runs) {
     const auto remaining = runs - static_cast<std::uint32_t>(out.seconds.size());
-    auto some = run(device, objects, std::min(step, remaining), /*fill=*/false);
-    if (!some) return refuse(some.error(), /*lost=*/true);
-    out.seconds.insert(out.seconds.end(), some->begin(), some->end());
+    auto more_seconds =
+        run(device, objects, std::min(runs_per_submission, remaining), /*fill=*/false);
+    if (!more_seconds) return refuse(more_seconds.error(), /*lost=*/true);
+    out.seconds.insert(out.seconds.end(), more_seconds->begin(), more_seconds->end());
   }
   return out;
 }
