@@ -177,6 +177,7 @@ std::string describe_printed(const std::string& printed) {
 }
 
 // Fails with Code::usage if a metric named on the command line is not in what the program printed.
+// Suggests a pattern if one would match.
 Result<void> check_is_printed(const std::vector<config::PrintedMetric>& metrics,
                               const std::string& program, const std::string& printed) {
   for (const config::PrintedMetric& metric : metrics) {
@@ -225,6 +226,7 @@ Result<config::CommandLine> counted_command_line(const Job& job, const std::stri
 }
 
 // Returns the device that the engine reports, if it counts its own work and runs as typed; else "".
+// Runs it once.
 Result<std::string> ask_engine_for_device(const Job& job, const std::string& program,
                                           const config::TypedCommand& typed, double timeout,
                                           run::Probing& probing, const sys::Stop& stop) {
@@ -239,8 +241,8 @@ Result<std::string> ask_engine_for_device(const Job& job, const std::string& pro
 }
 
 // Chooses the device: the only one that the arguments name, else what the engine reports. Else the
-// first that is present and that a probe sees, else the CPU. If only the engine can tell (CUDA,
-// HIP), it runs once.
+// first that is present and that a probe can count, else the CPU. If only the engine can tell
+// (CUDA, HIP), it runs once.
 Result<std::string> choose_device(const Job& job, const std::string& program,
                                   const config::TypedCommand& typed, double timeout,
                                   run::Probing& probing, const sys::Stop& stop) {
@@ -253,25 +255,24 @@ Result<std::string> choose_device(const Job& job, const std::string& program,
   if (names.empty()) names = config::default_devices(*typed.preset);
   config::Cell cell;
   const auto machine = sys::read_machine(job.files());
-  bool may_run = false;
+  bool may_be_found_by_running = false;
   for (const std::string& name : names) {
     if (!holds(typed.probes, name)) continue;
     cell.device = name;
     cell.env = device_environment(job, typed.preset, name);
     WEIR_TRY(const auto devices, find_devices(cell, machine, job.world, stop));
     const auto* device = look_up(devices, name);
-    may_run = may_run || device == nullptr;
+    may_be_found_by_running = may_be_found_by_running || device == nullptr;
     if (device != nullptr && !device->absent) return name;
   }
-  if (!may_run) return "cpu";
+  if (!may_be_found_by_running) return "cpu";
   WEIR_TRY(const Trial trial,
            try_once(job, command_line(program, typed), typed.probes, timeout, probing, stop));
   return trial.device;
 }
 
-// Chooses a simulated GPU as the device of both programs, and the probes that count there. Several
-// of its APIs may fit the preset: the first that a probe can see in the program is taken. Nothing
-// is started.
+// Chooses a simulated GPU as the device of both programs, and the probes that count there. Of its
+// APIs, the first that a probe can see in the program is taken. Nothing is started.
 Result<void> choose_twin(const Job& job, const AbOptions& options, config::TypedCommand& typed) {
   const auto folders = probes::twin_folders(job.files(), ".");
   WEIR_TRY(const probes::Twin twin, probes::load_twin(job.files(), folders, options.twin));

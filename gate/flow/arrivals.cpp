@@ -35,8 +35,8 @@ Result<std::unique_ptr<FolderJudge>> FolderJudge::make(
   return judge;
 }
 
-// Judges an uploaded run by its project's configuration and baselines; nothing if the project has
-// no folder. Errors name no places of this machine.
+// Judges an uploaded run by its project's configuration and baselines; nullopt if the project has
+// no folder here. Errors name no places of this machine.
 Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
     const serve::Arrival& arrival, std::span<const profile::Profile> profiles) {
   const std::string* folder = look_up(folders_, arrival.project);
@@ -90,8 +90,8 @@ Poster::~Poster() {
   thread_.join();
 }
 
-// Queues a verdict for posting, if its project posts. Logs one that cannot be posted or finds the
-// queue full.
+// Queues a verdict for posting to GitHub, if its project posts. Logs one that cannot be posted or
+// finds the queue full.
 void Poster::announce(const serve::Arrival& arrival, verdict::GateVerdict verdict) {
   if (!repositories_.contains(arrival.project)) return;
   const bool has_commit = arrival.commit && publish::is_sha(*arrival.commit);
@@ -111,7 +111,8 @@ void Poster::announce(const serve::Arrival& arrival, verdict::GateVerdict verdic
   log_(fmt::format("not posted: {} wait already", k_max_posts));
 }
 
-// Posts queued verdicts in order, until the poster ends and the queue is empty.
+// Posts queued verdicts in order, until the poster ends and the queue is empty, or a stop is
+// requested.
 void Poster::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -126,7 +127,8 @@ void Poster::work() {
   }
 }
 
-// Posts one verdict to its project's repository, and logs the outcome of each part.
+// Posts one verdict to its project's repository, and logs the outcome of each part (comment, check,
+// status).
 void Poster::post(const Waiting& waiting) {
   const std::string& repository = repositories_.at(waiting.arrival.project);
   auto api = make_api_(stop_);

@@ -55,7 +55,7 @@ Result<void> link_programs(std::vector<run::PreparedCell>& cells, const Job& job
   return {};
 }
 
-// Fails with Code::usage if a cell runs in a container: a checkout has no image.
+// Fails with Code::usage if a cell runs in a container: a checkout of the base has no image.
 Result<void> check_no_containers(const std::vector<run::PreparedCell>& cells) {
   for (const run::PreparedCell& cell : cells) {
     const config::ContainerSettings* container = run::find_container(cell);
@@ -69,14 +69,15 @@ Result<void> check_no_containers(const std::vector<run::PreparedCell>& cells) {
   return {};
 }
 
-// Starts a cell in the checkout of its side, with the files of that checkout.
-Result<void> move_to_side(run::PreparedCell& cell, source::SidePaths& side) {
-  config::Cell& words = cell.cell;
+// Lets a cell run in the checkout of its side (base or candidate): replaces the paths in its
+// command and variables, and its folder. Fails if code is missing there.
+Result<void> use_checkout_of_side(run::PreparedCell& cell, source::SidePaths& side) {
+  config::Cell& settings = cell.cell;
   // The program itself has a path of its own.
-  for (std::size_t i = 1; i < words.command.size(); ++i)
-    WEIR_SET(words.command[i], side.place(words.command[i]));
-  for (std::string& word : words.counted_run_args) WEIR_SET(word, side.place(word));
-  for (config::Environment* environment : {&words.env, &words.counted_run_env}) {
+  for (std::size_t i = 1; i < settings.command.size(); ++i)
+    WEIR_SET(settings.command[i], side.place(settings.command[i]));
+  for (std::string& word : settings.counted_run_args) WEIR_SET(word, side.place(word));
+  for (config::Environment* environment : {&settings.env, &settings.counted_run_env}) {
     for (auto& [name, value] : *environment) WEIR_SET(value, side.place(value));
   }
   cell.folder = side.folder();
@@ -90,20 +91,22 @@ Result<void> move_to_side(run::PreparedCell& cell, source::SidePaths& side) {
   return {};
 }
 
-// Returns the paths of one side, whose checkout is at `root`.
-Result<source::SidePaths> side_paths(const std::vector<std::string>& own_roots,
-                                     const std::string& root, const std::string& other_root,
-                                     const Job& job) {
+// Returns what replaces paths of the user's checkout (`own_roots`) by those of one side's checkout
+// at `root`. Commands use a link of fixed length to it. `other_root` is the other side's checkout.
+Result<source::SidePaths> make_side_paths(const std::vector<std::string>& own_roots,
+                                          const std::string& root, const std::string& other_root,
+                                          const Job& job) {
   WEIR_TRY(const std::string links_folder, source::default_cache_folder());
   WEIR_TRY(const std::string link,
            source::through_equal_length_link(job.files(), links_folder, root, root));
-  const auto is_tracked = [&job, top = own_roots.front()](const std::string& inner) {
+  // Returns true if git tracks a file at or below `path`, or cannot tell.
+  const auto is_tracked = [&job, top = own_roots.front()](const std::string& path) {
     const auto repository = Repository::containing(job.world, top);
-    const auto files = repository ? (*repository)->git().tracked_files()
-                                  : Result<std::vector<std::string>>(fail(Code::io, "no git"));
-    return !files || std::ranges::any_of(*files, [&](const std::string& file) {
-      return sys::is_within(file, inner);
-    });
+    if (!repository) return true;
+    const auto tracked_files = (*repository)->git().tracked_files();
+    if (!tracked_files) return true;
+    return std::ranges::any_of(*tracked_files,
+                               [&](const std::string& file) { return sys::is_within(file, path); });
   };
   return source::SidePaths(job.files(),
                            {own_roots, job.folder(), root, link, other_root, is_tracked});
@@ -145,9 +148,8 @@ std::vector<std::string> shared_inputs(const source::BaseTree& tree, const std::
   return inputs;
 }
 
-// Seals the files and folders of the work tree at `top` that both sides share. In a folder they may
-// keep files, so only code, and what git tracks, is held there; in an environment also what Python
-// compiled.
+// Seals (records, to notice changes) the files and folders of the work tree at `top` that both
+// sides share. In a folder only code and tracked files are held, since runs may write others.
 void seal_inputs(const std::vector<std::string>& inputs, const std::string& top, const Job& job,
                  source::Seal& seal, const sys::Stop& stop) {
   if (inputs.empty()) return;
@@ -187,12 +189,12 @@ sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::
                                    const std::string& top, const std::vector<std::string>& inputs,
                                    const Job& job) {
   sys::WatchedFolder watched{sys::follow_links(top)};
-  std::vector<std::string> except{tree.root, sys::absolute(job.selection.runs_folder), cell.model,
-                                  cell.prompt_file, sys::join_path(top, ".git")};
-  if (const auto cache = source::default_cache_folder()) except.push_back(*cache);
-  except.insert(except.end(), inputs.begin(), inputs.end());
-  append_twin_files(cell, except);
-  for (const std::string& path : except) {
+  std::vector<std::string> may_open{tree.root, sys::absolute(job.selection.runs_folder), cell.model,
+                                    cell.prompt_file, sys::join_path(top, ".git")};
+  if (const auto cache = source::default_cache_folder()) may_open.push_back(*cache);
+  may_open.insert(may_open.end(), inputs.begin(), inputs.end());
+  append_twin_files(cell, may_open);
+  for (const std::string& path : may_open) {
     std::string followed = sys::follow_links(path);
     const bool holds_all = sys::relative_path(watched.folder, followed).has_value();
     if (!path.empty() && !holds_all) watched.except.push_back(std::move(followed));
@@ -201,8 +203,8 @@ sys::WatchedFolder watch_work_tree(const run::PreparedCell& cell, const source::
 }
 
 // Returns the folder to watch while the candidate runs: copies of packages that it edits, in an
-// environment (its real path) that the base does not share. Stale ones count in the checkout's own
-// environment, all in one outside, which runs for both sides.
+// environment that the base does not share. Stale ones count in the checkout's own environment, all
+// outside of it. Nullopt if there are none.
 std::optional<sys::WatchedFolder> watch_copies(const std::string& environment,
                                                const source::BaseTree& tree,
                                                const std::vector<std::string>& edited,
@@ -239,8 +241,8 @@ void watch_candidate(const source::BaseTree& tree, const std::vector<std::string
       if (!folder || cell.watched) continue;
       // A side's folder is a link.
       const std::string environment = sys::follow_links(*folder);
-      const auto inner = sys::relative_path(environment, tree.candidate_real_root);
-      if (inner && shared.contains(*inner)) continue;
+      const auto path_from_top = sys::relative_path(environment, tree.candidate_real_root);
+      if (path_from_top && shared.contains(*path_from_top)) continue;
       if (!edited) edited = edited_files(tree, job);
       cell.watched = watch_copies(environment, tree, *edited, job.files());
     }
@@ -276,9 +278,9 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
   base.cells = candidate;
   const auto program_paths = collect<std::string>(candidate, &run::PreparedCell::program);
   const bool is_own = holds(own_roots, tree.candidate_root);
-  WEIR_TRY(source::SidePaths base_side, side_paths(own_roots, tree.root, "", job));
+  WEIR_TRY(source::SidePaths base_side, make_side_paths(own_roots, tree.root, "", job));
   WEIR_TRY(source::SidePaths candidate_side,
-           side_paths(own_roots, tree.candidate_root, is_own ? tree.root : "", job));
+           make_side_paths(own_roots, tree.candidate_root, is_own ? tree.root : "", job));
   ProgramCode programs;
   for (std::size_t i = 0; i < candidate.size(); ++i) {
     const std::string own_program_path = candidate[i].program;
@@ -301,8 +303,8 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
     WEIR_CHECK(find_own_kernels(base.cells[i], base_side, base_program_path, job, programs));
     WEIR_CHECK(link_program(candidate[i], job, root, own_program_path));
     const std::size_t own_files_before = base_side.own_files();
-    WEIR_CHECK(move_to_side(base.cells[i], base_side));
-    WEIR_CHECK(move_to_side(candidate[i], candidate_side));
+    WEIR_CHECK(use_checkout_of_side(base.cells[i], base_side));
+    WEIR_CHECK(use_checkout_of_side(candidate[i], candidate_side));
     if (is_shared && base_side.own_files() == own_files_before) {
       return fail(
           Code::config,
@@ -343,9 +345,8 @@ Result<bool> lacks_rules_commit(const Job& job, const source::BaseTree& tree) {
   return !contains;
 }
 
-// Records the files of a base's folder, to notice changes while it is measured. In a checkout of
-// git these are tracked and executable files, as a base may write others. Leaves out weir's own
-// files.
+// Records the files of a base's folder, to notice changes while it is measured. In a git checkout
+// these are tracked and executable files, as a base may write others. Leaves out weir's own files.
 Result<void> seal_folder(const std::string& folder, const std::string& place, const Job& job,
                          source::Seal& seal) {
   WEIR_TRY(const sys::FileStates states, job.files().states(folder));
@@ -365,8 +366,8 @@ Result<void> seal_folder(const std::string& folder, const std::string& place, co
   return {};
 }
 
-// Seals the program of a cell, where it starts, and what both sides read: the model, the prompt,
-// and files of a twin.
+// Records the program of a cell, where it starts, and what both sides read: the model, the prompt,
+// and files of a device twin (simulated GPU).
 Result<void> seal_cell(const run::PreparedCell& cell, const Job& job, source::Seal& seal) {
   std::vector<std::string> paths{cell.program, cell.folder, cell.model, cell.prompt_file};
   append_twin_files(cell, paths);
@@ -417,14 +418,15 @@ Result<void> seal_command(const run::PreparedCell& cell, const Job& job, source:
   return {};
 }
 
-// Checks out and builds the commit, or uses the folder, that --against names.
-Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job,
+// Checks out and builds the commit, or uses the folder, that --against names. Without reuse of the
+// cache, also records its files to notice changes.
+Result<PreparedBase> prepare_from_spec(const BaseRequest& request, const Job& job,
                                        const config::Redactor& redactor,
                                        std::vector<run::PreparedCell>& candidate,
                                        const sys::Stop& stop) {
   WEIR_CHECK(check_no_containers(candidate));
   source::BaseWanted base_wanted;
-  base_wanted.spec = wanted.spec;
+  base_wanted.spec = request.spec;
   base_wanted.config_folder = job.folder();
   for (const run::PreparedCell& cell : candidate) add_build(base_wanted.builds, cell.cell);
   WEIR_TRY(base_wanted.cache_folder, source::default_cache_folder());
@@ -434,7 +436,7 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
                                 source_effects(job.world, stop, [&](const std::string& line) {
                                   job.log(redactor.text(line));
                                 })));
-  if (wanted.other_commit && tree.commit && tree.commit == tree.candidate_commit &&
+  if (request.other_commit && tree.commit && tree.commit == tree.candidate_commit &&
       !tree.candidate_dirty) {
     return fail(Code::unavailable, "{} is what was measured: nothing lies between", tree.words);
   }
@@ -444,7 +446,7 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& wanted, const Job& job
       prepare_from_tree(tree, {tree.candidate_root, tree.candidate_real_root},
                         has_counts ? tree_counts_folder(base_wanted.cache_folder, tree.root) : "",
                         job, candidate, stop));
-  base.facts.against.spec = wanted.spec;
+  base.facts.against.spec = request.spec;
   if (tree.kind == source::BaseTree::Kind::worktree)
     WEIR_SET(base.facts.is_behind, lacks_rules_commit(job, tree));
   if (!base_wanted.reuse) {
@@ -546,21 +548,21 @@ void fields(Fields& io, BaseFacts& facts) {
   io.optional("is_behind", facts.is_behind);
 }
 
-// Prepares the base that `wanted` names: two checked-out commits, the candidate's own program, a
+// Prepares the base that `request` names: two checked-out commits, the candidate's own program, a
 // commit or folder, or a command.
-Result<PreparedBase> prepare_base(const BaseRequest& wanted, const Job& job,
+Result<PreparedBase> prepare_base(const BaseRequest& request, const Job& job,
                                   const config::Settings& settings,
                                   const config::Redactor& redactor,
                                   std::vector<run::PreparedCell>& candidate,
                                   const PrepareCells& prepare, const sys::Stop& stop) {
-  if (wanted.commits) {
-    return prepare_from_tree(wanted.commits->base, wanted.commits->own_roots,
-                             wanted.commits->counts_folder, job, candidate, stop);
+  if (request.commits) {
+    return prepare_from_tree(request.commits->base, request.commits->own_roots,
+                             request.commits->counts_folder, job, candidate, stop);
   }
-  if (wanted.own) return prepare_same_program(job, candidate);
-  return wanted.command.empty()
-             ? prepare_from_spec(wanted, job, redactor, candidate, stop)
-             : prepare_from_command(wanted, job, settings, candidate, prepare, stop);
+  if (request.own) return prepare_same_program(job, candidate);
+  return request.command.empty()
+             ? prepare_from_spec(request, job, redactor, candidate, stop)
+             : prepare_from_command(request, job, settings, candidate, prepare, stop);
 }
 
 std::vector<baseline::Baseline> CachedCounts::find_counts(const profile::CellKey& cell) const {
@@ -584,7 +586,8 @@ std::string base_counts_folder(const std::string& run_folder) {
   return sys::join_path(run_folder, "base-counts");
 }
 
-// Collects the base's counts and the pairs of each cell, then those of the lines over depths.
+// Returns the base's counts and the pairs (base and candidate runs) of each cell. Then those of the
+// lines over depths, fitted to cells that differ only in context length.
 BaseRuns assemble_base_runs(const BaseFacts& facts, const run::RunHeader& header,
                             const std::vector<profile::Profile>& profiles,
                             const profile::RecordsByCell& records,
@@ -650,7 +653,8 @@ double estimate_seconds(const run::PlannedPairs& cell) {
   return std::max(fewest, cell.calibrated.value_or(fewest)) * cell.pair_seconds;
 }
 
-// Returns which cells the budget is not likely to decide, if the fastest cells run first.
+// Returns, for each cell, true if the budget is not likely to decide it, when the fastest cells run
+// first.
 std::vector<bool> find_undecidable(const run::PairsPlan& plan) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {

@@ -17,7 +17,8 @@ std::string several_bases(std::size_t count, const std::string& ref) {
                      count, text::printable(ref));
 }
 
-// Notes how far the branch of the rules is ahead of the base. What it gained since is not compared.
+// Notes how far the branch of the rules (limits and baselines) is ahead of the base: what it gained
+// since is not compared.
 Result<void> add_note_on_newer(const Git& git, const verdict::RulesFrom& rules,
                                const std::string& base, BaseCheck& check) {
   if (base == rules.commit) return {};

@@ -372,10 +372,12 @@ class Bisector {
 
 bool is_decided(const BisectResult& result) { return result.suspects.size() == 1; }
 
-// Returns the result as text for the terminal, without private names.
+// Returns the result as text for the terminal, without private names: the first bad commit, or the
+// suspects that are left.
 std::string result_text(const BisectResult& result, std::size_t width) {
   std::string text;
-  const auto add = [&](std::string_view first, const std::string& text_to_add, std::size_t indent) {
+  const auto add_wrapped = [&](std::string_view first, const std::string& text_to_add,
+                               std::size_t indent) {
     const std::string redacted_text =
         result.redactor.text(text_to_add);  // no line's end parts a private name
     for (const std::string& line : report::wrap(redacted_text, width, first, indent))
@@ -383,9 +385,10 @@ std::string result_text(const BisectResult& result, std::size_t width) {
   };
   if (is_decided(result)) {
     text = fmt::format("weir bisect: the first bad commit is\n  {}\n", result.suspects[0]);
-    add("  ", fmt::format("\"{}\"", result.bad_subject), 2);
+    add_wrapped("  ", fmt::format("\"{}\"", result.bad_subject), 2);
   } else {
-    add("",
+    add_wrapped(
+        "",
         fmt::format(
             "weir bisect: could not be decided: the first bad commit is one of these {}, of "
             "which only the first is known to be bad:",
@@ -394,8 +397,8 @@ std::string result_text(const BisectResult& result, std::size_t width) {
     for (const std::string& commit : result.suspects) {
       const BisectStep* step = find_step(result, commit);
       if (step == nullptr) continue;
-      add("  ", fmt::format("{} \"{}\"", commit, step->subject), 4);
-      if (step->outcome == source::TrialOutcome::skipped) add("    ", step->reason, 4);
+      add_wrapped("  ", fmt::format("{} \"{}\"", commit, step->subject), 4);
+      if (step->outcome == source::TrialOutcome::skipped) add_wrapped("    ", step->reason, 4);
     }
     if (result.request.judges_by_times)
       text += "weir bisect --resume --budget 10m  measures the skipped ones again, longer\n";
@@ -406,11 +409,12 @@ std::string result_text(const BisectResult& result, std::size_t width) {
   text += fmt::format("({} of {} commits tried, {} skipped, {} built, {})\n", result.steps.size(),
                       result.commits + 1, skipped, built, unit::show_duration(result.seconds));
   text += result.folder + "\n";  // whole, to be copied
-  for (const std::string& note : result.request.notes) add("note: ", note, 2);
+  for (const std::string& note : result.request.notes) add_wrapped("note: ", note, 2);
   return result.redactor.text(text);
 }
 
-// Returns weir.bisect/1.
+// Returns the result as a weir.bisect/1 document. `shown` is the redacted verdict on the bad
+// commit.
 Json result_json(const BisectResult& result, const verdict::GateVerdict& shown) {
   Json steps = Json::array(), suspects = Json::array();
   for (const BisectStep& step : result.steps) {
@@ -445,19 +449,19 @@ Json result_json(const BisectResult& result, const verdict::GateVerdict& shown) 
 }  // namespace
 
 // Checks the options of weir bisect, runs it, and shows the first bad commit with its verdict.
-Result<Answer> bisect(const Job& job, const BisectOptions& wanted) {
-  if (wanted.resume && !wanted.good.empty()) {
+Result<Answer> bisect(const Job& job, const BisectOptions& options) {
+  if (options.resume && !options.good.empty()) {
     return fail(Code::usage,
                 "--resume goes on between the commits that it was begun with: give none");
   }
-  if (wanted.resume && (wanted.judges_by_times || !job.selection.cells.empty())) {
+  if (options.resume && (options.judges_by_times || !job.selection.cells.empty())) {
     return fail(Code::usage,
                 "--resume goes on with the cells and the judge that it was begun with");
   }
-  if (!wanted.resume && wanted.good.empty()) {
+  if (!options.resume && options.good.empty()) {
     return fail(Code::usage, "weir bisect GOOD BAD: a commit that is good, and one that is bad");
   }
-  WEIR_TRY(const BisectResult result, Bisector(job, wanted).run());
+  WEIR_TRY(const BisectResult result, Bisector(job, options).run());
   const verdict::GateVerdict redacted_verdict = redacted(*result.verdict, result.redactor);
   return Answer{result_text(result, static_cast<std::size_t>(job.width())) + "\n" +
                     verdict_text(job, redacted_verdict),

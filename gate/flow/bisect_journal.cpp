@@ -13,7 +13,7 @@ std::string path_in(const std::string& folder) { return sys::join_path(folder, "
 
 }  // namespace
 
-// Reads or writes the first line of a journal.
+// Reads or writes the first line of a bisection's journal: the request, as `io` is set.
 static void fields(Fields& io, BisectRequest& request) {
   io.schema(k_schema, "is no journal of a bisection");
   io("good", request.good);
@@ -39,12 +39,14 @@ void fields(Fields& io, BisectStep& step) {
   io("run", step.run);
 }
 
-// Parses a journal: the request in its first line, then one step a line.
+// Parses a journal: the request in its first line, then one tried commit a line. The last line
+// counts if it is complete.
 Result<BisectState> parse_bisect(std::string_view text) {
   BisectState state;
   std::size_t line = 0;
-  // A last line without its end was cut off by a kill.
-  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+  while (true) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) break;  // a kill cuts off the last line
     ++line;
     const std::string place = fmt::format("bisect.jsonl, line {}", line);
     WEIR_TRY(const Json json, parse_json(text.substr(0, end)).map_error(with_prefix(place)));

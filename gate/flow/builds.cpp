@@ -41,7 +41,8 @@ class FileList {
   std::set<std::string> seen_;
 };
 
-// Reads the GPU code of a file, or of all files in a folder.
+// Reads the GPU code of a file, or of all files in a folder. Fails if there is none for `targets`
+// (empty: all).
 Result<profile::GpuBuild> read_build(const std::string& path, const Job& job,
                                      const std::vector<std::string>& targets) {
   if (!job.files().exists(path)) return fail(Code::usage, "{}: no such file or folder", path);
@@ -74,7 +75,7 @@ Result<profile::GpuBuild> read_build(const std::string& path, const Job& job,
   return build;
 }
 
-// Reads "spilled_vgprs=0" or "registers=10%".
+// Parses a limit on a kernel's figure, such as "spilled_vgprs=0" or "registers=10%".
 Result<profile::FigureLimit> read_limit(const std::string& text, bool is_on_decrease) {
   const std::size_t equals = text.find('=');
   profile::FigureLimit limit{text.substr(0, equals), 0, false, is_on_decrease};

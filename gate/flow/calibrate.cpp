@@ -41,7 +41,7 @@ Calibrations::Calibrations(sys::Files& files) : files_(files) {
   }
 }
 
-// Returns the stored calibration of a cell with this fingerprint on this machine class; nothing if
+// Returns the stored calibration of a cell with this fingerprint on this machine class; nullopt if
 // there is none.
 std::optional<verdict::CalibratedCell> Calibrations::find(
     const profile::CellKey& cell, const profile::Provenance& provenance) const {
@@ -66,8 +66,8 @@ Result<std::string> Calibrations::keep(const verdict::CalibratedCell& cell) {
   return path;
 }
 
-// Returns by cell the pairs that its limits typically take, for cells calibrated with the present
-// limits.
+// Returns, by cell, the number of pairs that its limits typically take, for cells calibrated with
+// the present limits.
 std::map<std::string, double> calibrated_pairs(const Calibrations& calibrations,
                                                const std::vector<run::PreparedCell>& cells,
                                                const config::Settings& settings) {
@@ -141,8 +141,8 @@ Error add_budget_hint(Error error, const CalibrateOptions& options) {
   return error;
 }
 
-// Calibrates each cell of a run by replays of its pairs. A cell that could not be run keeps its
-// error.
+// Calibrates each cell of a run by replays of its pairs: simulated gates on the measured times. A
+// cell that could not be run keeps its error.
 verdict::Calibration calibrate_run(const Job& job, const MeasuredRun& measured,
                                    const CalibrateOptions& options, double budget) {
   std::vector<profile::PairedRuns> runs = measured.base_runs->pairs;
@@ -182,21 +182,21 @@ verdict::Calibration calibrate_run(const Job& job, const MeasuredRun& measured,
 Result<Answer> calibrate(const Job& given_job, const CalibrateOptions& options) {
   // These runs stay apart from those that `gate --from` and `baseline accept` look for.
   const Job job = given_job.below("calibrations");
-  MeasureOptions wanted;
-  wanted.plan.counts = false;
-  wanted.plan.cost_pairs = k_cost_pairs;
-  wanted.resume = options.resume;
-  wanted.verb = "calibrate";
-  wanted.min_pairs = static_cast<std::size_t>(options.pairs);
-  WEIR_TRY(wanted.against, base_request(options));
-  WEIR_TRY(wanted.output_places, report_places(job));
+  MeasureOptions measure_options;
+  measure_options.plan.counts = false;
+  measure_options.plan.cost_pairs = k_cost_pairs;
+  measure_options.resume = options.resume;
+  measure_options.verb = "calibrate";
+  measure_options.min_pairs = static_cast<std::size_t>(options.pairs);
+  WEIR_TRY(measure_options.against, base_request(options));
+  WEIR_TRY(measure_options.output_places, report_places(job));
   WEIR_TRY(LoadedConfig loaded, load_config(job));
   double& budget_seconds = loaded.configuration.settings->gate.budget_seconds;
   const double budget = budget_seconds;
   if (options.budget) WEIR_SET(budget_seconds, unit::parse_duration_seconds(*options.budget));
   const config::Redactor redactor = loaded.configuration.redactor;
   WEIR_TRY(const MeasuredRun measured,
-           measure_loaded(std::move(loaded), job, wanted).map_error([&](Error error) {
+           measure_loaded(std::move(loaded), job, measure_options).map_error([&](Error error) {
              return add_budget_hint(redacted(std::move(error), redactor), options);
            }));
   job.log(fmt::format("replaying {} gates", options.replays));

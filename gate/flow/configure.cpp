@@ -41,7 +41,8 @@ config::Supported config_context(const sys::World& world, const std::string& con
   return context;
 }
 
-// Adds the reference workload to timed cells, or removes it when a base program is compared.
+// Adds the reference workload (timed to correct for the machine's speed) to timed cells, or removes
+// it when a base program is compared.
 Result<void> choose_reference(LoadedConfig& loaded, bool times, bool against) {
   const std::optional<std::string>& reference = loaded.configuration.settings->gate.reference;
   if (!reference) return {};

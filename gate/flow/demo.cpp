@@ -19,8 +19,8 @@ constexpr const char* k_needs_fusion = "lost-fusion";
 
 using Words = std::vector<std::string>;
 
-// Returns the demo's weir.yaml, for Vulkan or for the CPU. `fused` enables the fused kernel of the
-// feed-forward network, which a lost fusion needs.
+// Returns the demo's weir.yaml, for Vulkan or for the CPU. `fuse_ffn` enables the fused kernel of
+// the feed-forward network, which a lost fusion needs.
 std::string demo_config(bool vulkan, bool fuse_ffn) {
   std::string args = vulkan ? "--backend, vulkan" : "--backend, cpu";
   if (fuse_ffn) args += ", --fused-ffn";

@@ -89,7 +89,7 @@ Result<Answer> write_description(const Job& job, const DeviceOptions& options, p
 
 }  // namespace
 
-// Records a description of one GPU of this machine with weir-devices.
+// Records a description of one GPU of this machine with weir-devices, which asks the drivers.
 Result<Answer> record_device(const Job& job, const DeviceOptions& options) {
   const sys::Interrupts interrupts;
   sys::ProcessSpec spec;
@@ -134,8 +134,8 @@ Result<Answer> import_device(const Job& job, const DeviceOptions& options) {
   return write_description(job, options, twin);
 }
 
-// Compiles a description for the Vulkan driver of device twins, and prints the environment that
-// selects it.
+// Compiles a description for the Vulkan driver of device twins (simulated GPUs), and prints the
+// environment that selects it.
 Result<Answer> compile_device(const Job& job, const DeviceOptions& options) {
   WEIR_TRY(probes::Twin twin,
            probes::load_twin(job.files(), description_folders(job), options.name));
@@ -161,8 +161,8 @@ Result<Answer> compile_device(const Job& job, const DeviceOptions& options) {
 
 namespace {
 
-// Replaces the config's backends by one for each matching description. Each takes the arguments and
-// the environment of the first backend for Vulkan.
+// Replaces the config's backends by one for each device twin whose name matches. Each takes the
+// arguments and the environment of the first backend for Vulkan.
 Result<void> replace_backends(config::Settings& settings, const std::vector<std::string>& globs,
                               const std::vector<probes::TwinEntry>& descriptions) {
   const auto base =
@@ -191,7 +191,8 @@ Result<void> replace_backends(config::Settings& settings, const std::vector<std:
 
 }  // namespace
 
-// Counts the engine on each device twin that matches, and shows the counts as a matrix.
+// Counts the engine on each device twin (simulated GPU) that matches, and shows the counts as a
+// matrix.
 Result<Answer> show_device_matrix(const Job& job, const DeviceMatrixOptions& options) {
   Job all_cells_job = job;
   all_cells_job.selection.cells.clear();  // --cell names twins, which become backends below

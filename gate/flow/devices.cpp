@@ -23,7 +23,8 @@ Result<probes::Places> probe_places(const sys::World& world) {
   return probes::locate(world.files, sys::own_program_path(), world.environment("WEIR_PROBES"));
 }
 
-// Runs weir-devices with the arguments in `spec`; Code::unavailable if it is not installed.
+// Runs weir-devices, which asks drivers for devices, with the arguments in `spec`. Fails with
+// Code::unavailable if it is not installed.
 Result<sys::Finished> run_devices_program(sys::ProcessSpec& spec, sys::World& world,
                                           const sys::Stop& stop) {
   WEIR_TRY(const probes::Places places, probe_places(world));
@@ -96,7 +97,8 @@ run::DeviceFacts absent_device(const Api& api, const std::string& why) {
   return facts;
 }
 
-// Parses the output of weir-devices. With several devices the class is "": the engine chooses one.
+// Parses the output of weir-devices for one API. With several devices the class is "": the engine
+// chooses one.
 Result<run::DeviceFacts> parse_device_list(const Api& api, const std::string& text) {
   WEIR_TRY(const Json json, parse_json(text, {.bytes = std::size_t{1} << 20, .depth = 8}));
   JsonReader fields(json, "weir-devices");
@@ -140,7 +142,7 @@ Result<run::DeviceFacts> find_device(const Api& api, const config::Cell& cell, s
 
 }  // namespace
 
-// Returns the CPU and the cell's own device, as the cell's environment shows it.
+// Returns the CPU and the cell's own device, as the cell's environment shows it, by name.
 Result<std::map<std::string, run::DeviceFacts>> find_devices(const config::Cell& cell,
                                                              const sys::Machine& machine,
                                                              sys::World& world,
@@ -193,7 +195,7 @@ Result<void> write_if_other(const std::string& path, const std::string& bytes, s
 }
 
 // Makes a folder of links to the one library of an API's twins, under each name that it stands for.
-// What else lies there is removed: loaders would prefer it to the system's libraries.
+// Removes other files there: loaders would prefer them to the system's libraries.
 Result<std::string> link_libraries(const probes::RuntimeApi& api, const std::string& twins_folder,
                                    sys::World& world) {
   sys::Files& files = world.files;
@@ -214,7 +216,8 @@ Result<std::string> link_libraries(const probes::RuntimeApi& api, const std::str
   return folder;
 }
 
-// Compiles the description of a cell's device twin, and writes it where its driver reads it.
+// Compiles the description of a cell's device twin (simulated GPU), and writes it where its driver
+// reads it.
 Result<run::DeviceTwin> make_twin(const config::Cell& cell, const std::vector<std::string>& folders,
                                   const std::string& twins_folder, sys::World& world) {
   sys::Files& files = world.files;
@@ -277,7 +280,8 @@ Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config
 
 namespace {
 
-// Finds the code of a program, or of the library that it opens by itself; each file is read once.
+// Finds the GPU code of a program, or of the library that it opens by itself; each file is read
+// once. Fails if the program has none.
 Result<probes::RuntimeCode> find_code(const std::string& program, const std::string& library,
                                       const run::DeviceTwin& twin, const sys::World& world,
                                       ProgramCode& programs) {
@@ -298,7 +302,7 @@ Result<probes::RuntimeCode> find_code(const std::string& program, const std::str
 }
 
 // Writes the table of the code's kernels for a simulated GPU, and returns its path. If the cache
-// may be reused, takes the table of an earlier run, unless git tracks it or it has no kernels.
+// may be reused, takes an earlier run's table, unless git tracks it or it has no kernels.
 Result<std::string> write_kernels(const std::string& binary, const probes::RuntimeCode& code,
                                   const std::string& twins_folder, const run::DeviceTwin& twin,
                                   const Job& job, ProgramCode& programs) {

@@ -25,7 +25,7 @@ namespace {
 
 constexpr double k_doctor_patience_seconds = 30;
 
-// Runs a program and returns its output; an Error for people if it does not end well.
+// Runs a program and returns its output; an error for people if it does not end well.
 Result<std::string> read_output(sys::World& world, std::vector<std::string> argv,
                                 const sys::Stop& stop) {
   sys::ProcessSpec spec;
@@ -82,7 +82,8 @@ void add_layers(const sys::Files& files, const std::string& folder,
   }
 }
 
-// Lists the probes that can be attached here, and why others cannot.
+// Lists the probes (libraries that count an engine's work) that can be attached here, and why
+// others cannot.
 void examine_probes(const sys::World& world, report::Diagnosis& diagnosis) {
   const auto places = probe_places(world);
   if (!places) {
@@ -101,7 +102,7 @@ void examine_probes(const sys::World& world, report::Diagnosis& diagnosis) {
   }
 }
 
-// Lists the devices of the drivers on this machine.
+// Lists the devices of the drivers on this machine, or why they cannot be asked.
 void examine_devices(sys::World& world, const sys::Stop& stop, report::Diagnosis& diagnosis) {
   const auto places = probe_places(world);
   if (!places || places->devices_program.empty()) {
@@ -148,9 +149,9 @@ struct EngineToCheck {
   std::string folder = ".";
 };
 
-// Returns the engines that the options name, else all of weir.yaml.
+// Returns the engines that the options name, else all of weir.yaml that the selected cells use.
 Result<std::vector<EngineToCheck>> engines_to_check(const Job& job, const DoctorOptions& options) {
-  std::vector<EngineToCheck> engines_found;
+  std::vector<EngineToCheck> result;
   std::optional<LoadedConfig> loaded;
   const bool all_by_path =
       !options.engines.empty() && std::ranges::all_of(options.engines, [](const std::string& name) {
@@ -161,7 +162,7 @@ Result<std::vector<EngineToCheck>> engines_to_check(const Job& job, const Doctor
   const std::vector<config::EngineSettings> no_engines;
   const auto& engines = loaded ? loaded->configuration.settings->engines : no_engines;
   for (const std::string& name : options.engines) {
-    EngineToCheck& engine_to_check = engines_found.emplace_back();
+    EngineToCheck& engine_to_check = result.emplace_back();
     if (const auto* engine = find_named(engines, name)) {
       engine_to_check = {*engine, folder};
     } else {
@@ -169,7 +170,7 @@ Result<std::vector<EngineToCheck>> engines_to_check(const Job& job, const Doctor
       engine_to_check.engine.command = {name};
     }
   }
-  if (!options.engines.empty()) return engines_found;
+  if (!options.engines.empty()) return result;
   for (const config::EngineSettings& engine : engines) {
     const bool is_selected = std::ranges::any_of(loaded->cells, [&](const config::Cell& cell) {
       return cell.engine != nullptr && cell.engine->name == engine.name;
@@ -177,15 +178,15 @@ Result<std::vector<EngineToCheck>> engines_to_check(const Job& job, const Doctor
     // A request shows what a server does, unless probes are to see it.
     const bool is_asked_alone = engine.server && engine.probes.empty();
     const bool is_left_out = is_asked_alone || !is_selected;
-    if (job.selection.cells.empty() || !is_left_out) engines_found.push_back({engine, folder});
+    if (job.selection.cells.empty() || !is_left_out) result.push_back({engine, folder});
   }
-  return engines_found;
+  return result;
 }
 
 constexpr auto k_fit_names =
     names_in_order<probes::Fit::State>("sees", "perhaps", "blind", "absent", "unused");
 
-// Returns the path of the engine's program, or an Error that says why there is none to examine.
+// Returns the path of the engine's program; an error that says why there is none to examine.
 Result<std::string> find_program(const EngineToCheck& engine_to_check,
                                  const std::string& path_variable, const sys::Files& files) {
   const config::EngineSettings& settings = engine_to_check.engine;
@@ -283,7 +284,8 @@ std::string count_text(const profile::ProbeCounts& counts, const std::string& de
   return fmt::format("counted {}{}", text::join(parts), text::prefix_if_any(" on ", devices));
 }
 
-// Runs the command with its probes. What each probe saw replaces the guess from the program's file.
+// Runs the command with its probes. What each probe counted replaces the guess from the program's
+// file.
 Result<void> check_by_running(const Job& job, const DoctorOptions& options, const sys::Stop& stop,
                               report::DoctorEngine& engine) {
   constexpr double k_patience = 600;
@@ -339,6 +341,7 @@ std::string shell_line(const sys::ProcessSpec& spec) {
 }
 
 // Starts the server of a command, without probes, and sends it one request after its warm-up.
+// Stores the outcome in `result`.
 Result<void> ask_server(const Job& job, const PlannedCommand& command, const std::string& folder,
                         const config::Redactor& redactor, const sys::Stop& stop,
                         report::DoctorCommand& result) {
@@ -421,7 +424,7 @@ Result<std::vector<report::DoctorCommand>> run_cells(const Job& job, const sys::
   return commands;
 }
 
-// Judges the health of this machine: load, frequencies, GPUs.
+// Judges the health of this machine for measuring times: load, frequencies, GPUs.
 void examine_machine(sys::World& world, const sys::Stop& stop, report::Diagnosis& diagnosis) {
   const auto before = world.load.ticks();
   (void)world.pause.wait(k_moment_seconds, sys::Stop());
@@ -445,8 +448,8 @@ void examine_machine(sys::World& world, const sys::Stop& stop, report::Diagnosis
 
 }  // namespace
 
-// Examines the machine, its devices and probes, and each engine; with a command after "--" also
-// what the probes see in it; with --cell also how the cell's command ends.
+// Examines the machine, its devices and probes, and each engine. With a command after "--" also
+// what the probes see in it; with --cell how the cell's command ends.
 Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
   DoctorOptions resolved = options;
   if (!options.trailing_arguments.empty()) {

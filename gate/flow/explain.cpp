@@ -30,12 +30,14 @@ std::optional<std::string> find_header(const std::string& folder, const sys::Fil
   return std::nullopt;
 }
 
-// Reads a model's facts from a GGUF file, a config.json, or a folder that holds one of them.
+// Reads a model's facts (layers, sizes) from a GGUF file, a config.json, or a folder that has one
+// of them.
 Result<explain::ModelFacts> read_model_facts(const std::string& path, const sys::Files& files) {
   if (files.kind(path) == sys::Kind::folder) {
-    const auto inside = find_header(path, files);
-    if (!inside) return fail(Code::data, "{}: neither config.json nor a GGUF file in it", path);
-    return read_model_facts(*inside, files);
+    const auto header_file = find_header(path, files);
+    if (!header_file)
+      return fail(Code::data, "{}: neither config.json nor a GGUF file in it", path);
+    return read_model_facts(*header_file, files);
   }
   if (text::lower(path).ends_with(".json")) {
     WEIR_TRY(const std::string config, files.read_prefix(path, k_longest_config));
@@ -92,8 +94,8 @@ explain::AllowedOps allowed_cpu_ops(const config::Settings& settings,
   return ops;
 }
 
-// Adds explanations to cells that failed, improved or were waived, at most 8 each besides those
-// of the config's own rules.
+// Adds explanations to cells that failed, improved or were waived, at most 8 each besides those of
+// the config's own rules.
 void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,
                    const std::string& config_file, const sys::Files& files) {
   using verdict::Outcome;
@@ -193,10 +195,10 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options,
                                const VerdictFile& judged) {
   WEIR_TRY(ExplainContext context, ExplainContext::make(job, options));
   // The run's configuration leads to its models. The verdict's file may be all there is.
-  Job every = job;
-  every.selection.cells.clear();
+  Job all_cells_job = job;
+  all_cells_job.selection.cells.clear();
   const auto measured = judged.run.empty() ? Result<MeasuredRun>(fail(Code::data, "no run"))
-                                           : read_measured(every, judged.run);
+                                           : read_measured(all_cells_job, judged.run);
   std::map<profile::CellKey, const profile::Profile*> profiles;
   if (measured) {
     context.use_configuration_of(*measured, job.files());
@@ -207,14 +209,14 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options,
     cell.model.clear();
     return cell;
   };
-  std::map<profile::CellKey, std::vector<const verdict::CellVerdict*>> places;
+  std::map<profile::CellKey, std::vector<const verdict::CellVerdict*>> cells_by_place;
   for (const verdict::CellVerdict& cell : judged.gate.cells) {
-    places[without_model(cell.cell)].push_back(&cell);
+    cells_by_place[without_model(cell.cell)].push_back(&cell);
   }
   for (const verdict::CellVerdict& cell : judged.gate.cells) {
     if (!job.selection.wants(cell.cell.str())) continue;
     context.settings.other_quantizations =
-        context.other_quantizations(places[without_model(cell.cell)], cell.cell);
+        context.other_quantizations(cells_by_place[without_model(cell.cell)], cell.cell);
     explain::Evidence evidence = explain::make_evidence(cell);
     if (const auto* profile = look_up(profiles, cell.cell)) {
       evidence.fusible = explain::find_fusible(**profile);
@@ -278,15 +280,16 @@ Result<Answer> explain_one(const Job& job, const ExplainOptions& options) {
   const sys::Files& files = job.files();
   std::string path = options.what.empty() ? "" : options.what.front();
   if (path.empty()) WEIR_SET(path, newest_run_or_hook(job));
-  const bool folder = files.kind(path) == sys::Kind::folder;
-  const bool judged = folder
-                          ? files.kind(sys::join_path(path, run::k_verdict_name)) == sys::Kind::file
-                          : names_verdict(path, files);
-  const bool has_runs = folder && !holds_run(path, files) && !run::list_runs(files, path).empty();
-  if (!judged && !has_runs) return explain_alone(job, options, path);
+  const bool is_folder = files.kind(path) == sys::Kind::folder;
+  const bool is_judged =
+      is_folder ? files.kind(sys::join_path(path, run::k_verdict_name)) == sys::Kind::file
+                : names_verdict(path, files);
+  const bool has_runs =
+      is_folder && !holds_run(path, files) && !run::list_runs(files, path).empty();
+  if (!is_judged && !has_runs) return explain_alone(job, options, path);
   WEIR_TRY(const std::string file, find_verdict(path, files));
   WEIR_TRY(verdict::GateVerdict verdict, read_verdict(file, files));
-  return explain_verdict(job, options, {std::move(verdict), folder ? path : ""});
+  return explain_verdict(job, options, {std::move(verdict), is_folder ? path : ""});
 }
 
 // --- two sides ---------------------------------------------------------------------------------
@@ -311,9 +314,9 @@ tl::unexpected<Error> no_common_cell(const Job& job, const std::string& a, const
 // Explains how the second of two profiles or runs differs from the first.
 Result<Answer> explain_two(const Job& job, const ExplainOptions& options) {
   WEIR_TRY(ExplainContext context, ExplainContext::make(job, options));
-  WEIR_TRY(const ProfilePair sides, read_profile_pair(job, options.what[0], options.what[1]));
-  const ProfileFile &a = sides.a, &b = sides.b;
-  if (sides.run_b) context.use_configuration_of(*sides.run_b, job.files());
+  WEIR_TRY(const ProfilePair profiles, read_profile_pair(job, options.what[0], options.what[1]));
+  const ProfileFile &a = profiles.a, &b = profiles.b;
+  if (profiles.run_b) context.use_configuration_of(*profiles.run_b, job.files());
   std::vector<Explanation> explanations;
   if (a.observed.has_value() != b.observed.has_value()) {
     return fail(Code::usage,
@@ -399,11 +402,12 @@ Comparison compare_pair(const std::pair<std::string, std::string>& names, const 
   return comparison;
 }
 
-// Returns the only selected profile of a side, to compare with the output of a profiler.
-Result<const profile::Profile*> only_profile(const Job& job, const ProfileFile& side,
+// Returns the only selected profile of one file, to compare with the output of a profiler. Fails if
+// there are none or several.
+Result<const profile::Profile*> only_profile(const Job& job, const ProfileFile& file,
                                              const std::string& path) {
   const profile::Profile* only = nullptr;
-  for (const profile::Profile& cell_profile : side.profiles) {
+  for (const profile::Profile& cell_profile : file.profiles) {
     if (!job.selection.wants(cell_profile.cell.str())) continue;
     if (only != nullptr) {
       return fail(Code::usage,
@@ -449,13 +453,13 @@ Result<std::vector<Comparison>> compare_cells(const Job& job, const CompareOptio
 // Compares two profiles and shows the differences; nothing is judged.
 Result<Answer> compare_profiles(const Job& job, const CompareOptions& options) {
   WEIR_CHECK(check_report_options(options));
-  WEIR_TRY(const ProfilePair sides, read_profile_pair(job, options.base, options.candidate));
-  const explain::Options settings = sides.run_b
-                                        ? explain_options(*sides.run_b->configuration.settings)
+  WEIR_TRY(const ProfilePair profiles, read_profile_pair(job, options.base, options.candidate));
+  const explain::Options settings = profiles.run_b
+                                        ? explain_options(*profiles.run_b->configuration.settings)
                                         : explain::Options{explain::default_bands(), {}};
-  WEIR_TRY(auto comparisons, compare_cells(job, options, sides.a, sides.b, settings));
+  WEIR_TRY(auto comparisons, compare_cells(job, options, profiles.a, profiles.b, settings));
   for (Comparison& comparison : comparisons) {
-    for (const auto* run : {&sides.run_a, &sides.run_b}) {
+    for (const auto* run : {&profiles.run_a, &profiles.run_b}) {
       if (*run) comparison = redacted(std::move(comparison), (*run)->configuration.redactor);
     }
   }

@@ -47,8 +47,8 @@ std::vector<config::Cell> select_cells(std::vector<config::Cell> cells,
   return cells;
 }
 
-// Removes waivers and rules from a run of pairs: the gate as a whole applies them once. New
-// names of cells stay, so that they are judged by their old ones.
+// Removes waivers and rules from a run of pairs: the gate as a whole applies them once. New names
+// of cells stay, so that they are judged by their old ones.
 MeasuredRun without_gate_rules(MeasuredRun pairs) {
   pairs.waived.reset();
   if (pairs.configuration.rules) {
@@ -134,7 +134,8 @@ Result<SuspectedPairs> measure_suspected(const Job& job, const ConfirmOptions& c
   return without_pairs("could not be confirmed in paired runs: " + text::first_line(error.message));
 }
 
-// Returns the base that --against asks for; nothing without it. Checks that other options allow it.
+// Returns the base that --against asks for; nullopt without it. Fails if other options do not allow
+// it.
 Result<std::optional<BaseRequest>> base_request(const GateOptions& options) {
   const std::vector<std::string>& command = options.trailing_arguments;
   if (!options.against) {
@@ -195,15 +196,16 @@ Result<MeasuredRun> obtain_run(const Job& job, const GateOptions& options) {
     }
     return measured;
   }
-  MeasureOptions wanted = options.wanted;
-  wanted.results = options.results;
-  WEIR_TRY(wanted.against, base_request(options));
-  wanted.plan.times = !job.selection.counts_only;
-  WEIR_TRY(wanted.output_places, report_places(job, options.files));
-  return measure(job, wanted);
+  MeasureOptions measure_options = options.wanted;
+  measure_options.results = options.results;
+  WEIR_TRY(measure_options.against, base_request(options));
+  measure_options.plan.times = !job.selection.counts_only;
+  WEIR_TRY(measure_options.output_places, report_places(job, options.files));
+  return measure(job, measure_options);
 }
 
-// Judges by stored baselines, after re-testing suspected slowdowns in paired runs.
+// Judges by stored baselines, after re-testing suspected slowdowns in paired runs of base and
+// candidate.
 Result<verdict::GateVerdict> judge(const Job& job, const GateOptions& options,
                                    const MeasuredRun& measured, const StoredBaselines& stored,
                                    const verdict::Policy& policy) {
@@ -251,7 +253,7 @@ std::map<std::string, std::string> changed_options(const Job& job, const GateOpt
   return changed;
 }
 
-// Returns true if a cell's profile lacks times that its engine prints: any of those that its
+// Returns true if a cell's profile lacks times that its engine prints. These are those that its
 // configuration names (output: generic), or all of another format.
 bool lacks_times(const config::Cell& cell, const profile::Profile& profile) {
   const auto is_measured = [&](const std::string& metric) {
@@ -271,7 +273,7 @@ bool lacks_times(const config::Cell& cell, const profile::Profile& profile) {
   });
 }
 
-// Returns which times are missing from an untrusted run that is to be judged by its times; nothing
+// Returns which times are missing from an untrusted run that is to be judged by its times; nullopt
 // if it has all.
 Result<std::optional<std::string>> find_missing_times(const Job& job, const MeasuredRun& measured) {
   if (!measured.claimed || job.selection.counts_only) return std::nullopt;
@@ -298,12 +300,12 @@ Result<std::optional<std::string>> find_missing_times(const Job& job, const Meas
     }
   }
   std::vector<std::string> missing;
-  const auto add = [&](std::size_t cells, std::string_view what) {
+  const auto add_missing = [&](std::size_t cells, std::string_view what) {
     if (cells == 0) return;
     missing.push_back(fmt::format("{} of the run without {}", text::plural(cells, "cell"), what));
   };
-  add(without_pairs, "a pair");
-  add(without_times, "times that its engine prints");
+  add_missing(without_pairs, "a pair");
+  add_missing(without_times, "times that its engine prints");
   return missing.empty() ? std::nullopt : std::optional(text::join(missing, "; "));
 }
 
@@ -408,14 +410,15 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
 
 }  // namespace
 
-// Measures the matrix without judging it, or prints its commands (--dry-run).
+// Measures all selected cells without judging them, or prints their commands (--dry-run).
 Result<Answer> run_matrix(const Job& job, const RunOptions& options) {
-  MeasureOptions wanted = options.wanted;
-  wanted.plan.times = !job.selection.counts_only;
-  if (options.against) wanted.against = BaseRequest{.spec = *options.against, .command = {}};
-  WEIR_TRY(wanted.output_places, report_places(job));
-  if (options.dry_run) return dry_run(job, wanted);
-  WEIR_TRY(MeasuredRun measured, measure(job, wanted));
+  MeasureOptions measure_options = options.wanted;
+  measure_options.plan.times = !job.selection.counts_only;
+  if (options.against)
+    measure_options.against = BaseRequest{.spec = *options.against, .command = {}};
+  WEIR_TRY(measure_options.output_places, report_places(job));
+  if (options.dry_run) return dry_run(job, measure_options);
+  WEIR_TRY(MeasuredRun measured, measure(job, measure_options));
   redact_profiles(measured);
   report::Page notes(static_cast<std::size_t>(job.width()));
   std::vector<std::string> all_notes = measured.configuration.notes;

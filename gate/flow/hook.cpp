@@ -508,7 +508,7 @@ Result<Answer> run_hook(const Job& job, const HookRunOptions& options) {
     return Answer{};
   }
   // Without --strict only a broken limit stops a push, so an error here is only printed.
-  const auto not_judged = [&](Error error) {
+  const auto report_not_judged = [&](Error error) {
     print_error(job.world, add_prefix("nothing was judged", std::move(error)));
     return Answer{.code = options.strict ? ExitCode::fail : ExitCode::pass};
   };
@@ -522,14 +522,14 @@ Result<Answer> run_hook(const Job& job, const HookRunOptions& options) {
                 "of a pre-push hook");
   } else {
     auto lines = source::parse_pushed(job.world.terminal.read_input(std::size_t{16} << 20));
-    if (!lines) return not_judged(lines.error());
+    if (!lines) return report_not_judged(lines.error());
     pushed = std::move(*lines);
   }
   if (pushed.empty()) job.log("weir: nothing was pushed that can be judged");
   const auto judged = PushJudge(job, options, limit_seconds).run(pushed);
   if (judged) return Answer{.code = *judged};
   if (judged.error().code == Code::interrupted) return tl::unexpected(judged.error());
-  return not_judged(judged.error());
+  return report_not_judged(judged.error());
 }
 
 }  // namespace weir::flow

@@ -67,7 +67,8 @@ hand_on | "$weir" hook run{} -- "$@"
                      k_mark, text::shell_word(program), holds(arguments, "--strict") ? 1 : 0, call);
 }
 
-// Installs the hook, and renames a hook that was there. Returns true if there is such a hook.
+// Installs the hook, and renames a hook that was there. Returns true if there is such a hook. Fails
+// if that acts by its own file name.
 Result<bool> write_hook(sys::Files& files, const std::string& folder, const std::string& text) {
   const HookPaths paths(folder);
   WEIR_CHECK(files.make_dirs(folder));

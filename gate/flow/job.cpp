@@ -12,7 +12,7 @@ namespace weir::flow {
 
 std::string Job::variable(const char* name) const { return world.environment(name).value_or(""); }
 
-// Returns true in CI and in jobs of a scheduler.
+// Returns true in CI and in jobs of a scheduler such as Slurm.
 bool Job::is_in_ci() const {
   // Most CI systems set CI; these set a variable of their own, as do schedulers in their jobs:
   // Slurm, PBS, LSF, Grid Engine, OAR, Flux, Cobalt and HTCondor.

@@ -256,8 +256,8 @@ class JudgedCells {
   std::uint64_t max_judgements_, judgement_count_ = 0;
 };
 
-// Returns one policy for each cell of `measured.base_runs`. false_alarm is divided among shards,
-// and within each among the metrics that were measured in pairs.
+// Returns one policy (error rates) for each cell of `measured.base_runs`. false_alarm is divided
+// among shards, and within each among the metrics that were measured in pairs.
 std::vector<verdict::Policy> policies_per_cell(const MeasuredRun& measured,
                                                const verdict::LimitTable& limits,
                                                const verdict::Policy& policy) {
@@ -273,15 +273,15 @@ std::vector<verdict::Policy> policies_per_cell(const MeasuredRun& measured,
       }
     }
   }
-  std::map<std::size_t, std::vector<std::size_t>> groups;  // shard (0: none) -> places
+  std::map<std::size_t, std::vector<std::size_t>> cells_by_shard;  // shard (0: none) -> places
   for (std::size_t i = 0; i < base_runs.cells.size(); ++i) {
-    groups[look_up(shard_by_cell, base_runs.cells[i].cell.str(), 0)].push_back(i);
+    cells_by_shard[look_up(shard_by_cell, base_runs.cells[i].cell.str(), 0)].push_back(i);
   }
   std::vector<verdict::Policy> policies(base_runs.cells.size(), policy);
-  for (const auto& [shard, members] : groups) {
+  for (const auto& [shard, cell_indices] : cells_by_shard) {
     std::vector<profile::CellFacts> cells;
     std::vector<profile::PairedRuns> pairs;
-    for (const std::size_t i : members) {
+    for (const std::size_t i : cell_indices) {
       cells.push_back(base_runs.cells[i]);
       pairs.push_back(base_runs.pairs[i]);
     }
@@ -292,7 +292,7 @@ std::vector<verdict::Policy> policies_per_cell(const MeasuredRun& measured,
       facts.index = shard;
       shard_policy.false_alarm = shard_false_alarm(facts, policy.false_alarm);
     }
-    for (const std::size_t i : members) policies[i] = shard_policy;
+    for (const std::size_t i : cell_indices) policies[i] = shard_policy;
   }
   return policies;
 }
@@ -437,7 +437,8 @@ Result<std::vector<std::string>> merge_paired_verdicts(const MeasuredRun& pairs,
 
 }  // namespace
 
-// Judges each cell by its stored baseline. Verdicts of `pairs` replace those on slower times.
+// Judges each cell by its stored baseline. Verdicts of `pairs`, if not null, replace those on
+// slower times.
 Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
                                           const StoredBaselines& stored,
                                           const verdict::Policy& policy, const sys::Files& files,
@@ -469,23 +470,23 @@ Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
 // Judges each cell against the cell of the same name in another run.
 Result<verdict::GateVerdict> judge_against(const MeasuredRun& measured, const MeasuredRun& base,
                                            const verdict::Policy& policy, const sys::Files& files) {
-  std::map<std::string, const profile::Profile*> by_name;
-  for (const profile::Profile& profile : base.profiles) by_name[profile.cell.str()] = &profile;
+  std::map<std::string, const profile::Profile*> base_by_name;
+  for (const profile::Profile& profile : base.profiles) base_by_name[profile.cell.str()] = &profile;
   const verdict::LimitTable limits(measured.configuration.settings->limits);
   JudgedCells cells(std::max(measured.bytes, base.bytes), limits);
   for (const profile::Profile& profile : measured.profiles) {
     const std::string name = profile.cell.str();
     baseline::BaselineChoice choice;
     choice.reason = fmt::format("{} has no such cell", base.folder);
-    if (const auto* base_profile = look_up(by_name, name))
+    if (const auto* base_profile = look_up(base_by_name, name))
       choice = baseline::choose_run(profile, **base_profile);
-    by_name.erase(name);
+    base_by_name.erase(name);
     WEIR_CHECK(cells.check_room(profile, choice));
     WEIR_CHECK(cells.add(verdict::judge_cell(profile, {choice}, limits, policy)));
   }
   verdict::GateVerdict verdict = finish(std::move(cells.list), policy, measured, limits, files);
   verdict.base_origin = fmt::format("run {}", base.folder);
-  for (const auto& [name, profile] : by_name) {
+  for (const auto& [name, profile] : base_by_name) {
     verdict.notes.push_back(fmt::format("{} is only in {}", name, base.folder));
   }
   return verdict;
@@ -555,8 +556,8 @@ const CellVerdict* first_with(const verdict::GateVerdict& verdict, Outcome outco
 
 }  // namespace
 
-// Returns bad if any cell failed, skipped if a cell has an error, is inconclusive or nothing was
-// judged, else good.
+// Returns a bisection's outcome: bad if any cell failed, skipped if a cell has an error, is
+// inconclusive or nothing was judged, else good.
 StepVerdict judge_step(const verdict::GateVerdict& verdict) {
   using source::TrialOutcome;
   if (const CellVerdict* cell = first_with(verdict, Outcome::fail)) {

@@ -27,7 +27,7 @@ Result<std::string> find_stored_code(const std::string& hash, const sys::Files& 
               text::printable(hash));
 }
 
-// Reads pieces of code from weir's cache. `recordings` own the code.
+// Reads pieces of GPU code by their hashes from weir's cache. `recordings` own the code.
 Result<std::vector<explain::KernelCode>> read_stored_codes(
     const std::vector<std::string>& hashes, const sys::Files& files,
     std::list<probes::RecordedKernels>& recordings) {
@@ -72,7 +72,8 @@ run::CodeStore code_store() {
   return run::CodeStore(cache ? sys::join_path(*cache, "kernels/code") : "");
 }
 
-// Checks that the compilers of all cells work. Cells of device twins go without, with a note.
+// Checks that the compilers of all cells work. Cells of device twins (simulated GPUs) go without,
+// with a note.
 Result<std::vector<std::string>> check_compilers(std::vector<run::PreparedCell>& cells,
                                                  const Job& job, const sys::Stop& stop,
                                                  std::unique_ptr<run::KernelCompiler>& compiler) {
@@ -100,7 +101,7 @@ Result<std::vector<std::string>> check_compilers(std::vector<run::PreparedCell>&
   return notes;
 }
 
-// Lists the differences of each piece of code, if both versions are in weir's cache.
+// Lists the differences of each piece of GPU code, if both versions are in weir's cache.
 static void add_code_differences(std::vector<verdict::KernelChange>& codes,
                                  const sys::Files& files) {
   for (verdict::KernelChange& code : codes) {
@@ -131,7 +132,8 @@ std::string compiler_target(const std::string& compiler) {
   return compiler.substr(0, compiler.find(','));
 }
 
-// Returns how a kernel's machine code for `target` differs from the base's, at most `most` lines.
+// Returns how a kernel's machine code for `target` differs from the base's, at most `max_lines`
+// lines.
 Result<std::string> machine_code_diff(const verdict::KernelChange& code, const std::string& target,
                                       std::size_t max_lines, const Job& job) {
   WEIR_TRY(const auto compiler, make_compiler(job));

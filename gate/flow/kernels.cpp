@@ -40,7 +40,8 @@ Result<Profile> compile_for(Profile profile, const std::string& target,
   return profile;
 }
 
-// Returns the table of each profile, compiled again for each of `targets` if there are any.
+// Returns the table of each profile's kernels, compiled again for each of `targets` if there are
+// any.
 Result<std::vector<KernelsOfCell>> make_tables(const Job& job, const std::vector<Profile>& profiles,
                                                const std::vector<std::string>& targets) {
   std::vector<KernelsOfCell> tables;

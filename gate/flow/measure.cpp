@@ -126,8 +126,9 @@ run::AgainstOptions paired_run_options(const ReadyPlan& ready, const MeasureOpti
   return options;
 }
 
-// Returns the header of a new run: its configuration and machine, and what else judging it needs.
-run::RunHeader describe_run(const ReadyPlan& ready, const Job& job, const MeasureOptions& wanted,
+// Returns the header of a new run: its configuration and machine, and what else judging it needs
+// (commit, rules, waivers).
+run::RunHeader describe_run(const ReadyPlan& ready, const Job& job, const MeasureOptions& options,
                             const sys::Stop& stop) {
   run::RunHeader header = run::make_header(ready.plan);
   header.weir_version = k_version;
@@ -136,9 +137,9 @@ run::RunHeader describe_run(const ReadyPlan& ready, const Job& job, const Measur
   header.config_text = ready.loaded.text;
   header.machine = ready.machine;
   header.notes = ready.loaded.configuration.notes;
-  header.extra["counts_only"] = !wanted.plan.times;
-  if (!wanted.verb.empty()) header.extra["verb"] = wanted.verb;
-  if (wanted.shard_facts) header.extra["shard"] = run::to_json(*wanted.shard_facts);
+  header.extra["counts_only"] = !options.plan.times;
+  if (!options.verb.empty()) header.extra["verb"] = options.verb;
+  if (options.shard_facts) header.extra["shard"] = run::to_json(*options.shard_facts);
   const source::Effects effects = source_effects(job.world, stop);
   const auto git = source::Git::open(effects, job.folder());
   if (git) record_uncommitted(job, *git, header.extra);
@@ -157,14 +158,14 @@ run::RunHeader describe_run(const ReadyPlan& ready, const Job& job, const Measur
 // Resumes the run that --resume names, or begins a new one, and sets `folder` to the run's. A
 // resumed run keeps the facts in its own header, whatever is checked out by now.
 Result<run::Journal> open_journal(const run::Plan& plan, const Job& job,
-                                  const MeasureOptions& wanted, run::RunHeader& header,
+                                  const MeasureOptions& options, run::RunHeader& header,
                                   std::string& folder) {
-  if (!wanted.resume) {
+  if (!options.resume) {
     WEIR_TRY(folder,
              run::make_run_folder(job.files(), job.selection.runs_folder, header.started_at));
     return run::Journal::create(job.files(), folder, header);
   }
-  folder = *wanted.resume;
+  folder = *options.resume;
   if (folder.empty()) WEIR_SET(folder, newest_run(job));
   WEIR_TRY(run::Journal journal, run::Journal::resume(job.files(), folder, plan));
   WEIR_TRY(run::RunFile resumed_run, run::read_run(job.files(), folder));
@@ -274,13 +275,13 @@ void redact_profiles(MeasuredRun& measured) {
 
 // Measures a loaded configuration within the time limit. Errors may contain private names.
 Result<MeasuredRun> measure_loaded(LoadedConfig loaded, const Job& job,
-                                   const MeasureOptions& wanted) {
-  if (wanted.budget) {
+                                   const MeasureOptions& options) {
+  if (options.budget) {
     WEIR_SET(loaded.configuration.settings->gate.budget_seconds,
-             unit::parse_duration_seconds(*wanted.budget));
+             unit::parse_duration_seconds(*options.budget));
   }
-  const sys::Interrupts interrupts(wanted.limit_seconds);
-  auto measured = measure_until(std::move(loaded), job, wanted, interrupts.stop());
+  const sys::Interrupts interrupts(options.limit_seconds);
+  auto measured = measure_until(std::move(loaded), job, options, interrupts.stop());
   if (!measured && interrupts.over()) {
     return fail(Code::unavailable, "it was not done within what was left of the time");
   }
@@ -289,17 +290,17 @@ Result<MeasuredRun> measure_loaded(LoadedConfig loaded, const Job& job,
 
 // Measures what `load` returns, and resumes the newest run if it has the same plan.
 Result<MeasuredRun> measure_or_resume(const std::function<Result<LoadedConfig>()>& load,
-                                      const Job& job, MeasureOptions wanted) {
+                                      const Job& job, MeasureOptions options) {
   const auto start = [&] {
     return load().and_then(
-        [&](LoadedConfig loaded) { return measure_loaded(std::move(loaded), job, wanted); });
+        [&](LoadedConfig loaded) { return measure_loaded(std::move(loaded), job, options); });
   };
   const auto earlier = run::list_runs(job.files(), job.selection.runs_folder);
   if (earlier.empty()) return start();
-  wanted.resume = earlier.back();
+  options.resume = earlier.back();
   auto resumed = start();
   if (resumed || resumed.error().code != Code::usage) return resumed;
-  wanted.resume.reset();
+  options.resume.reset();
   return start();
 }
 
@@ -340,17 +341,21 @@ void report_interruption(const UnfinishedCells& unfinished, const std::string& r
   std::size_t without_times = 0;
   std::int64_t missing = 0, planned = 0;
   for (profile::Profile& profile : measured.profiles) {
-    const run::Unfinished missing_here = look_up(unfinished, profile.cell.str(), run::Unfinished{});
-    missing += missing_here.counted + missing_here.timed;
-    planned += missing_here.counted_planned + missing_here.timed_planned;
-    if (missing_here.timed > 0) ++without_times;
-    const bool no_time = missing_here.timed > 0 && missing_here.timed == missing_here.timed_planned;
-    if (missing_here.counted == 0 && !(no_time && missing_here.counted_planned == 0)) continue;
+    const run::Unfinished unfinished_cell =
+        look_up(unfinished, profile.cell.str(), run::Unfinished{});
+    missing += unfinished_cell.counted + unfinished_cell.timed;
+    planned += unfinished_cell.counted_planned + unfinished_cell.timed_planned;
+    if (unfinished_cell.timed > 0) ++without_times;
+    const bool has_no_time =
+        unfinished_cell.timed > 0 && unfinished_cell.timed == unfinished_cell.timed_planned;
+    if (unfinished_cell.counted == 0 && !(has_no_time && unfinished_cell.counted_planned == 0))
+      continue;
     std::erase(profile.errors, profile::k_no_record);
     profile.errors.push_back(
-        missing_here.counted > 0
-            ? "counted: " + process_count_text(missing_here.counted, missing_here.counted_planned)
-            : "timed: " + process_count_text(missing_here.timed, missing_here.timed_planned));
+        unfinished_cell.counted > 0
+            ? "counted: " +
+                  process_count_text(unfinished_cell.counted, unfinished_cell.counted_planned)
+            : "timed: " + process_count_text(unfinished_cell.timed, unfinished_cell.timed_planned));
   }
   if (without_times > 0) {
     measured.not_judged.push_back(
@@ -393,8 +398,8 @@ Result<void> check_no_links(const std::string& path, const sys::Files& files,
   return {};
 }
 
-// Recomputes the parts of a fingerprint that `cell` determines. The other parts describe files that
-// lie elsewhere, and stay as claimed.
+// Recomputes the parts of a fingerprint (hashes that identify a cell) that the configuration
+// determines. The other parts describe files that lie elsewhere, and stay as claimed.
 void set_fingerprint(const config::Cell& cell, profile::Provenance& claimed) {
   const auto& configured_parts = run::fingerprint_parts(cell, {}, "");
   std::erase_if(claimed.fingerprint_parts, [&](const auto& part) {
@@ -423,8 +428,8 @@ Result<void> check_counting_rules(const profile::CellFacts& facts) {
 
 // Replaces what a journal claims about its cells by what the configuration says. Fails with
 // Code::data if the configuration lacks a cell, or it was counted by other rules.
-Result<void> replace_facts_by_own(const std::map<std::string, const config::Cell*>& cells,
-                                  const Job& job, std::vector<profile::CellFacts>& cell_facts) {
+Result<void> replace_claimed_facts(const std::map<std::string, const config::Cell*>& cells,
+                                   const Job& job, std::vector<profile::CellFacts>& cell_facts) {
   for (profile::CellFacts& facts : cell_facts) {
     const std::string name = facts.cell.str();
     const config::Cell* cell = look_up(cells, name, nullptr);
@@ -457,7 +462,7 @@ Result<void> check_run_folder(const std::string& run, const sys::Files& files) {
 }
 
 // Returns the run's own configuration under the rules of `job`, and corrects `header` by it. Cells
-// that the rules hold and the run lacks are marked as gone. Fails with Code::data if the journal
+// that the rules require and the run lacks are marked as gone. Fails with Code::data if the journal
 // does not fit the configuration, with Code::usage for a single shard.
 Result<Configuration> apply_commit_rules(const Job& job, run::RunHeader& header) {
   WEIR_TRY(const auto shard, run::parse_shard_facts(header.extra));
@@ -478,8 +483,8 @@ Result<Configuration> apply_commit_rules(const Job& job, run::RunHeader& header)
       return fail(Code::data, "its journal has a base of other cells");
     }
   }
-  WEIR_CHECK(replace_facts_by_own(unmatched_cells, job, header.cells));
-  WEIR_CHECK(replace_facts_by_own(unmatched_cells, job, header.base_cells));
+  WEIR_CHECK(replace_claimed_facts(unmatched_cells, job, header.cells));
+  WEIR_CHECK(replace_claimed_facts(unmatched_cells, job, header.base_cells));
   std::set<std::string> measured_cells;
   for (const profile::CellFacts& facts : header.cells) measured_cells.insert(facts.cell.str());
   AppliedRules& rules = *loaded.configuration.rules;
@@ -524,7 +529,7 @@ void drop_unfinished_counts(const UnfinishedCells& unfinished,
   });
 }
 
-// Assembles the runs of the base from a run's file; does nothing for a run without a base.
+// Reads the base's runs from a run's file; does nothing for a run without a base.
 Result<void> read_base_runs(const Job& job, const run::RunFile& file,
                             const profile::RecordsByCell& records, MeasuredRun& measured) {
   if (file.header.base_cells.empty()) return {};
@@ -540,7 +545,8 @@ Result<void> read_base_runs(const Job& job, const run::RunFile& file,
   return {};
 }
 
-// Leaves the profiles that --cell selects, now or by their names in the base.
+// Removes the profiles that --cell does not select, now or by their names in the base. Fails if
+// none is left.
 Result<void> select_profiles(const Job& job, MeasuredRun& measured) {
   if (job.selection.cells.empty()) return {};
   measured.is_selection = true;
@@ -592,7 +598,8 @@ Result<Configuration> read_configuration(const run::RunHeader& header, const sys
   return configuration;
 }
 
-// Reads a run from its journal: its configuration, its profiles, and what is missing in it.
+// Reads a run from its journal: its configuration, its profiles, and what is missing in it. "" is
+// the newest run.
 Result<MeasuredRun> read_measured(const Job& job, const std::string& run) {
   MeasuredRun measured;
   measured.folder = run;

@@ -70,8 +70,8 @@ Result<void> check_runs_folder(const Job& job) {
   return {};
 }
 
-// Returns the run that began last. Leaves out, with a message, runs that git tracks and runs that
-// begin in the future.
+// Returns the folder of the run that began last. Leaves out, with a message, runs that git tracks
+// and runs that begin in the future.
 Result<std::string> newest_run(const Job& job) {
   const std::string& out = job.selection.runs_folder;
   const double now = job.world.clock.now();

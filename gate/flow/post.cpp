@@ -38,7 +38,8 @@ Result<std::string> github_repository(const Job& job, const std::string& option)
   return fail(Code::usage, "where to? Outside of GitHub's runners --repo OWNER/NAME says it");
 }
 
-// Returns the token from `file` or from the environment. Code::usage if there is none.
+// Returns the token from `file` or from the environment. Fails with Code::usage if there is none;
+// `without` says what works without it.
 Result<Secret> github_token(const Job& job, const std::string& file, const std::string& without) {
   if (!file.empty()) {
     WEIR_TRY(const std::string text, job.files().read(file, 64 << 10));
@@ -66,7 +67,8 @@ Result<std::unique_ptr<publish::GithubApi>> github_api(sys::World& world,
   return std::make_unique<publish::GithubApi>(std::move(api));
 }
 
-// Makes access to the API with a token and a time limit. Code::usage for bad options.
+// Makes access to GitHub's API with a token and a time limit. Fails with Code::usage for bad
+// options.
 Result<std::unique_ptr<Github>> Github::open(const Job& job, const GithubOptions& options,
                                              const std::string& without) {
   std::unique_ptr<Github> github(new Github(job.world));
@@ -93,7 +95,7 @@ publish::Wait Github::wait() const {
 
 namespace {
 
-// Checks --repo, --sha and --pr.
+// Fails if --repo, --sha or --pr is malformed.
 Result<void> check_options(const PostOptions& options) {
   if (!options.repository.empty() && !publish::is_repository(options.repository)) {
     return fail(Code::usage, "--repo \"{}\": no OWNER/NAME", options.repository);
@@ -133,8 +135,8 @@ Result<std::string> find_verdict_file(const Job& job, const PostOptions& options
   return find_verdict(run, job.files());
 }
 
-// Returns the place to post to: the event, with --repo, --pr and --sha over it. Code::usage if
-// neither a commit nor a pull request is known.
+// Returns the place to post to: the event, replaced by --repo, --pr and --sha. Fails with
+// Code::usage if neither a commit nor a pull request is known.
 Result<publish::Event> complete_event(const Job& job, const PostOptions& options) {
   WEIR_CHECK(check_options(options));
   WEIR_TRY(publish::Event event, read_event(job, options).map_error([](const Error& error) {
@@ -260,7 +262,7 @@ struct PostResult {
 
 std::string one_line(const std::string& words) { return text::join(text::lines(words), "; "); }
 
-// Returns the outcome of posting as lines for people.
+// Returns the outcome of posting as lines for people, one a part.
 std::string result_text(const PostResult& result) {
   const publish::Target& target = result.target;
   std::string text = fmt::format("weir post  {}", target.repository);
@@ -277,7 +279,7 @@ std::string result_text(const PostResult& result) {
   return text;
 }
 
-// Returns weir.post/1.
+// Returns the outcome of posting as a weir.post/1 document.
 Json result_json(const PostResult& result) {
   Json parts = Json::array();
   for (const publish::Part& part : result.parts) {
@@ -300,7 +302,7 @@ Json result_json(const PostResult& result) {
           {"complete", !result.failed()}};
 }
 
-// Masks the token in all texts: an engine may have printed it.
+// Masks the token in all texts to post: an engine may have printed it.
 publish::Texts mask_texts(publish::Texts texts, const Masker& masker) {
   const auto mask = [&](std::string& text) { text = masker.mask(text); };
   mask(texts.comment);
@@ -357,8 +359,8 @@ Result<Answer> rehearse(const Job& job, const PostOptions& options, const publis
   return Answer{text::printable(text), json_document(publish::to_json(rehearsal.sent(), api_url))};
 }
 
-// Posts the comment, the check run and the status, and returns the outcome of each. Code::usage if
-// the verdict is of another commit than the one to post to.
+// Posts the comment, the check run and the status, and returns the outcome of each. Fails with
+// Code::usage if the verdict is of another commit than the one to post to.
 Result<PostResult> post_all(const PostOptions& options, publish::Event& event,
                             const PostSource& source, double settle_seconds, const Github& github) {
   publish::Api& api = github.api();
@@ -370,18 +372,18 @@ Result<PostResult> post_all(const PostOptions& options, publish::Event& event,
   result.target = event;
   WEIR_CHECK(check_commit(api, event, source));
   // If the place to post to cannot be found out, each part reports that.
-  const auto not_posted = [&](const char* name, bool wanted) {
+  const auto add_failed_part = [&](const char* name, bool wanted) {
     if (!wanted) return;
     result.parts.push_back(
         {name, publish::Part::Outcome::failed, 0, "", resolved.error().message, {}});
   };
   if (!resolved) {
-    not_posted("comment", parts.comment);
+    add_failed_part("comment", parts.comment);
     parts.comment = false;
   }
   if (!resolved && event.sha.empty()) {
-    not_posted("check run", parts.check);
-    not_posted("commit status", parts.status);
+    add_failed_part("check run", parts.check);
+    add_failed_part("commit status", parts.status);
     return result;
   }
   std::string wrong_rules;

@@ -21,21 +21,21 @@ namespace {
 Result<std::vector<run::PreparedCell>> prepare_cells(const std::vector<config::Cell>& cells,
                                                      const run::Surroundings& shared,
                                                      sys::World& world, const sys::Stop& stop) {
-  std::map<std::string, std::vector<std::size_t>> groups;
+  std::map<std::string, std::vector<std::size_t>> cells_by_environment;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     std::string key = cells[i].twin ? "twin" : cells[i].device;
     for (const auto& [name, value] : cells[i].env) key += fmt::format("\n{}={}", name, value);
     if (cells[i].device == "cpu") key = "cpu";
     if (cells[i].engine->container) key = "container";
     if (!cells[i].results.empty()) key = "results";
-    groups[key].push_back(i);
+    cells_by_environment[key].push_back(i);
   }
   std::vector<run::PreparedCell> prepared(cells.size());
   std::vector<std::string> problems;
-  for (const auto& [key, members] : groups) {
+  for (const auto& [key, cell_indices] : cells_by_environment) {
     run::Surroundings surroundings = shared;
     const auto group = collect<config::Cell>(
-        members, [&](std::size_t i) -> const auto& { return cells[i]; });
+        cell_indices, [&](std::size_t i) -> const auto& { return cells[i]; });
     // The devices inside a container are visible only to a program that runs in it.
     const config::Cell& first = group.front();
     if (!first.twin && !first.engine->container && first.results.empty())
@@ -48,8 +48,8 @@ Result<std::vector<run::PreparedCell>> prepare_cells(const std::vector<config::C
       }
       continue;
     }
-    for (std::size_t k = 0; k < members.size(); ++k)
-      prepared[members[k]] = std::move((*checked)[k]);
+    for (std::size_t k = 0; k < cell_indices.size(); ++k)
+      prepared[cell_indices[k]] = std::move((*checked)[k]);
   }
   if (!problems.empty()) return fail(Code::config, "{}", text::join(problems, "\n"));
   return prepared;

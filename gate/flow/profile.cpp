@@ -104,8 +104,8 @@ struct Target {
   config::Redactor redactor;  // from the cell's configuration
 };
 
-// Returns the longest of the cell's counted command lines. Code::usage for a server, a container,
-// or several cells.
+// Returns the longest of the cell's counted command lines. Fails with Code::usage for a server, a
+// container, or several cells.
 Result<Target> find_cell_target(const Job& job, const ProfileOptions& options,
                                 const ProfileFolder& profile_folder) {
   Job cell_job = job;
@@ -157,8 +157,8 @@ Result<Target> find_command_target(const Job& job, const ProfileOptions& options
   return target;
 }
 
-// Makes the target's probes write events, and times unless it runs on a device twin, into
-// `folder`.
+// Makes the target's probes (libraries in the engine) write events, and times unless it runs on a
+// device twin, into `folder`.
 Result<void> attach_event_probes(const ProfileOptions& options, run::Probing& probing,
                                  const std::string& folder, Target* target) {
   config::Environment environment{
@@ -200,8 +200,9 @@ Result<Answer> show_timeline(const Job& job, const ProfileOptions& options,
   return answer;
 }
 
-// Removes the times of device work: a device twin computes nothing, so they mean nothing.
-void forget_device_times(observed::Timeline& timeline) {
+// Removes the times of device work: a device twin (simulated GPU) computes nothing, so they mean
+// nothing.
+void remove_device_times(observed::Timeline& timeline) {
   for (observed::Process& process : timeline.processes) {
     for (observed::Submission& submission : process.submissions) {
       for (observed::BufferWork& buffer : submission.buffers) {
@@ -225,11 +226,11 @@ void add_warnings(std::vector<std::string>& warnings, const std::vector<std::str
 Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
                              observed::Observed observed,
                              const observed::ObservedMoments& moments) {
-  const bool trace = !moments.rows.empty();
+  const bool is_trace = !moments.rows.empty();
   if (!options.trace.empty()) {
     return fail(Code::usage, "--trace: {} {}", options.what,
-                trace ? "is a Chrome trace already"
-                      : "holds totals, no moments: no trace can be made of it");
+                is_trace ? "is a Chrome trace already"
+                         : "holds totals, no moments: no trace can be made of it");
   }
   add_warnings(observed.warnings, observed::cross_checks(observed));
   if (options.peak) observed::compare_with_peak(observed, *options.peak);
@@ -244,7 +245,7 @@ Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
   // The file may come from another machine, so the page says nothing about this one.
   report::PageFacts facts = page_facts(job, options.page, sys::file_name_of(options.what), {});
   WEIR_CHECK(write_page(job, options.page.file,
-                        report::observed_page(observed, trace ? &moments : nullptr,
+                        report::observed_page(observed, is_trace ? &moments : nullptr,
                                               std::move(facts), {options.page.privacy, style.by}),
                         answer));
   return answer;
@@ -293,7 +294,7 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
     process.name = target.redactor.text(process.name);
   }
   for (std::string& warning : timeline.warnings) warning = target.redactor.text(warning);
-  if (target.on_twin) forget_device_times(timeline);
+  if (target.on_twin) remove_device_times(timeline);
   if (!failure.empty()) {
     talk_output(job, target.redactor.text(sys::error_output(finished)));
     timeline.warnings.insert(timeline.warnings.begin(), failure);
@@ -329,10 +330,10 @@ Answer show_measured(const Job& job, std::vector<profile::Profile> profiles) {
   return answer;
 }
 
-// Shows a run, a folder of probe files, profiles as weir writes them, or output of others.
+// Shows a run, a folder of probe files, profiles as weir writes them, or output of other profilers.
 Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
   const sys::Files& files = job.files();
-  const bool folder = files.kind(options.what) == sys::Kind::folder;
+  const bool is_folder = files.kind(options.what) == sys::Kind::folder;
   const auto refuse_except = [&](std::initializer_list<std::string_view> fitting) -> Result<void> {
     for (const std::string& option : options.given) {
       if (holds(fitting, option)) continue;
@@ -347,7 +348,7 @@ Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
     WEIR_TRY(ProfileFile file, read_profiles(job, options.what, run));
     return show_measured(job, std::move(file.profiles));
   }
-  if (folder) {
+  if (is_folder) {
     WEIR_CHECK(refuse_except({"--trace", "--top", "--by", "--peak", "--html", "--show-private"}));
     WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(files, options.what));
     return show_timeline(job, options, std::move(timeline), options.trace, {});
@@ -363,7 +364,7 @@ Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
   return show_measured(job, std::move(file.profiles));
 }
 
-// Checks everything that the options alone can have wrong.
+// Fails with the first problem that the options have by themselves.
 Result<void> check_options(const Job& job, const ProfileOptions& options) {
   const sys::Files& files = job.files();
   const bool has_name = !options.what.empty(), has_program = !options.trailing_arguments.empty();
@@ -377,8 +378,8 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
   }
   WEIR_CHECK(check_place("--trace", options.trace, files));
   if (options.page.file.empty()) {
-    const bool json = job.output.json.has_value() && options.trailing_arguments.empty();
-    if (options.page.privacy == report::PrivateWords::hidden || json) return {};
+    const bool is_json = job.output.json.has_value() && options.trailing_arguments.empty();
+    if (options.page.privacy == report::PrivateWords::hidden || is_json) return {};
     return fail(Code::usage,
                 "--show-private is for a page: --html FILE, or for --json of what others wrote");
   }

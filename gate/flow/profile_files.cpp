@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint64_t k_head = std::uint64_t{1} << 20;   // enough to recognise a format
 constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;  // size of a piece of a large file
 
-// Returns the schema of a text that is one JSON object; "" if it names none. Other members may be
-// of any size: none is kept.
+// Returns the schema of a text that is one JSON object; "" if it names none. Reads in pieces, and
+// keeps no other members, which may be of any size.
 std::string read_schema(std::string_view text) {
   constexpr adapters::JsonPieceLimits k_limits{.piece_bytes = 4096, .members_bytes = 64 << 10};
   std::string schema;
@@ -36,7 +36,7 @@ std::string read_schema(std::string_view text) {
   return losses.documents == 1 && losses.broken == 0 && !losses.cut ? schema : "";
 }
 
-// Reads weir.profile/1 or weir.profiles/1.
+// Reads the profiles of a weir.profile/1 or weir.profiles/1 document.
 Result<ProfileFile> read_weir_profiles(const Json& json, const std::string& schema) {
   ProfileFile file;
   if (schema == "weir.profile/1") {

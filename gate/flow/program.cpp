@@ -13,7 +13,7 @@ namespace {
 // The output limit of a program after "--". It may print a lot, of which weir keeps little.
 constexpr std::uint64_t k_command_output_limit = std::uint64_t{256} << 20;
 
-// Says why `program` is none, and what to write where it looks like one.
+// Returns the error for a name that is no program, with what to write where it looks like one.
 Error no_program(const sys::Files& files, const std::string& program) {
   const bool is_file = files.kind(program) == sys::Kind::file;
   const bool has_folder = program.find('/') != std::string::npos;
@@ -93,6 +93,7 @@ std::string failure_text(const sys::Finished& finished, const sys::ProcessSpec& 
 }
 
 // Returns the path of weir-engine: `option` if it is set, else the one installed near `program`.
+// `who` needs it, for the error.
 Result<std::string> find_weir_engine(const sys::Files& files, const std::string& option,
                                      const std::string& program, const std::string& who) {
   const auto is_program = [&](const std::string& path) {

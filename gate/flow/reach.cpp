@@ -58,7 +58,7 @@ std::vector<ReachCell> reach_cells(std::span<const config::Cell> cells) {
   return result;
 }
 
-// Returns which cells run the changes between two commits, by their records.
+// Returns which cells run the changes between two commits, by their records of executed code.
 Result<ReachOfChanges> reach_of_changes(const source::Git& git, const std::string& from,
                                         const std::string& to, std::span<const ReachCell> cells,
                                         const ReachRecords& stored) {
@@ -90,12 +90,12 @@ void add_reach_note(const MeasuredRun& measured, const Job& job, verdict::GateVe
     return;
   }
   if (reach_change->recorded_cells == 0) return;
-  std::string words = profile::unreached_files_text(reach_change->diff);
-  if (words.empty()) return;
-  if (measured.is_selection) words += " (of the cells of this gate)";
+  std::string text = profile::unreached_files_text(reach_change->diff);
+  if (text.empty()) return;
+  if (measured.is_selection) text += " (of the cells of this gate)";
   // Goes into the first line: a pass that says nothing about the change must not look like one that
   // does.
-  verdict.not_judged.push_back(std::move(words));
+  verdict.not_judged.push_back(std::move(text));
 }
 
 namespace {
@@ -167,7 +167,7 @@ std::string diff_text(const ReachOfChanges& reach_change, const Commits& commits
   return text;
 }
 
-// Returns weir.reach-diff/1.
+// Returns which cells run what changed as a weir.reach-diff/1 document.
 Json diff_json(const ReachOfChanges& reach_change, const Commits& commits,
                const config::Redactor& redactor) {
   Json cells = Json::array();

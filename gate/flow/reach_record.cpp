@@ -46,7 +46,7 @@ std::vector<std::string> names_below(const std::string& path, const std::string&
   return names;
 }
 
-// Makes the paths of executed files relative to the repository's top.
+// Returns the executed files and functions with paths relative to the repository's top.
 profile::Executed relative_to_top(const profile::Executed& executed, const std::string& top) {
   profile::Executed relative;
   relative.without_debug_info = executed.without_debug_info;
@@ -65,9 +65,9 @@ profile::Executed relative_to_top(const profile::Executed& executed, const std::
   return relative;
 }
 
-// Adds the kernels and ops that the newest run's counted pass saw in the cell.
+// Adds the kernels and ops that the newest run's counted pass ran in the cell.
 void add_counted_work(const std::vector<profile::RunRecord>& records, profile::Reach& reach) {
-  bool all_named = true;
+  bool all_kernels_named = true;
   for (const profile::RunRecord& record : records) {
     if (record.cell != reach.cell || record.pass != profile::Pass::counted || record.error ||
         record.side != profile::Side::candidate) {
@@ -78,11 +78,12 @@ void add_counted_work(const std::vector<profile::RunRecord>& records, profile::R
       if (probe.kernels.empty()) continue;
       if (!reach.kernels) reach.kernels.emplace();
       // "(other)" stands for kernels that did not fit into the probe's table.
-      all_named = all_named && probe.kernels_named && !probe.kernels.contains("(other)");
+      all_kernels_named =
+          all_kernels_named && probe.kernels_named && !probe.kernels.contains("(other)");
       for (const auto& [kernel, count] : probe.kernels) reach.kernels->insert(kernel);
     }
   }
-  reach.kernels_named = reach.kernels && all_named;
+  reach.kernels_named = reach.kernels && all_kernels_named;
 }
 
 // Returns the longest of a cell's counted commands; if it has none, a timed one; else null.

@@ -55,7 +55,7 @@ void read_report_line(const Json& line, std::vector<report::ReplayedKernel>& ker
   }
 }
 
-// Reads the output of one start of the replay program.
+// Reads the output of one start of the replay program. Lines that are not its own are counted.
 ReplayProgress read_report(const std::string& printed, std::vector<report::ReplayedKernel>& kernels,
                            report::ReplayedKernels& results) {
   ReplayProgress progress;
@@ -95,8 +95,10 @@ Result<void> replay_file(const Job& job, const std::string& program, const std::
                  "--memory",  fmt::format("{}", options.memory_mib)};
     if (!options.device.empty()) spec.argv.insert(spec.argv.end(), {"--device", options.device});
     // The program limits each submission itself; this limit is for a driver that hangs elsewhere.
-    constexpr double k_each = 90;  // seconds: compiling a kernel, and submissions of up to 20 s
-    spec.timeout_seconds = 60 + static_cast<double>(kernels.size() - from) * (2 * seconds + k_each);
+    constexpr double k_kernel_seconds =
+        90;  // seconds: compiling a kernel, and submissions of up to 20 s
+    spec.timeout_seconds =
+        60 + static_cast<double>(kernels.size() - from) * (2 * seconds + k_kernel_seconds);
     spec.output_limit = std::uint64_t{256} << 20;
     WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, /*has_to=*/true));
     const ReplayProgress progress = read_report(finished.out, kernels, results);
@@ -143,7 +145,7 @@ Result<std::string> read_recording_file(const Job& job, const std::string& path)
   return job.files().read(path, std::uint64_t{probes::k_max_kernels_mib} << 20);
 }
 
-// Replays all files of a recording. Code::data if they hold no dispatch.
+// Replays all files of a recording. Fails with Code::data if they hold no dispatch.
 Result<report::ReplayedKernels> replay_all(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(const auto paths, probes::recorded_kernel_files(job.files(), options.what));
   WEIR_TRY(const probes::Places places, probe_places(job.world));
@@ -221,7 +223,8 @@ Result<Answer> replay_kernels(const Job& job, const ReplayOptions& options) {
       report::sum_up_times(results).replayed == 0 ? ExitCode::unmeasured : ExitCode::pass};
 }
 
-// Records the kernels of a program, and prints how many. Code::unavailable if it ran none.
+// Records the kernels of a program, and prints how many. Fails with Code::unavailable if it ran
+// none.
 Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(const std::string failure, record_program(job, options));
   WEIR_TRY(const auto paths, probes::recorded_kernel_files(job.files(), options.record));

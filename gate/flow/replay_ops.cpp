@@ -367,16 +367,17 @@ std::vector<profile::ReplayNode> peak_nodes(const profile::ReplayStep& step) {
       profile::ReplayNode& peak = nodes.emplace_back(node);
       peak.name = "peak";
       peak.count = 1;
-      const auto lay = [&](std::size_t slot, std::int64_t ne0, std::int64_t ne1, std::int64_t row) {
+      const auto set_shape = [&](std::size_t slot, std::int64_t ne0, std::int64_t ne1,
+                                 std::int64_t row) {
         profile::ReplayTensor& tensor = peak.tensors[slot];
         tensor.ne = {ne0, ne1, 1, 1};
         tensor.nb = {tensor.nb[0], row, row * ne1, row * ne1};
         tensor.offset = 0;
         tensor.root = static_cast<std::int64_t>(slot);
       };
-      lay(0, rows, vectors, 4 * rows);
-      lay(1, k_length, rows, weights.nb[1] * k_length / weights.ne[0]);
-      lay(2, k_length, vectors, 4 * k_length);
+      set_shape(0, rows, vectors, 4 * rows);
+      set_shape(1, k_length, rows, weights.nb[1] * k_length / weights.ne[0]);
+      set_shape(2, k_length, vectors, 4 * k_length);
       peak.roots = {{peak.tensors[0].nb[3], false, ""},
                     {peak.tensors[1].nb[3], true, root.memory},
                     {peak.tensors[2].nb[3], false, ""}};
@@ -439,19 +440,23 @@ enum class Work { replaying_ops, replaying_kernels, recording_ops, recording_ker
 
 // Fails if an option on the command line does not belong to `work`.
 Result<void> check_work_options(const ReplayOptions& options, Work work) {
-  const bool recording = work == Work::recording_ops || work == Work::recording_kernels;
+  const bool is_recording = work == Work::recording_ops || work == Work::recording_kernels;
   for (const std::string& option : options.given) {
-    const bool records = option == "--timeout" || option == "--mib";
-    if (records != recording) {
-      return fail(Code::usage, "{} is for {}", option,
-                  recording ? "replaying, not recording" : "recording: --record FILE -- COMMAND");
+    const bool is_for_recording = option == "--timeout" || option == "--mib";
+    if (is_for_recording != is_recording) {
+      return fail(
+          Code::usage, "{} is for {}", option,
+          is_recording ? "replaying, not recording" : "recording: --record FILE -- COMMAND");
     }
-    const bool of_kernels = holds(std::array{"--device", "--runs", "--tokens", "--mib"}, option);
-    const bool of_both = holds(std::array{"--seconds", "--memory", "--top", "--timeout"}, option);
-    const bool kernels = work == Work::replaying_kernels || work == Work::recording_kernels;
-    if (of_both || of_kernels == kernels) continue;
+    const bool is_for_kernels =
+        holds(std::array{"--device", "--runs", "--tokens", "--mib"}, option);
+    const bool is_for_both =
+        holds(std::array{"--seconds", "--memory", "--top", "--timeout"}, option);
+    const bool works_on_kernels =
+        work == Work::replaying_kernels || work == Work::recording_kernels;
+    if (is_for_both || is_for_kernels == works_on_kernels) continue;
     return fail(Code::usage, "{} is for {}", option,
-                of_kernels ? "recorded kernels, not ops" : "ops, not recorded kernels");
+                is_for_kernels ? "recorded kernels, not ops" : "ops, not recorded kernels");
   }
   return {};
 }
@@ -460,10 +465,10 @@ Result<void> check_work_options(const ReplayOptions& options, Work work) {
 
 // Records or replays, ops or kernels: --record, --kernels and the kind of recording decide.
 Result<Answer> replay(const Job& job, const ReplayOptions& options) {
-  const bool recording = !options.record.empty();
+  const bool is_recording = !options.record.empty();
   const bool has_program = !options.trailing_arguments.empty(),
              has_recording = !options.what.empty();
-  if (recording != has_program || recording == has_recording) {
+  if (is_recording != has_program || is_recording == has_recording) {
     return fail(Code::usage,
                 "weir replay takes a recording, or makes one of a program after --\n"
                 "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16\n"
@@ -471,19 +476,20 @@ Result<Answer> replay(const Job& job, const ReplayOptions& options) {
                 "  weir replay --kernels --record kernels -- llama-bench -m model.gguf -ngl 99\n"
                 "  weir replay kernels");
   }
-  if (recording && options.kernels) {
+  if (is_recording && options.kernels) {
     WEIR_CHECK(check_work_options(options, Work::recording_kernels));
     return record_kernels(job, options);
   }
-  if (recording) {
+  if (is_recording) {
     WEIR_CHECK(check_work_options(options, Work::recording_ops));
     return record_ops(job, options);
   }
-  const bool kernels =
+  const bool are_kernels =
       options.kernels || (job.files().kind(options.what) == sys::Kind::folder &&
                           probes::recorded_kernel_files(job.files(), options.what).has_value());
-  WEIR_CHECK(check_work_options(options, kernels ? Work::replaying_kernels : Work::replaying_ops));
-  return kernels ? replay_kernels(job, options) : replay_ops(job, options);
+  WEIR_CHECK(
+      check_work_options(options, are_kernels ? Work::replaying_kernels : Work::replaying_ops));
+  return are_kernels ? replay_kernels(job, options) : replay_ops(job, options);
 }
 
 }  // namespace weir::flow

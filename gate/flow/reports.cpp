@@ -58,7 +58,7 @@ const report::Verbs& report_hints() {
   return k_hints;
 }
 
-// Returns the files that the reports write. Code::usage if the folder of one is missing.
+// Returns the files that the reports write. Fails with Code::usage if the folder of one is missing.
 Result<std::vector<std::string>> report_places(const Job& job, const ReportFiles& wanted) {
   std::vector<std::string> places;
   const auto add_place = [&](const char* option,

@@ -30,8 +30,8 @@ Result<std::shared_ptr<Repository>> Repository::open(sys::World& world, const st
   return repository;
 }
 
-// Returns the commit that `ref` names. Fails in a submodule, which a pull request may have put in
-// the place of a folder.
+// Returns the commit that `ref` names; nullopt if there is none. Fails in a submodule, which a pull
+// request may have put in the place of a folder.
 Result<std::optional<std::string>> Repository::find_commit(const std::string& option,
                                                            const std::string& ref) const {
   const std::string place = fmt::format("{} {}", option, text::printable(ref));
@@ -46,8 +46,8 @@ Result<std::optional<std::string>> Repository::find_commit(const std::string& op
   return git_->resolve_commit(ref).map_error(with_prefix(place));
 }
 
-// Returns the commit of a branch: local, or a remote's ("origin/main"). Never that of a tag, which
-// needs no review.
+// Returns the commit of a branch: local, or a remote's ("origin/main"); nullopt if there is none.
+// Never that of a tag, which needs no review.
 Result<std::optional<std::string>> Repository::find_branch(const std::string& option,
                                                            const std::string& ref) const {
   WEIR_TRY(std::optional<std::string> commit, find_commit(option, ref));
@@ -76,8 +76,8 @@ Result<std::string> Repository::commit(const std::string& option, const std::str
                                 : std::string("is it fetched? (`git fetch --all`)"));
 }
 
-// Returns where an edit of the branch starts: its local tip, else the fetched one. Code::usage if
-// it is checked out.
+// Returns where an edit of the branch starts: its local tip, else the fetched one. Fails with
+// Code::usage if it is checked out.
 Result<BranchStart> find_branch_start(const Repository& repository, const std::string& branch) {
   const source::Git& git = repository.git();
   BranchStart start;
@@ -97,7 +97,8 @@ Result<BranchStart> find_branch_start(const Repository& repository, const std::s
   return start;
 }
 
-// Tries up to 20 times, a little later each time, as somebody else may move the branch meanwhile.
+// Commits what `edit` changes to the branch, and returns the commit; "" if nothing changed. Tries
+// up to 20 times, a little later each time, as somebody else may move the branch meanwhile.
 Result<std::string> edit_branch(
     const Repository& repository, const std::string& branch,
     const std::function<Result<BranchEdit>(const std::optional<std::string>& parent)>& edit) {

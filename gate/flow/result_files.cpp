@@ -37,7 +37,7 @@ struct ResultFile {
   observed::Observed observed;
 };
 
-// Reads a result of a tool that is judged by files.
+// Reads a result file of a load tool that weir judges by files. Fails for any other file.
 Result<ResultFile> read_result(const std::string& file, const Job& job) {
   WEIR_TRY(const std::string text,
            sys::read_unpacked(job.files(), file, adapters::k_max_result_bytes));
@@ -103,48 +103,49 @@ bool takes_results(const config::Cell& cell) {
 // cells have the same run. Runs of no cell are noted.
 Result<void> assign_results(const std::vector<std::string>& files, const Job& job,
                             LoadedConfig& loaded) {
-  const auto name_of = [&](const config::Cell& cell) {
+  const auto shown_name = [&](const config::Cell& cell) {
     return loaded.configuration.redactor.cell(cell.key).str();
   };
   for (const std::string& file : files) {
     WEIR_TRY(const ResultFile result, read_result(file, job));
-    std::vector<config::Cell*> takers;
-    std::size_t taken_runs = 0;
+    std::vector<config::Cell*> matching_cells;
+    std::size_t matched_runs = 0;
     for (config::Cell& cell : loaded.cells) {
       if (cell.adapter != result.adapter) continue;
       const std::size_t runs = adapters::count_runs(result.observed, cell.wanted_load);
-      if (runs > 0) takers.push_back(&cell);
-      taken_runs += runs;
+      if (runs > 0) matching_cells.push_back(&cell);
+      matched_runs += runs;
     }
     const std::size_t all_runs = result.observed.cases.size();
-    if (takers.empty()) {
+    if (matching_cells.empty()) {
       return fail(
           Code::usage,
           "--results: {} holds no run of the load of one of the {} cells that take results: "
           "name one with --cell",
           file, loaded.cells.size());
     }
-    if (taken_runs > all_runs) {
+    if (matched_runs > all_runs) {
       return fail(Code::usage, "--results: {} is of {} as of {}: name one with --cell", file,
-                  name_of(*takers.front()), name_of(*takers.back()));
+                  shown_name(*matching_cells.front()), shown_name(*matching_cells.back()));
     }
-    if (taken_runs < all_runs) {
+    if (matched_runs < all_runs) {
       loaded.configuration.notes.push_back(fmt::format("{}: {} of {} runs are of no cell here",
-                                                       file, all_runs - taken_runs, all_runs));
+                                                       file, all_runs - matched_runs, all_runs));
     }
-    for (config::Cell* cell : takers) cell->results.push_back({file});
+    for (config::Cell* cell : matching_cells) cell->results.push_back({file});
   }
   for (const config::Cell& cell : loaded.cells) {
     if (!cell.results.empty()) continue;
     return fail(Code::usage,
                 "--results: no file holds a run of {}: give its file as well, or name the other "
                 "cells with --cell",
-                name_of(cell));
+                shown_name(cell));
   }
   return {};
 }
 
-// Returns when the newest run of a cell began; nothing if none of the last ones has the cell.
+// Returns when the newest run of a cell began (Unix seconds); nullopt if none of the last ones has
+// the cell.
 std::optional<double> newest_start(const profile::CellKey& cell, const Job& job) {
   constexpr std::size_t k_max_runs = 20;
   auto runs = run::list_runs(job.files(), job.selection.runs_folder);
@@ -158,7 +159,8 @@ std::optional<double> newest_start(const profile::CellKey& cell, const Job& job)
   return std::nullopt;
 }
 
-// Returns when a baseline of a cell was last written, here or by a checkout.
+// Returns when a baseline of a cell was last written (Unix seconds), here or by a checkout; nullopt
+// if there is none.
 std::optional<double> newest_baseline(const profile::CellKey& cell, const Job& job) {
   const auto path = baseline::path_of(cell, "any");
   if (!path) return std::nullopt;
@@ -190,8 +192,8 @@ std::vector<EarlierEvent> list_earlier_events(const profile::CellKey& cell, cons
           {newest_baseline(cell, job), "the baseline of this cell"}};
 }
 
-// Returns a warning if a file may be of an earlier run of its tool: AIPerf writes none if all
-// requests failed, and the old one stays.
+// Returns a warning if a file may be of an earlier run of its tool; nullopt if it is newer than all
+// events. AIPerf writes none if all requests failed, and the old one stays.
 std::optional<std::string> describe_age(const std::string& file,
                                         const std::vector<EarlierEvent>& events, const Job& job) {
   const auto written = job.files().written_at(file);
@@ -208,7 +210,8 @@ std::optional<std::string> describe_age(const std::string& file,
 
 }  // namespace
 
-// Replaces each folder by the results of tools in it and below it, in the order of their names.
+// Returns the paths with each folder replaced by the results of tools in it and below it, in the
+// order of their names.
 Result<std::vector<std::string>> list_results(const std::vector<std::string>& paths,
                                               const Job& job) {
   std::vector<std::string> results;
@@ -269,8 +272,8 @@ void leave_out_results(LoadedConfig& loaded) {
   }
 }
 
-// Keeps the cells that take result files, assigns the files to them, and plans a timed run for each
-// file.
+// Leaves the cells that take result files, assigns the files to them, and plans a timed run for
+// each file.
 Result<void> use_result_files(const std::vector<std::string>& files, const Job& job,
                               LoadedConfig& loaded, run::PlanOptions& plan) {
   std::erase_if(loaded.cells, std::not_fn(takes_results));

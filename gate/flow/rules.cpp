@@ -314,26 +314,28 @@ std::vector<std::string> names_below(const std::string& folder, std::vector<std:
 }
 
 // Lists the baselines that the judged commit, or the work tree, edits. A judged commit is compared
-// with its merge base, so that later commits of the base do not count as edits.
+// with its merge base with the rules' commit. So later commits of the base do not count as edits.
 Result<BaselineEdits> list_baseline_edits(const Job& job) {
   const Rules& rules = *job.rules;
   const source::Git& git = rules.repository->git();
   const std::string& rules_commit = rules.used.from->commit;
   const std::string& folder = *rules.baselines_folder;
-  WEIR_TRY(const JudgedCommit judged, find_judged_commit(job, git));
-  if (!judged.problem.empty()) return fail(Code::config, "{}", judged.problem);
-  if (!judged.commit) {
-    WEIR_TRY(std::vector<std::string> paths, git.changed_files(rules_commit, folder));
-    return BaselineEdits{.names = names_below(folder, std::move(paths)), .base = rules.baselines};
+  WEIR_TRY(const JudgedCommit judged_commit, find_judged_commit(job, git));
+  if (!judged_commit.problem.empty()) return fail(Code::config, "{}", judged_commit.problem);
+  if (!judged_commit.commit) {
+    WEIR_TRY(std::vector<std::string> edited_paths, git.changed_files(rules_commit, folder));
+    return BaselineEdits{.names = names_below(folder, std::move(edited_paths)),
+                         .base = rules.baselines};
   }
-  WEIR_TRY(const std::vector<std::string> bases, git.merge_bases(rules_commit, *judged.commit));
+  WEIR_TRY(const std::vector<std::string> merge_bases,
+           git.merge_bases(rules_commit, *judged_commit.commit));
   // Without a merge base, or with several, the commit of the rules is the base.
-  const std::string& base_commit = bases.size() == 1 ? bases.front() : rules_commit;
+  const std::string& base_commit = merge_bases.size() == 1 ? merge_bases.front() : rules_commit;
   const std::string& shown_folder = job.selection.baselines;
   WEIR_TRY(auto base, source::TreeFiles::open(git, base_commit, folder, shown_folder));
-  WEIR_TRY(auto head, source::TreeFiles::open(git, *judged.commit, folder, shown_folder));
-  std::vector<std::string> paths = base->differing(*head);
-  return BaselineEdits{.names = names_below(shown_folder, std::move(paths)),
+  WEIR_TRY(auto head, source::TreeFiles::open(git, *judged_commit.commit, folder, shown_folder));
+  std::vector<std::string> edited_paths = base->differing(*head);
+  return BaselineEdits{.names = names_below(shown_folder, std::move(edited_paths)),
                        .base = std::move(base),
                        .head = std::move(head)};
 }

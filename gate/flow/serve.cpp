@@ -42,7 +42,7 @@ std::string single_line(const std::string& text) {
 
 }  // namespace
 
-// Returns one line for the log of requests, as JSON or as text.
+// Returns one line for the log of requests, as JSON or as text. `now` is in Unix seconds.
 std::string log_line(const serve::RequestLine& line, double now, LogForm form) {
   const double milliseconds = line.seconds * 1e3;
   if (form == LogForm::json) {
@@ -85,21 +85,21 @@ std::shared_ptr<spdlog::logger> make_log() {
 // Parses HOST:PORT, where an IPv6 address is in brackets.
 Result<ListenPlace> parse_listen(const std::string& text) {
   const std::size_t colon = text.rfind(':');
-  const auto wrong = [&] {
+  const auto usage_error = [&] {
     return fail(Code::usage, "--listen {}: should be like 127.0.0.1:8080 or [::1]:8080",
                 text::printable(text));
   };
-  if (colon == std::string::npos) return wrong();
+  if (colon == std::string::npos) return usage_error();
   const auto port = text::to_int(text.substr(colon + 1));
-  if (!port || *port < 0 || *port > 65'535) return wrong();
+  if (!port || *port < 0 || *port > 65'535) return usage_error();
   ListenPlace place{text.substr(0, colon), static_cast<std::uint16_t>(*port), false};
   if (place.address.starts_with('[') && place.address.ends_with(']')) {
     place.address = place.address.substr(1, place.address.size() - 2);
   } else if (place.address.find(':') != std::string::npos) {
-    return wrong();  // an IPv6 address without brackets has no clear port
+    return usage_error();  // an IPv6 address without brackets has no clear port
   }
   if (place.address == "localhost") place.address = "127.0.0.1";
-  if (place.address.empty()) return wrong();
+  if (place.address.empty()) return usage_error();
   place.loopback = place.address.starts_with("127.") || place.address == "::1";
   return place;
 }
@@ -123,6 +123,7 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_pairs(
 }
 
 // Checks --oidc, --oidc-issuer and --oidc-audience, and makes the rules for uploads by CI jobs.
+// Nullopt without --oidc.
 Result<std::optional<serve::IssuerOptions>> issuer_options(const ServeOptions& options,
                                                            std::shared_ptr<sys::Http> http) {
   if (options.jobs.empty()) return std::nullopt;
@@ -285,7 +286,8 @@ Result<history::Quota> parse_quota(const ServeOptions& options) {
   return quota;
 }
 
-// Checks the options of the socket: a place beyond this machine needs TLS or --plain-http.
+// Returns the options of the socket. Fails if a place beyond this machine has neither TLS nor
+// --plain-http.
 Result<serve::ServerOptions> make_server_options(const ServeOptions& options,
                                                  const ListenPlace& place) {
   serve::ServerOptions server;
@@ -329,7 +331,7 @@ void notify_systemd(const Job& job, const std::string& state) {
   close(fd);
 }
 
-// Asks the service at `url` if it is well; Code::unavailable if not.
+// Asks the service at `url` if it is well. Fails with Code::unavailable if not.
 Result<Answer> check_service(const Job& job, const std::string& url) {
   const std::string base = without_slash(url);
   if (!publish::parse_url(base)) {
@@ -413,7 +415,8 @@ Result<Answer> serve_history(const Job& job, const ServeOptions& options) {
 
 namespace {
 
-// Parses a date, or a duration from `now`. Code::usage unless it lies in the future.
+// Parses a date, or a duration from `now`, to Unix seconds; nullopt for "". Fails with Code::usage
+// unless it lies in the future.
 Result<std::optional<double>> parse_expiry(const std::string& text, double now) {
   if (text.empty()) return std::nullopt;
   std::optional<double> expiry = history::parse_time(text);

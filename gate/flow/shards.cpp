@@ -55,8 +55,8 @@ run::Plan planned_run(const LoadedConfig& loaded, bool times) {
   return run::make_plan(std::move(cells), *loaded.configuration.settings, options);
 }
 
-// Estimates the seconds of each cell. A pass that no earlier run measured is guessed, scaled by the
-// pace of those that were. Counts in `measured_cells` the cells with measured times.
+// Returns the estimated seconds of each cell. A pass that no earlier run measured is guessed,
+// scaled by the pace of those that were. Counts in `measured_cells` the cells with measured times.
 std::vector<double> estimate_seconds(const LoadedConfig& loaded, bool times,
                                      const std::map<std::string, ProcessTimes>& times_by_cell,
                                      std::size_t& measured_cells) {
@@ -109,7 +109,7 @@ std::optional<std::size_t> parse_shard_number(std::string_view text) {
   return static_cast<std::size_t>(*value);
 }
 
-// Reads a plan's file. Code::usage if it was made from another configuration.
+// Reads a plan's file. Fails with Code::usage if it was made from another configuration.
 Result<run::ShardFacts> read_plan(const std::string& path, const std::string& config_text,
                                   const sys::Files& files) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_plan));
@@ -150,7 +150,8 @@ std::map<std::string, ProcessTimes> process_times(const run::RunFile& run) {
 
 namespace {
 
-// Divides the selected cells into shards; deterministic for the same configuration and times.
+// Divides the selected cells into shards, for several machines. Deterministic for the same
+// configuration and times.
 Result<ShardPlan> plan_shards(const LoadedConfig& loaded, std::size_t count, bool times,
                               const std::map<std::string, ProcessTimes>& times_by_cell) {
   if (times && loaded.configuration.settings->gate.reference) {
@@ -169,7 +170,7 @@ Result<ShardPlan> plan_shards(const LoadedConfig& loaded, std::size_t count, boo
   return plan;
 }
 
-// Returns the plan as weir.plan/1.
+// Returns the plan as a weir.plan/1 document.
 Json to_json(const ShardPlan& plan) {
   Json json = {{"schema", k_schema},
                {"facts", run::to_json(plan.facts)},
@@ -243,7 +244,8 @@ Result<void> copy_baselines(const std::string& from, const std::string& to_folde
   return {};
 }
 
-// Joins the journals of all shards into one, and sets `started` to the earliest start.
+// Joins the journals of all shards into one, and sets `started` to the earliest start (Unix
+// seconds).
 Result<std::string> join_runs(const Job& job, const MergeOptions& options, double& started) {
   std::vector<run::ShardRun> shards;
   for (const std::string& name : options.runs) {
@@ -267,8 +269,8 @@ Result<std::string> join_runs(const Job& job, const MergeOptions& options, doubl
   });
 }
 
-// Makes the folder of the joined run: --into, or one named by time. Code::usage where --into is
-// there already: the pull request may have committed a run.
+// Makes the folder of the joined run: --into, or one named by time. Fails with Code::usage if
+// --into is there already: the pull request may have committed a run.
 Result<std::string> make_joined_folder(const Job& job, const MergeOptions& options,
                                        double started) {
   if (!options.into) {
@@ -305,7 +307,8 @@ Result<Answer> merge(const Job& job, const MergeOptions& options) {
 
 namespace {
 
-// Returns the times of processes that earlier runs measured; later ones override earlier ones.
+// Returns the times of processes that earlier runs measured, by cell; later ones override earlier
+// ones.
 Result<std::map<std::string, ProcessTimes>> measured_times(const Job& job,
                                                            const ShardPlanOptions& options) {
   std::map<std::string, ProcessTimes> times_by_cell;
@@ -327,8 +330,8 @@ Result<std::map<std::string, ProcessTimes>> measured_times(const Job& job,
 }
 
 // Fails if a cell needs a runner that the rules give to no backend. A label chooses the machine
-// that runs a pull request's code, so a pull request must not add one. `rules`: of --rules-from;
-// null without.
+// that runs a pull request's code, so a pull request must not add one. `rules` is null without
+// --rules-from.
 Result<void> check_runners(const Job& job, const LoadedConfig& loaded, const Rules* rules,
                            const std::string& ref) {
   const auto labelled = std::ranges::find_if(

@@ -54,7 +54,7 @@ bool is_node_module(std::string_view name) {
                        name.find('.', name.rfind('/') + 1) == std::string_view::npos);
 }
 
-// Has Python compile the modules below a folder. What is no module of its version stays as it is.
+// Has Python compile the modules below a folder. Modules of other versions stay as they are.
 void compile_modules(const Job& job, const std::string& python, const std::string& folder,
                      const sys::Stop& stop) {
   if (!job.files().executable(python) || job.files().kind(folder) != sys::Kind::folder) return;
@@ -120,8 +120,8 @@ bool is_python_file(std::string_view name) {
   return is_package_code(name) || is_compiled;
 }
 
-// Has Python compile the modules of an environment that both sides share, so that it writes none
-// meanwhile. Records the installation behind it.
+// Has Python compile the modules of an environment that both sides (base and candidate) share, so
+// that it writes none meanwhile. Records the installation behind it.
 void prepare_environment(const Job& job, const std::string& environment, source::Seal& seal,
                          const sys::Stop& stop) {
   constexpr std::uint64_t k_max_bytes = 65536;

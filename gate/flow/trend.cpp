@@ -154,7 +154,8 @@ Result<Answer> list_history(const Job& job, const HistoryOptions& options) {
 }
 
 namespace {
-// Returns the subjects of the commits that the runs name. Empty if no repository is here.
+// Returns the subjects (first message lines) of the commits that the runs name. Empty if no
+// repository is here.
 std::map<std::string, std::string> read_subjects(const Job& job, const history::History& history) {
   std::map<std::string, std::string> subjects, used;
   if (const auto repository = Repository::containing(job.world, sys::absolute("."))) {

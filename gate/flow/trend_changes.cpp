@@ -109,7 +109,8 @@ std::string name_of_caller(const Job& job, const TrendAckOptions& options) {
 
 }  // namespace
 
-// Marks the changes at one commit or time as acknowledged, with a reason.
+// Marks the changes at one commit or time as acknowledged, with a reason. Fails if none begins
+// there.
 Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options) {
   WEIR_TRY(const history::Filter filter, parse_filter(options.filter));
   const std::string who = name_of_caller(job, options);

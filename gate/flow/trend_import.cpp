@@ -109,7 +109,7 @@ Result<TrendPart> read_run_part(const Job& job, const std::string& path,
   return part;
 }
 
-// Reads a verdict's file, without the run that it judges.
+// Reads a verdict's file as one part of a history, without the run that it judges.
 Result<TrendPart> read_verdict_part(const Job& job, const std::string& path,
                                     const TrendFacts& options) {
   const sys::Files& files = job.files();
@@ -135,7 +135,8 @@ bool looks_like_verdict(const std::string& path, const sys::Files& files) {
   return text && text->find("\"weir.verdict/1\"") != std::string::npos;
 }
 
-// Finds runs and verdicts below a folder, in the order of their names.
+// Adds runs and verdicts below a folder to `paths`, in the order of their names. Counts files in
+// `entries`; fails if there are too many.
 Result<void> find_artefacts(const std::string& folder, std::size_t depth, const sys::Files& files,
                             std::vector<std::string>& paths, std::size_t& entries) {
   if (is_run_folder(folder, files)) {
@@ -166,7 +167,8 @@ Result<void> find_artefacts(const std::string& folder, std::size_t depth, const 
 
 }  // namespace
 
-// Reads a run's folder, its journal, or a verdict's file. Code::usage if it is none of these.
+// Reads a run's folder, its journal, or a verdict's file. Fails with Code::usage if it is none of
+// these.
 Result<TrendPart> read_trend_part(const Job& job, const std::string& path,
                                   const TrendFacts& facts) {
   const sys::Files& files = job.files();
@@ -185,7 +187,8 @@ Result<TrendPart> read_trend_part(const Job& job, const std::string& path,
   });
 }
 
-// Reads all runs, verdicts and baselines below a folder. Warns about those that cannot be read.
+// Reads all runs, verdicts and baselines below a folder and passes each to `take`. Warns about
+// those that cannot be read.
 Result<void> read_trend_parts(const Job& job, const TrendFolder& folder_options,
                               const TrendFacts& facts, const TakePart& take, const Warn& warn) {
   if (job.files().kind(folder_options.folder) != sys::Kind::folder) {

@@ -103,8 +103,8 @@ Result<std::optional<WaivedPull>> find_judged(const WaiverOptions& options,
 
 }  // namespace
 
-// Reads the waivers of pull requests from their branch. Null without --waivers-ref; a note if
-// nothing is waived.
+// Reads the waivers (changes permitted to a pull request) from their branch. Null without
+// --waivers-ref; a note if nothing is waived.
 Result<std::shared_ptr<const Waived>> load_waivers(const WaiverOptions& options, const Job& job) {
   if (!options.ref) {
     const bool names_any =
@@ -135,7 +135,8 @@ Result<std::shared_ptr<const Waived>> load_waivers(const WaiverOptions& options,
   }
   waived->today = sys::date_of(job.world.clock.now());
   const bool is_of_event = judged && event.pull_request == judged->number;
-  waived->base = !options.base.empty() ? options.base : is_of_event ? event.base : "";
+  if (is_of_event) waived->base = event.base;
+  if (!options.base.empty()) waived->base = options.base;
   WEIR_TRY(const std::optional<std::string> commit,
            repository->find_branch("--waivers-ref", *options.ref));
   if (!commit) {
@@ -225,7 +226,9 @@ Result<void> store_waiver(const Waiver& waiver, const std::string& reason,
   const std::string title =
       fmt::format("{} of {}: {} → {}", change.metric, waiver.what.cell, change.from, change.to);
   const bool is_left_out = files == 0 && others > 0;
-  const std::string_view outcome = files > 0 ? "accepted" : is_left_out ? "left out" : "not stored";
+  std::string_view outcome = "not stored";
+  if (is_left_out) outcome = "left out";
+  if (files > 0) outcome = "accepted";
   acceptance.text +=
       fmt::format("{:<10}  {}{}\n", outcome, text::printable(title),
                   is_left_out ? "\n    another value is stored by now: measure and accept it" : "");
@@ -388,7 +391,7 @@ Result<verdict::NeededWaivers> changes_to_waive(const WaiveOptions& options,
   return verdict::NeededWaivers{{{cell, options.metric, options.from, options.to}}, {}};
 }
 
-// Adds waivers to a local branch.
+// Adds waivers to a local branch, and prints what they permit.
 Result<Answer> waive_by_hand(const Job& job, const WaiveOptions& options) {
   if (!options.pull_request) return fail(Code::usage, "for which pull request? --pr N");
   WEIR_TRY(const verdict::NeededWaivers changes, changes_to_waive(options, job.files()));
