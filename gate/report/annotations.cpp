@@ -46,7 +46,8 @@ std::string number_line(const Number& number) {
   return number.label + ": " + line;
 }
 
-// Adds the lines of those parts that a comment shows, and of what stands below their numbers.
+// Adds the lines of those parts of a report that a comment shows, and of what stands below their
+// numbers.
 void add_lines(std::vector<std::string>& lines, const Parts& parts) {
   constexpr std::size_t k_max_changes = 8;
   for (const Part& part : parts) {
@@ -67,21 +68,23 @@ void add_lines(std::vector<std::string>& lines, const Parts& parts) {
   }
 }
 
-// Adds an annotation for each section about cells. A section without an outcome, such as a cause,
-// takes `outcome` from the section around it.
+// Adds an annotation for each section about cells (benchmarks). A section without an outcome, such
+// as a cause, takes `outcome` from the section around it.
 void add_annotations(std::vector<Annotation>& all, const Parts& parts, Outcome outcome) {
   constexpr std::size_t k_max_lines = 12;
   for (const Part& part : parts) {
     if (part.kind != Part::Kind::section) continue;
-    const Outcome own = part.outcome.value_or(outcome);
+    const Outcome section_outcome = part.outcome.value_or(outcome);
     if (part.cell_count == 0) {
-      add_annotations(all, part.parts, own);
+      add_annotations(all, part.parts, section_outcome);
       continue;
     }
     std::vector<std::string> lines;
     add_lines(lines, part.parts);
-    all.push_back({own, fmt::format("{}: {}", verdict::to_string(own), plain_text(part.head)),
-                   text::join(shortened(std::move(lines), k_max_lines), "\n"), part.cell_count});
+    all.push_back(
+        {section_outcome,
+         fmt::format("{}: {}", verdict::to_string(section_outcome), plain_text(part.head)),
+         text::join(shortened(std::move(lines), k_max_lines), "\n"), part.cell_count});
   }
 }
 
@@ -95,17 +98,18 @@ std::vector<Annotation> list_annotations(const Document& document) {
 
 // Returns the first `max_annotations`. If there are more, the last says how many cells are left
 // out.
-std::vector<Annotation> at_most(std::vector<Annotation> all, std::size_t max_annotations) {
+std::vector<Annotation> limit_annotations(std::vector<Annotation> all,
+                                          std::size_t max_annotations) {
   if (all.size() <= max_annotations) return all;
-  std::size_t cells = 0;
+  std::size_t cells_left_out = 0;
   for (std::size_t i = std::max<std::size_t>(max_annotations, 1) - 1; i < all.size(); ++i) {
-    cells += all[i].cells;
+    cells_left_out += all[i].cells;
   }
   all.resize(max_annotations);
   if (max_annotations > 0) {
     all.back().title = "";
-    all.back().message = "and " + text::plural(cells, "more cell");
-    all.back().cells = cells;
+    all.back().message = "and " + text::plural(cells_left_out, "more cell");
+    all.back().cells = cells_left_out;
   }
   return all;
 }
@@ -126,9 +130,9 @@ std::string annotations(const Document& document) {
       return outcome_look(annotation.verdict).level != kind;
     });
     // The headline takes one notice.
-    std::size_t room = k_annotations_shown;
-    if (kind == "notice") --room;
-    for (const Annotation& annotation : at_most(std::move(of_kind), room)) {
+    std::size_t max_of_kind = k_annotations_shown;
+    if (kind == "notice") --max_of_kind;
+    for (const Annotation& annotation : limit_annotations(std::move(of_kind), max_of_kind)) {
       const std::string title = "weir" + text::prefix_if_any(" ", annotation.title);
       out += command(kind, title, annotation.message);
     }

@@ -27,8 +27,8 @@ struct Annotation {
 
 // Returns the first `max_annotations`. If there are more, the last counts their cells: "and 16 more
 // cells".
-[[nodiscard]] std::vector<Annotation> at_most(std::vector<Annotation> all,
-                                              std::size_t max_annotations);
+[[nodiscard]] std::vector<Annotation> limit_annotations(std::vector<Annotation> all,
+                                                        std::size_t max_annotations);
 
 // Returns a line with the gate's headline, and one for each annotation: failed or not measured
 // (error), inconclusive or new (warning), improved (notice). Ends in a newline.

@@ -32,8 +32,8 @@ bool needs_attention(const MetricRow& row) {
   return row.judgement->verdict < Outcome::pass || has_observed_change(*row.judgement);
 }
 
-// Returns a key that is equal for cells of one block. Kernels that changed are not part of it: a
-// block lists them with the cells that have them.
+// Returns a key that is equal for cells of one block, which reports show together. Changed kernels
+// are not part of it: a block lists them with the cells that have them.
 std::string block_key(const CellDocument& cell) {
   const CellVerdict& cell_verdict = *cell.cell_verdict;
   const bool reason_only = reason_is_all(cell_verdict);
@@ -52,9 +52,8 @@ std::string block_key(const CellDocument& cell) {
 
 using Cells = std::vector<const CellDocument*>;
 
-// Groups changes by the cells that have them; groups with more cells come first. Changes of one
-// cell may look the same, because long names are cut: the first of each cell go together, and so
-// on.
+// Groups changes by the cells that have them; groups with more cells come first. Equal changes of
+// one cell (long names are cut) are numbered, and those of one number go together.
 std::vector<ChangedIn> shared_changes(const Cells& cells,
                                       std::vector<NamedChange> CellDocument::*changes) {
   Grouped<NamedChange, Cells> cells_by_change;
@@ -68,11 +67,11 @@ std::vector<ChangedIn> shared_changes(const Cells& cells,
     }
   }
   std::vector<ChangedIn> out;
-  std::map<Cells, std::size_t> places;
+  std::map<Cells, std::size_t> group_by_cells;
   for (auto& [change, with_change] : cells_by_change.all) {
-    const auto [place, is_new] = places.try_emplace(with_change, out.size());
+    const auto [group, is_new] = group_by_cells.try_emplace(with_change, out.size());
     if (is_new) out.push_back({{}, std::move(with_change)});
-    out[place->second].changes.push_back(std::move(change));
+    out[group->second].changes.push_back(std::move(change));
   }
   std::ranges::stable_sort(out, std::greater<>{},
                            [](const ChangedIn& changed_in) { return changed_in.cells.size(); });
@@ -108,11 +107,12 @@ std::string range_over_cells(const Cells& cells, const MetricRow& row,
 std::vector<MetricRow> shared_rows(const Cells& cells) {
   std::vector<MetricRow> rows;
   for (const MetricRow* row : cells.front()->worst_first) {
-    const bool shared = needs_attention(*row) || std::ranges::all_of(cells, [&](const auto* cell) {
-                          const MetricRow* same = find_same_row(*cell, *row);
-                          return same != nullptr && shows_same_numbers(*same, *row);
-                        });
-    if (!shared) continue;
+    const bool is_shared =
+        needs_attention(*row) || std::ranges::all_of(cells, [&](const auto* cell) {
+          const MetricRow* same = find_same_row(*cell, *row);
+          return same != nullptr && shows_same_numbers(*same, *row);
+        });
+    if (!is_shared) continue;
     rows.push_back(*row);
     if (cells.size() == 1 || !is_exact_change(*row)) continue;
     Number& number = rows.back().number;
@@ -204,12 +204,12 @@ GroupNames name_group(const std::vector<profile::CellKey>& cells,
   }
   GroupNames group{describe_cells(cells, all), {}};
   for (const profile::CellKey& cell : cells) {
-    std::vector<std::string> own;
+    std::vector<std::string> differing_parts;
     auto parts = cell_parts(cell);
     for (std::size_t i = 0; i < common.size(); ++i) {
-      if (common[i].empty()) own.push_back(std::move(parts[i]));
+      if (common[i].empty()) differing_parts.push_back(std::move(parts[i]));
     }
-    group.names.push_back(text::join(own, " / "));
+    group.names.push_back(text::join(differing_parts, " / "));
   }
   return group;
 }

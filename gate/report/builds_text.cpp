@@ -22,7 +22,7 @@ struct StateText {
   const char* name;
   const char* mark;
 };
-// Returns the name of a state in JSON, and its mark in a table.
+// Returns the name of a kernel's state in JSON, and its mark in a table.
 StateText state_text(KernelState state) {
   switch (state) {
     case KernelState::added:
@@ -74,19 +74,19 @@ bool says_more(const KernelDifference& difference, const FigureInfo& info) {
   return is_always_shown && (before || after);
 }
 
-// Adds a table of differences, each column only where it says something. `more_option` shows the
-// rows that are left out.
+// Adds a table of kernels that differ, each column only where it says something. `more_option`
+// shows the rows that are left out.
 void add_differences(Page& page, std::vector<const KernelDifference*> rows,
                      const BuildComparison& comparison, std::size_t max_rows,
                      const std::string& more_option) {
-  const std::size_t number = rows.size();
+  const std::size_t row_count = rows.size();
   rows.resize(std::min(rows.size(), max_rows));
   std::vector<const FigureInfo*> columns;
   for (const FigureInfo& info : profile::kernel_figures()) {
     if (info.figure == &KernelFigures::code_bytes) continue;
-    const bool has_news = std::ranges::any_of(
+    const bool is_shown = std::ranges::any_of(
         rows, [&](const KernelDifference* row) { return says_more(*row, info); });
-    if (has_news) columns.push_back(&info);
+    if (is_shown) columns.push_back(&info);
   }
   TextTable table{{""}, {false}};
   for (const FigureInfo* info : columns) {
@@ -103,8 +103,8 @@ void add_differences(Page& page, std::vector<const KernelDifference*> rows,
     table.rows.push_back(std::move(cells));
   }
   if (!table.rows.empty()) page.table(table);
-  if (number > max_rows) {
-    page.add_text(2, "and {} more ({} shows them)", number - max_rows, more_option);
+  if (row_count > max_rows) {
+    page.add_text(2, "and {} more ({} shows them)", row_count - max_rows, more_option);
   }
 }
 
@@ -127,25 +127,26 @@ std::string spill_text(const CodeTotals& totals) {
   return fmt::format("{} registers in {} kernels", totals.spilled_vgprs, totals.spilling);
 }
 
-// Adds what became of stubs. They are no regression, so they stand apart.
+// Adds what became of stubs (kernels without code for this GPU). They are no regression, so they
+// stand apart.
 void add_stubs(Page& page, const TargetChanges& target, std::vector<const KernelDifference*> rows,
                const BuildComparison& comparison, std::size_t max_rows) {
   std::vector<std::string> parts;
-  const auto add = [&](KernelState state, bool is_stub, const char* text) {
+  const auto add_count = [&](KernelState state, bool is_stub, const char* text) {
     const std::size_t number = count_state(target, state, is_stub);
     if (number != 0) parts.push_back(fmt::format("{} {}", number, text));
   };
-  add(KernelState::compiled, false, "became code (c)");
-  add(KernelState::stub, false, "took the place of code (s)");
-  add(KernelState::added, true, "new");
-  add(KernelState::removed, true, "gone");
+  add_count(KernelState::compiled, false, "became code (c)");
+  add_count(KernelState::stub, false, "took the place of code (s)");
+  add_count(KernelState::added, true, "new");
+  add_count(KernelState::removed, true, "gone");
   if (parts.empty()) return;
   page.add_text(2, "stubs, which have no code for this GPU: {}", text::join(parts));
   add_differences(page, std::move(rows), comparison, max_rows, "--json");
 }
 
-// Adds the differences of one target: counts of kernels, a table of those with other figures, and
-// those that became stubs.
+// Adds the differences of one target GPU: counts of kernels, a table of those with other figures,
+// and those that became stubs.
 void add_target(Page& page, const TargetChanges& target, const BuildComparison& comparison,
                 std::size_t max_rows) {
   std::vector<const KernelDifference*> rows, of_stubs;
@@ -198,7 +199,7 @@ std::string limit_text(const profile::FigureLimit& limit) {
   return fmt::format("{} may {} by {}", limit.figure, limit.on_decrease ? "fall" : "grow", amount);
 }
 
-// Returns "FAIL  2 kernels break a limit (!): spilled_registers may grow by 0".
+// Returns "FAIL  2 kernels break a limit (!): spilled_registers may grow by 0", or that all pass.
 std::string verdict_text(const BuildComparison& comparison, std::size_t broken,
                          std::size_t unread) {
   std::vector<std::string> limits;
@@ -229,7 +230,7 @@ std::size_t count_broken(const BuildComparison& comparison) {
 }
 
 // Writes a comparison of two builds for a terminal: the verdict by its limits, then a table for
-// each target.
+// each target GPU.
 std::string builds_text(const BuildComparison& comparison, int width, std::size_t max_rows) {
   Page page(columns_of(width));
   const std::size_t broken = count_broken(comparison);
@@ -259,7 +260,7 @@ std::string builds_text(const BuildComparison& comparison, int width, std::size_
   return page.finish();
 }
 
-// Returns a comparison of two builds as JSON.
+// Returns a comparison of two builds as a weir.kernels/1 document.
 Json builds_json(const BuildComparison& comparison) {
   Json targets = Json::array();
   for (const TargetChanges& target : comparison.targets) {

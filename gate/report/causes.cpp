@@ -107,8 +107,8 @@ class Places {
   std::map<Cells, std::string> texts_;
 };
 
-// Returns the row of a metric that carries a cause: its values and change, and in how many of the
-// cells that measure it, if not in all.
+// Returns the row of a metric that carries (shows) a cause: its values and change, and in how many
+// of the cells that measure it, if not in all.
 Number carrier_row(const verdict::Carrier& carrier, const Cells& cells) {
   Cells changed = cells;
   std::erase_if(changed, [&](const CellDocument* cell) {
@@ -176,27 +176,28 @@ Part cause_part(const verdict::Cause& cause, const Cells& cells, Places& places)
 // tiny-llama × prefill".
 std::string describe_cells(const std::vector<CellKey>& cells, const std::vector<CellKey>& all) {
   if (cells.size() == 1) return cell_title(cells.front());
-  const bool every = cells.size() == all.size();
-  const std::string head =
-      every ? (all.size() == 2 ? "both cells" : fmt::format("all {} cells", all.size()))
-            : fmt::format("{} of {}", cells.size(), text::plural(all.size(), "cell"));
+  const bool are_all = cells.size() == all.size();
+  std::string head = fmt::format("{} of {}", cells.size(), text::plural(all.size(), "cell"));
+  if (are_all) head = fmt::format("all {} cells", all.size());
+  if (are_all && all.size() == 2) head = "both cells";
   // Distinct cells are all combinations of their values if there are as many.
   const Values values = dimension_values(cells);
   std::size_t combinations = 1;
   for (const auto& list : values) combinations *= list.size();
   if (combinations == cells.size())
     return fmt::format("{}: {}", head, product_text(values, dimension_values(all)));
-  if (every) return head;
-  constexpr std::size_t k_by_name = 3;
-  const auto titles = [](const std::vector<CellKey>& keys) {
-    return list_names(collect<std::string>(keys, cell_title), k_by_name);
+  if (are_all) return head;
+  constexpr std::size_t k_max_names = 3;
+  const auto list_titles = [](const std::vector<CellKey>& keys) {
+    return list_names(collect<std::string>(keys, cell_title), k_max_names);
   };
-  const bool few_missing = all.size() <= cells.size() + k_by_name;
-  if (cells.size() <= k_by_name || !few_missing) return fmt::format("{}: {}", head, titles(cells));
+  const bool few_missing = all.size() <= cells.size() + k_max_names;
+  if (cells.size() <= k_max_names || !few_missing)
+    return fmt::format("{}: {}", head, list_titles(cells));
   std::vector<CellKey> missing = all;
   const std::set<CellKey> described(cells.begin(), cells.end());
   std::erase_if(missing, [&](const CellKey& cell) { return described.contains(cell); });
-  return fmt::format("{}: all but {}", head, titles(missing));
+  return fmt::format("{}: all but {}", head, list_titles(missing));
 }
 
 // Fills `causes` and `unexplained`, and folds the blocks of failed cells that they report.
@@ -205,7 +206,7 @@ void Document::find_causes() {
   for (const CellDocument& cell : cells) by_name.emplace(cell.cell_verdict->cell.str(), &cell);
   Places places(*this);
   std::set<const CellDocument*> reported;
-  const auto report_cells = [&](const std::vector<std::string>& names) {
+  const auto take_reported_cells = [&](const std::vector<std::string>& names) {
     Cells matches;
     for (const std::string& name : std::set(names.begin(), names.end())) {
       const CellDocument* cell = look_up(by_name, name, nullptr);
@@ -216,12 +217,12 @@ void Document::find_causes() {
     return matches;
   };
   for (const verdict::Cause& cause : gate.causes) {
-    causes.push_back(cause_part(cause, report_cells(cause.cells), places));
+    causes.push_back(cause_part(cause, take_reported_cells(cause.cells), places));
   }
   std::set<std::string> unexplained_cells;
   std::vector<Number> numbers;
   for (const verdict::Unexplained& change : gate.unexplained) {
-    const Cells with_change = report_cells(change.cells);
+    const Cells with_change = take_reported_cells(change.cells);
     unexplained_cells.insert(change.cells.begin(), change.cells.end());
     numbers.push_back(metric_numbers(change.what, with_change));
     numbers.back().where = places.text(with_change);

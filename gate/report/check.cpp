@@ -108,8 +108,8 @@ CheckAnnotation check_annotation(const Annotation& annotation, const std::string
 
 }  // namespace
 
-// Returns the text of a GitHub check: conclusion, title, summary and annotations, within the limits
-// of its size.
+// Returns the text of a GitHub check: conclusion, title, summary and annotations, within GitHub's
+// limits of size.
 CheckText check_text(const Document& document, const MarkdownStyle& style,
                      std::size_t max_annotations) {
   MarkdownStyle bounded = style;
@@ -120,7 +120,8 @@ CheckText check_text(const Document& document, const MarkdownStyle& style,
                   {}};
 
   const std::string path = annotation_path(document.gate);
-  for (const Annotation& annotation : at_most(list_annotations(document), max_annotations)) {
+  for (const Annotation& annotation :
+       limit_annotations(list_annotations(document), max_annotations)) {
     check.annotations.push_back(check_annotation(annotation, path));
   }
   return check;

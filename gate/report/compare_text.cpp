@@ -133,32 +133,34 @@ struct CompareRows {
   bool names_backends;  // the ops run on several backends
 };
 
-// Returns the columns of times and calls that any row has.
+// Returns the columns of times and calls that any row has, for A, for B, and their ratio.
 std::vector<CompareColumn> compare_columns(const CompareRows& table_rows) {
-  const auto number = [](std::optional<ComparedOp> OpChange::*side,
-                         std::optional<double> ComparedOp::*member, std::string (*show)(double)) {
+  const auto show_number = [](std::optional<ComparedOp> OpChange::*side,
+                              std::optional<double> ComparedOp::*member,
+                              std::string (*show)(double)) {
     return [=](const OpChange& op) {
       const auto value = op.*side ? (*(op.*side)).*member : std::nullopt;
       return value ? show(*value) : "";
     };
   };
-  const auto any = [&](std::optional<double> ComparedOp::*member) {
+  const auto any_row_has = [&](std::optional<double> ComparedOp::*member) {
     return std::ranges::any_of(table_rows.rows, [&](const OpChange& op) {
       return (op.a && (*op.a).*member) || (op.b && (*op.b).*member);
     });
   };
   std::vector<CompareColumn> columns;
-  if (any(&ComparedOp::seconds)) {
-    columns = {{"time A", number(&OpChange::a, &ComparedOp::seconds, brief_time)},
-               {"B", number(&OpChange::b, &ComparedOp::seconds, brief_time)},
+  if (any_row_has(&ComparedOp::seconds)) {
+    columns = {{"time A", show_number(&OpChange::a, &ComparedOp::seconds, brief_time)},
+               {"B", show_number(&OpChange::b, &ComparedOp::seconds, brief_time)},
                {"ratio", [](const OpChange& op) {
                   const auto ratio = op.time_ratio();
                   return ratio ? ratio_text(*ratio) : "";
                 }}};
   }
-  if (any(&ComparedOp::calls)) {
-    columns.push_back({table_rows.calls, number(&OpChange::a, &ComparedOp::calls, count_text)});
-    columns.push_back({"B", number(&OpChange::b, &ComparedOp::calls, count_text)});
+  if (any_row_has(&ComparedOp::calls)) {
+    columns.push_back(
+        {table_rows.calls, show_number(&OpChange::a, &ComparedOp::calls, count_text)});
+    columns.push_back({"B", show_number(&OpChange::b, &ComparedOp::calls, count_text)});
   }
   return columns;
 }
@@ -249,9 +251,9 @@ std::string gap_time(double seconds) {
   return (seconds < 0 ? "\u2212" : "+") + brief_time(std::fabs(seconds));
 }
 
-// Says how much longer a token takes, and in which command buffers: "A token takes +1.7 ms. Command
-// buffers take +1.2 ms of it: layer.attn +1.2 ms." Without "of it" if the buffers changed by more
-// than the token, or in the other direction. "" if that is not known.
+// Says how much longer a token takes, and in which command buffers; "" if that is not known: "A
+// token takes +1.7 ms. Command buffers take +1.2 ms of it: layer.attn +1.2 ms." Without "of it" if
+// buffers changed by more, or in the other direction.
 std::string gap_text(const Comparison& comparison) {
   const auto gap = explain::token_gap(comparison);
   if (!gap) return "";
@@ -273,7 +275,8 @@ std::string gap_text(const Comparison& comparison) {
   return text + "." + left_out_text(gap->untimed_labels, "command buffer");
 }
 
-// Returns a row for each metric that both sides have; if there is none, for each metric of either.
+// Returns a row for each metric that both profiles have; if there is none, for each metric of
+// either.
 std::vector<std::vector<std::string>> metric_rows(const Comparison& comparison) {
   std::vector<std::vector<std::string>> both, either;
   for (const explain::MetricChange& metric : comparison.metrics) {
@@ -303,7 +306,8 @@ struct Section {
   std::size_t left_out = 0;
 };
 
-// Sorts rows into sections, each with at most `row_limit` rows; empty sections are left out.
+// Sorts rows into sections by how the op changed, each with at most `row_limit` rows; empty
+// sections are left out.
 std::vector<Section> fill_sections(const std::vector<OpChange>& rows, std::size_t row_limit) {
   std::vector<Section> sections;
   for (const auto& [shift, title] : k_compare_sections) {
@@ -426,7 +430,7 @@ void add_op_rows(std::string& out, const CompareRows& table_rows, std::size_t ro
   }
 }
 
-// Adds one comparison: its inputs, basis, metrics, ops, findings and warnings.
+// Adds one comparison as Markdown: its inputs, basis, metrics, ops, findings and warnings.
 void add_markdown(std::string& out, const Comparison& comparison, std::size_t row_limit) {
   out += "**A** " + markdown_text(input_text(comparison.a)) + "<br>\n";
   out += "**B** " + markdown_text(input_text(comparison.b)) + "\n\n";

@@ -38,8 +38,8 @@ void add_changes(Parts& parts, const std::string& head, const Block& block,
   constexpr std::size_t k_max_sets_shown = 4;
   if (readers == 0) return;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const Readers of_set = i < k_max_sets_shown ? readers : readers & k_long;
-    parts.push_back(shown_to(of_set, changes_part(head, block, all[i])));
+    const Readers set_readers = i < k_max_sets_shown ? readers : readers & k_long;
+    parts.push_back(shown_to(set_readers, changes_part(head, block, all[i])));
   }
   if (all.size() <= k_max_sets_shown) return;
   const std::string sets =
@@ -71,9 +71,9 @@ std::string kernels_head(const CellVerdict& cell) {
   return "Kernels";
 }
 
-// Returns the row's number with its reason and outcome, and the readers who see it. What is wrong
-// is for all; a fine key metric or an observed change for terminals and pages; the rest for long
-// reports.
+// Returns the row's number with its reason and outcome, and the kinds of report (readers) that show
+// it. What is wrong is for all; a fine key metric or an observed change for terminals and pages;
+// the rest for long reports.
 Number number_for_readers(const MetricRow& row) {
   const Judgement& judgement = *row.judgement;
   Number number = row.number;
@@ -84,14 +84,14 @@ Number number_for_readers(const MetricRow& row) {
   }
   number.why = reason_is_plain(judgement) ? "" : one_line(judgement.reason, 600);
   number.outcome = judgement.verdict;
-  const bool wrong =
+  const bool is_wrong =
       judgement.verdict < Outcome::pass && (judgement.is_metric() || row.is_broken_rule());
-  const bool worth_showing =
+  const bool is_worth_showing =
       has_observed_change(judgement) ||
       (judgement.verdict == Outcome::pass && is_key_metric(judgement.metric));
-  if (wrong) {
+  if (is_wrong) {
     number.readers = k_all;
-  } else if (judgement.is_metric() && worth_showing) {
+  } else if (judgement.is_metric() && is_worth_showing) {
     number.readers = k_terminal | k_page;
   } else {
     number.readers = k_long;
@@ -107,8 +107,8 @@ Part ratios_part(const MetricRow& row) {
   return part;
 }
 
-// Adds the table of the block's metrics and broken rules. The kernels, functions or ops that
-// explain a row stand below it; readers who don't see that row get them as parts of their own.
+// Adds the table of the block's metrics and broken rules. Kernels, functions or ops that explain a
+// row stand below it; reports without that row get them as parts of their own.
 void add_numbers(Parts& parts, const Block& block) {
   const CellVerdict& cell = block.first_verdict();
   Part part = number_table("metrics of " + block.title, {});
@@ -313,7 +313,8 @@ Part cell_rows_part(const CellDocument& cell, const std::vector<const MetricRow*
   return section({{cell.title, true}}, {std::move(numbers)});
 }
 
-// Adds the metrics at `mode: report` that changed in cells that are otherwise fine.
+// Adds the metrics at `mode: report`, which judges nothing, that changed in cells that are
+// otherwise fine.
 void add_unjudged(Parts& parts, const Document& document) {
   Part all = fold({}, {}, k_brief);
   all.readers = k_brief;
@@ -321,18 +322,19 @@ void add_unjudged(Parts& parts, const Document& document) {
   all.max_shown = 8;
   for (const CellDocument& cell : document.cells) {
     if (cell.cell_verdict->verdict < Outcome::pass) continue;
-    std::vector<const MetricRow*> moved;
+    std::vector<const MetricRow*> changed_rows;
     for (const MetricRow& row : cell.rows) {
-      if (has_observed_change(*row.judgement)) moved.push_back(&row);
+      if (has_observed_change(*row.judgement)) changed_rows.push_back(&row);
     }
-    if (moved.empty()) continue;
-    all.parts.push_back(cell_rows_part(cell, moved));
+    if (changed_rows.empty()) continue;
+    all.parts.push_back(cell_rows_part(cell, changed_rows));
     all.parts.back().tag = "seen";
   }
   if (!all.parts.empty()) parts.push_back(std::move(all));
 }
 
-// Adds what will be judged from the next pull request on, if this one brings weir along.
+// Adds what will be judged from the next pull request on, if this one brings weir's configuration
+// along.
 void add_brought(Parts& parts, const Document& document) {
   if (!verdict::brings_rules(document.gate.rules)) return;
   Part all = fold(plain("What was measured"), {}, k_all);
@@ -471,28 +473,28 @@ Part proposals_part(const GateVerdict& gate) {
 Part facts_part(const Document& document) {
   const GateVerdict& gate = document.gate;
   Part table{.kind = Kind::table, .head = plain("facts of the run"), .columns = {"what", "value"}};
-  const auto add = [&](const char* name, std::string value) {
+  const auto add_if_known = [&](const char* name, std::string value) {
     if (!value.empty()) table.rows.push_back({plain(name), plain(std::move(value))});
   };
   const auto duration = [](const std::optional<double>& seconds) {
     return seconds ? unit::show_duration(*seconds) : "";
   };
-  add("config", one_line(gate.config, 300));
-  add("commit", one_line(gate.commit.value_or(""), 64));
-  add("base", document.base);
-  add("device", distinct(gate.cells, &CellVerdict::device_name));
-  add("device class", distinct(gate.cells, &CellVerdict::device_class));
-  add("machine", distinct(gate.cells, &CellVerdict::machine_name));
-  add("limits", document.rule);
-  if (!document.has_paired_times) add("rule", one_line(gate.decision_rule, 4000));
-  add("took", duration(gate.seconds));
-  add("budget", duration(gate.budget_seconds));
+  add_if_known("config", one_line(gate.config, 300));
+  add_if_known("commit", one_line(gate.commit.value_or(""), 64));
+  add_if_known("base", document.base);
+  add_if_known("device", distinct(gate.cells, &CellVerdict::device_name));
+  add_if_known("device class", distinct(gate.cells, &CellVerdict::device_class));
+  add_if_known("machine", distinct(gate.cells, &CellVerdict::machine_name));
+  add_if_known("limits", document.rule);
+  if (!document.has_paired_times) add_if_known("rule", one_line(gate.decision_rule, 4000));
+  add_if_known("took", duration(gate.seconds));
+  add_if_known("budget", duration(gate.budget_seconds));
   if (const auto cost = gate.profiling_cost) {
-    add("profiling", fmt::format("cost {:.1f} % of throughput", *cost * 100));
+    add_if_known("profiling", fmt::format("cost {:.1f} % of throughput", *cost * 100));
   }
-  add("run", one_line(gate.run.value_or(""), 300));
-  add("exit code", std::to_string(static_cast<int>(gate.exit_code)));
-  add("weir", one_line(gate.weir_version, 30));
+  add_if_known("run", one_line(gate.run.value_or(""), 300));
+  add_if_known("exit code", std::to_string(static_cast<int>(gate.exit_code)));
+  add_if_known("weir", one_line(gate.weir_version, 30));
   return shown_to(k_page, section(plain("Facts"), {std::move(table)}));
 }
 

@@ -39,7 +39,7 @@ struct Table {
   std::set<RowName> names;
 };
 
-// Collects the exact counts and the kernels of a profile.
+// Returns the exact counts and the kernels of a profile, as a column of the matrix.
 Column make_column(const Profile& profile) {
   Column out;
   for (const auto& [name, measured] : profile.metrics) {
@@ -128,38 +128,38 @@ std::string column_blocks(const std::vector<std::vector<std::string>>& rows, std
     for (const auto& row : rows) widest = std::max(widest, text::columns(row[column]));
     return widest;
   };
-  const std::size_t names = std::min(column_width(0), max_width);
-  std::size_t tight = k_indent + names;  // width of all columns with gaps of one space
-  for (std::size_t i = 1; i <= columns; ++i) tight += 1 + column_width(i);
+  const std::size_t name_width = std::min(column_width(0), max_width);
+  std::size_t tight_width = k_indent + name_width;  // width of all columns with gaps of one space
+  for (std::size_t i = 1; i <= columns; ++i) tight_width += 1 + column_width(i);
   // Gaps are narrow if all columns fit only then.
-  const std::size_t gap = tight <= width && tight + columns > width ? 1 : 2;
+  const std::size_t gap = tight_width <= width && tight_width + columns > width ? 1 : 2;
   std::string out;
-  for (std::size_t from = 1; from <= columns;) {
+  for (std::size_t first_column = 1; first_column <= columns;) {
     std::vector<std::size_t> widths;
-    std::size_t used = k_indent + names;
-    std::size_t to = from;
-    for (; to <= columns; ++to) {
-      const std::size_t needed = column_width(to);
-      if (to > from && used + gap + needed > width) break;
-      used += gap + needed;
+    std::size_t used_width = k_indent + name_width;
+    std::size_t end_column = first_column;
+    for (; end_column <= columns; ++end_column) {
+      const std::size_t needed = column_width(end_column);
+      if (end_column > first_column && used_width + gap + needed > width) break;
+      used_width += gap + needed;
       widths.push_back(needed);
     }
-    std::string head(k_indent + names, ' ');
-    for (std::size_t i = from; i < to; ++i) {
-      head += std::string(gap, ' ') + pad_left(letter(i - 1), widths[i - from]);
+    std::string head(k_indent + name_width, ' ');
+    for (std::size_t i = first_column; i < end_column; ++i) {
+      head += std::string(gap, ' ') + pad_left(letter(i - 1), widths[i - first_column]);
     }
     out += head + "\n";
     for (const auto& row : rows) {
       std::string line =
-          std::string(k_indent, ' ') + pad_right(clip_middle(row[0], max_width), names);
+          std::string(k_indent, ' ') + pad_right(clip_middle(row[0], max_width), name_width);
       bool has_value = false;
-      for (std::size_t i = from; i < to; ++i) {
-        line += std::string(gap, ' ') + pad_left(row[i], widths[i - from]);
+      for (std::size_t i = first_column; i < end_column; ++i) {
+        line += std::string(gap, ' ') + pad_left(row[i], widths[i - first_column]);
         if (!row[i].empty()) has_value = true;
       }
       if (has_value) out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
     }
-    from = to;
+    first_column = end_column;
   }
   return out;
 }
@@ -201,7 +201,7 @@ std::string page_rows(const Table& table, RowGroup group, std::string_view title
   return out.empty() ? "" : out + "</tbody>\n";
 }
 
-// Returns a table's title, the list of its devices, its rows, remarks and errors.
+// Returns a table's title, the list of its devices, its rows, remarks and errors, as HTML.
 std::string page_table(const Table& table) {
   std::string out = fmt::format("<h2>{}</h2>\n", xml_text(table.title));
   if (!table.columns.empty()) {

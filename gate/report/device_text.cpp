@@ -35,7 +35,7 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
   return out + broken.finish();
 }
 
-// Returns the list of device descriptions as JSON.
+// Returns the list of device descriptions as a weir.device-list/1 document.
 std::string device_list_json(const std::vector<DeviceLine>& devices) {
   Json list = Json::array();
   for (const DeviceLine& device : devices) {

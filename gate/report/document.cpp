@@ -28,7 +28,8 @@ bool follows_count(const Judgement& judgement, const CellVerdict& cell) {
          });
 }
 
-// Makes the rows and changes of a cell, the worst rows first. `to_keep`: as for number rows.
+// Makes the rows and changes of a cell, the worst rows first. `to_keep`: an improvement's limit
+// says that it is to be kept.
 CellDocument make_cell_document(const CellVerdict& cell, bool to_keep) {
   CellDocument document{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}, 0, {}, {}};
   document.kernels = named_changes(cell.judgement_of(verdict::k_kernels).changed);
@@ -102,8 +103,8 @@ std::size_t Document::cells_with(Outcome outcome) const {
   return count_outcome(gate.cells, outcome);
 }
 
-// Returns the warnings of cells and their metrics, each once with its cells. `filter` selects
-// cells.
+// Returns the warnings of cells and their metrics, each once with its cells. `filter`, if set,
+// selects cells.
 std::vector<Shared> Document::warnings(
     const std::function<bool(const verdict::CellVerdict&)>& filter) const {
   SharedTexts out;
@@ -202,13 +203,13 @@ std::string headline(const GateVerdict& gate) {
 
 // Returns the limits in a few words: "counts exact, throughput may drop 5 %".
 std::string short_rule(const GateVerdict& gate) {
-  bool exact = false;
+  bool has_exact = false;
   std::optional<double> min_drop, max_drop;
   for (const CellVerdict& cell : gate.cells) {
     for (const Judgement& metric : cell.metrics()) {
       const verdict::Limit& limit = metric.limit;
       if (limit.mode != verdict::Mode::gate) continue;
-      exact = exact || limit.exact;
+      has_exact = has_exact || limit.exact;
       if (metric.metric.unit != unit::Unit::tokens_per_second || !limit.max_drop) continue;
       if (!limit.max_drop->amount.relative) continue;
       const double drop = limit.max_drop->amount.value;
@@ -216,7 +217,7 @@ std::string short_rule(const GateVerdict& gate) {
       max_drop = std::max(max_drop.value_or(drop), drop);
     }
   }
-  std::string out = exact ? "counts exact" : "";
+  std::string out = has_exact ? "counts exact" : "";
   if (min_drop && max_drop) {
     if (!out.empty()) out += ", ";
     out += *min_drop == *max_drop

@@ -101,7 +101,8 @@ std::string break_mentions(std::string_view code) {
 
 }  // namespace
 
-// Returns hostile text as one line of Markdown that means nothing to Markdown or GitHub.
+// Returns hostile text as one line of Markdown that means nothing to Markdown or GitHub: no links,
+// mentions, references or lists.
 std::string markdown_text(std::string_view text, std::size_t max_columns) {
   const std::string line = text::neutralize_ci_commands(one_line(text, max_columns));
   std::string out;
@@ -143,8 +144,9 @@ std::string markdown_code(std::string_view text, std::size_t max_columns) {
     out += is_punctuation(line[i]) ? fmt::format("&#{};", static_cast<int>(line[i]))
                                    : std::string(1, line[i]);
     // GitHub looks for bare links after it has replaced the entities.
-    const bool www = i >= 2 && starts_with_any_case(std::string_view(line).substr(i - 2), "www.");
-    if (line[i] == '@' || rest.starts_with("://") || www) out += k_zero_width;
+    const bool follows_www =
+        i >= 2 && starts_with_any_case(std::string_view(line).substr(i - 2), "www.");
+    if (line[i] == '@' || rest.starts_with("://") || follows_www) out += k_zero_width;
   }
   return out + "</code>";
 }
@@ -152,15 +154,15 @@ std::string markdown_code(std::string_view text, std::size_t max_columns) {
 // Returns lines as a block of code. The fence is longer than any row of backquotes in them, so that
 // they cannot close it.
 std::string markdown_fence(const std::vector<std::string>& lines) {
-  std::size_t longest = 2;
+  std::size_t most_backquotes = 2;
   for (const std::string& line : lines) {
-    std::size_t run = 0;
+    std::size_t backquotes = 0;
     for (const char c : line) {
-      run = c == '`' ? run + 1 : 0;
-      longest = std::max(longest, run);
+      backquotes = c == '`' ? backquotes + 1 : 0;
+      most_backquotes = std::max(most_backquotes, backquotes);
     }
   }
-  const std::string fence(longest + 1, '`');
+  const std::string fence(most_backquotes + 1, '`');
   std::string out = fence + "text\n";
   for (const std::string& line : lines) {
     const std::string safe = break_mentions(text::neutralize_ci_commands(clip(line, 400)));
@@ -181,7 +183,7 @@ std::string replace_each(std::string_view text, std::span<const Replacement> all
   return out;
 }
 
-// Returns hostile text for an XML element or attribute. Drops what XML cannot hold.
+// Returns hostile text for an XML element or attribute. Drops what XML cannot contain.
 std::string xml_text(std::string_view text) {
   static constexpr Replacement k_entities[] = {
       {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};

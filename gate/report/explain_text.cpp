@@ -56,7 +56,7 @@ std::string totals_label(const Explanation& explanation) {
 std::string totals_text(const Cells& cells) {
   const Explanation& first = *cells.front();
   if (first.totals.empty()) return "";
-  const auto side = [&](Rational explain::Total::*value) {
+  const auto join_ranges = [&](Rational explain::Total::*value) {
     std::vector<std::string> ranges;
     for (std::size_t i = 0; i < first.totals.size(); ++i) {
       ranges.push_back(value_range(collect<ShownValue>(cells, [&](const Explanation* cell) {
@@ -67,8 +67,8 @@ std::string totals_text(const Cells& cells) {
     return text::join(ranges, " / ");
   };
   const std::string before =
-      first.is_alone ? "" : side(&explain::Total::before) + std::string(k_arrow);
-  return before + side(&explain::Total::after) + "   " + totals_label(first);
+      first.is_alone ? "" : join_ranges(&explain::Total::before) + std::string(k_arrow);
+  return before + join_ranges(&explain::Total::after) + "   " + totals_label(first);
 }
 
 // Returns the sentence for a cell without findings.

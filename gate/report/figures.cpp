@@ -26,8 +26,8 @@ std::string show_microseconds(std::int64_t microseconds) {
                     static_cast<double>(microseconds) / 1e6);
 }
 
-// Returns the figure of the latencies of single requests. A cell keeps the fastest and the slowest
-// of every few requests if there are many.
+// Returns the figure of the latencies of single requests, in microseconds. A cell keeps the fastest
+// and the slowest of every few requests if there are many.
 Json requests_figure(const CellVerdict& cell) {
   const auto count =
       static_cast<std::int64_t>(cell.latencies.size() / profile::k_latencies_of_request);
@@ -99,7 +99,7 @@ std::vector<Json> served_figures(const CellVerdict& cell) {
   return out;
 }
 
-// Returns the figure "ratios": how many pairs changed by how much.
+// Returns the figure "ratios": how many pairs of base and candidate changed by how much.
 Json ratios_figure(const MetricRow& row) {
   const Judgement& metric = *row.judgement;
   const Histogram all = histogram(metric, 60);
@@ -152,11 +152,11 @@ Json load_figure(const std::vector<LoadedCell>& cells) {
   }
   for (const LoadedCell& cell : cells) {
     const std::string title = cell_title(cell.cell_verdict->cell);
-    for (std::size_t at = 0; at < cell.metrics.size(); ++at) {
-      const Judgement* metric = cell.metrics.at(at);
+    for (std::size_t metric_number = 0; metric_number < cell.metrics.size(); ++metric_number) {
+      const Judgement* metric = cell.metrics.at(metric_number);
       if (metric == nullptr) continue;
-      points.push_back({nullptr, title, at, *metric->current});
-      if (metric->baseline) bases.push_back({title, at, *metric->baseline});
+      points.push_back({nullptr, title, metric_number, *metric->current});
+      if (metric->baseline) bases.push_back({title, metric_number, *metric->baseline});
     }
   }
   return {{"kind", "load"},

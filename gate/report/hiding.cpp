@@ -24,17 +24,17 @@ bool has_part(std::string_view option, std::string_view part) {
 }
 
 // Returns true if an option or fact of this name holds a secret: a key, a token, a password.
-// `number`: its value is a number, as with lengths of keys and counts of tokens, which are no
+// `is_number`: its value is a number, as with lengths of keys and counts of tokens, which are no
 // secrets.
-bool names_secret(std::string_view name, bool number) {
+bool names_secret(std::string_view name, bool is_number) {
   const std::string lower = text::lower(name);
   for (const std::string_view part : {"key", "token", "secret", "pass", "credential", "auth"}) {
     if (!has_part(lower, part)) continue;
     // "--n-tokens 8", "--tokens 8" and "--passes 3" are counts.
     if (has_part(lower, "tokens") || has_part(lower, "passes")) continue;
     // "key_length" and "ms_per_token_out" are measures if their value is a number.
-    const bool short_word = part == "key" || part == "token";
-    if (number && short_word && !std::string_view(lower).ends_with(part)) continue;
+    const bool is_ambiguous = part == "key" || part == "token";
+    if (is_number && is_ambiguous && !std::string_view(lower).ends_with(part)) continue;
     return true;
   }
   return false;
@@ -113,19 +113,19 @@ std::size_t find_query(std::string_view word) {
   return word.find_first_of(" \t\n\r") == word.npos ? mark : word.npos;
 }
 
-// Returns a word of a command line as it may be shown; of "--option=value" the value is hidden by
-// the option's name.
+// Returns a word of a command line as it may be shown. In "--option=value" the option's name
+// decides how the value is hidden.
 std::string show_word(std::string_view word, PrivateWords private_words) {
   if (const std::size_t query = find_query(word); query != word.npos) {
     return fmt::format("{}?{}", show_word(word.substr(0, query), private_words), k_hidden);
   }
   const std::size_t equals = word.find('=');
-  const bool option = word.starts_with('-');
+  const bool is_option = word.starts_with('-');
   // "NAME=/a/b" is a path after a name.
-  if (equals == word.npos || !(option || word.find_first_of("/ ") > equals)) {
+  if (equals == word.npos || !(is_option || word.find_first_of("/ ") > equals)) {
     return show_value(word, WordKind::plain, private_words);
   }
-  const std::string name = (option ? "" : "-") + std::string(word.substr(0, equals));
+  const std::string name = (is_option ? "" : "-") + std::string(word.substr(0, equals));
   return fmt::format("{}={}", text::shell_word(one_line(word.substr(0, equals))),
                      show_value(word.substr(equals + 1), option_value(name), private_words));
 }
@@ -210,20 +210,21 @@ std::string shown_command_line(std::string_view line, PrivateWords private_words
   return shown_command(joined, private_words);
 }
 
-// Cuts absolute paths in a text to their last part: "/a/b/c", "~/b/c", "C:\a\b".
+// Cuts absolute paths in a text to their last part: "/a/b/c", "~/b/c", "C:\a\b". `which` says if
+// paths that may be something else are cut too.
 std::string without_places(std::string_view text, Paths which) {
   std::string out;
   std::size_t i = 0;
   while (i < text.size()) {
     // The colon of a drive doesn't end the word.
-    const bool drive = starts_with_drive(text.substr(i));
-    std::size_t end = drive ? i + 2 : i;
+    const bool has_drive = starts_with_drive(text.substr(i));
+    std::size_t end = has_drive ? i + 2 : i;
     while (end < text.size() && !ends_word(text[end])) ++end;
     const std::string_view word = text.substr(i, end - i);
-    const bool rooted = (word.starts_with('/') || word.starts_with("~/")) && word.size() > 1;
-    const bool path =
-        drive || is_host_path(word) || (rooted && (which == Paths::all || is_certain_path(word)));
-    out += path ? last_path_part(word) : word;
+    const bool is_rooted = (word.starts_with('/') || word.starts_with("~/")) && word.size() > 1;
+    const bool is_path = has_drive || is_host_path(word) ||
+                         (is_rooted && (which == Paths::all || is_certain_path(word)));
+    out += is_path ? last_path_part(word) : word;
     if (end < text.size()) {
       out += text[end];
       ++end;
@@ -242,9 +243,9 @@ void replace_place(std::string& text, std::string_view place, std::string_view r
   std::size_t at = text.find(place);
   while (at != text.npos) {
     const std::size_t end = at + place.size();
-    const bool in_word =
+    const bool is_part_of_word =
         (at > 0 && is_word_char(text[at - 1])) || (end < text.size() && is_word_char(text[end]));
-    if (!is_path && in_word) {
+    if (!is_path && is_part_of_word) {
       ++at;
     } else {
       text.replace(at, place.size(), replacement);

@@ -55,8 +55,8 @@ std::optional<std::string> shell_word(const std::string& word) {
   return text::shell_word(word);
 }
 
-// Adds "--against origin/main" or "--against -- COMMAND", which must come last because a command
-// takes the rest of the line. Returns false if it can't be shown.
+// Adds "--against origin/main" or "--against -- COMMAND" to a suggested command. It must come last
+// because a command takes the rest of the line. Returns false if it can't be shown.
 bool add_against(Hint& hint, const verdict::GateVerdict& gate) {
   if (!gate.against) return true;
   if (gate.against->command.empty()) {
@@ -84,8 +84,8 @@ bool needs_times(const verdict::GateVerdict& gate) {
   return false;
 }
 
-// Adds those of `options` that are in `names`, a repeated one for each of its values. Returns false
-// if a value can't be shown.
+// Adds the options that are in `names` to a suggested command, a repeated one for each of its
+// values. Returns false if a value can't be shown.
 bool add_options(Hint& hint, const std::map<std::string, std::string>& options,
                  std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -103,8 +103,8 @@ bool add_options(Hint& hint, const std::map<std::string, std::string>& options,
   return true;
 }
 
-// Adds the gate's runs, unless it is the newest below weir-out, which weir explain takes by
-// default. Returns false if a run can't be shown.
+// Adds the gate's runs to a suggested command, unless it is the newest below weir-out, the default.
+// Returns false if a run can't be shown.
 bool add_run(Hint& hint, const verdict::GateVerdict& gate) {
   if (gate.runs) {
     for (const std::string& run : *gate.runs) {
@@ -166,13 +166,13 @@ bool has_failed_to_run(const CellVerdict& cell) {
 }  // namespace
 
 // Returns patterns for --cell that match `wanted` and no other cell: names for a few cells, else
-// globs, the widest first.
+// globs, the widest first. Empty if there are none.
 std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
                                        const std::vector<std::string>& all,
                                        std::size_t max_columns) {
-  constexpr std::size_t k_by_name = 3, k_max_hints = 12;
+  constexpr std::size_t k_max_names = 3, k_max_hints = 12;
   constexpr unsigned k_parts = 4;
-  const auto matches = [](const std::vector<std::string>& names, const std::string& pattern) {
+  const auto count_matches = [](const std::vector<std::string>& names, const std::string& pattern) {
     return std::ranges::count_if(names,
                                  [&](const std::string& name) { return selects(pattern, name); });
   };
@@ -182,12 +182,13 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
     // True if the pattern selects wanted cells only.
     const auto is_exact = [&](const std::string& pattern) {
       if (all.empty()) return pattern == name;
-      return matches(all, pattern) == matches(wanted, pattern);
+      return count_matches(all, pattern) == count_matches(wanted, pattern);
     };
     std::string best = name;
-    for (unsigned stars = 1; wanted.size() > k_by_name && stars < 1U << k_parts; ++stars) {
+    for (unsigned stars = 1; wanted.size() > k_max_names && stars < 1U << k_parts; ++stars) {
       const std::string wider = generalize(name, stars);
-      if (matches(uncovered, wider) > matches(uncovered, best) && is_exact(wider)) best = wider;
+      if (count_matches(uncovered, wider) > count_matches(uncovered, best) && is_exact(wider))
+        best = wider;
     }
     std::string shown = shell_pattern(best, max_columns);
     if (!is_exact(shown)) shown = shell_pattern(best, best.size());
@@ -202,7 +203,7 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
 // long or unclear.
 std::string allowed_ops(const OpsByEngine& ops) {
   constexpr std::size_t k_max_line_length = 1000;  // a longer list of ops is no list of exceptions
-  const auto name = [](const std::string& word) {
+  const auto yaml_name = [](const std::string& word) {
     const bool is_plain =
         text::is_letter(word.front()) && word.find_first_not_of(k_plain) == word.npos;
     return is_plain ? word : dump_json(Json(word));  // YAML reads JSON too
@@ -218,9 +219,10 @@ std::string allowed_ops(const OpsByEngine& ops) {
       if (!can_show(op)) continue;
       std::string entry = fmt::format("\"{}\"", k_ellipsis);  // the reason, for the reader to write
       if (backends.size() == 1 && can_show(*backends.begin())) {
-        entry = fmt::format("{{match: {{backend: {}}}, why: {}}}", name(*backends.begin()), entry);
+        entry =
+            fmt::format("{{match: {{backend: {}}}, why: {}}}", yaml_name(*backends.begin()), entry);
       }
-      ops_by_entry[entry].push_back(name(op));
+      ops_by_entry[entry].push_back(yaml_name(op));
     }
     // Several ops share one entry by a YAML anchor, so that a reason is written once.
     std::vector<std::string> entries;
@@ -238,7 +240,7 @@ std::string allowed_ops(const OpsByEngine& ops) {
     }
     if (entries.empty() || !can_show(engine)) continue;
     engines.push_back(
-        fmt::format("{}: {{cpu_ops_allowed: {{{}}}}}", name(engine), text::join(entries)));
+        fmt::format("{}: {{cpu_ops_allowed: {{{}}}}}", yaml_name(engine), text::join(entries)));
   }
   const std::string line = fmt::format("engines: {{{}}}", text::join(engines));
   return engines.empty() || line.size() > k_max_line_length ? "" : line;

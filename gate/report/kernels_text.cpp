@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view k_schema = "weir.kernels/1";
 
-// Names what counts of a scope are divided by: "token", "prefill".
+// Returns what counts of a scope are divided by: "token", "prefill".
 std::string scope_name(unit::Scope scope) {
   switch (scope) {
     case unit::Scope::per_token:
@@ -45,7 +45,7 @@ std::string table_title(const KernelsOfCell& table) {
 
 }  // namespace
 
-// Returns a row for each piece of code that ran, the most estimated cycles first.
+// Returns a row for each piece of GPU code that ran, the most estimated cycles first.
 KernelsOfCell kernels_of(const profile::Profile& profile) {
   const bool has_cell = !profile.cell.model.empty();
   KernelsOfCell cell_kernels{

@@ -119,13 +119,13 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t max_lines
   std::vector<std::string> lines = text::lines(text::printable(tail));
   for (std::string& line : lines) std::ranges::replace(line, '\t', ' ');
   while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
-  const std::size_t all = lines.size();
-  const std::size_t reasons = text::keep_last_lines(lines, max_lines);
-  const auto before =
+  const std::size_t line_count = lines.size();
+  const std::size_t reason_count = text::keep_last_lines(lines, max_lines);
+  const auto lines_before =
       std::count(text.begin(), text.end() - static_cast<std::ptrdiff_t>(tail.size()), '\n');
-  const std::size_t left_out = all - lines.size() + static_cast<std::size_t>(before);
+  const std::size_t left_out = line_count - lines.size() + static_cast<std::size_t>(lines_before);
   if (left_out > 0) {
-    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(reasons),
+    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(reason_count),
                  fmt::format("({} left out)", text::plural(left_out, "earlier line")));
   }
   return lines;
@@ -149,8 +149,8 @@ std::string pad_left(std::string_view utf8, std::size_t width) {
   return std::string(size < width ? width - size : 0, ' ') + std::string(utf8);
 }
 
-// Breaks text at spaces into lines of at most `width` columns. Lines after the first begin with
-// `indent` spaces.
+// Breaks text at spaces into lines of at most `width` columns. The first line begins with `first`,
+// later ones with `indent` spaces.
 std::vector<std::string> wrap(std::string_view text, std::size_t width, std::string_view first,
                               std::size_t indent) {
   width = std::max<std::size_t>(width, indent + 10);
@@ -204,26 +204,27 @@ std::vector<std::size_t> TextTable::widths() const {
   return out;
 }
 
-// Writes the table with aligned columns: numbers to the right, all else to the left. The last
+// Returns the table with aligned columns: numbers to the right, all else to the left. The last
 // column wraps at `width`.
 std::string TextTable::str(std::size_t indent, std::size_t width) const {
   const std::vector<std::size_t> column_widths = widths();
   std::string out;
-  const auto add = [&](const std::vector<std::string>& row) {
-    std::string before(indent, ' ');
+  const auto add_row = [&](const std::vector<std::string>& row) {
+    std::string other_columns(indent, ' ');
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
       const bool is_number = i < right.size() && right[i];
-      before +=
+      other_columns +=
           is_number ? pad_left(row[i], column_widths[i]) : pad_right(row[i], column_widths[i]);
-      before += "  ";
+      other_columns += "  ";
     }
     // The last column wraps below the others.
-    for (const std::string& line : wrap(row.empty() ? "" : row.back(), width, before, indent + 4)) {
+    for (const std::string& line :
+         wrap(row.empty() ? "" : row.back(), width, other_columns, indent + 4)) {
       out += line + "\n";
     }
   };
-  if (!head.empty()) add(head);
-  for (const auto& row : rows) add(row);
+  if (!head.empty()) add_row(head);
+  for (const auto& row : rows) add_row(row);
   return out;
 }
 
@@ -242,14 +243,14 @@ void Page::rows(TextTable all, std::size_t max_rows) {
 // Adds `first` and then `body`, wrapped, each in its colour.
 void Page::paragraph(std::string_view first, std::string_view body, std::size_t indent,
                      std::string_view first_color, std::string_view body_color) {
-  bool on_first = true;
+  bool is_first_line = true;
   for (std::string& line : wrap(body, width_, first, indent)) {
     line = text::neutralize_ci_commands(line);  // the text may come from an engine
-    const std::size_t head = on_first ? std::min(first.size(), line.size()) : 0;
-    out_ += paint(std::string_view(line).substr(0, head), first_color);
-    out_ += paint(std::string_view(line).substr(head), body_color);
+    const std::size_t first_length = is_first_line ? std::min(first.size(), line.size()) : 0;
+    out_ += paint(std::string_view(line).substr(0, first_length), first_color);
+    out_ += paint(std::string_view(line).substr(first_length), body_color);
     out_ += '\n';
-    on_first = false;
+    is_first_line = false;
   }
 }
 

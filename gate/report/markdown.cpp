@@ -372,8 +372,8 @@ std::string run_link(const MarkdownStyle& style, std::string_view text) {
   return is_plain ? fmt::format("[{}]({})", text, *style.run_url) : std::string(text);
 }
 
-// Returns the heading, "### ❌ weir: 1 of 8 cells broke a limit · …", shortened to about `most`
-// bytes.
+// Returns the heading, "### ❌ weir: 1 of 8 cells broke a limit · …", shortened to about
+// `max_bytes`.
 std::string heading(const Document& document, const MarkdownStyle& style, std::size_t max_bytes) {
   const GateVerdict& gate = document.gate;
   // A run without cells or without a judgement must not look green.
@@ -409,8 +409,8 @@ bool names_commit(const std::string& option) {
                              [&](std::string_view name) { return option.starts_with(name); });
 }
 
-// Returns the commands to try next, one a line; "" if there are none or they take more than `most`
-// bytes.
+// Returns the commands to try next, one a line; "" if there are none or they take more than
+// `max_bytes`.
 std::string next_steps(const Document& document, const MarkdownStyle& style,
                        std::size_t max_bytes) {
   std::vector<std::string> lines;
@@ -435,7 +435,7 @@ std::string next_steps(const Document& document, const MarkdownStyle& style,
 }
 
 // Returns the last line: commits, the base and its source, devices, the machine, weir's version.
-// Takes at most `most` bytes, which shall be 300 or more.
+// Takes at most `max_bytes`, which shall be 300 or more.
 std::string footer(const Document& document, const MarkdownStyle& style, std::size_t max_bytes) {
   const GateVerdict& gate = document.gate;
   std::vector<std::string> parts;

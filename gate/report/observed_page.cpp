@@ -28,21 +28,21 @@ constexpr std::size_t k_max_facts = 64;
 void add_facts(const Observed& observed, PageFacts& page) {
   std::vector<std::pair<std::string, std::string>> facts;
   const auto& context = observed.context;
-  const auto say = [&](const char* name, const std::optional<std::string>& value) {
+  const auto add_if_known = [&](const char* name, const std::optional<std::string>& value) {
     if (!value.value_or("").empty()) facts.emplace_back(name, *value);
   };
-  say("engine", context.engine);
-  say("build", context.engine_build);
-  say("model", context.model);
-  say("backend", context.backend);
-  say("device", context.device);
-  say("command", context.command);
-  const auto say_count = [&](const char* name, const std::optional<std::int64_t>& value) {
+  add_if_known("engine", context.engine);
+  add_if_known("build", context.engine_build);
+  add_if_known("model", context.model);
+  add_if_known("backend", context.backend);
+  add_if_known("device", context.device);
+  add_if_known("command", context.command);
+  const auto add_count_if_known = [&](const char* name, const std::optional<std::int64_t>& value) {
     if (value) facts.emplace_back(name, fmt::format("{}", *value));
   };
-  say_count("tokens of the prompt", observed.prompt_tokens);
-  say_count("of those from a cache", observed.cached_tokens);
-  say_count("tokens generated", observed.generated_tokens);
+  add_count_if_known("tokens of the prompt", observed.prompt_tokens);
+  add_count_if_known("of those from a cache", observed.cached_tokens);
+  add_count_if_known("tokens generated", observed.generated_tokens);
   for (const auto& [name, value] : context.facts) {
     if (facts.size() >= k_max_facts) break;
     facts.emplace_back(name, value);

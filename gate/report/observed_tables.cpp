@@ -261,7 +261,7 @@ PageTable op_table(const Observed& observed, const observed::Grouping& by) {
   return out;
 }
 
-// Returns the table of command buffers by label: how many, what they hold, and their time.
+// Returns the table of command buffers by label: how many, what they contain, and their time.
 PageTable buffer_table(const Observed& observed) {
   PageTable out{"Command buffers",
                 "",
@@ -331,7 +331,7 @@ PageTable token_table(const Observed& observed, const observed::Grouping& by) {
   return drop_empty_columns(std::move(out));
 }
 
-// Returns all tables that hold something, in the order of the page.
+// Returns all tables that have rows, in the order of the page.
 std::vector<PageTable> observed_tables(const Observed& observed, const observed::Grouping& by,
                                        bool counters) {
   std::vector<PageTable> out;

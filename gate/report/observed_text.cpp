@@ -63,7 +63,7 @@ std::string giga_cell(const Json& cell) {
 void add_ops(Page& page, const Observed& observed, const ObservedStyle& style) {
   const PageTable ops = op_table(observed, style.by);
   if (ops.rows.empty()) return;
-  const auto any = [&](std::size_t column) {
+  const auto has_values = [&](std::size_t column) {
     return column < ops.columns.size() &&
            std::ranges::any_of(ops.rows, [&](const auto& row) { return !row[column].is_null(); });
   };
@@ -77,7 +77,7 @@ void add_ops(Page& page, const Observed& observed, const ObservedStyle& style) {
                                 {1, 0, "calls", calls_cell},  {4, 2, "each", seconds_cell},
                                 {7, 7, "GFLOP/s", giga_cell}, {8, 8, "GB/s", giga_cell},
                                 {9, 9, "of peak", share_cell}};
-  std::erase_if(columns, [&](const OpColumn& column) { return !any(column.needed); });
+  std::erase_if(columns, [&](const OpColumn& column) { return !has_values(column.needed); });
   TextTable table;
   for (const OpColumn& column : columns) table.head.emplace_back(column.head);
   table.right.assign(columns.size(), true);
@@ -103,20 +103,20 @@ std::string cell_text(const PageTable::Column& column, const Json& value) {
 }
 
 // Adds a table of the page. The column of names moves to the end, because names may be long.
-void add_table(Page& page, const PageTable& from, const ObservedStyle& style) {
-  const std::size_t columns = from.columns.size();
-  const auto place = [&](std::size_t i) { return i + 1 < columns ? i + 1 : 0; };
+void add_table(Page& page, const PageTable& source, const ObservedStyle& style) {
+  const std::size_t columns = source.columns.size();
+  const auto source_column = [&](std::size_t i) { return i + 1 < columns ? i + 1 : 0; };
   TextTable table;
   for (std::size_t i = 0; i < columns; ++i) {
-    const PageTable::Column& column = from.columns[place(i)];
+    const PageTable::Column& column = source.columns[source_column(i)];
     const bool is_unit = column.title.find('/') != std::string::npos;  // "GB/s"
     table.head.push_back(is_unit ? column.title : text::lower(column.title));
     table.right.push_back(column.unit.has_value());
   }
-  for (const std::vector<Json>& cells : from.rows) {
+  for (const std::vector<Json>& cells : source.rows) {
     std::vector<std::string>& row = table.rows.emplace_back();
     for (std::size_t i = 0; i < columns; ++i) {
-      row.push_back(cell_text(from.columns[place(i)], cells[place(i)]));
+      row.push_back(cell_text(source.columns[source_column(i)], cells[source_column(i)]));
     }
   }
   add(page, std::move(table), style);
@@ -126,7 +126,7 @@ void add_table(Page& page, const PageTable& from, const ObservedStyle& style) {
 // (--by backend), 2 steps (--by step)". "" if there are none.
 std::string other_tables(const Observed& observed, const ObservedStyle& style) {
   std::vector<std::string> others;
-  const auto add = [&](std::size_t count, const char* what, const char* word) {
+  const auto add_if_any = [&](std::size_t count, const char* what, const char* word) {
     if (count > 0) others.push_back(fmt::format("{} (--by {})", text::plural(count, what), word));
   };
   using observed::GroupBy;
@@ -136,15 +136,16 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
     const auto groups = observed::op_totals(observed, by);
     const auto count = static_cast<std::size_t>(std::ranges::count_if(
         groups, [](const auto& group) { return !group.name.starts_with("(no "); }));
-    add(count > 1 ? count : 0, word, word);
+    add_if_any(count > 1 ? count : 0, word, word);
   }
   if (style.list != ObservedList::buffers) {
     std::int64_t buffers = 0;
     for (const auto& buffer : observed.buffers) add_capped(buffers, buffer.buffers);
-    add(static_cast<std::size_t>(std::max<std::int64_t>(buffers, 0)), "command buffer", "buffer");
+    add_if_any(static_cast<std::size_t>(std::max<std::int64_t>(buffers, 0)), "command buffer",
+               "buffer");
   }
-  if (style.list != ObservedList::steps) add(observed.steps.size(), "step", "step");
-  if (style.list != ObservedList::splits) add(observed.splits.size(), "split", "split");
+  if (style.list != ObservedList::steps) add_if_any(observed.steps.size(), "step", "step");
+  if (style.list != ObservedList::splits) add_if_any(observed.splits.size(), "split", "split");
   if (others.empty()) return "";
   return fmt::format("also there: {}", fmt::join(others, ", "));
 }

@@ -52,9 +52,8 @@ struct FamilyName {
   bool is_exact = true;  // false if other metrics could have the same name
 };
 
-// Returns "weir_dispatches_per_token" for weir's own metrics. For a metric of the configuration,
-// whose name may be any text, returns "weir_custom_" and the name with other characters replaced by
-// "_".
+// Returns "weir_dispatches_per_token" for weir's own metrics. A metric of the configuration, whose
+// name may be any text, becomes "weir_custom_" and the name with other characters replaced by "_".
 FamilyName family_name(const unit::Metric& metric) {
   if (unit::find_metric(metric.name) && !unit::is_op_or_kernel_metric(metric.name)) {
     return {"weir_" + metric.name};

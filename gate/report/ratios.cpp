@@ -55,13 +55,13 @@ std::pair<double, double> axis_range(const std::vector<double>& changes,
                                      const std::vector<double>& marks) {
   const double first = *stats::quantile(changes, 0.25);
   const double third = *stats::quantile(changes, 0.75);
-  const double far = 3 * (third - first);
-  const double low = std::min(std::max(changes.front(), first - far), marks.front());
-  const double high = std::max(std::min(changes.back(), third + far), marks.back());
+  const double far_out = 3 * (third - first);
+  const double low = std::min(std::max(changes.front(), first - far_out), marks.front());
+  const double high = std::max(std::min(changes.back(), third + far_out), marks.back());
   // Room on both sides of the outermost mark, also where all ratios are the same.
-  const double room = std::max((high - low) / 16, 1e-4);
+  const double margin = std::max((high - low) / 16, 1e-4);
   // Nothing drops by more than all of it.
-  return {std::max(low - room, std::min(low, -1.0)), high + room};
+  return {std::max(low - margin, std::min(low, -1.0)), high + margin};
 }
 
 // Adds bars of equal width, about `width`, from `from` exactly to `to`.
@@ -167,12 +167,13 @@ Histogram histogram(const Judgement& metric, std::size_t bars) {
   return all;
 }
 
-// Draws the changes of pairs as one line: "−12.0 % ▂▆█▃_┃__╎__│__ +3.0 %".
+// Draws the changes of pairs as one line: "−12.0 % ▂▆█▃_┃__╎__│__ +3.0 %". "" without pairs.
 std::string ratio_strip(const Judgement& metric, std::size_t columns) {
   if (!has_picture(metric)) return "";
   // Two labels with their spaces, three marks and what rounding adds.
-  constexpr std::size_t k_around = 34;
-  const Histogram all = histogram(metric, std::clamp<std::size_t>(columns, 50, 82) - k_around);
+  constexpr std::size_t k_label_columns = 34;
+  const Histogram all =
+      histogram(metric, std::clamp<std::size_t>(columns, 50, 82) - k_label_columns);
   std::string strip = end_label(all.bars.front().from) + " ";
   if (all.below > 0) strip = fmt::format("{} below {}", all.below, strip);
   for (const Histogram::Bar& bar : all.bars) {
@@ -209,11 +210,12 @@ std::string picture_text(const Judgement& metric) {
       fmt::format("{} from {} to {}", text::plural(changes.size(), "pair"),
                   unit::signed_percent(changes.front()), unit::signed_percent(changes.back()));
   if (const auto& limit = change_limit(metric)) {
-    if (const auto at = as_change(metric, limit->amount)) {
-      const auto beyond = std::ranges::count_if(
-          changes, [&](double change) { return *at < 0 ? change < *at : change > *at; });
+    if (const auto limit_change = as_change(metric, limit->amount)) {
+      const auto beyond = std::ranges::count_if(changes, [&](double change) {
+        return *limit_change < 0 ? change < *limit_change : change > *limit_change;
+      });
       text += fmt::format("; {} beyond the limit of {}", beyond,
-                          amount_text(metric, limit->amount, *at));
+                          amount_text(metric, limit->amount, *limit_change));
     }
   }
   const std::size_t not_ended = metric.ratios.size() - changes.size();
@@ -221,7 +223,8 @@ std::string picture_text(const Judgement& metric) {
   return text;
 }
 
-// Describes how the runs of base and candidate spread, a line each, if they spread differently.
+// Describes how the runs of base and candidate spread, a line each, if they spread differently;
+// else empty.
 std::vector<std::string> spread_lines(const Judgement& metric) {
   if (!metric.spread_ratio || !metric.baseline_runs || !metric.current_runs) return {};
   std::vector<std::string> lines;

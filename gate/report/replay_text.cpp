@@ -40,23 +40,25 @@ void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, dou
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
     if (replayed.nodes[i].median) order.push_back(i);
   }
-  const auto time = [&](std::size_t i) {
+  const auto total_seconds = [&](std::size_t i) {
     return *replayed.nodes[i].median * static_cast<double>(step.nodes[i].count);
   };
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return time(a) > time(b); });
-  const bool several = std::ranges::any_of(order, [&](std::size_t i) {
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return total_seconds(a) > total_seconds(b); });
+  const bool has_several_backends = std::ranges::any_of(order, [&](std::size_t i) {
     return step.nodes[i].backend != step.nodes[order.front()].backend;
   });
   TextTable table{{"time", "share", "calls", "each", "least", "op"},
                   {true, true, true, true, true, false}};
   for (const std::size_t i : order) {
     const ReplayNode& node = step.nodes[i];
-    table.rows.push_back({brief_time(time(i)), show_share(time(i), sum, 0),
-                          fmt::format("{}", node.count), brief_time(*replayed.nodes[i].median),
-                          brief_time(replayed.nodes[i].min_seconds.value_or(0)),
-                          one_line(fmt::format("{}{} {} {}", several ? node.backend + " " : "",
-                                               node.description, type_text(node), shape_text(node)),
-                                   200)});
+    table.rows.push_back(
+        {brief_time(total_seconds(i)), show_share(total_seconds(i), sum, 0),
+         fmt::format("{}", node.count), brief_time(*replayed.nodes[i].median),
+         brief_time(replayed.nodes[i].min_seconds.value_or(0)),
+         one_line(fmt::format("{}{} {} {}", has_several_backends ? node.backend + " " : "",
+                              node.description, type_text(node), shape_text(node)),
+                  200)});
   }
   if (table.rows.empty()) return;
   page.blank();

@@ -48,7 +48,7 @@ std::optional<RunTimes> run_times(const ReplayedKernel& kernel) {
   return RunTimes{*median, *min_value, *max_value, *stats::median(distances)};
 }
 
-// Counts recorded and replayed dispatches, and sums up the times of the replayed ones.
+// Counts recorded and replayed dispatches, and sums up the seconds of the replayed ones.
 ReplayedSums sum_up_times(const ReplayedKernels& all) {
   ReplayedSums out;
   for (const auto& [why, dispatches] : all.left_out) out.recorded += dispatches;

@@ -20,16 +20,17 @@ static std::string options_text(const ShardsText& plan) {
   return options + " --plan " + text::shell_word(plan.plan_file);
 }
 
-// Lists shards with runner, cells and time, and says how even they are.
+// Lists shards (parts of a run, one a machine) with runner, cells and time, and says how even they
+// are.
 std::string shards_text(const ShardsText& plan, std::size_t width) {
   TextTable table{{"shard", "runner", "cells", "about", "first cell"},
                   /*right=*/{true, false, true, true, false},
                   {}};
-  double longest = 0, all = 0;
+  double longest_seconds = 0, total_seconds = 0;
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
     const ShardsText::Shard& shard = plan.shards[i];
-    longest = std::max(longest, shard.seconds);
-    all += shard.seconds;
+    longest_seconds = std::max(longest_seconds, shard.seconds);
+    total_seconds += shard.seconds;
     table.rows.push_back(
         {fmt::format("{}", i + 1),
          shard.runner.empty() ? "any" : one_line(text::join(shard.runner, "+"), 40),
@@ -43,7 +44,8 @@ std::string shards_text(const ShardsText& plan, std::size_t width) {
                 "{} in {}; the longest takes about {} of {} in all. Times of {} of them are known "
                 "from runs, the rest is a guess.",
                 text::plural(plan.cells_in_all, "cell"), text::plural(plan.shards.size(), "shard"),
-                unit::show_duration(longest), unit::show_duration(all), plan.cells_with_known_time);
+                unit::show_duration(longest_seconds), unit::show_duration(total_seconds),
+                plan.cells_with_known_time);
   page.add_text(0, "Each machine: weir run --shard I/{}{}", plan.shards.size(), options_text(plan));
   page.add_text(0, "Then: weir merge --into RUN SHARD…, and weir gate --from RUN");
   return page.finish();

@@ -114,7 +114,7 @@ std::optional<std::uint32_t> TimelineDocument::track(std::uint32_t process, Kind
 // Returns the number of a name in the document's list, adding it if it is new. Names beyond the
 // limit share one.
 std::uint32_t TimelineDocument::name_index(std::string_view name) {
-  if (const auto* index = look_up(name_at_, std::string(name))) return *index;
+  if (const auto* index = look_up(index_by_name_, std::string(name))) return *index;
   if (names_.size() >= k_max_names) {
     ++names_left_out_;
     if (names_.size() == k_max_names) names_.emplace_back("(more names)");
@@ -122,7 +122,7 @@ std::uint32_t TimelineDocument::name_index(std::string_view name) {
   }
   names_.push_back(one_line(name, k_name_length));
   const auto index = static_cast<std::uint32_t>(names_.size() - 1);
-  name_at_.emplace(name, index);
+  index_by_name_.emplace(name, index);
   return index;
 }
 
@@ -133,14 +133,14 @@ std::uint32_t TimelineDocument::detail_index(const PageDetail& detail) {
   if (detail.bytes != 0) json["bytes"] = detail.bytes;
   if (detail.flops && std::isfinite(*detail.flops)) json["flops"] = *detail.flops;
   const std::string text = script_json(dump_json(json));
-  if (const auto* index = look_up(detail_at_, text)) return *index;
+  if (const auto* index = look_up(number_by_detail_, text)) return *index;
   if (details_.size() >= k_max_details) {
     ++details_left_out_;
     return 0;
   }
   details_.push_back(text);
   const auto number = static_cast<std::uint32_t>(details_.size());
-  detail_at_.emplace(text, number);
+  number_by_detail_.emplace(text, number);
   return number;
 }
 
@@ -201,14 +201,14 @@ std::vector<std::string> TimelineDocument::warnings() const {
   std::vector<std::string> out;
   for (const std::string& warning : facts_.warnings)
     out.push_back(one_line(warning, k_text_length));
-  const auto say = [&](std::size_t count, std::string_view singular, std::string_view what) {
+  const auto add_if_any = [&](std::size_t count, std::string_view singular, std::string_view what) {
     if (count != 0) out.push_back(fmt::format("{} {}", text::plural(count, singular), what));
   };
-  say(timeless_, "event", "left out: without a time that makes sense");
-  say(left_out_, "event", "left out: more than a page can show");
-  say(tracks_left_out_, "track", "left out, with their events: more than a page can show");
-  say(names_left_out_, "event", "shown as \"(more names)\": too many names for a page");
-  say(details_left_out_, "event", "without details: too many for a page");
+  add_if_any(timeless_, "event", "left out: without a time that makes sense");
+  add_if_any(left_out_, "event", "left out: more than a page can show");
+  add_if_any(tracks_left_out_, "track", "left out, with their events: more than a page can show");
+  add_if_any(names_left_out_, "event", "shown as \"(more names)\": too many names for a page");
+  add_if_any(details_left_out_, "event", "without details: too many for a page");
   return out;
 }
 

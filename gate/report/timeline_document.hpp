@@ -118,7 +118,7 @@ class TimelineDocument {
   std::vector<Arrow> arrows_;
   std::vector<Counter> counters_;
   std::vector<std::string> names_, details_;  // details are JSON
-  std::unordered_map<std::string, std::uint32_t> name_at_, detail_at_;
+  std::unordered_map<std::string, std::uint32_t> index_by_name_, number_by_detail_;
   std::size_t left_out_ = 0, timeless_ = 0;  // events and arrows
   std::size_t tracks_left_out_ = 0, names_left_out_ = 0, details_left_out_ = 0;
 };

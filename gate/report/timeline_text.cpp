@@ -40,15 +40,15 @@ std::string work_counts(const Process& process) {
 void add_device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t max_rows) {
   double total = 0;
   for (const WorkTime& row : rows) total += row.seconds;
-  const bool timed = std::ranges::any_of(rows, [](const auto& row) { return row.timed != 0; });
+  const bool has_times = std::ranges::any_of(rows, [](const auto& row) { return row.timed != 0; });
   TextTable table{{"time", "share", "calls", "each", "work"}, {true, true, true, true}};
-  if (!timed) table = {{"calls", "work"}, {true}};
+  if (!has_times) table = {{"calls", "work"}, {true}};
   for (const WorkTime& row : rows) {
     std::string name = one_line(row.name, 160);
     if (row.bytes != 0)
       name += fmt::format(" ({})", unit::show_bytes(static_cast<double>(row.bytes)));
     const std::string calls = fmt::format("{}", row.calls);
-    if (!timed) {
+    if (!has_times) {
       table.rows.push_back({calls, name});
     } else if (row.timed == 0) {
       table.rows.push_back({"", "", calls, "", name});

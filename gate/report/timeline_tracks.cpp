@@ -31,17 +31,17 @@ constexpr std::size_t k_longest_device = 300;  // characters of a device in a tr
 // Adds a command's op, node, workgroups and push constants to `detail`, with `prefix` before each
 // label. With a prefix its kernel too.
 void add_command_detail(const Command& command, const std::string& prefix, Detail* detail) {
-  const auto say = [&](const char* what, std::string value) {
+  const auto add = [&](const char* what, std::string value) {
     detail->words.emplace_back(prefix + what, std::move(value));
   };
-  if (!prefix.empty()) say("kernel", command.name);
-  if (!command.op.empty()) say("op", command.op);
-  if (!command.node.empty()) say("node", command.node);
+  if (!prefix.empty()) add("kernel", command.name);
+  if (!command.op.empty()) add("op", command.op);
+  if (!command.node.empty()) add("node", command.node);
   if (command.kind != Command::Kind::dispatch) return;
-  say("workgroups", command.indirect ? "indirect"
+  add("workgroups", command.indirect ? "indirect"
                                      : fmt::format("{} x {} x {}", command.groups[0],
                                                    command.groups[1], command.groups[2]));
-  if (command.push_bytes != 0) say("push constants", fmt::format("{} B", command.push_bytes));
+  if (command.push_bytes != 0) add("push constants", fmt::format("{} B", command.push_bytes));
 }
 
 // A group of commands that share one time, as an event shows it.

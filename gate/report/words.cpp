@@ -80,29 +80,29 @@ std::string relative_change(const Judgement& metric) {
   return fmt::format("{} ({} \u2026 {})", change, low_text, high_text);
 }
 
-// Returns the change of a metric: the difference of an exact count ("+12"), else in percent.
-// "" if a value is missing or a count is the same.
+// Returns the change of a metric: the difference of an exact count ("+12"), else in percent. "" if
+// a value is missing or a count is the same.
 std::string change_text(const Judgement& metric) {
   if (!metric.baseline || !metric.current) return "";
   if (metric.metric.kind != unit::Kind::count) return relative_change(metric);
   if (*metric.baseline == *metric.current) return "";
   // The difference of a count says little if the count varies or goes into millions.
-  const bool large = std::fabs(*metric.baseline) >= 1e6 || std::fabs(*metric.current) >= 1e6;
-  if ((metric.nature != profile::Nature::exact || large) && metric.change) {
+  const bool is_large = std::fabs(*metric.baseline) >= 1e6 || std::fabs(*metric.current) >= 1e6;
+  if ((metric.nature != profile::Nature::exact || is_large) && metric.change) {
     return relative_change(metric);
   }
   if (metric.metric.unit == unit::Unit::count && metric.baseline_text && metric.current_text) {
-    const auto from = Rational::parse(*metric.baseline_text);
-    const auto to = Rational::parse(*metric.current_text);
-    if (from && to) {
-      if (const auto changed = to->minus(*from)) return show_change(*changed);
+    const auto base = Rational::parse(*metric.baseline_text);
+    const auto candidate = Rational::parse(*metric.current_text);
+    if (base && candidate) {
+      if (const auto changed = candidate->minus(*base)) return show_change(*changed);
     }
   }
   return show_change(metric.metric, *metric.current - *metric.baseline);
 }
 
-// Returns how many pairs or runs a time was judged by: "14 pairs", "10 runs, 3 stored runs". ""
-// for counts.
+// Returns how many pairs or runs a time was judged by: "14 pairs", "10 runs, 3 stored runs". "" for
+// counts.
 std::string evidence_text(const Judgement& metric) {
   const auto count_text = [](std::int64_t number, std::string_view singular) {
     return text::plural(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)), singular);
@@ -123,7 +123,8 @@ struct Decimal {
   bool exact;  // in full; or in millions, whose rounding nobody minds
 };
 
-// Writes `value` in full if that takes at most three decimals, else rounded.
+// Returns `value` in full if that takes at most three decimals, else rounded, which `exact`
+// tells.
 Decimal decimal(const Rational& value) {
   std::int64_t rest = value.denominator();
   int twos = 0, fives = 0;
@@ -205,6 +206,7 @@ std::string show_change(const unit::Metric& metric, double change) {
 constexpr std::string_view k_improved = "improved", k_keep = "improved: accept to keep";
 
 // Returns a judgement as the texts of a table's row: label, values, change, evidence and limit.
+// `to_keep`: the limit of an improvement says that it is to be kept.
 Number words(const Judgement& metric, bool to_keep) {
   Number out;
   out.label = one_line(unit::label(metric.metric), k_longest_name);
@@ -298,9 +300,9 @@ std::vector<NamedChange> named_function_changes(const std::vector<Changed>& chan
   for (const Changed& function : changed) {
     const double from = function.baseline ? function.baseline->value() : 0;
     const double to = function.current ? function.current->value() : 0;
-    const bool exact = function.name.starts_with(profile::k_system_call);
-    std::string change = exact ? named_changes({function}).front().change
-                               : with_sign(fmt::format("{:.0f}", to - from));
+    const bool is_exact = function.name.starts_with(profile::k_system_call);
+    std::string change = is_exact ? named_changes({function}).front().change
+                                  : with_sign(fmt::format("{:.0f}", to - from));
     if (from > 0 && to > 0) change += fmt::format(" ({})", unit::signed_percent(to / from - 1));
     sized.push_back({std::fabs(to - from), {change, one_line(function.name, k_longest_name)}});
   }
