@@ -50,7 +50,7 @@ using IssuerKeys = std::map<std::string, std::shared_ptr<evp_pkey_st>, std::less
 // Has it three parts, as a JSON Web Token has? weir's own tokens have one.
 [[nodiscard]] bool is_signed_token(std::string_view text);
 // Which key it says it is signed with. Code::data where it is no token of RS256.
-[[nodiscard]] Result<std::string> key_of(std::string_view token);
+[[nodiscard]] Result<std::string> parse_key_id(std::string_view token);
 // Its claims. Code::data where `key` did not sign it.
 [[nodiscard]] Result<Json> verify_claims(std::string_view token, evp_pkey_st& key);
 // Code::data where they are for somebody else, not valid at `now` (within a minute), or fit no
