@@ -179,8 +179,8 @@ void print_estimate(const std::string& name, const FalseFailEstimate& estimate) 
   std::fflush(stdout);
 }
 
-// Prints the estimated false fails of weir's rule on each scenario of one program. The last line is
-// the mean; its upper bound comes from the crossings of all trials together.
+// Prints the estimated false fails of weir's rule on each scenario in which nothing changed. The
+// last line is the mean; its upper bound comes from the crossings of all trials together.
 void measure_tilted(const Options& options, const Limits& limits,
                     const std::vector<Scenario>& scenarios) {
   const stats::PairedRule rule = paired_rule(limits, /*strict=*/false);

@@ -46,7 +46,7 @@ Result<config::Redactor> read_redactor(const std::string& text, const std::strin
   return fail(Code::config, "it cannot be read, so what is private in it is not known");
 }
 
-// Replaces all names by aliases that any of the redactors calls private.
+// Replaces the names in a baseline that any of the redactors calls private by their aliases.
 void hide(const std::vector<config::Redactor>& redactors, baseline::Baseline& stored) {
   auto cell = profile::CellKey::parse(stored.cell);
   for (const config::Redactor& redactor : redactors) {

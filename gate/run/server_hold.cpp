@@ -46,7 +46,7 @@ bool ServerHold::has_queued(std::int64_t requests) {
   const auto traffic = threads_.traffic(*port_);
   const bool is_read = traffic && traffic->connections == connections_before_ + requests &&
                        traffic->unread == 0 && traffic->unsent == 0;
-  // Only sleep after the read counts, so the first look that finds it begins again.
+  // Sleep counts only after the read, so the first call that finds it read begins again.
   const bool was_read = last_read_ == requests;
   if (!is_read || !was_read) threads_.begin_again();
   if (is_read) last_read_ = requests;

@@ -182,15 +182,15 @@ Json site_steps_json(const SiteIndex& index) {
 // same, new, or failed.
 Json site_step_json(const SiteIndex& index, std::size_t number) {
   const SiteStep& step = index.steps[number];
-  const CommitChanges& all = *index.model.commit_changes;
+  const CommitChanges& commit_changes = *index.model.commit_changes;
   JsonList metrics, causes;
   NameList texts;
   Json cells = Json::array(), same = Json::array(), added = Json::array(), failed = Json::array();
   for (const auto& [cell, changed] : *step.changed) {
     cells.push_back(changed_json(index, step, cell, metrics, causes, texts));
   }
-  for (const auto& [cell, counted] : all.counted[step.commit]) {
-    const std::string& name = all.cells.all[cell];
+  for (const auto& [cell, counted] : commit_changes.counted[step.commit]) {
+    const std::string& name = commit_changes.cells.all[cell];
     const CountedCell* before = find_counts(index, step.before, cell);
     if (counted.words) {
       failed.push_back({name, texts.number(*counted.words)});
@@ -203,8 +203,8 @@ Json site_step_json(const SiteIndex& index, std::size_t number) {
     }
   }
   return {{"format", 1},
-          {"commit", all.commits.all[step.commit]},
-          {"before", all.commits.all[step.before]},
+          {"commit", commit_changes.commits.all[step.commit]},
+          {"before", commit_changes.commits.all[step.before]},
           {"steps", index.steps.size()},
           {"metrics", std::move(metrics.all)},
           {"cells", std::move(cells)},

@@ -182,7 +182,7 @@ Result<WalkResult> walk_on_demand(const std::string& path) {
   });
 }
 
-// Reads the trace with simdjson's parser to a tree and counts its events.
+// Counts the trace's events with simdjson's parser that makes a whole tree (its DOM).
 Result<WalkResult> walk_tree(const std::string& path) {
   simdjson::dom::parser parser;
   return walk_by_simdjson(path, [&](const std::string& array, Totals& totals) {
