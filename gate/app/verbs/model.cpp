@@ -91,22 +91,21 @@ Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
 
 // Makes a model with random weights from the options and writes it.
 Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
-  WEIR_TRY(model_options::ModelOptions model_options,
-           options.like ? model_options::model_like(*options.like)
-                        : model_options::default_model(options.architecture));
+  WEIR_TRY(model::ModelOptions model_options, options.like
+                                                  ? model::model_like(*options.like)
+                                                  : model::default_model(options.architecture));
   if (options.quantization)
-    WEIR_SET(model_options.quantization, model_options::parse_quantization(*options.quantization));
+    WEIR_SET(model_options.quantization, model::parse_quantization(*options.quantization));
   for (const auto& [option, field, help] : k_sizes) {
     if (const auto& value = options.sizes.at(option)) model_options.*field = *value;
   }
   model_options.seed = options.seed;
   if (options.hollow) {
-    WEIR_TRY(model_options::GgufHeader header, model_options::make_model(model_options));
+    WEIR_TRY(model::GgufHeader header, model::make_model(model_options));
     return write_hollow(job, options.file, header);
   }
-  return write_file(job, options.file, [&](const ByteSink& sink) {
-    return model_options::write_model(model_options, sink);
-  });
+  return write_file(job, options.file,
+                    [&](const ByteSink& sink) { return model::write_model(model_options, sink); });
 }
 
 Result<flow::Answer> twin(const flow::Job& job, const TwinVerbOptions& options) {
