@@ -173,6 +173,7 @@ constexpr std::array k_counts{
     level("host_shared_peak_bytes", "most shared memory that a process had in use at once"),
     Count{"threads_peak", Unit::count, "most threads that an engine had at once", Better::lower,
           true, true},
+    Count{"processes", Unit::count, "processes of one role that worked", Better::lower, true, true},
     Count{"allowed_cpus", Unit::count, "fewest CPUs that a thread was allowed to run on",
           Better::higher, true, true},
     // Costs of compiled kernels (unit/kernel_cost.hpp), over all waves that they run in.

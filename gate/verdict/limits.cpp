@@ -145,6 +145,7 @@ const std::vector<LimitEntry>& default_limits() {
                      "*_per_context_token", "kernels", "placement", "fits"}),
       default_entry({"draft_acceptance", "cached_prompt_share"}),
       default_entry({"*_count"}),  // a plain count of the user's own
+      default_entry({"processes", "*:processes"}),
       at_most({"*_drift"}, 0.02),
       at_most({std::string(unit::k_failed_requests)}, 0),
       shown_only({"device_memory_bytes_*", "uploaded_bytes_*"}),

@@ -457,6 +457,7 @@ TEST(MergeProbeFiles, CountsEachRoleApartAndEqualProcessesOfARoleOnce) {
   EXPECT_EQ(counts[0].counts.at("dispatches"), 65);
   EXPECT_EQ(counts[0].kernels.at("all_reduce"), 5);  // of TP2, which comes before TP10
   EXPECT_EQ(counts[0].counts.at("rank_differences"), 1);
+  EXPECT_EQ(counts[0].counts.at("processes"), 2);
   EXPECT_THAT(counts[0].functions,
               ElementsAre(Pair("rank difference of VLLM::Worker_TP2 and VLLM::Worker_TP10: "
                                "all_reduce",
@@ -465,6 +466,7 @@ TEST(MergeProbeFiles, CountsEachRoleApartAndEqualProcessesOfARoleOnce) {
               ElementsAre("VLLM::Worker_TP10 differs from VLLM::Worker_TP2 in all_reduce"));
   EXPECT_EQ(counts[1].probe, "vulkan@engine");
   EXPECT_EQ(counts[1].kernels.at("all_reduce"), 9);
+  EXPECT_EQ(counts[1].counts.at("processes"), 1);
   EXPECT_FALSE(counts[1].counts.contains("rank_differences"));
 
   files.erase(files.begin(), files.begin() + 3);

@@ -18,9 +18,9 @@ TEST(FindMetric, KnowsEveryNameItLists) {
         << "two metrics read \"" << label(*metric) << '"';
   }
   // Times, memory, quality, usage and fits: seventeen; 21 of serving alone, six of how that
-  // drifts; eleven of what is there at once; 36 counts in four scopes; over depths 35 counts and
+  // drifts; twelve of what is there at once; 36 counts in four scopes; over depths 35 counts and
   // two times.
-  EXPECT_EQ(labels.size(), 17 + 21 + 6 + 11 + 41 * 4 + (40 + 2) * 2U);
+  EXPECT_EQ(labels.size(), 17 + 21 + 6 + 12 + 41 * 4 + (40 + 2) * 2U);
 }
 
 TEST(FindMetric, KnowsWhatIsThereAtOnceAsAWholeAlone) {
@@ -61,6 +61,7 @@ TEST(FindMetric, KnowsCountsOfARoleOfProcesses) {
   EXPECT_EQ(syncs->scope, Scope::per_token);
   EXPECT_EQ(label(*syncs), "rank syncs/token");
   EXPECT_TRUE(find_metric("rank:copies_at_8"));
+  EXPECT_EQ(label(*find_metric("rank:processes")), "rank processes");
   for (const char* bad : {"rank:decode_tokens_per_second", "rank:rank:syncs_per_token",
                           "rank:", ":syncs_per_token", "Rank:syncs_per_token"}) {
     EXPECT_FALSE(find_metric(bad)) << bad;

@@ -445,6 +445,21 @@ TEST(Counts, ThatNoLongerRepeatFailWhereTheyWereExact) {
   EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr("now it varies: 65 to 66"));
 }
 
+TEST(Counts, OfTheProcessesOfARoleMustNotRise) {
+  for (const char* name : {"processes", "rank:processes"}) {
+    Profile before = reference(), after = reference();
+    add_count(before, name, 1);
+    add_count(after, name, 3);
+    const Judgement more = metric(judge(after, {stored(before)}), name);
+    EXPECT_EQ(more.verdict, Outcome::fail);
+    EXPECT_EQ(more.reason, "1 to 3 (+2), must not change");
+    EXPECT_EQ(metric(judge(before, {stored(before)}), name).verdict, Outcome::pass);
+    const CellVerdict older = judge(after, {stored(reference())});
+    EXPECT_EQ(older.verdict, Outcome::pass) << "a baseline of an older weir stays valid";
+    EXPECT_THAT(metric(older, name).reason, HasSubstr("older than this count"));
+  }
+}
+
 // With a second process, waits for futexes are no longer counted as exact.
 TEST(Counts, ThatMayVaryAndDoNotPass) {
   Profile after = reference();

@@ -453,6 +453,7 @@ std::vector<profile::ProbeCounts> merge_by_role(std::string_view probe,
     std::vector<const ProbeFile*> processes = find_processes(probe, files, role);
     if (processes.empty()) continue;
     profile::ProbeCounts counts = merge(probe, {processes.front(), 1});
+    counts.counts["processes"] = std::ssize(processes);
     if (processes.size() > 1) counts.counts[k_rank_differences] = 0;
     for (const ProbeFile* process : std::span(processes).subspan(1)) {
       add_differences(*processes.front(), *process, merge(probe, {process, 1}), counts);

@@ -122,8 +122,8 @@ struct ProbeFile {
 
 // Merges one role after the other: processes of other names count nothing. Those of one role do
 // equal work, so that the first by its name stands for all; what another one does more or less is
-// counted as rank_differences, by name. The first role that worked has the probe's name, others
-// "cuda@rank". Without roles, all processes are merged.
+// counted as rank_differences, by name, and how many there are as processes. The first role that
+// worked has the probe's name, others "cuda@rank". Without roles, all processes are merged.
 [[nodiscard]] std::vector<profile::ProbeCounts> merge_by_role(
     std::string_view probe, std::span<const ProbeFile> files,
     std::span<const config::ProcessRole> roles);
