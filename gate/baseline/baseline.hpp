@@ -83,6 +83,7 @@ struct BaselineChoice {
   std::string reason;                // one line for people; "" for same
   bool base_failed = false;          // there was a base to measure, and it could not be
   bool devices_differ = false;       // the base ran beside the candidate, on another device
+  bool is_run = false;               // counted by a run, not stored
 };
 [[nodiscard]] BaselineChoice choose_baseline(const profile::Profile& candidate,
                                              std::span<const Baseline> stored);

@@ -256,6 +256,7 @@ BaselineChoice choose_run(const profile::Profile& candidate, const profile::Prof
   const std::span<const Baseline> only_base(&baseline, 1);
   const BaselineChoice by_class = choose_baseline(candidate, only_base);
   choice.match = by_class.match;
+  choice.is_run = true;
   choice.baseline = std::move(baseline);
   if (!other_parts.empty()) choice.reason = "differs in " + text::join(other_parts);
   if (!by_class.reason.empty()) text::append_item(choice.reason, "; ", by_class.reason);

@@ -27,6 +27,7 @@ bool only_repeats_other_probe(std::string_view probe) {
 
 // Returns the probes that saw every counted run, the device's own first. Counts of a probe that
 // missed a run cannot be fitted; for the device's own probe that is an error, for others a warning.
+// A role of processes that did not use the device in a run counted 0 there.
 std::vector<std::string> find_complete_probes(const CellFacts& facts, const Records& counted_runs,
                                               Profile& profile) {
   std::map<std::string, std::size_t> runs_seen;
@@ -36,7 +37,7 @@ std::vector<std::string> find_complete_probes(const CellFacts& facts, const Reco
   std::vector<std::string> names;
   for (const auto& [name, runs] : runs_seen) {
     const bool is_own = name == facts.device;
-    if (runs == counted_runs.size()) {
+    if (runs == counted_runs.size() || !role_of_probe(name).empty()) {
       names.insert(is_own ? names.begin() : names.end(), name);
     } else {
       const auto line =
@@ -83,7 +84,9 @@ std::vector<std::string> find_count_bases(const std::string& probe, const Record
   if (probe == "ggml" && !saw_graphs(counted_runs)) return {};  // its zeros would say nothing
   if (counts_a_device(probe)) counted_bases.insert(k_device_bases.begin(), k_device_bases.end());
   for (const RunRecord* record : counted_runs) {
-    for (const auto& [name, count] : find_probe(*record, probe)->counts) counted_bases.insert(name);
+    const ProbeCounts* counts = find_probe(*record, probe);
+    if (counts == nullptr) continue;
+    for (const auto& [name, count] : counts->counts) counted_bases.insert(name);
   }
   // Probes count more than is gated (waits, polls); only counts with a metric are used.
   std::vector<std::string> bases;
@@ -146,7 +149,8 @@ void add_probe_counts(const CellFacts& facts, const std::string& probe, const Re
     CountSeries series{base, probe, {}};
     bool any_counted = false;
     for (const RunRecord* record : counted_runs) {
-      const std::int64_t count = count_of(*find_probe(*record, probe), base);
+      const ProbeCounts* counts = find_probe(*record, probe);
+      const std::int64_t count = counts == nullptr ? 0 : count_of(*counts, base);
       series.points.push_back({run_length(*record, facts.sweep), count});
       any_counted = any_counted || count != 0;
     }

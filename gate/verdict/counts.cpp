@@ -228,13 +228,21 @@ Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
   return allowed.verdict < exactly.verdict ? allowed : exactly;
 }
 
+// Returns the name of the same count, of the same role of processes, in another scope.
+std::string name_in_scope(const unit::Metric& metric, Scope scope,
+                          std::optional<std::int64_t> length = std::nullopt) {
+  const std::string own = unit::count_metric(metric.base, metric.scope, metric.length).name;
+  const std::size_t role_bytes = metric.name.size() - std::min(own.size(), metric.name.size());
+  return metric.name.substr(0, role_bytes) + unit::count_metric(metric.base, scope, length).name;
+}
+
 // Returns the value of a count at one length, from its slope and its fixed part; nothing without a
 // line.
 std::optional<Measurement> value_on_line(const Counts& counts, const unit::Metric& at) {
-  const auto* fixed = look_up(counts, unit::count_metric(at.base, Scope::fixed).name);
+  const auto* fixed = look_up(counts, name_in_scope(at, Scope::fixed));
   if (fixed == nullptr || !fixed->exact || !at.length) return std::nullopt;
   for (const Scope scope : {Scope::per_token, Scope::per_prefill}) {
-    const auto* slope = look_up(counts, unit::count_metric(at.base, scope).name);
+    const auto* slope = look_up(counts, name_in_scope(at, scope));
     if (slope == nullptr || !slope->exact) continue;
     const auto risen = slope->exact->times(*at.length);
     const auto value = risen ? risen->plus(*fixed->exact) : std::nullopt;
@@ -271,13 +279,34 @@ std::optional<Measurement> implied_count(const CountKinds& side, const Measureme
   return count;
 }
 
+// Returns 0 for a count of a role of processes that did not use the device in the base, where a run
+// counted that. A run of an older weir lacks some counts of a role, and has no `processes` of it.
+std::optional<Measurement> implied_count_of_role(const Comparison& comparison,
+                                                 const Measurement& current) {
+  const std::string role(profile::role_of_probe(current.source));
+  if (role.empty() || comparison.base == nullptr || !comparison.baseline_choice.is_run)
+    return std::nullopt;
+  const std::string probe = current.source.substr(0, current.source.find('@'));
+  const std::set<std::string>& sources = comparison.base_kinds.sources;
+  const bool has_all_counts =
+      comparison.base->counts.contains(unit::role_metric_name(role, "processes"));
+  if (!sources.contains(probe) || (sources.contains(current.source) && !has_all_counts))
+    return std::nullopt;
+  Measurement count = current;
+  count.nature = Nature::exact;
+  count.exact = Rational(0);
+  count.samples.clear();
+  return count;
+}
+
 }  // namespace
 
 CountKinds::CountKinds(const std::map<std::string, Measurement>& counts) {
   for (const auto& [name, count] : counts) {
     sources.insert(count.source);
     has_buffers = has_buffers || unit::buffer_label(name).has_value();
-    if (count.metric.scope == Scope::at_length) bases_at_lengths.insert(count.metric.base);
+    if (count.metric.scope == Scope::at_length)
+      counts_at_lengths.insert(name_in_scope(count.metric, Scope::fixed));
     if (count.source == k_engine_marks) marks.insert({count.metric.scope, count.metric.length});
   }
 }
@@ -395,11 +424,15 @@ static Judgement judge_measured(const Comparison& comparison, const Counts& base
   if (const auto from_line = value_on_line(base, measured.metric)) {
     return judge_count(comparison, measured, from_line);
   }
-  Judgement judgement = judge_count(comparison, measured, implied_count(base_kinds, measured));
   const Scope scope = measured.metric.scope;
   const bool slope = scope == Scope::per_token || scope == Scope::per_prefill;
-  if (comparison.base != nullptr && slope &&
-      base_kinds.bases_at_lengths.contains(measured.metric.base)) {
+  const bool is_at_lengths =
+      comparison.base != nullptr && slope &&
+      base_kinds.counts_at_lengths.contains(name_in_scope(measured.metric, Scope::fixed));
+  std::optional<Measurement> implied = implied_count(base_kinds, measured);
+  if (!implied && !is_at_lengths) implied = implied_count_of_role(comparison, measured);
+  Judgement judgement = judge_count(comparison, measured, implied);
+  if (is_at_lengths) {
     judgement.set_ruling({Outcome::info, "compared at the lengths that the baseline holds"});
   }
   return judgement;
@@ -416,9 +449,11 @@ static std::optional<Judgement> judge_unlisted(const Comparison& comparison, con
     return judge_count(comparison, *from_line, stored);
   }
   // A baseline's slope is compared where the candidate has numbers, at single lengths.
-  const unit::Metric at_one_token = unit::count_metric(stored.metric.base, Scope::at_length, 1);
+  unit::Metric at_one_token = unit::count_metric(stored.metric.base, Scope::at_length, 1);
+  at_one_token.name = name_in_scope(stored.metric, Scope::at_length, 1);
+  const std::string in_all = name_in_scope(stored.metric, Scope::fixed);
   const bool is_judged_at_lengths = stored.metric.scope != Scope::at_length &&
-                                    current_kinds.bases_at_lengths.contains(stored.metric.base) &&
+                                    current_kinds.counts_at_lengths.contains(in_all) &&
                                     value_on_line(base, at_one_token);
   if (is_judged_at_lengths) return std::nullopt;
   // The error of a run that failed is reported once, not for each count that it lacks.

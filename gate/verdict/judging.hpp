@@ -27,7 +27,8 @@ struct CountKinds {
   CountKinds() = default;
   explicit CountKinds(const std::map<std::string, Measurement>& counts);
 
-  std::set<std::string> sources, bases_at_lengths;
+  std::set<std::string> sources;
+  std::set<std::string> counts_at_lengths;  // counts that lie on no line, by their name "…_fixed"
   std::set<std::pair<unit::Scope, std::optional<std::int64_t>>> marks;  // of an engine's own marks
   bool has_buffers = false;                                             // command buffers by label
 };

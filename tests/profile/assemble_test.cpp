@@ -273,6 +273,20 @@ TEST(Assemble, TakesTheEnginesOwnCountersWhereAProbeSawNoWork) {
   EXPECT_THAT(profile.warnings, Contains(HasSubstr("the vulkan probe saw no work")));
 }
 
+TEST(Assemble, CountsNoneOfARoleInARunThatItDidNotWorkIn) {
+  std::vector<RunRecord> records{counted(0, 4, 40), counted(1, 8, 80), counted(2, 12, 120)};
+  for (RunRecord& record : records) {
+    if (record.parameters.tokens == 4) continue;
+    ProbeCounts draft;
+    draft.probe = probe_of_role("vulkan", "draft");
+    draft.counts = {{"dispatches", record.parameters.tokens - 4}, {"processes", 2}};
+    record.probes.push_back(draft);
+  }
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(exact(profile, "draft:dispatches_per_token"), Rational(1));
+  EXPECT_EQ(exact(profile, "draft:processes"), Rational(2));
+}
+
 TEST(Assemble, ComparesCountsThatTheEnginePrintsInAllItsProcesses) {
   const struct {
     const char* what;

@@ -460,6 +460,55 @@ TEST(Counts, OfTheProcessesOfARoleMustNotRise) {
   }
 }
 
+// Adds a count of a further role, as a probe that has one counts it.
+Profile& add_of_role(Profile& profile, const std::string& name, Rational value) {
+  add_count(profile, name, value).metrics[name].source = "vulkan@draft";
+  return profile;
+}
+
+TEST(Counts, OfARoleThatTheBaseDidNotPlayAreNoneInARunAndNewInAStoredBaseline) {
+  Profile after = reference();
+  for (const char* name : {"draft:dispatches_per_token", "draft:syncs_at_8", "draft:processes"})
+    add_of_role(after, name, 5);
+  add_of_role(after, "draft:copies_per_token", 0);
+  const CellVerdict beside =
+      judge_cell(after, {baseline::choose_run(after, reference())}, LimitTable(), {});
+  for (const char* name : {"draft:dispatches_per_token", "draft:syncs_at_8", "draft:processes"}) {
+    EXPECT_EQ(metric(beside, name).verdict, Outcome::fail) << name;
+    EXPECT_EQ(metric(beside, name).reason, "0 to 5 (+5), must not change");
+  }
+  EXPECT_EQ(metric(beside, "draft:copies_per_token").verdict, Outcome::pass);
+  const CellVerdict against_stored = judge(after, {stored(reference())});
+  EXPECT_EQ(against_stored.verdict, Outcome::new_);
+  EXPECT_EQ(metric(against_stored, "draft:dispatches_per_token").verdict, Outcome::new_);
+}
+
+TEST(Counts, OfARoleThatAnOlderRunCountedAreNewWhereItLacksThem) {
+  Profile before = reference(), after = reference();
+  add_of_role(before, "draft:dispatches_per_token", 5);
+  add_of_role(after, "draft:dispatches_per_token", 5);
+  add_of_role(after, "draft:syncs_per_token", 2);
+  const auto judge_beside = [&] {
+    return judge_cell(after, {baseline::choose_run(after, before)}, LimitTable(), {});
+  };
+  EXPECT_EQ(judge_beside().verdict, Outcome::new_);
+  add_of_role(before, "draft:processes", 1);
+  add_of_role(after, "draft:processes", 1);
+  EXPECT_EQ(metric(judge_beside(), "draft:syncs_per_token").verdict, Outcome::fail);
+}
+
+TEST(Counts, OfARoleAtALengthAreComparedWithTheLineOfThatRole) {
+  Profile before = reference(), after = reference();
+  add_of_role(before, "draft:dispatches_per_token", 5);
+  add_of_role(before, "draft:dispatches_fixed", 1);
+  add_of_role(after, "draft:dispatches_at_8", 65 * 8 + 65);  // the line of the first role
+  const CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(metric(cell, "draft:dispatches_at_8").verdict, Outcome::fail);
+  EXPECT_EQ(metric(cell, "draft:dispatches_at_8").baseline, 41);
+  add_of_role(after, "draft:dispatches_at_8", 41);
+  EXPECT_EQ(judge(after, {stored(before)}).verdict, Outcome::pass);
+}
+
 // With a second process, waits for futexes are no longer counted as exact.
 TEST(Counts, ThatMayVaryAndDoNotPass) {
   Profile after = reference();
