@@ -67,19 +67,20 @@ void add_lines(const Changes& calls, Finding& finding) {
 
 // Finds calls that wait, log, copy or read back: one of them costs more than many others.
 void find_costly_calls(ExplainState& state) {
-  constexpr const char* k_base = "costly_calls";
-  const Rational delta = state.unexplained_change(k_base);
+  const char* base = "costly_calls";
+  if (state.unexplained_change(base) == k_zero) base = "costly_thread_calls";
+  const Rational delta = state.unexplained_change(base);
   if (delta == k_zero) return;
   const bool more = delta > k_zero;
   const Changes calls = select_calls(state.evidence.host_calls, delta, /*is_costly=*/true);
   Finding finding =
-      state.finding_about(more ? kind::costly_call_added : kind::costly_call_removed, k_base);
+      state.finding_about(more ? kind::costly_call_added : kind::costly_call_removed, base);
   finding.headline = calls.empty()
                          ? fmt::format("The host makes {} calls that wait, log, copy or read back.",
                                        more ? "more" : "fewer")
                          : call_headline(state, calls.front());
   add_lines(calls, finding);
-  state.claim(k_base);
+  state.claim(base);
   if (more) {
     finding.cause = "each token waits for it.";
     finding.look_at = "who calls it: a breakpoint there, or python -m trace --trackcalls.";

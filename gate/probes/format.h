@@ -48,6 +48,7 @@
 #define WEIR_PROBE_HOLDS 0x8000u            /* the process does as `hold` says before it computes */
 #define WEIR_PROBE_INDICES_GIVEN 0x10000u   /* read from a device twin, and made valid */
 #define WEIR_PROBE_FUNCTIONS_OVERFLOWED 0x20000u /* further functions are counted in entry 0 */
+#define WEIR_PROBE_REPLACED 0x40000u             /* the program listens in the probe's place */
 
 enum weir_probe_section_kind {
   WEIR_SECTION_NONE = 0,
@@ -299,7 +300,7 @@ struct weir_probe_launch {
 };
 
 #define WEIR_FUNCTION_IN_C 0x1u
-#define WEIR_FUNCTION_IMPORTS 0x2u /* imports modules: what it calls is not counted */
+#define WEIR_FUNCTION_IMPORTS 0x2u /* imports modules: its calls are a counter of the process */
 
 /* A function that Python called. Entry 0 takes what no longer fits. */
 struct weir_probe_function {

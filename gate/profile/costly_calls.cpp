@@ -24,6 +24,9 @@ constexpr std::string_view k_functions[] = {
     "queue.Queue.put",
     "threading.Event.wait",
     "threading.Condition.wait",
+    // A module that was imported before is no such call.
+    "_frozen_importlib._find_and_load",
+    "importlib._bootstrap._find_and_load",
     "json.dumps",
     "pickle.dumps",
     "_pickle.dumps",
@@ -43,6 +46,12 @@ std::optional<std::size_t> rank_costly_call(std::string_view function) {
   const auto place = std::ranges::find(k_functions, function);
   if (place == std::end(k_functions)) return std::nullopt;
   return static_cast<std::size_t>(place - std::begin(k_functions));
+}
+
+bool waits_for_threads(std::string_view function) {
+  constexpr std::string_view k_modules[] = {"_thread.", "queue.", "select.", "threading."};
+  return std::ranges::any_of(k_modules,
+                             [&](std::string_view module) { return function.starts_with(module); });
 }
 
 }  // namespace weir::profile

@@ -615,10 +615,10 @@ void add_instructions(const CellFacts& facts, const Records& counted_runs, Profi
   if (!functions.counts.empty()) add_functions(fit_functions(functions, facts.sweep), profile);
 }
 
-// Fits the counts of a probe that has processes of its own, and its functions by name. Counts that
-// are not steady become sampled. Returns false if it saw not every process.
+// Fits the counts of a probe that has processes of its own, each as `fit_series` does, and its
+// functions by name. Returns false if it saw not every process.
 bool add_own_pass(const CellFacts& facts, const std::string& source, const Records& counted_runs,
-                  const std::function<bool(const std::string& base)>& is_steady, Profile& profile) {
+                  const std::function<Fit(CountSeries)>& fit_series, Profile& profile) {
   const auto has_probe = [&](const RunRecord* record) {
     return find_probe(*record, source) != nullptr;
   };
@@ -630,7 +630,7 @@ bool add_own_pass(const CellFacts& facts, const std::string& source, const Recor
       series.points.push_back(
           {run_length(*record, facts.sweep), count_of(*find_probe(*record, source), base)});
     }
-    Fit fit = is_steady(base) ? fit_counts(series, facts.sweep) : fit_sampled(series, facts.sweep);
+    Fit fit = fit_series(std::move(series));
     for (Measurement& measurement : fit.metrics) add_metric(measurement, profile);
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
   }
@@ -655,14 +655,27 @@ void add_host(const CellFacts& facts, const Records& counted_runs, Profile& prof
                                              "opened_files", "read_bytes",   "mapped_file_bytes"};
     return holds(k_steady, base) || (single_threaded && base.starts_with("futex_"));
   };
-  if (!add_own_pass(facts, source, counted_runs, is_steady, profile))
+  const auto fit = [&](const CountSeries& series) {
+    return is_steady(series.base) ? fit_counts(series, facts.sweep)
+                                  : fit_sampled(series, facts.sweep);
+  };
+  if (!add_own_pass(facts, source, counted_runs, fit, profile))
     profile.errors.emplace_back("system calls: not every process was counted");
 }
 
-// Adds calls of Python's functions. Those of other threads depend on how threads meet.
+// Adds calls of Python's functions. Those of other threads depend on how threads meet, and those
+// within imports on addresses.
 void add_python(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
-  const auto is_steady = [](const std::string& base) { return base != "python_thread_calls"; };
-  if (!add_own_pass(facts, k_python, counted_runs, is_steady, profile))
+  const auto fit = [&](const CountSeries& series) {
+    const std::string& base = series.base;
+    if (base == "python_thread_calls") return fit_sampled(series, facts.sweep);
+    if (base == "import_calls") return fit_imports(series, facts.sweep);
+    const bool is_of_all = base == "host_calls";
+    return is_of_all || base == "costly_thread_calls"
+               ? fit_unsteady(series, facts.sweep, /*takes_near_lines=*/is_of_all)
+               : fit_counts(series, facts.sweep);
+  };
+  if (!add_own_pass(facts, k_python, counted_runs, fit, profile))
     profile.errors.emplace_back("Python's calls: not every process was counted");
 }
 

@@ -106,6 +106,8 @@ inline constexpr std::string_view k_read_back = "read back ";
 // The same of a function that Python's main thread called, and of lines that ran in one.
 inline constexpr std::string_view k_host_call = "call of ";
 inline constexpr std::string_view k_host_lines = "lines of ";
+// The same of a function that other threads of Python called.
+inline constexpr std::string_view k_thread_call = "call in a thread of ";
 // The function in such a name: "time.sleep" of "call of time.sleep".
 [[nodiscard]] std::string_view function_of(std::string_view name);
 // Probe that counts calls of Python's functions.

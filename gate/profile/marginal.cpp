@@ -446,6 +446,52 @@ Fit fit_sampled(const CountSeries& series, Sweep sweep) {
   return fit;
 }
 
+// Returns true if all points are near one line: an engine whose runs differ by less repeats.
+static bool is_near_line(const CountSeries& series) {
+  constexpr double k_max_share = 0.005;
+  const auto points =
+      collect<std::pair<double, double>>(series.points, [](const LengthCount& point) {
+        return std::pair(static_cast<double>(point.length), static_cast<double>(point.count));
+      });
+  const auto [shortest, longest] = std::ranges::minmax(series.points, {}, &LengthCount::length);
+  const FittedLine line = least_squares(points);
+  const double rise = line.slope * static_cast<double>(longest.length - shortest.length);
+  return std::ranges::all_of(points, [&](const auto& point) {
+    const double off = point.second - line.intercept - line.slope * point.first;
+    return std::fabs(off) <= k_max_share * std::fabs(rise);
+  });
+}
+
+Fit fit_unsteady(const CountSeries& series, Sweep sweep, bool takes_near_lines) {
+  const ByLength groups = group_by_length(series.points);
+  if (exact_line(series.points) || (groups.size() == 1 && runs_agree(groups)))
+    return fit_counts(series, sweep);
+  const bool has_lengths =
+      groups.size() > 1 && sweep != Sweep::none && !requests_share_batches(sweep);
+  if (!takes_near_lines || !has_lengths || !is_near_line(series)) return fit_sampled(series, sweep);
+  Fit fit;
+  add_least_squares(series, groups, sweep, fit);
+  return fit;
+}
+
+Fit fit_imports(const CountSeries& series, Sweep sweep) {
+  constexpr double k_least_share = 0.002;
+  Fit fit = fit_sampled(series, sweep);
+  if (sweep == Sweep::none || group_by_length(series.points).size() < 2) return fit;
+  const auto [shortest, longest] = std::ranges::minmax(series.points, {}, &LengthCount::length);
+  const std::int64_t most = std::ranges::max(series.points, {}, &LengthCount::count).count;
+  for (Measurement& measurement : fit.metrics) {
+    if (measurement.metric.scope != slope_scope(sweep)) continue;
+    const double rise =
+        measurement.value().value_or(0) * static_cast<double>(longest.length - shortest.length);
+    const bool is_flat = std::fabs(rise) <= k_least_share * static_cast<double>(most);
+    measurement = is_flat
+                      ? exact_measurement(measurement.metric, series.source, 0)
+                      : varying_measurement(measurement.metric, series.source, measurement.samples);
+  }
+  return fit;
+}
+
 // Returns the counts of the longest runs by name, without those of 0.
 static KernelSet counts_of_longest(const KernelSeries& series) {
   KernelSet set;

@@ -95,6 +95,12 @@ struct KernelFit {
 
 // Fits counts that depend on scheduling: least squares over all runs, sampled, never judged.
 [[nodiscard]] Fit fit_sampled(const CountSeries& series, Sweep sweep);
+// Fits counts that depend on scheduling in some engines: exact where they lie on a line, else
+// sampled. `takes_near_lines`: nearly exact where all runs are near one.
+[[nodiscard]] Fit fit_unsteady(const CountSeries& series, Sweep sweep, bool takes_near_lines);
+// Fits calls within imports. A rise over the lengths of at most 0.2 % of them is none: processes
+// differ by less.
+[[nodiscard]] Fit fit_imports(const CountSeries& series, Sweep sweep);
 // System calls and calls of Python by name, per token or per prefill: the exact line, or where
 // there is none least squares to a tenth. Runs of one length give the calls of a run. They explain
 // and are never gated.

@@ -251,9 +251,11 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
     spec.unset = probes_own(sys::own_environment());  // `env` is set afterwards
     spec.passed_variables = passed_variables(cell_);
     spec.watched = watched_folder();
-    for (const auto& [name, value] : cell_.twin ? spec.env : sys::EnvironmentList()) {
-      if (probe_env_.contains(name)) spec.needed_with_gpu.emplace_back(name, value);
-    }
+    sys::EnvironmentList needed = spec.env;
+    std::erase_if(needed,
+                  [&](const auto& variable) { return !probe_env_.contains(variable.first); });
+    if (cell_.twin) spec.needed_with_gpu = needed;
+    if (step_.counts == profile::Counts::python) spec.needed_with_python = std::move(needed);
     return {};
   }
   folders_ = {root_, out(), attaches_probes() ? probes() : "", published};
@@ -312,6 +314,11 @@ std::optional<std::string> EngineCall::wrong_code_reason(const sys::Finished& fi
         "a process of it opened {} without the variables of the probes (WEIR_PROBE_DIR), so that "
         "its work is in no count: let all processes inherit the engine's environment",
         text::printable(finished.gpu_library));
+  }
+  if (finished.has_unprobed_python) {
+    return "a process of it ran Python without the variables of the probes (WEIR_PROBE_DIR, "
+           "LD_PRELOAD), so that its calls are in no count: let all processes inherit the engine's "
+           "environment";
   }
   std::vector<std::string> files;
   for (const std::string& path : finished.opened.value_or(std::vector<std::string>())) {

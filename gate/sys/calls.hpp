@@ -41,13 +41,17 @@ struct OpenedFiles {
   // "NAME=VALUE" for each variable that a process needs for a GPU's library: its own value must
   // contain VALUE. Ends in null; null: none.
   const char* const* needed_variables = nullptr;
+  const char* const* needed_by_python = nullptr;  // the same for Python
   std::array<char, 256> library{};    // a GPU's library that a process opened without them
+  bool has_unprobed_python = false;   // a process ran Python without them
   std::int64_t opens = 0;             // calls that opened a file, wherever it lies
   std::array<char, 1 << 16> paths{};  // the first ones; a zero byte ends each
   std::size_t size = 0;               // of all paths
 
   // False: calls are counted instead.
-  [[nodiscard]] bool is_wanted() const { return folder != nullptr || needed_variables != nullptr; }
+  [[nodiscard]] bool is_wanted() const {
+    return folder != nullptr || needed_variables != nullptr || needed_by_python != nullptr;
+  }
 };
 
 // The call that a thread makes, and what its result is wanted for.

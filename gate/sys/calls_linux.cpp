@@ -187,6 +187,15 @@ bool is_gpu_library(std::string_view path) {
   return std::ranges::any_of(k_names, [&](auto start) { return name.starts_with(start); });
 }
 
+// Returns true for the first module that each Python reads from a file.
+bool is_first_module_of_python(std::string_view path) {
+  const std::size_t folder = path.rfind("/encodings/");
+  if (folder == std::string_view::npos) return false;
+  const std::string_view name = path.substr(folder);
+  return name == "/encodings/__init__.py" || name == "/encodings/__init__.pyc" ||
+         name.starts_with("/encodings/__pycache__/__init__.cpython-");
+}
+
 // Returns true if the variables that a process began with have all that are needed.
 bool has_variables(pid_t thread, const char* const* needed) {
   static std::array<char, std::size_t{4} << 20> buffer;  // the system's limit is lower
@@ -218,8 +227,8 @@ bool has_variables(pid_t thread, const char* const* needed) {
   return true;
 }
 
-// Records a file that a link below /proc/PID leads to: in the watched folder, or a GPU's library
-// that is opened without the needed variables.
+// Records a file that a link below /proc/PID leads to: in the watched folder, or a GPU's library or
+// a module of Python that is opened without the needed variables.
 void record_file(pid_t thread, std::string_view name, OpenedFiles& opened) {
   std::array<char, 64> link{};
   fmt::format_to_n(link.data(), link.size() - 1, "/proc/{}/{}", thread, name);
@@ -231,6 +240,10 @@ void record_file(pid_t thread, std::string_view name, OpenedFiles& opened) {
       is_gpu_library(path) && !has_variables(thread, opened.needed_variables)) {
     const std::string_view file = path.substr(path.rfind('/') + 1);
     std::ranges::copy(file.substr(0, opened.library.size() - 1), opened.library.begin());
+  }
+  if (opened.needed_by_python != nullptr && !opened.has_unprobed_python &&
+      is_first_module_of_python(path)) {
+    opened.has_unprobed_python = !has_variables(thread, opened.needed_by_python);
   }
   if (opened.folder == nullptr || !is_within(path, opened.folder)) return;
   for (const char* const* except = opened.except; *except != nullptr; ++except) {

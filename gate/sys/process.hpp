@@ -66,6 +66,7 @@ struct ProcessSpec {
   // Finds in the same way a process that opens a GPU's library without one of these variables, or
   // with another value of it that does not contain this one.
   EnvironmentList needed_with_gpu{};
+  EnvironmentList needed_with_python{};  // the same of a process that runs Python
   // Hears what the engine prints as it comes, piece by piece, on the thread that is in run().
   std::function<void(std::string_view piece)> heard{};
   // Gets, on that thread, the id of a process of which the engine and all that it starts are
@@ -113,6 +114,7 @@ struct Finished {
   std::optional<std::vector<std::string>> opened{};
   // The name of a library that was opened without ProcessSpec::needed_with_gpu; "" if none was.
   std::string gpu_library{};
+  bool has_unprobed_python = false;  // Python ran without ProcessSpec::needed_with_python
   // Processes that the engine left behind and that were ended.
   std::int64_t left_behind = 0;
   // Holds the place of a large output in memory: keep no Finished longer than needed.

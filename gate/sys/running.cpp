@@ -50,6 +50,23 @@ std::string explain_start(const ProcessSpec& spec, const SupervisorReport& repor
   return fmt::format("{}: {}", spec.argv[0], error_message);
 }
 
+// Variables as "NAME=VALUE"; owns the text.
+class VariableTexts {
+ public:
+  // Returns a list that ends in null; null without variables.
+  const char* const* list(const EnvironmentList& variables) {
+    if (variables.empty()) return nullptr;
+    for (const auto& [name, value] : variables) texts_.push_back(name + "=" + value);
+    for (const std::string& text : texts_) pointers_.push_back(text.c_str());
+    pointers_.push_back(nullptr);
+    return pointers_.data();
+  }
+
+ private:
+  std::vector<std::string> texts_;
+  std::vector<const char*> pointers_;
+};
+
 // Arguments and environment in the form that execve() takes; owns the text.
 class CallText {
  public:
@@ -158,19 +175,16 @@ class ProcessRun {
   }
 
   [[nodiscard]] bool is_watched() const {
-    return (spec_.watched || !spec_.needed_with_gpu.empty()) && !spec_.count_calls;
+    const bool needs_variables =
+        !spec_.needed_with_gpu.empty() || !spec_.needed_with_python.empty();
+    return (spec_.watched || needs_variables) && !spec_.count_calls;
   }
 
   // Makes the supervisor record which files are opened, as far as somebody asks.
   void watch_files() {
     if (calls_.emplace().counts == nullptr) return calls_.reset();
-    if (!spec_.needed_with_gpu.empty()) {
-      for (const auto& [name, value] : spec_.needed_with_gpu)
-        needed_texts_.push_back(name + "=" + value);
-      for (const std::string& text : needed_texts_) needed_.push_back(text.c_str());
-      needed_.push_back(nullptr);
-      calls_->counts->opened.needed_variables = needed_.data();
-    }
+    calls_->counts->opened.needed_variables = needed_with_gpu_.list(spec_.needed_with_gpu);
+    calls_->counts->opened.needed_by_python = needed_with_python_.list(spec_.needed_with_python);
     if (!spec_.watched) return;
     for (const std::string& path : spec_.watched->except) except_.push_back(path.c_str());
     except_.push_back(nullptr);
@@ -341,6 +355,7 @@ class ProcessRun {
         const OpenedFiles& opened = calls_->counts->opened;
         if (spec_.watched) finished.opened = paths_of(opened);
         finished.gpu_library = opened.library.data();
+        finished.has_unprobed_python = opened.has_unprobed_python;
       }
       if (WIFSIGNALED(last_report_.status)) {
         finished.ended = HowEnded::signaled;
@@ -384,8 +399,7 @@ class ProcessRun {
   SupervisorReport last_report_;
   std::optional<SharedCounts> calls_;
   std::vector<const char*> except_;
-  std::vector<std::string> needed_texts_;
-  std::vector<const char*> needed_;  // into needed_texts_
+  VariableTexts needed_with_gpu_, needed_with_python_;
 };
 
 }  // namespace
@@ -398,6 +412,7 @@ Finished run_process(const ProcessSpec& spec, const Stop& stop, const Clock& clo
   ProcessSpec unwatched = spec;
   unwatched.watched.reset();
   unwatched.needed_with_gpu.clear();
+  unwatched.needed_with_python.clear();
   return ProcessRun(unwatched, stop, clock, pause).run(take_output_place);
 }
 

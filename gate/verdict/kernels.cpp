@@ -339,6 +339,7 @@ void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
   changed.erase(calls.begin(), calls.end());
   const auto host_work = std::ranges::stable_partition(changed, [](const Changed& item) {
     return !item.name.starts_with(profile::k_host_call) &&
+           !item.name.starts_with(profile::k_thread_call) &&
            !item.name.starts_with(profile::k_host_lines);
   });
   list_changed_host_work({host_work.begin(), host_work.end()}, cell);

@@ -145,7 +145,7 @@ const std::vector<LimitEntry>& default_limits() {
                      "*_per_context_token", "kernels", "placement", "fits"}),
       default_entry({"draft_acceptance", "cached_prompt_share"}),
       default_entry({"*_count"}),  // a plain count of the user's own
-      default_entry({"processes", "*:processes"}),
+      default_entry({"processes", "*:processes", "unseen_threads"}),
       at_most({"*_drift"}, 0.02),
       at_most({std::string(unit::k_failed_requests)}, 0),
       shown_only({"device_memory_bytes_*", "uploaded_bytes_*"}),
@@ -154,7 +154,9 @@ const std::vector<LimitEntry>& default_limits() {
       // A call is no time: another version of a library may make a few more.
       shown_only(python_counts()),
       default_entry(python_counts(), &LimitEntry::max_increase, 0.02),
-      shown_only({"python_thread_calls_*"}),
+      shown_only({"python_thread_calls_*", "import_calls_*"}),
+      default_entry({"import_calls_per_token", "import_calls_per_prefill"},
+                    &LimitEntry::max_increase, 0.02),
       default_entry({"device_memory_peak_bytes"}, &LimitEntry::max_increase, 0.01),
       // How often these would fail without a reason is not known yet.
       shown_only({"estimated_cycles_*", "spilled_registers_*", "kernel_instructions_*"}),

@@ -65,16 +65,23 @@ def main(steps):
 main(int(sys.argv[1]))
 )";
 
-profile::ProbeCounts count(const std::string& python, int steps, bool lines = false) {
+// Runs a script with the probe.
+Result<profile::ProbeCounts> try_count(const std::string& python, int steps, const char* script,
+                                       std::map<std::string, std::string> more = {}) {
   const Folder folder;
-  std::ofstream(folder.path() + "/script.py") << k_script;
-  std::map<std::string, std::string> env = {{"WEIR_PROBE_DIR", folder.path()},
-                                            {"LD_PRELOAD", k_probe}};
-  if (lines) env["WEIR_PROBE_PYTHON_LINES"] = "1";
-  const Ran ran = run({python, folder.path() + "/script.py", std::to_string(steps)}, env);
+  std::ofstream(folder.path() + "/script.py") << script;
+  more.insert({{"WEIR_PROBE_DIR", folder.path()}, {"LD_PRELOAD", k_probe}});
+  const Ran ran = run({python, folder.path() + "/script.py", std::to_string(steps)}, more);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(ran.err, "");
-  const auto counts = collect_python(sys::RealFiles(), folder.path(), {});
+  return collect_python(sys::RealFiles(), folder.path(), {});
+}
+
+profile::ProbeCounts count(const std::string& python, int steps, bool lines = false,
+                           const char* script = k_script) {
+  std::map<std::string, std::string> more;
+  if (lines) more["WEIR_PROBE_PYTHON_LINES"] = "1";
+  const auto counts = try_count(python, steps, script, std::move(more));
   EXPECT_TRUE(counts) << (counts ? "" : counts.error().message);
   return counts.value_or(profile::ProbeCounts());
 }
@@ -91,6 +98,10 @@ TEST(Python, CallsAreCountedByNameInEachVersion) {
     EXPECT_EQ(slope("c_calls"), 2);       // len, sleep
     EXPECT_EQ(slope("costly_calls"), 1);
     EXPECT_EQ(slope("python_thread_calls"), 1);
+    EXPECT_EQ(slope("host_calls"), 6 + 2 + 1);
+    EXPECT_EQ(slope("import_calls"), 0);
+    EXPECT_EQ(many.counts.at("unseen_threads"), 0);
+    EXPECT_EQ(many.functions.at("call in a thread of abs"), 8);
     EXPECT_EQ(many.functions.at("call of time.sleep"), 8);
     EXPECT_EQ(many.functions.at("call of len"), few.functions.at("call of len") + 4);
     EXPECT_FALSE(many.counts.contains("python_lines"));
@@ -98,6 +109,91 @@ TEST(Python, CallsAreCountedByNameInEachVersion) {
     const bool has_classes = python.find("3.10") == std::string::npos;
     const std::string name = has_classes ? "call of __main__.Base.step" : "call of __main__.step";
     EXPECT_EQ(many.functions.at(name), 8);
+  }
+}
+
+// Work that leaves the main thread, in ways that threading does not see.
+TEST(Python, CallsOfAllThreadsAndOfImportsAreCounted) {
+  constexpr const char* k_elsewhere = R"(
+import _thread, ctypes, sys, time
+
+def step():
+    pass
+
+def work(steps):
+    for _ in range(steps):
+        step()
+        time.sleep(0)
+
+def in_raw_thread(steps, done):
+    work(steps)
+    done.release()
+
+def main(steps):
+    done = _thread.allocate_lock()
+    done.acquire()
+    _thread.start_new_thread(in_raw_thread, (steps, done))
+    done.acquire()
+    sys.modules["work"] = sys.modules["__main__"]
+    sys.path.insert(0, sys.argv[0].rpartition("/")[0])
+    sys.steps = steps
+    with open(sys.path[0] + "/at_import.py", "w") as module:
+        module.write("import sys, work\nwork.work(sys.steps)\n")
+    import at_import
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
+)";
+  for (const std::string& python : interpreters()) {
+    SCOPED_TRACE(python);
+    const profile::ProbeCounts few = count(python, 4, false, k_elsewhere),
+                               many = count(python, 8, false, k_elsewhere);
+    const auto slope = [&](const std::string& base) {
+      return (many.counts.at(base) - few.counts.at(base)) / 4;
+    };
+    EXPECT_EQ(slope("python_thread_calls"), 2);  // step, sleep
+    EXPECT_EQ(slope("costly_thread_calls"), 1);
+    EXPECT_EQ(slope("import_calls"), 2);
+    EXPECT_EQ(slope("host_calls"), 2);
+    EXPECT_EQ(slope("python_calls"), 0);
+  }
+}
+
+// A thread that the system starts takes a number of Python's for each call back.
+TEST(Python, ThreadsOfCThatRunPythonAreCounted) {
+  constexpr const char* k_threads = R"(
+import ctypes, sys
+libc = ctypes.CDLL(None)
+back = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda _: None)
+for _ in range(int(sys.argv[1])):
+    thread = ctypes.c_ulong()
+    libc.pthread_create(ctypes.byref(thread), None, back, None)
+    libc.pthread_join(thread, None)
+)";
+  for (const std::string& python : interpreters())
+    EXPECT_EQ(count(python, 5, false, k_threads).counts.at("unseen_threads"), 5) << python;
+}
+
+TEST(Python, AProgramThatTakesTheProbesPlaceIsAnError) {
+  const std::tuple<const char*, bool, const char*> cases[] = {
+      {"import sys\nsys.setprofile(None)", false, "sys.setprofile"},
+      {"import threading\nthreading.setprofile(print)\nthread = threading.Thread()\n"
+       "thread.start()\nthread.join()",
+       false, "sys.setprofile"},
+      {"import sys\nsys.settrace(None)", true, "sys.settrace"},
+      {"import sys\nsys.settrace(lambda *_: None)\nabs(1)", false, ""},  // a debugger
+      {"try: import _xxsubinterpreters as s\nexcept ImportError: import _interpreters as s\n"
+       "s.destroy(s.create())",
+       false, "a further interpreter"},
+  };
+  for (const std::string& python : interpreters()) {
+    for (const auto& [script, lines, error] : cases) {
+      std::map<std::string, std::string> more;
+      if (lines) more["WEIR_PROBE_PYTHON_LINES"] = "1";
+      const auto counts = try_count(python, 1, script, std::move(more));
+      EXPECT_EQ(counts.has_value(), std::string(error).empty()) << python << script;
+      if (!counts) EXPECT_THAT(counts.error().message, testing::HasSubstr(error)) << script;
+    }
   }
 }
 
@@ -130,6 +226,7 @@ TEST(Python, ProcessesThatUseADeviceAreCountedAlone) {
   EXPECT_EQ(python_counts(files, {2}).counts.at("python_calls"), 20);
   EXPECT_EQ(python_counts(files, {}).counts.at("python_calls"), 30);
   EXPECT_EQ(python_counts(files, {3}).counts.at("costly_calls"), 4);
+  EXPECT_EQ(python_counts(files, {2}).counts.at("host_calls"), 34) << "of all processes";
 }
 
 TEST(Python, AnEngineWithoutPythonIsAnError) {

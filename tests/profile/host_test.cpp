@@ -141,5 +141,60 @@ TEST(Host, WhatATimedProcessTookGoesIntoPairs) {
   EXPECT_EQ(metric("minor_faults").warm_up.base, 1000);
 }
 
+// Makes a process of `tokens` tokens in which Python makes calls.
+RunRecord with_python(std::int64_t order, std::int64_t tokens,
+                      std::map<std::string, std::int64_t> counts) {
+  RunRecord record = traced(order, tokens);
+  record.counts = Counts::python;
+  record.probes.front().probe = k_python;
+  record.probes.front().counts = std::move(counts);
+  record.probes.front().functions.clear();
+  return record;
+}
+
+TEST(Host, AllCallsOfPythonAreExactNearALineOrShown) {
+  const struct {
+    const char* what;
+    std::int64_t host_calls[3];
+    Nature nature;
+  } cases[] = {
+      {"on a line", {800, 1600, 2400}, Nature::exact},
+      {"the start differs a little", {800, 1601, 2399}, Nature::nearly_exact},
+      {"threads meet differently", {800, 1900, 2400}, Nature::sampled},
+  };
+  for (const auto& c : cases) {
+    std::vector<RunRecord> records;
+    for (std::int64_t i = 0; i < 3; ++i)
+      records.push_back(with_python(i, 8 * (i + 1), {{"host_calls", c.host_calls[i]}}));
+    const Profile profile = assemble(facts(), records);
+    EXPECT_THAT(profile.errors, IsEmpty()) << c.what;
+    const Measurement& calls = profile.metrics.at("host_calls_per_token");
+    EXPECT_EQ(calls.nature, c.nature) << c.what;
+    EXPECT_NEAR(calls.value().value_or(0), 100, 1) << c.what;
+  }
+}
+
+TEST(Host, CallsWithinImportsRiseOnlyIfEachTokenAddsSome) {
+  const struct {
+    std::int64_t import_calls[3];
+    double rise;
+    Nature nature;
+  } cases[] = {
+      {{4'958'558, 4'956'926, 4'959'100}, 0, Nature::exact},
+      {{500, 500, 500}, 0, Nature::exact},
+      {{500, 516, 532}, 2, Nature::nearly_exact},
+      {{4'958'558, 4'966'926, 4'975'100}, 1034, Nature::nearly_exact},
+  };
+  for (const auto& c : cases) {
+    std::vector<RunRecord> records;
+    for (std::int64_t i = 0; i < 3; ++i)
+      records.push_back(with_python(i, 8 * (i + 1), {{"import_calls", c.import_calls[i]}}));
+    const Profile profile = assemble(facts(), records);
+    const Measurement& calls = profile.metrics.at("import_calls_per_token");
+    EXPECT_EQ(calls.nature, c.nature) << c.rise;
+    EXPECT_NEAR(calls.value().value_or(-1), c.rise, 1);
+  }
+}
+
 }  // namespace host_test
 }  // namespace weir::profile

@@ -726,6 +726,26 @@ TEST(Runner, TakesNoCountsOnATwinIfAProcessUsedItOutOfTheProbesSight) {
   EXPECT_EQ(record().value().value().error, std::nullopt);
 }
 
+TEST(Runner, TakesNoCallsOfPythonIfAProcessRanItOutOfTheProbesSight) {
+  Stage stage(make_scene(), [&](const sys::ProcessSpec& spec) {
+    sys::Finished finished = FakeProcesses::good(spec);
+    finished.has_unprobed_python = !spec.needed_with_python.empty();
+    return finished;
+  });
+  Plan plan = plan_scene(*stage.scene);
+  const PreparedCell cell = plan.cells.at(1);
+  Step step{.pass = Pass::counted};
+  step.parameters = plan.steps.front().parameters;
+  const auto error = [&] {
+    return run_engine(stage.effects(), "/out", cell, step, 1).value().value().error.value_or("");
+  };
+  EXPECT_EQ(error(), "");
+  step.counts = profile::Counts::python;
+  EXPECT_THAT(error(), testing::HasSubstr("ran Python without the variables of the probes"));
+  EXPECT_THAT(stage.processes.started.back().needed_with_python,
+              testing::Contains(testing::Pair("WEIR_PROBE_DIR", testing::_)));
+}
+
 // A child could count and have its record removed, or turn the probe's layer off.
 TEST(Runner, TakesNoCountsIfARecordIsGoneOrAProcessUsedATwinPastTheLayer) {
   auto folder = sys::ScratchFolder::make_temporary(g_files, "weir-counts-");

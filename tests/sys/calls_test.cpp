@@ -294,6 +294,30 @@ TEST_F(WatchedFiles, NameAGpusLibraryThatIsOpenedWithoutTheNeededVariables) {
   }
 }
 
+TEST_F(WatchedFiles, ShowThatPythonRunsWithoutTheNeededVariables) {
+  std::filesystem::create_directories(top_ + "/python3.11/encodings/__pycache__");
+  const std::string module = "python3.11/encodings/__pycache__/__init__.cpython-311.pyc";
+  for (const std::string& file : {module, std::string("libvulkan.so.1")})
+    std::ofstream(top_ + "/" + file) << "text";
+  const std::pair<std::string, bool> cases[] = {
+      {"cat " + module, false},
+      {"env -u NEEDED cat libvulkan.so.1 python3.11/encodings", false},
+      {"env -u NEEDED cat " + module, true},
+      {"(env -i /bin/cat " + module + ") | cat", true},
+  };
+  for (const auto& [script, is_unprobed] : cases) {
+    ProcessSpec spec;
+    spec.argv = {"/bin/sh", "-c", script};
+    spec.folder = top_;
+    spec.env = {{"NEEDED", "/b"}};
+    spec.needed_with_python = spec.env;
+    const auto finished = RealProcesses().run(spec, Stop());
+    ASSERT_TRUE(finished);
+    EXPECT_EQ(finished->has_unprobed_python, is_unprobed) << script;
+    EXPECT_EQ(finished->gpu_library, "") << script;
+  }
+}
+
 #ifdef __linux__
 // As a container's profile may do it.
 void forbid_tracing() {

@@ -18,9 +18,9 @@ TEST(FindMetric, KnowsEveryNameItLists) {
         << "two metrics read \"" << label(*metric) << '"';
   }
   // Times, memory, quality, usage and fits: seventeen; 21 of serving alone, six of how that
-  // drifts; twelve of what is there at once; 36 counts in four scopes; over depths 35 counts and
+  // drifts; thirteen of what is there at once; 44 counts in four scopes; over depths 43 counts and
   // two times.
-  EXPECT_EQ(labels.size(), 17 + 21 + 6 + 12 + 41 * 4 + (40 + 2) * 2U);
+  EXPECT_EQ(labels.size(), 17 + 21 + 6 + 13 + 44 * 4 + (43 + 2) * 2U);
 }
 
 TEST(FindMetric, KnowsWhatIsThereAtOnceAsAWholeAlone) {

@@ -15,14 +15,18 @@ namespace weir::probes {
 // those that do.
 //
 // - Counts: python_calls, c_calls, costly_calls, and where lines were counted python_lines, all of
-//   main threads; python_thread_calls of the others.
-// - Functions: calls (profile::k_host_call) and lines (k_host_lines) of main threads by name. Those
-//   that were called once are left out, as a token calls them more often.
+//   main threads; python_thread_calls and costly_thread_calls of the others.
+// - Counts of all processes and threads: host_calls but those within imports, which are
+//   import_calls; unseen_threads.
+// - Functions: calls (profile::k_host_call) and lines (k_host_lines) of main threads by name, and
+//   calls of others (k_thread_call). Those that were called once are left out, as a token calls
+//   them more often.
 [[nodiscard]] profile::ProbeCounts python_counts(std::span<const ProbeFile> files,
                                                  const std::set<std::uint32_t>& users);
 
 // Reads the files of the Python probe in `folder`. Those of the other `probes` tell which processes
-// use a device. Fails as collect() does, and with Code::unavailable if no process ran Python.
+// use a device. Fails as collect() does, and with Code::unavailable if no process ran Python, or
+// one kept calls from the probe.
 [[nodiscard]] Result<profile::ProbeCounts> collect_python(const sys::Files& files,
                                                           const std::string& folder,
                                                           std::span<const std::string> probes);

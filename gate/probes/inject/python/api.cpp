@@ -28,8 +28,7 @@ const Api* find_api() {
   Api api;
   const bool is_complete =
       find(&api.is_initialized, "Py_IsInitialized") &&
-      find(&api.add_pending_call, "Py_AddPendingCall") &&
-      find(&api.set_profile, "PyEval_SetProfile") && find(&api.set_trace, "PyEval_SetTrace") &&
+      find(&api.add_pending_call, "Py_AddPendingCall") && find(&api.set_trace, "PyEval_SetTrace") &&
       find(&api.frame_code, "PyFrame_GetCode") && find(&api.add_reference, "Py_IncRef") &&
       find(&api.drop_reference, "Py_DecRef") && find(&api.attribute, "PyObject_GetAttrString") &&
       find(&api.item, "PyDict_GetItemString") && find(&api.has_key, "PyMapping_HasKeyString") &&
@@ -39,12 +38,19 @@ const Api* find_api() {
       find(&api.is_subtype, "PyType_IsSubtype") &&
       find(&api.function_self, "PyCFunction_GetSelf") &&
       find(&api.function_address, "PyCFunction_GetFunction") &&
-      find(&api.new_function, "PyCFunction_NewEx") && find(&api.call, "PyObject_Call") &&
-      find(&api.tuple, "PyTuple_Pack") && find(&api.fetch_error, "PyErr_Fetch") &&
+      find(&api.interpreter, "PyInterpreterState_Get") &&
+      find(&api.newest_interpreter, "PyInterpreterState_Head") &&
+      find(&api.newest_thread, "PyInterpreterState_ThreadHead") &&
+      find(&api.older_thread, "PyThreadState_Next") &&
+      find(&api.thread_id, "PyThreadState_GetID") && find(&api.new_thread, "PyThreadState_New") &&
+      find(&api.clear_thread, "PyThreadState_Clear") &&
+      find(&api.delete_thread, "PyThreadState_Delete") &&
+      find(&api.add_audit_hook, "PySys_AddAuditHook") && find(&api.fetch_error, "PyErr_Fetch") &&
       find(&api.restore_error, "PyErr_Restore") && find(&api.clear_error, "PyErr_Clear") &&
-      find(&api.type_type, "PyType_Type") && find(&api.object_type, "PyBaseObject_Type") &&
-      find(&api.none, "_Py_NoneStruct");
-  if (!is_complete) return nullptr;
+      find(&api.type_type, "PyType_Type") && find(&api.object_type, "PyBaseObject_Type");
+  const bool has_one = find(&api.set_profile_of, "_PyEval_SetProfile");
+  const bool has_all = find(&api.set_profile_of_all, "PyEval_SetProfileAllThreads");
+  if (!is_complete || (!has_one && !has_all)) return nullptr;
   g_api = api;
   __atomic_store_n(&g_is_ready, true, __ATOMIC_RELEASE);
   return &g_api;

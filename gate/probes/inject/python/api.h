@@ -3,22 +3,24 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 namespace weir_probe::python {
 
-struct Object;  // PyObject
-struct Frame;   // PyFrameObject
+struct Object;       // PyObject
+struct Frame;        // PyFrameObject
+struct Thread;       // PyThreadState
+struct Interpreter;  // PyInterpreterState
 
 // Kinds of events: PyTrace_CALL and others.
 constexpr int k_call = 0, k_line = 2, k_return = 3, k_c_call = 4;
 using Hook = int (*)(Object*, Frame*, int, Object*);
-using Function = Object* (*)(Object*, Object*);
+using AuditHook = int (*)(const char*, Object*, void*);
 
 // Functions of the process's Python, by their names without "Py".
 struct Api {
   int (*is_initialized)();
   int (*add_pending_call)(int (*)(void*), void*);
-  void (*set_profile)(Hook, Object*);
   void (*set_trace)(Hook, Object*);
   Object* (*frame_code)(Frame*);
   void (*add_reference)(Object*);
@@ -35,13 +37,22 @@ struct Api {
   int (*is_subtype)(Object*, Object*);
   Object* (*function_self)(Object*);
   void* (*function_address)(Object*);
-  Object* (*new_function)(const void*, Object*, Object*);
-  Object* (*call)(Object*, Object*, Object*);
-  Object* (*tuple)(ptrdiff_t, ...);
+  Interpreter* (*interpreter)();
+  Interpreter* (*newest_interpreter)();
+  Thread* (*newest_thread)(Interpreter*);
+  Thread* (*older_thread)(Thread*);
+  uint64_t (*thread_id)(Thread*);  // 1, 2, … in an interpreter; none is used again
+  Thread* (*new_thread)(Interpreter*);
+  void (*clear_thread)(Thread*);
+  void (*delete_thread)(Thread*);
+  int (*add_audit_hook)(AuditHook, void*);
   void (*fetch_error)(Object**, Object**, Object**);
   void (*restore_error)(Object*, Object*, Object*);
   void (*clear_error)();
-  Object *type_type, *object_type, *none;
+  Object *type_type, *object_type;
+  // Either may be null.
+  int (*set_profile_of)(Thread*, Hook, Object*);
+  void (*set_profile_of_all)(Hook, Object*);
 };
 
 // The process's Python; null where it has none, or one that lacks a function.

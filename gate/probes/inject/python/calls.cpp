@@ -2,7 +2,8 @@
 // this process (gate/probes/format.h); where asked for, the lines that run as well.
 //
 // A directory is listed while Python starts. From there the main thread is asked to begin, as the
-// program itself cannot be stood in front of. Python calls the hooks with its lock held.
+// program itself cannot be stood in front of. Each event looks for new threads, which then count as
+// well. Python calls the hooks with its lock held.
 #include "gate/probes/inject/writer/calls.h"
 
 #include <dlfcn.h>
@@ -34,7 +35,7 @@ struct CFunction {
 // Python's PyMethodDef.
 struct Definition {
   const char* name;
-  Function function;
+  void* function;
   int flags;
   const char* doc;
 };
@@ -43,20 +44,39 @@ OwnFile g_own;
 Table g_entries;    // hash of the name -> weir_probe_function
 Table g_codes;      // code object -> weir_probe_function
 Table g_functions;  // Definition -> CFunction
-uint32_t g_code_count;
+// Code object that ran within an import -> g_modules, or g_machinery if it is of importlib itself.
+Table g_import_codes;
+char g_modules, g_machinery;
+uint32_t g_code_count, g_import_code_count;
 size_t g_header_bytes;  // of a Python object
 const Api* g_api;
+Interpreter* g_interpreter;
 bool g_counts_lines;
 uint32_t g_state;  // atomic: 0 at first, 1 once the main thread is asked to begin
-bool g_watches_threads;
-// The frame that imports a module in the main thread, or null. What runs below it is not counted:
-// it is done once, and the order of sets of types, which goes with addresses, is seen in it.
-const Frame* g_import;
+uint64_t* g_import_calls;
+uint64_t* g_unseen_threads;
+uint64_t g_newest_id;
+bool g_is_setting;  // a profile function, by the probe
+
+#define WEIR_OF_THREAD __thread __attribute__((tls_model("initial-exec")))
+WEIR_OF_THREAD bool t_is_main;
+// The frame that imports a module in this thread, or null. Calls below it have no names: they are
+// made once, and the order of sets of types, which goes with addresses, is seen in them.
+WEIR_OF_THREAD const Frame* t_import;
 
 void open_own_file() {
   Capacity capacity{};
   capacity.functions = k_max_functions;
+  capacity.counters = 2;
   open_file(&g_own.file, "python", capacity);
+  g_import_calls = add_counter(&g_own.file, "import_calls");
+  g_unseen_threads = add_counter(&g_own.file, "unseen_threads");
+}
+
+void ensure_file() {
+  if (is_ready(g_own)) return;
+  const Locked locked(&g_own.lock);
+  ensure_initialized(&g_own, open_own_file);
 }
 
 // Returns the entry of a function by its name, adding it if it is new.
@@ -67,6 +87,10 @@ weir_probe_function* find_or_add(const Name& name, uint32_t flags) {
   const Locked locked(&g_own.lock);
   return find_or_add_entry(&g_own.file, WEIR_SECTION_FUNCTIONS, g_own.file.functions, &g_entries,
                            hash_text(name.text) + flags, fresh, WEIR_PROBE_FUNCTIONS_OVERFLOWED);
+}
+
+bool begins_with(const Name& name, const char* start) {
+  return strncmp(name.text, start, strlen(start)) == 0;
 }
 
 bool imports_module(const Name& name) {
@@ -93,6 +117,28 @@ weir_probe_function* entry_of_frame(Frame* frame) {
   return entry;
 }
 
+// Returns true if the frame runs code of importlib. How often that runs depends on which modules
+// were compiled before, and where they lie.
+bool is_of_importlib(Frame* frame) {
+  Object* code = g_api->frame_code(frame);
+  const char* kind = g_import_codes.get<char>(key_of(code));
+  if (__builtin_expect(kind == nullptr, 0)) {
+    Name name;
+    name_frame(*g_api, frame, code, &name);
+    const bool is_machinery = begins_with(name, "importlib._bootstrap") ||
+                              begins_with(name, "_frozen_importlib") ||
+                              begins_with(name, "zipimport.");
+    char* place = is_machinery ? &g_machinery : &g_modules;
+    kind = place;
+    if (g_import_code_count < k_max_codes && g_import_codes.insert(key_of(code), place)) {
+      ++g_import_code_count;
+      return is_machinery;  // keeps the reference
+    }
+  }
+  g_api->drop_reference(code);
+  return kind == &g_machinery;
+}
+
 // Returns the entry of a function written in C. A stored one is used again while name and address
 // are the same.
 weir_probe_function* entry_of_function(Object* function) {
@@ -111,73 +157,74 @@ weir_probe_function* entry_of_function(Object* function) {
   return entry;
 }
 
-int count_in_other_thread(Object*, Frame* frame, int event, Object* argument);
+int count_call(Object*, Frame* frame, int event, Object* argument);
 
-// A thread's profile function, which threading sets in each new one: takes its own place.
-Object* begin_in_thread(Object*, Object*) {
-  g_api->set_profile(count_in_other_thread, nullptr);
-  g_api->add_reference(g_api->none);
-  return g_api->none;
-}
-Definition g_begin_in_thread = {"weir", begin_in_thread, /*METH_VARARGS*/ 1, nullptr};
-
-// Makes the threads that begin from here count, if the program has imported threading.
-void watch_threads() {
-  g_watches_threads = true;
-  Object *type, *value, *trace;
-  g_api->fetch_error(&type, &value, &trace);
-  Object* threading = g_api->item(g_api->module_dict(), "threading");
-  Object* set = threading == nullptr ? nullptr : g_api->attribute(threading, "setprofile");
-  Object* hook = g_api->new_function(&g_begin_in_thread, nullptr, nullptr);
-  Object* arguments = hook == nullptr ? nullptr : g_api->tuple(1, hook);
-  Object* result =
-      set == nullptr || arguments == nullptr ? nullptr : g_api->call(set, arguments, nullptr);
-  Object* const owned[] = {set, hook, arguments, result};
-  for (Object* object : owned) {
-    if (object != nullptr) g_api->drop_reference(object);
+// Makes the threads that are newer than the last one seen count. Those that came and went meanwhile
+// were not seen.
+void watch_new_threads() {
+  Thread* newest = g_api->newest_thread(g_interpreter);
+  const uint64_t newest_id = g_api->thread_id(newest);
+  if (__builtin_expect(newest_id <= g_newest_id, 1)) return;
+  uint64_t unseen = newest_id - g_newest_id;
+  g_is_setting = true;
+  for (Thread* thread = newest; thread != nullptr; thread = g_api->older_thread(thread)) {
+    if (g_api->thread_id(thread) <= g_newest_id) break;
+    --unseen;
+    if (g_api->set_profile_of != nullptr) g_api->set_profile_of(thread, count_call, nullptr);
   }
-  g_api->restore_error(type, value, trace);
+  if (g_api->set_profile_of == nullptr) g_api->set_profile_of_all(count_call, nullptr);
+  g_is_setting = false;
+  g_newest_id = newest_id;
+  if (unseen > 0) add(g_unseen_threads, unseen);
 }
 
-bool starts_a_thread(const weir_probe_function& entry) {
-  return strcmp(entry.name, "_thread.start_new_thread") == 0 ||
-         strcmp(entry.name, "_thread.start_joinable_thread") == 0;
+// Finds the last threads that came and went, by the number that a further one gets.
+void find_last_threads() {
+  Thread* further = g_api->new_thread(g_interpreter);
+  if (further == nullptr) return;
+  const uint64_t id = g_api->thread_id(further);
+  if (id > g_newest_id + 1) add(g_unseen_threads, id - g_newest_id - 1);
+  g_newest_id = id;
+  g_api->clear_thread(further);
+  g_api->delete_thread(further);
 }
 
-weir_probe_function* entry_of(Frame* frame, int event, Object* argument) {
-  if (event != k_call && event != k_c_call) return nullptr;
-  if (!is_ready(g_own)) {
-    const Locked locked(&g_own.lock);
-    ensure_initialized(&g_own, open_own_file);
-  }
-  return event == k_call ? entry_of_frame(frame) : entry_of_function(argument);
-}
-
-// Counts a call in the main thread. Python passes each call and return; those inside an import are
-// left out.
-int count_in_main_thread(Object*, Frame* frame, int event, Object* argument) {
-  if (g_import != nullptr) {
-    if (event == k_return && frame == g_import) g_import = nullptr;
+// Counts a call in any thread. Python passes each call and return.
+int count_call(Object*, Frame* frame, int event, Object* argument) {
+  ensure_file();
+  watch_new_threads();
+  // A further interpreter has no profile function.
+  if (event == k_c_return && g_api->newest_interpreter() != g_interpreter)
+    raise_flag(&g_own, WEIR_PROBE_CALLS_UNSEEN);
+  const bool is_call = event == k_call || event == k_c_call;
+  if (t_import != nullptr) {
+    if (is_call && !is_of_importlib(frame)) add(g_import_calls, 1);
+    if (event == k_return && frame == t_import) t_import = nullptr;
     return 0;
   }
-  weir_probe_function* entry = entry_of(frame, event, argument);
-  if (entry == nullptr) return 0;
-  add(&entry->calls, 1);
-  if (event == k_call && (entry->flags & WEIR_FUNCTION_IMPORTS) != 0) g_import = frame;
-  if (event == k_c_call && !g_watches_threads && starts_a_thread(*entry)) watch_threads();
-  return 0;
-}
-
-int count_in_other_thread(Object*, Frame* frame, int event, Object* argument) {
-  weir_probe_function* entry = entry_of(frame, event, argument);
-  if (entry != nullptr) add(&entry->calls_in_threads, 1);
+  if (!is_call) return 0;
+  weir_probe_function* entry =
+      event == k_call ? entry_of_frame(frame) : entry_of_function(argument);
+  add(t_is_main ? &entry->calls : &entry->calls_in_threads, 1);
+  if (event == k_call && (entry->flags & WEIR_FUNCTION_IMPORTS) != 0) t_import = frame;
   return 0;
 }
 
 int count_lines(Object*, Frame* frame, int event, Object*) {
-  if (event != k_line || g_import != nullptr) return 0;
-  weir_probe_function* entry = entry_of(frame, k_call, nullptr);
-  add(&entry->lines, 1);
+  if (event != k_line || t_import != nullptr) return 0;
+  ensure_file();
+  add(&entry_of_frame(frame)->lines, 1);
+  return 0;
+}
+
+// Hears of a profile function that the program sets in place of the probe's, and of its last
+// threads.
+int hear(const char* event, Object*, void*) {
+  if (g_is_setting) return 0;
+  const bool is_replaced = strcmp(event, "sys.setprofile") == 0 ||
+                           (g_counts_lines && strcmp(event, "sys.settrace") == 0);
+  if (is_replaced) raise_flag(&g_own, WEIR_PROBE_REPLACED);
+  if (strcmp(event, "cpython._PySys_ClearAuditHooks") == 0) find_last_threads();
   return 0;
 }
 
@@ -186,8 +233,14 @@ int begin(void*) {
   Object* size = g_api->attribute(g_api->object_type, "__basicsize__");
   g_header_bytes = static_cast<size_t>(g_api->integer(size));
   g_api->drop_reference(size);
-  g_api->set_profile(count_in_main_thread, nullptr);
+  g_interpreter = g_api->interpreter();
+  t_is_main = true;
+  if (g_api->add_audit_hook(hear, nullptr) < 0) g_api->clear_error();
+  ensure_file();
+  watch_new_threads();
+  g_is_setting = true;
   if (g_counts_lines) g_api->set_trace(count_lines, nullptr);
+  g_is_setting = false;
   return 0;
 }
 
