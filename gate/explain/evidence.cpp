@@ -128,8 +128,9 @@ void add_functions(const std::vector<verdict::Changed>& changed, Evidence& evide
   for (const verdict::Changed& entry : changed) {
     if (entry.name.starts_with(profile::k_system_call)) evidence.calls.push_back(entry);
     if (entry.name.starts_with(profile::k_read_back)) evidence.read_backs.push_back(entry);
-    if (entry.name.starts_with(profile::k_host_call) ||
-        entry.name.starts_with(profile::k_thread_call))
+    constexpr std::string_view k_calls[] = {profile::k_host_call, profile::k_thread_call,
+                                            profile::k_host_wait};
+    if (std::ranges::any_of(k_calls, [&](auto kind) { return entry.name.starts_with(kind); }))
       evidence.host_calls.push_back(entry);
     if (entry.name.starts_with(profile::k_host_lines)) evidence.host_lines.push_back(entry);
   }

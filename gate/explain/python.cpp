@@ -18,13 +18,17 @@ std::string_view short_name(std::string_view name) {
   return dot == name.npos ? name : name.substr(dot + 1);
 }
 
+bool is_costly_call(const verdict::Changed& call) {
+  return call.name.starts_with(profile::k_host_wait) ||
+         profile::rank_costly_call(profile::function_of(call.name)).has_value();
+}
+
 // Returns the calls that changed in the direction of `delta`, of the costly ones or the others: new
 // ones first, then the most telling, then the largest change.
 Changes select_calls(const Changes& calls, const Rational& delta, bool is_costly) {
   Changes selected = calls;
   std::erase_if(selected, [&](const verdict::Changed& call) {
-    return !same_sign(delta_of(call), delta) ||
-           profile::rank_costly_call(profile::function_of(call.name)).has_value() != is_costly;
+    return !same_sign(delta_of(call), delta) || is_costly_call(call) != is_costly;
   });
   std::ranges::stable_sort(selected, std::greater(), [](const verdict::Changed& call) {
     const bool is_new = call.baseline.value_or(k_zero) == k_zero;

@@ -308,7 +308,8 @@ struct weir_probe_function {
   uint64_t calls_in_threads; /* in others */
   uint64_t lines;            /* that ran in the main thread, where they are counted */
   uint32_t flags;
-  uint32_t reserved;
+  uint16_t sampled; /* calls of those in C that were looked at; halved where they fill up */
+  uint16_t waited;  /* of these, calls in which the thread gave up the processor */
   char name[160]; /* module and qualified name: "vllm.v1.core.sched.scheduler.Scheduler.schedule" */
 };
 

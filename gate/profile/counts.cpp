@@ -180,7 +180,7 @@ class Difference {
 }  // namespace
 
 std::string_view function_of(std::string_view name) {
-  for (const std::string_view prefix : {k_host_call, k_thread_call, k_host_lines}) {
+  for (const std::string_view prefix : {k_host_call, k_thread_call, k_host_wait, k_host_lines}) {
     if (name.starts_with(prefix)) return name.substr(prefix.size());
   }
   return name;

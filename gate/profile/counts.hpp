@@ -108,6 +108,8 @@ inline constexpr std::string_view k_host_call = "call of ";
 inline constexpr std::string_view k_host_lines = "lines of ";
 // The same of a function that other threads of Python called.
 inline constexpr std::string_view k_thread_call = "call in a thread of ";
+// The same of a function in C that gives up the processor in at least half of its calls.
+inline constexpr std::string_view k_host_wait = "wait in ";
 // The function in such a name: "time.sleep" of "call of time.sleep".
 [[nodiscard]] std::string_view function_of(std::string_view name);
 // Probe that counts calls of Python's functions.

@@ -464,6 +464,36 @@ static std::optional<Judgement> judge_unlisted(const Comparison& comparison, con
   return judge_missing(comparison, stored);
 }
 
+// Returns how often a token, or a run, calls functions in C that give up the processor and that the
+// base does not call: nothing shows whether others waited there.
+static Rational count_new_waits(const Comparison& comparison, const unit::Metric& metric) {
+  const Rational k_least = *Rational::make(1, 4);  // a rarer call depends on the lengths
+  const auto& now = comparison.candidate.functions;
+  Rational sum(0);
+  if (comparison.base == nullptr || !comparison.base->functions || !now) return sum;
+  const profile::KernelSet& before = *comparison.base->functions;
+  const bool is_same = now->scope == metric.scope && now->length == metric.length;
+  const bool is_at_length = metric.scope == Scope::at_length && now->scope != Scope::at_length;
+  if (before.scope != now->scope || before.length != now->length || (!is_same && !is_at_length))
+    return sum;
+  for (const auto& [name, rate] : now->counts) {
+    const std::string function(profile::function_of(name));
+    const bool is_new = name.starts_with(profile::k_host_wait) && rate >= k_least &&
+                        !before.counts.contains(std::string(profile::k_host_call) + function);
+    if (is_new) sum = sum.plus(rate).value_or(sum);
+  }
+  return is_at_length ? sum.times(metric.length.value_or(0)).value_or(sum) : sum;
+}
+
+// Returns the costly calls of the candidate with those that wait and are new.
+static Measurement add_new_waits(const Comparison& comparison, const Measurement& measured) {
+  Measurement sum = measured;
+  if (measured.metric.base != "costly_calls" || !measured.exact) return sum;
+  sum.exact = measured.exact->plus(count_new_waits(comparison, measured.metric));
+  if (!sum.exact) sum.exact = measured.exact;
+  return sum;
+}
+
 // Judges all counts of the candidate, then those that only the baseline has.
 std::vector<Judgement> judge_counts(const Comparison& comparison) {
   static const Counts k_none;
@@ -474,7 +504,8 @@ std::vector<Judgement> judge_counts(const Comparison& comparison) {
   std::vector<Judgement> judgements;
   for (const auto& [name, measured] : current) {
     if (!is_count(measured)) continue;
-    judgements.push_back(judge_measured(comparison, base, base_kinds, name, measured));
+    judgements.push_back(
+        judge_measured(comparison, base, base_kinds, name, add_new_waits(comparison, measured)));
   }
   if (comparison.base == nullptr) return judgements;
   for (const auto& [name, stored] : base) {

@@ -310,7 +310,8 @@ static void list_changed_host_work(std::vector<Changed> changed, CellVerdict& ce
   std::ranges::stable_sort(changed, std::greater(), [](const Changed& item) {
     const double from = item.baseline ? item.baseline->value() : 0;
     const double to = item.current ? item.current->value() : 0;
-    const bool is_costly = profile::rank_costly_call(profile::function_of(item.name)).has_value();
+    const bool is_costly = item.name.starts_with(profile::k_host_wait) ||
+                           profile::rank_costly_call(profile::function_of(item.name)).has_value();
     return std::tuple(is_costly, from == 0, std::fabs(to - from));
   });
   if (changed.size() > k_max_functions) changed.resize(k_max_functions);
@@ -340,6 +341,7 @@ void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
   const auto host_work = std::ranges::stable_partition(changed, [](const Changed& item) {
     return !item.name.starts_with(profile::k_host_call) &&
            !item.name.starts_with(profile::k_thread_call) &&
+           !item.name.starts_with(profile::k_host_wait) &&
            !item.name.starts_with(profile::k_host_lines);
   });
   list_changed_host_work({host_work.begin(), host_work.end()}, cell);

@@ -40,6 +40,16 @@ TEST(HostCalls, OnesThatWaitAreFindingsOfTheirOwnAndComeFirst) {
   EXPECT_EQ(explanation.findings[1].headline, "The host now calls `filter`, 40 times a token.");
 }
 
+TEST(HostCalls, ANewFunctionThatWaitsIsCostly) {
+  Evidence evidence = test::evidence(side({{"c_calls", 50}, {"costly_calls", 0}}),
+                                     side({{"c_calls", 51}, {"costly_calls", 1}}));
+  evidence.host_calls = {{"call of ctypes.thrd_sleep", std::nullopt, Rational(1)},
+                         {"wait in ctypes.thrd_sleep", std::nullopt, Rational(1)}};
+  const Explanation explanation = explain_calls(evidence);
+  EXPECT_EQ(explanation.findings.at(0).kind, "costly_call_added");
+  EXPECT_EQ(explanation.findings.at(0).headline, "The host now calls `thrd_sleep`, once a token.");
+}
+
 TEST(HostCalls, ALoopIsSeenByItsLines) {
   Evidence evidence = test::evidence(side({{"python_calls", 100}, {"python_lines", 500}}),
                                      side({{"python_calls", 101}, {"python_lines", 20504}}));

@@ -174,6 +174,41 @@ for _ in range(int(sys.argv[1])):
     EXPECT_EQ(count(python, 5, false, k_threads).counts.at("unseen_threads"), 5) << python;
 }
 
+// Calls that give up the processor, by name or by what they do; those by ctypes are no calls of
+// Python's.
+TEST(Python, CallsThatWaitAreCostlyOrSeenToWait) {
+  constexpr const char* k_waits = R"(
+import ctypes, os, select, signal, sys, time
+system, named = ctypes.CDLL(None), ctypes.CDLL("libc.so.6")
+reading, writing = os.pipe()
+poll = select.poll()
+poll.register(reading)
+timeout = ctypes.c_longlong * 2
+def main(steps):
+    for _ in range(steps):
+        system.usleep(100)
+        named.usleep(100)
+        system.abs(-1)
+        poll.poll(1)
+        signal.sigtimedwait([signal.SIGUSR1], 0.001)
+        select.epoll(1).close()
+        system.thrd_sleep(ctypes.byref(timeout(0, 100000)), None)
+main(int(sys.argv[1]))
+)";
+  for (const std::string& python : interpreters()) {
+    SCOPED_TRACE(python);
+    const profile::ProbeCounts few = count(python, 4, false, k_waits),
+                               many = count(python, 8, false, k_waits);
+    // usleep twice, poll and sigtimedwait
+    EXPECT_EQ(many.counts.at("costly_calls") - few.counts.at("costly_calls"), 4 * 4);
+    EXPECT_EQ(many.functions.at("call of ctypes.abs"), 8);
+    EXPECT_EQ(many.functions.at("wait in ctypes.thrd_sleep"), 8);
+    for (const auto& [name, calls] : many.functions) {
+      if (name.starts_with("wait in ")) EXPECT_EQ(name, "wait in ctypes.thrd_sleep");
+    }
+  }
+}
+
 TEST(Python, AProgramThatTakesTheProbesPlaceIsAnError) {
   const std::tuple<const char*, bool, const char*> cases[] = {
       {"import sys\nsys.setprofile(None)", false, "sys.setprofile"},
@@ -238,7 +273,7 @@ TEST(Python, AnEngineWithoutPythonIsAnError) {
 
 TEST(Python, TheProbeNeedsLibcAndLibdlAlone) {
   EXPECT_THAT(expect_loads_on_old_systems(k_probe, k_libc_and_libdl),
-              testing::ElementsAre("closedir"));
+              testing::UnorderedElementsAre("closedir", "ffi_call"));
 }
 
 }  // namespace python_test

@@ -1110,5 +1110,41 @@ TEST(Cell, IsSkippedOnlyWhenNothingHereCanMeasureIt) {
   EXPECT_EQ(judge(skipped, {}).verdict, Outcome::new_);
 }
 
+TEST(Counts, OfCostlyCallsTakeInNewFunctionsThatWait) {
+  Profile before = reference();
+  profile::Measurement& costly =
+      add_count(before, "costly_calls_per_token", 2).metrics["costly_calls_per_token"];
+  costly.source = profile::k_python;
+  before.functions = profile::KernelSet{
+      unit::Scope::per_token, {}, true, {{"call of engine.step", 1}, {"call of engine.wait", 3}}};
+  const struct {
+    std::map<std::string, Rational> functions;
+    Outcome verdict;
+    const char* reason;
+  } cases[] = {
+      {{{"call of ctypes.thrd_sleep", 3}, {"wait in ctypes.thrd_sleep", 3}},
+       Outcome::fail,
+       "2 to 5 (+3), must not change"},
+      {{{"call of engine.wait", 3}, {"wait in engine.wait", 3}}, Outcome::pass, ""},
+      {{{"call of new", 3}}, Outcome::pass, ""},
+      {{{"wait in rare", *Rational::make(1, 10)}}, Outcome::pass, ""},
+  };
+  for (const auto& c : cases) {
+    Profile after = before;
+    after.functions->counts.insert(c.functions.begin(), c.functions.end());
+    const Judgement judged = metric(judge(after, {stored(before)}), "costly_calls_per_token");
+    EXPECT_EQ(judged.verdict, c.verdict) << c.reason;
+    EXPECT_EQ(judged.reason, c.reason);
+  }
+  // Numbers at a length take in as many calls as it has tokens.
+  before.metrics.erase("costly_calls_per_token");
+  add_count(before, "costly_calls_at_8", 16).metrics["costly_calls_at_8"].source =
+      profile::k_python;
+  Profile after = before;
+  after.functions->counts["wait in ctypes.thrd_sleep"] = 1;
+  EXPECT_EQ(metric(judge(after, {stored(before)}), "costly_calls_at_8").reason,
+            "16 to 24 (+8), must not change");
+}
+
 }  // namespace counts_test
 }  // namespace weir::verdict

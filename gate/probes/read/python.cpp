@@ -58,6 +58,8 @@ profile::ProbeCounts python_counts(std::span<const ProbeFile> files,
       add_function(profile::k_host_call, function.calls);
       add_function(profile::k_thread_call, function.calls_in_threads);
       add_function(profile::k_host_lines, function.lines);
+      if (function.waits && !profile::rank_costly_call(function.name))
+        add_function(profile::k_host_wait, function.calls);
     }
   }
   return out;

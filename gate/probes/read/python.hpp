@@ -19,8 +19,9 @@ namespace weir::probes {
 // - Counts of all processes and threads: host_calls but those within imports, which are
 //   import_calls; unseen_threads.
 // - Functions: calls (profile::k_host_call) and lines (k_host_lines) of main threads by name, and
-//   calls of others (k_thread_call). Those that were called once are left out, as a token calls
-//   them more often.
+//   calls of others (k_thread_call). Calls of functions in C that give up the processor in at least
+//   half of their calls, and are no costly ones by name, are there once more (k_host_wait). Those
+//   that were called once are left out, as a token calls them more often.
 [[nodiscard]] profile::ProbeCounts python_counts(std::span<const ProbeFile> files,
                                                  const std::set<std::uint32_t>& users);
 

@@ -243,7 +243,8 @@ class ProbeFileReader {
 
   Result<void> add(const weir_probe_function& entry) {
     out.functions.push_back({printable_text(entry.name), entry.flags, entry.calls,
-                             entry.calls_in_threads, entry.lines});
+                             entry.calls_in_threads, entry.lines,
+                             entry.waited != 0 && 2U * entry.waited >= entry.sampled});
     return check_count("a function", std::max({entry.calls, entry.calls_in_threads, entry.lines}));
   }
   Result<void> add(const weir_probe_command& entry) {

@@ -75,6 +75,7 @@ struct ProbeFunction {
   std::string name;
   std::uint32_t flags = 0;
   std::uint64_t calls = 0, calls_in_threads = 0, lines = 0;
+  bool waits = false;  // gives up the processor in at least half of its calls
 };
 
 // One process. Text is printable UTF-8.

@@ -13,7 +13,7 @@ struct Thread;       // PyThreadState
 struct Interpreter;  // PyInterpreterState
 
 // Kinds of events: PyTrace_CALL and others.
-constexpr int k_call = 0, k_line = 2, k_return = 3, k_c_call = 4;
+constexpr int k_call = 0, k_line = 2, k_return = 3, k_c_call = 4, k_c_exception = 5, k_c_return = 6;
 using Hook = int (*)(Object*, Frame*, int, Object*);
 using AuditHook = int (*)(const char*, Object*, void*);
 

@@ -4,11 +4,14 @@
 // A directory is listed while Python starts. From there the main thread is asked to begin, as the
 // program itself cannot be stood in front of. Each event looks for new threads, which then count as
 // well. Python calls the hooks with its lock held.
+//
+// Calls by ctypes are no calls of Python's: they are seen at libffi's ffi_call, without that lock.
 #include "gate/probes/inject/writer/calls.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "gate/probes/inject/python/api.h"
 #include "gate/probes/inject/python/names.h"
@@ -46,6 +49,7 @@ Table g_codes;      // code object -> weir_probe_function
 Table g_functions;  // Definition -> CFunction
 // Code object that ran within an import -> g_modules, or g_machinery if it is of importlib itself.
 Table g_import_codes;
+Table g_addresses;  // of a function that ctypes calls -> weir_probe_function
 char g_modules, g_machinery;
 uint32_t g_code_count, g_import_code_count;
 size_t g_header_bytes;  // of a Python object
@@ -60,6 +64,15 @@ bool g_is_setting;  // a profile function, by the probe
 
 #define WEIR_OF_THREAD __thread __attribute__((tls_model("initial-exec")))
 WEIR_OF_THREAD bool t_is_main;
+// Calls in C that this thread is in and that are looked at, the outermost first.
+struct SampledCall {
+  const void* function;
+  weir_probe_function* entry;
+  long switches;  // of the thread, before
+};
+constexpr uint32_t k_max_sampled = 8;
+WEIR_OF_THREAD SampledCall t_sampled[k_max_sampled];
+WEIR_OF_THREAD uint32_t t_sampled_count;
 // The frame that imports a module in this thread, or null. Calls below it have no names: they are
 // made once, and the order of sets of types, which goes with addresses, is seen in them.
 WEIR_OF_THREAD const Frame* t_import;
@@ -170,7 +183,11 @@ void watch_new_threads() {
   for (Thread* thread = newest; thread != nullptr; thread = g_api->older_thread(thread)) {
     if (g_api->thread_id(thread) <= g_newest_id) break;
     --unseen;
-    if (g_api->set_profile_of != nullptr) g_api->set_profile_of(thread, count_call, nullptr);
+    if (g_api->set_profile_of == nullptr) continue;
+    const bool is_set = g_api->set_profile_of(thread, count_call, nullptr) == 0;
+    if (is_set) continue;
+    g_api->clear_error();  // an audit hook of the program refuses it
+    raise_flag(&g_own, WEIR_PROBE_REPLACED);
   }
   if (g_api->set_profile_of == nullptr) g_api->set_profile_of_all(count_call, nullptr);
   g_is_setting = false;
@@ -189,6 +206,50 @@ void find_last_threads() {
   g_api->delete_thread(further);
 }
 
+// Returns how often this thread gave up the processor.
+long count_switches() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+// Returns true if the call is to be looked at: the first ones, and then some, as it takes a system
+// call.
+bool is_sampled(const weir_probe_function& entry) {
+  constexpr uint64_t k_first = 64, k_every = 16;
+  const uint64_t calls = __atomic_load_n(&entry.calls, __ATOMIC_RELAXED) +
+                         __atomic_load_n(&entry.calls_in_threads, __ATOMIC_RELAXED);
+  return calls <= k_first || calls % k_every == 0;
+}
+
+void add_sample(weir_probe_function* entry, bool has_waited) {
+  if (entry->sampled == UINT16_MAX) {
+    entry->sampled /= 2;
+    entry->waited /= 2;
+  }
+  ++entry->sampled;
+  if (has_waited) ++entry->waited;
+}
+
+void begin_sample(const void* function, weir_probe_function* entry) {
+  if (t_sampled_count == k_max_sampled || !is_sampled(*entry)) return;
+  t_sampled[t_sampled_count++] = {function, entry, count_switches()};
+}
+
+// Ends the look at a call, and at inner ones whose end was not seen.
+void end_sample(const void* function) {
+  for (uint32_t i = t_sampled_count; i-- > 0;) {
+    if (t_sampled[i].function != function) continue;
+    add_sample(t_sampled[i].entry, count_switches() != t_sampled[i].switches);
+    t_sampled_count = i;
+    return;
+  }
+}
+
+void count_entry(weir_probe_function* entry) {
+  add(t_is_main ? &entry->calls : &entry->calls_in_threads, 1);
+}
+
 // Counts a call in any thread. Python passes each call and return.
 int count_call(Object*, Frame* frame, int event, Object* argument) {
   ensure_file();
@@ -202,10 +263,15 @@ int count_call(Object*, Frame* frame, int event, Object* argument) {
     if (event == k_return && frame == t_import) t_import = nullptr;
     return 0;
   }
+  if (event == k_c_return || event == k_c_exception) {
+    if (t_sampled_count != 0) end_sample(argument);
+    return 0;
+  }
   if (!is_call) return 0;
   weir_probe_function* entry =
       event == k_call ? entry_of_frame(frame) : entry_of_function(argument);
-  add(t_is_main ? &entry->calls : &entry->calls_in_threads, 1);
+  count_entry(entry);
+  if (event == k_c_call) begin_sample(argument, entry);
   if (event == k_call && (entry->flags & WEIR_FUNCTION_IMPORTS) != 0) t_import = frame;
   return 0;
 }
@@ -244,6 +310,68 @@ int begin(void*) {
   return 0;
 }
 
+// A function of C that ctypes calls, as "ctypes.usleep".
+weir_probe_function* entry_of_address(void* address) {
+  const KeepErrno keep;
+  auto* stored = g_addresses.get<weir_probe_function>(key_of(address));
+  if (stored != nullptr) return stored;
+  Dl_info info{};
+  const bool is_known = dladdr(address, &info) != 0;
+  const char* symbol = is_known && info.dli_saddr == address ? info.dli_sname : nullptr;
+  const char* library = is_known && info.dli_fname != nullptr ? info.dli_fname : "memory";
+  const char* slash = strrchr(library, '/');
+  const char* text = symbol != nullptr ? symbol : slash != nullptr ? slash + 1 : library;
+  while (*text == '_') ++text;
+  Name name;
+  constexpr char k_start[] = "ctypes.";
+  memcpy(name.text, k_start, sizeof k_start - 1);
+  copy_text(name.text + sizeof k_start - 1, sizeof name.text - sizeof k_start + 1, text);
+  name.length = strlen(name.text);
+  stored = find_or_add(name, WEIR_FUNCTION_IN_C);
+  g_addresses.insert(key_of(address), stored);
+  return stored;
+}
+
+using FfiCall = void (*)(void*, void (*)(), void*, void**);
+
+// Returns the ffi_call that the library at `caller` would have called.
+FfiCall find_ffi_call(void* caller) {
+  const KeepErrno keep;
+  static Table calls;
+  void* symbol = calls.find(key_of(caller));
+  if (symbol == nullptr) {
+    Dl_info info{};
+    void* library = dladdr(caller, &info) == 0
+                        ? nullptr
+                        : dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);  // never closed
+    symbol = library == nullptr ? nullptr : dlsym(library, "ffi_call");
+    if (symbol == nullptr) symbol = dlsym(RTLD_NEXT, "ffi_call");
+    if (symbol == nullptr) abort();  // the caller found this one by the same way
+    calls.insert(key_of(caller), symbol);
+  }
+  FfiCall call;
+  memcpy(static_cast<void*>(&call), &symbol, sizeof call);
+  return call;
+}
+
+// Calls a function of C in place of libffi, and counts that once Python counts.
+void call_by_ffi(FfiCall call, void* interface, void (*function)(), void* result,
+                 void** arguments) {
+  if (__atomic_load_n(&g_state, __ATOMIC_ACQUIRE) == 0 || !is_ready(g_own))
+    return call(interface, function, result, arguments);
+  if (t_import != nullptr) {
+    add(g_import_calls, 1);
+    return call(interface, function, result, arguments);
+  }
+  void* address;
+  memcpy(&address, static_cast<void*>(&function), sizeof address);
+  weir_probe_function* entry = entry_of_address(address);
+  count_entry(entry);
+  begin_sample(address, entry);
+  call(interface, function, result, arguments);
+  end_sample(address);
+}
+
 void ask_to_begin() {
   if (__atomic_load_n(&g_state, __ATOMIC_ACQUIRE) != 0) return;
   const Api* api = find_api();
@@ -265,4 +393,9 @@ WEIR_EXPORTED int closedir(void* folder) {
   }
   weir_probe::python::ask_to_begin();
   return next(folder);
+}
+
+WEIR_EXPORTED void ffi_call(void* interface, void (*function)(), void* result, void** arguments) {
+  using namespace weir_probe::python;
+  call_by_ffi(find_ffi_call(__builtin_return_address(0)), interface, function, result, arguments);
 }

@@ -106,6 +106,7 @@ void for_each_section(Visit visit) {
   visit(WEIR_SECTION_FUNCTIONS, &Capacity::functions, &File::functions,
         [](weir_probe_function* entry) {
           entry->calls = entry->calls_in_threads = entry->lines = 0;
+          entry->sampled = entry->waited = 0;
         });
   visit(WEIR_SECTION_COMMANDS, &Capacity::commands, &File::commands, [](weir_probe_command*) {});
 }
