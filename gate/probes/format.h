@@ -301,6 +301,8 @@ struct weir_probe_launch {
 
 #define WEIR_FUNCTION_IN_C 0x1u
 #define WEIR_FUNCTION_IMPORTS 0x2u /* imports modules: its calls are a counter of the process */
+#define WEIR_FUNCTION_OF_THREADING 0x4u /* a module of Python */
+#define WEIR_FUNCTION_STARTS 0x8u       /* starts a thread, or is the first one of it */
 
 /* A function that Python called. Entry 0 takes what no longer fits. */
 struct weir_probe_function {

@@ -22,6 +22,8 @@ constexpr std::string_view k_functions[] = {
     "subprocess.Popen.__init__",
     "queue.Queue.get",
     "queue.Queue.put",
+    "threading.Thread.start",
+    "threading.start",
     "threading.Event.wait",
     "threading.Condition.wait",
     // A module that was imported before is no such call.

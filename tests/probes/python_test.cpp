@@ -159,6 +159,28 @@ if __name__ == "__main__":
   }
 }
 
+// A thread may be ahead of the one that starts it, which then waits by other calls.
+TEST(Python, HowAThreadAndItsStarterMeetIsNotCounted) {
+  constexpr const char* k_starts = R"(
+import sys, threading
+for _ in range(int(sys.argv[1])):
+    thread = threading.Thread(target=abs, args=(1,))
+    thread.start()
+    thread.join()
+)";
+  for (const std::string& python : interpreters()) {
+    SCOPED_TRACE(python);
+    const auto functions = count(python, 8, false, k_starts).functions;
+    const bool has_classes = python.find("3.10") == std::string::npos;
+    EXPECT_EQ(
+        functions.at(has_classes ? "call of threading.Thread.start" : "call of threading.start"),
+        8);
+    EXPECT_EQ(functions.at("call in a thread of abs"), 8);
+    for (const auto& [name, calls] : functions)
+      EXPECT_FALSE(name.ends_with(".notify_all") || name.ends_with("Event.wait")) << name;
+  }
+}
+
 // A thread that the system starts takes a number of Python's for each call back.
 TEST(Python, ThreadsOfCThatRunPythonAreCounted) {
   constexpr const char* k_threads = R"(

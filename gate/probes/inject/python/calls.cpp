@@ -76,6 +76,9 @@ WEIR_OF_THREAD uint32_t t_sampled_count;
 // The frame that imports a module in this thread, or null. Calls below it have no names: they are
 // made once, and the order of sets of types, which goes with addresses, is seen in them.
 WEIR_OF_THREAD const Frame* t_import;
+// The frame that starts a thread, or the first one of that, or null. Each may be ahead of the other
+// there, so that calls of threading are left out until it runs other code.
+WEIR_OF_THREAD const Frame* t_start;
 
 void open_own_file() {
   Capacity capacity{};
@@ -111,6 +114,19 @@ bool imports_module(const Name& name) {
          strcmp(name.text, "_frozen_importlib._find_and_load") == 0;
 }
 
+uint32_t flags_of(const Name& name) {
+  constexpr const char* k_starts[] = {"threading.Thread.start", "threading.Thread._bootstrap",
+                                      "threading.start", "threading._bootstrap"};
+  if (imports_module(name)) return WEIR_FUNCTION_IMPORTS;
+  if (!begins_with(name, "threading.")) return 0;
+  for (const char* start : k_starts) {
+    if (strcmp(name.text, start) == 0) return WEIR_FUNCTION_OF_THREADING | WEIR_FUNCTION_STARTS;
+  }
+  // The work of a thread.
+  const bool is_run = strcmp(name.text + name.length - strlen(".run"), ".run") == 0;
+  return is_run ? 0 : WEIR_FUNCTION_OF_THREADING;
+}
+
 // Returns the entry of the function that a frame runs. Its name is made once for each code object,
 // which is then kept alive.
 weir_probe_function* entry_of_frame(Frame* frame) {
@@ -120,7 +136,7 @@ weir_probe_function* entry_of_frame(Frame* frame) {
   if (__builtin_expect(entry == nullptr, 0)) {
     Name name;
     name_frame(*g_api, frame, code, &name);
-    entry = find_or_add(name, imports_module(name) ? WEIR_FUNCTION_IMPORTS : 0);
+    entry = find_or_add(name, flags_of(name));
     if (g_code_count < k_max_codes && g_codes.insert(key, entry)) {
       ++g_code_count;
       return entry;  // keeps the reference
@@ -267,10 +283,17 @@ int count_call(Object*, Frame* frame, int event, Object* argument) {
     if (t_sampled_count != 0) end_sample(argument);
     return 0;
   }
+  if (event == k_return && frame == t_start) t_start = nullptr;
   if (!is_call) return 0;
   weir_probe_function* entry =
       event == k_call ? entry_of_frame(frame) : entry_of_function(argument);
+  if (t_start != nullptr) {
+    const weir_probe_function* caller = event == k_call ? entry : entry_of_frame(frame);
+    if ((caller->flags & WEIR_FUNCTION_OF_THREADING) != 0) return 0;
+    if (!t_is_main) t_start = nullptr;
+  }
   count_entry(entry);
+  if ((entry->flags & WEIR_FUNCTION_STARTS) != 0) t_start = frame;
   if (event == k_c_call) begin_sample(argument, entry);
   if (event == k_call && (entry->flags & WEIR_FUNCTION_IMPORTS) != 0) t_import = frame;
   return 0;
