@@ -31,8 +31,8 @@ struct Series {
   std::vector<stats::PairedRule> rules;
 };
 
-// Returns the metric's entry in the report: its limit, its noise, and what the pairs themselves
-// decided.
+// Returns the metric's entry in the calibration report: its limit, the noise of its pairs, and the
+// verdict that the pairs alone give. A pair is one run of the base and one of the candidate.
 CalibratedMetric calibrate_metric(const profile::PairedMetric& paired, const Limit& limit,
                                   const stats::PairedRule& rule,
                                   std::span<const stats::Pair> pairs) {
@@ -57,8 +57,8 @@ CalibratedMetric calibrate_metric(const profile::PairedMetric& paired, const Lim
   return result;
 }
 
-// Collects the pairs and rules of a cell's metrics with a timed limit that gates. Nothing if it has
-// no such limit. A cell that cannot be replayed has an error.
+// Collects the pairs and rules of the cell's metrics whose limit on a time gates. Nothing if no
+// such limit exists. A cell that cannot be replayed, for lack of pairs say, gets an error.
 std::optional<Series> make_series(const profile::CellFacts& facts, const profile::PairedRuns& runs,
                                   const LimitTable& limits, const Policy& policy,
                                   const std::string& date) {
@@ -70,21 +70,22 @@ std::optional<Series> make_series(const profile::CellFacts& facts, const profile
   cell.machine_name = facts.provenance.machine_name;
   cell.date = date;
   cell.pairs = runs.pairs;
-  const std::int64_t ran = runs.pairs + (runs.warm ? 1 : 0);  // the warm-up is a pair as well
-  cell.pair_seconds = runs.seconds / static_cast<double>(std::max<std::int64_t>(1, ran));
+  const std::int64_t pairs_with_warm_up = runs.pairs + (runs.warm ? 1 : 0);
+  cell.pair_seconds =
+      runs.seconds / static_cast<double>(std::max<std::int64_t>(1, pairs_with_warm_up));
   for (const profile::PairedMetric& metric : runs.metrics) {
-    const Limit limit = resolve_limit(facts.cell, metric.metric, limits);
-    if (limit.mode != Mode::gate || !change_limit(limit, metric.metric)) continue;
-    const auto rule = paired_rule(limit, metric, policy);
-    if (!rule) {
+    const Limit metric_limit = resolve_limit(facts.cell, metric.metric, limits);
+    if (metric_limit.mode != Mode::gate || !change_limit(metric_limit, metric.metric)) continue;
+    const auto metric_rule = paired_rule(metric_limit, metric, policy);
+    if (!metric_rule) {
       cell.error = fmt::format("{}: the limit cannot be held to its warm-up: {}",
-                               unit::label(metric.metric), limit.words());
+                               unit::label(metric.metric), metric_limit.words());
       continue;
     }
     std::vector<stats::Pair> pairs = rule_pairs(metric);
-    cell.metrics.push_back(calibrate_metric(metric, limit, *rule, pairs));
+    cell.metrics.push_back(calibrate_metric(metric, metric_limit, *metric_rule, pairs));
     series.pairs.push_back(std::move(pairs));
-    series.rules.push_back(*rule);
+    series.rules.push_back(*metric_rule);
   }
   if (runs.error) {
     cell.error = runs.error;
@@ -131,9 +132,10 @@ struct SimulatedGates {
   }
 };
 
-// Replays one cell and adds each replay to one of the `gates`, over again if there are fewer
-// replays. Returns the pairs that they took. `replayed` is lowered to the number of replays.
-PairsNeeded replay(Series& series, ReplayAs as, std::uint64_t seed, SimulatedGates& gates,
+// Replays a cell's pairs in random order, once for each simulated gate, and adds the seconds and
+// verdicts to `gates`. Stops early if few replays decide, and reuses those. Returns the pairs that
+// they took; lowers `replayed` to the number of replays.
+PairsNeeded replay(Series& series, ReplayAs change, std::uint64_t seed, SimulatedGates& gates,
                    const CalibrationFacts& facts, std::size_t& replayed) {
   const auto max_pairs = static_cast<std::size_t>(series.cell.max_pairs);
   std::vector<stats::CellReplay> replays;
@@ -142,21 +144,21 @@ PairsNeeded replay(Series& series, ReplayAs as, std::uint64_t seed, SimulatedGat
   while (replays.size() < gates.seconds.size()) {
     if (replays.size() == k_pilot_replays && 2 * decided <= k_pilot_replays) break;
     const auto replay =
-        stats::replay_cell(series.pairs, series.rules, as, seed + replays.size(), max_pairs);
+        stats::replay_cell(series.pairs, series.rules, change, seed + replays.size(), max_pairs);
     replays.push_back(replay);
     pairs.push_back(static_cast<double>(replay.pairs));
     if (replay.decided) ++decided;
     const double seconds = pairs.back() * series.cell.pair_seconds;
     if (replay.decided && seconds <= facts.budget_seconds) ++decided_within_budget;
   }
-  for (std::size_t k = 0; k < gates.seconds.size(); ++k) {
-    const stats::CellReplay& replay = replays[k % replays.size()];
-    gates.seconds[k] += static_cast<double>(replay.pairs) * series.cell.pair_seconds;
-    gates.failed[k] = gates.failed[k] || replay.failed;
-    gates.decided[k] = gates.decided[k] && replay.decided;
+  for (std::size_t gate = 0; gate < gates.seconds.size(); ++gate) {
+    const stats::CellReplay& replay = replays[gate % replays.size()];
+    gates.seconds[gate] += static_cast<double>(replay.pairs) * series.cell.pair_seconds;
+    gates.failed[gate] = gates.failed[gate] || replay.failed;
+    gates.decided[gate] = gates.decided[gate] && replay.decided;
   }
   const auto replay_count = static_cast<double>(replays.size());
-  if (as != ReplayAs::measured) {
+  if (change != ReplayAs::measured) {
     series.cell.keeps_budget =
         series.cell.keeps_budget &&
         static_cast<double>(decided_within_budget) >= k_min_share_within_budget * replay_count;
@@ -181,22 +183,23 @@ bool is_too_noisy(const CalibratedCell& cell) {
   return std::min(cell.unchanged.decided, cell.at_limit.decided) < 0.95;
 }
 
-// Returns a note on each metric that failed in the calibration's own pairs, where nothing had
-// changed.
+// Returns a note on each metric that failed in the calibration's own pairs. Both sides run one
+// source there, so each failure is noise, or differs by the build.
 std::vector<std::string> describe_failures(const Calibration& calibration) {
   std::vector<std::string> notes;
   for (const CalibratedCell& cell : calibration.cells) {
     for (const CalibratedMetric& metric : cell.metrics) {
       if (metric.decision != stats::Decision::fail) continue;
-      const std::string what = fmt::format("{} of {}", unit::label(metric.metric), cell.cell.str());
+      const std::string subject =
+          fmt::format("{} of {}", unit::label(metric.metric), cell.cell.str());
       if (calibration.two_builds) {
-        notes.push_back(
-            fmt::format("two builds of one source differ: {} fails beside the other build", what));
+        notes.push_back(fmt::format(
+            "two builds of one source differ: {} fails beside the other build", subject));
       } else {
         notes.push_back(
             fmt::format("{} failed beside itself, which chance does in at most {:.2g} % of "
                         "gates: calibrate again, and ask weir doctor",
-                        what, 100 * calibration.false_alarm));
+                        subject, 100 * calibration.false_alarm));
       }
     }
   }
@@ -267,14 +270,18 @@ struct AllGates {
   std::uint64_t seed = 0;
 };
 
-// Replays one cell in every way, and fills in the pairs that it needs.
+// Replays a cell's pairs as gates that find no change, one as large as the limit, and with two
+// builds the measured one. Fills in how many pairs a verdict takes: at most twice what the budget
+// affords.
 void replay_all(Series& series, const CalibrationFacts& facts, AllGates& gates) {
-  // Seeds of different cells and ways lie far apart.
-  constexpr std::uint64_t k_seed_step = std::uint64_t{1} << 24U;
+  constexpr std::uint64_t k_seed_step = std::uint64_t{1} << 24U;  // more than the replays of a cell
+  constexpr double k_min_seconds = 1e-6;
   CalibratedCell& cell = series.cell;
   cell.keeps_budget = true;
-  const double affordable = facts.budget_seconds / std::max(cell.pair_seconds, 1e-6);
-  cell.max_pairs = std::llround(std::clamp(2 * affordable, k_min_replay_pairs, k_max_replay_pairs));
+  const double pairs_within_budget =
+      facts.budget_seconds / std::max(cell.pair_seconds, k_min_seconds);
+  cell.max_pairs =
+      std::llround(std::clamp(2 * pairs_within_budget, k_min_replay_pairs, k_max_replay_pairs));
   gates.seed += k_seed_step;
   cell.unchanged =
       replay(series, ReplayAs::unchanged, gates.seed, gates.unchanged, facts, gates.replayed);

@@ -23,7 +23,8 @@ bool counts_as_judged(const Judgement& judgement) {
          (is_judged(judgement.verdict) || judgement.verdict == Outcome::error);
 }
 
-// Returns why nothing of a cell that was measured was compared; nothing if something was.
+// Returns why none of the cell's measurements was compared. Nothing if one was, or if the cell was
+// skipped or failed to run.
 std::optional<std::string> why_not_compared(const Comparison& comparison, const CellVerdict& cell) {
   if (is_compared(cell) || cell.verdict == Outcome::skipped) return std::nullopt;
   if (!comparison.candidate.errors.empty()) return std::nullopt;
@@ -37,16 +38,17 @@ std::optional<std::string> why_not_compared(const Comparison& comparison, const 
   return "no limit holds for what was measured";
 }
 
-// Copies into `cell` what the candidate's profile says of itself, and notes about the comparison.
+// Copies the candidate's identity, requests and warnings into `cell`. Adds notes: which base it is
+// compared with, why counts are missing, and what shows that both sides did the same work.
 void describe_candidate(const Comparison& comparison, CellVerdict& cell) {
   const Profile& candidate = comparison.candidate;
-  const profile::Provenance& from = candidate.provenance;
+  const profile::Provenance& provenance = candidate.provenance;
   cell.cell = candidate.cell;
   cell.device = candidate.device;
-  cell.device_class = from.device_class;
-  cell.device_name = from.device_name;
-  cell.machine_class = from.machine_class;
-  cell.machine_name = from.machine_name;
+  cell.device_class = provenance.device_class;
+  cell.device_name = provenance.device_name;
+  cell.machine_class = provenance.machine_class;
+  cell.machine_name = provenance.machine_name;
   cell.stderr_tail = candidate.stderr_tail;
   cell.warnings = candidate.warnings;
   cell.profiling_cost = candidate.profiling_cost;
@@ -92,8 +94,8 @@ bool has_answer(const Judgement& metric, const CellVerdict& beside) {
           metric.verdict == Outcome::inconclusive);
 }
 
-// Returns the verdict of the paired runs on a suspected metric. The reason against stored samples
-// is added to its own.
+// Returns the verdict of paired runs on a metric that stored samples made suspect, with both
+// reasons. Paired runs confirm the suspicion, leave it open, or clear it; `result` counts which.
 Judgement merge_paired_verdict(const Judgement& stored, Judgement paired, const std::string& base,
                                Confirmed& result) {
   const std::string stored_reason = "against stored samples it was " + stored.reason;
@@ -114,7 +116,9 @@ Judgement merge_paired_verdict(const Judgement& stored, Judgement paired, const 
   return paired;
 }
 
-// Takes the verdicts of `paired`, the same cell judged by paired runs, into `cell`.
+// Takes the verdicts of `paired`, the same cell judged by paired runs, into `cell`. Suspected
+// metrics without an answer are listed in result.not_asked. A time that fails in pairs alone fails
+// too.
 void confirm_cell(CellVerdict& cell, const CellVerdict& paired, const std::string& base,
                   Confirmed& result) {
   std::map<std::string_view, const Judgement*> by_metric;
@@ -122,19 +126,19 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& paired, const std::strin
     by_metric.try_emplace(judgement.metric.name, &judgement);
   }
   for (Judgement& metric : cell.metrics()) {
-    const bool suspect = is_suspected(metric);
-    const Judgement* match = look_up(by_metric, metric.metric.name, nullptr);
-    if (match == nullptr || !has_answer(*match, paired)) {
-      if (!suspect) continue;
+    const bool is_suspect = is_suspected(metric);
+    const Judgement* paired_metric = look_up(by_metric, metric.metric.name, nullptr);
+    if (paired_metric == nullptr || !has_answer(*paired_metric, paired)) {
+      if (!is_suspect) continue;
       std::string why = paired.reason;
-      if (why.empty() && match != nullptr) why = match->reason;
-      if (why.empty() && match == nullptr) why = "the base does not report it";
+      if (why.empty() && paired_metric != nullptr) why = paired_metric->reason;
+      if (why.empty() && paired_metric == nullptr) why = "the base does not report it";
       result.not_asked.push_back(fmt::format("{}, {}: {}", cell.cell.str(),
                                              unit::label(metric.metric), text::first_line(why)));
-    } else if (suspect) {
-      metric = merge_paired_verdict(metric, *match, base, result);
-    } else if (metric.metric.kind != unit::Kind::count && match->verdict == Outcome::fail) {
-      metric = *match;
+    } else if (is_suspect) {
+      metric = merge_paired_verdict(metric, *paired_metric, base, result);
+    } else if (metric.metric.kind != unit::Kind::count && paired_metric->verdict == Outcome::fail) {
+      metric = *paired_metric;
       metric.reason = fmt::format("{}; beside {}", metric.reason, base);
     }
   }
@@ -248,24 +252,26 @@ void make_new_if_other_device(const Comparison& comparison, bool exact, Ruling& 
       exact, fmt::format("{}: {}", ruling.reason, comparison.baseline_choice.reason));
 }
 
-// Returns the worst outcome of a cell's judgements; `info` if nothing was judged.
+// Returns the worst outcome of a cell's judgements; `info` if nothing was judged. `new_` means
+// that there is no base to compare with.
 Outcome fold(std::span<const Judgement> judgements) {
-  Outcome counts = Outcome::info, times = Outcome::info, times_not_new = Outcome::info;
-  bool counts_judged = false;
+  Outcome worst_count = Outcome::info, worst_time = Outcome::info, compared_times = Outcome::info;
+  bool has_judged_count = false;
   for (const Judgement& judgement : judgements) {
     if (judgement.metric.kind == unit::Kind::count) {
-      counts = worst(counts, judgement.verdict);
-      counts_judged = counts_judged || counts_as_judged(judgement);
+      worst_count = worst(worst_count, judgement.verdict);
+      has_judged_count = has_judged_count || counts_as_judged(judgement);
     } else {
-      times = worst(times, judgement.verdict);
+      worst_time = worst(worst_time, judgement.verdict);
       if (judgement.verdict != Outcome::new_) {
-        times_not_new = worst(times_not_new, judgement.verdict);
+        compared_times = worst(compared_times, judgement.verdict);
       }
     }
   }
-  // Beside counts or times that were judged, a time that is new is listed and changes nothing.
-  if ((counts_judged || is_judged(times_not_new)) && times == Outcome::new_) times = times_not_new;
-  return worst(counts, times);
+  // A new time changes nothing if something else was judged.
+  const bool is_anything_judged = has_judged_count || is_judged(compared_times);
+  if (is_anything_judged && worst_time == Outcome::new_) worst_time = compared_times;
+  return worst(worst_count, worst_time);
 }
 
 bool fold_judgements(CellVerdict& cell) {
@@ -276,8 +282,9 @@ bool fold_judgements(CellVerdict& cell) {
   return true;
 }
 
-// Judges all subjects of the cell: counts first, then times, then what has no limit, then kernels,
-// their code and placement.
+// Judges all subjects of the cell: counts, times, kernels, their code, and placement (where ops
+// ran). Metrics without a limit come after those with one; subjects with nothing to report are
+// left out.
 static void judge_subjects(const Comparison& comparison, CellVerdict& cell) {
   cell.judgements = judge_counts(comparison);
   append(cell.judgements, judge_kernel_calls(comparison, cell.warnings));
@@ -291,14 +298,15 @@ static void judge_subjects(const Comparison& comparison, CellVerdict& cell) {
   });
   for (const auto& judge : {judge_kernels, judge_kernel_code, judge_placement}) {
     Judgement judgement = judge(comparison, cell);
-    const bool silent = judgement.verdict == Outcome::info && judgement.reason.empty();
-    if (!silent || !judgement.changed.empty() || !judgement.code.empty()) {
+    const bool has_no_result = judgement.verdict == Outcome::info && judgement.reason.empty();
+    if (!has_no_result || !judgement.changed.empty() || !judgement.code.empty()) {
       cell.judgements.push_back(std::move(judgement));
     }
   }
 }
 
-// Collects the errors of the cell: the candidate's, the pairs', a base that failed, other work.
+// Returns the errors of the cell: the candidate's, the paired runs', a failed base, or different
+// work on the two sides. A model that does not fit, as in its baseline, becomes a note.
 static std::vector<std::string> collect_errors(const Comparison& comparison, const Base& base,
                                                CellVerdict& cell) {
   const Profile& candidate = comparison.candidate;
@@ -319,7 +327,9 @@ static std::vector<std::string> collect_errors(const Comparison& comparison, con
   return errors;
 }
 
-// Judges one cell: its metrics, kernels, placement and errors, folded into one verdict.
+// Judges one benchmark cell, a combination of engine, model, backend and prompt. Its metrics,
+// kernels, placement and errors make one verdict; it is skipped if nothing could be counted or
+// timed.
 CellVerdict judge_cell(const Profile& candidate, const Base& base, const LimitTable& limits,
                        const Policy& policy) {
   const Comparison comparison(candidate, base, limits, policy);
@@ -366,14 +376,15 @@ std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells) {
   return keys;
 }
 
-// Takes the verdicts of paired runs into the cells that they measured again.
+// Takes the verdicts of paired runs into the cells that they measured again. Returns how many
+// suspected changes they confirmed, cleared or left open. `base` names the base program.
 Confirmed confirm(std::vector<CellVerdict>& cells, std::span<const CellVerdict> paired,
                   const std::string& base) {
   constexpr std::size_t k_longest_base = 300;
   const std::string brief_base = text::shortened(base, k_longest_base);
   Confirmed result;
   std::map<profile::CellKey, const CellVerdict*> by_cell;
-  for (const CellVerdict& other : paired) by_cell.try_emplace(other.cell, &other);
+  for (const CellVerdict& paired_cell : paired) by_cell.try_emplace(paired_cell.cell, &paired_cell);
   for (CellVerdict& cell : cells) {
     const CellVerdict* match = look_up(by_cell, cell.cell, nullptr);
     if (match != nullptr) confirm_cell(cell, *match, brief_base, result);

@@ -43,18 +43,19 @@ std::string change_text(const Measurement& base, const Measurement& current) {
   return fmt::format("{} to {} ({})", value_text(base), value_text(current), by);
 }
 
-// Returns true if the device got the same work: as many dispatches, and as many barriers and copies
-// where they were counted. Then fewer waits or submits took no work away.
+// Returns true if a count of waits, submits or command buffers changed, and the device did the
+// same work. That is as many dispatches, and as many barriers and copies where they were counted.
 bool has_equal_device_counts(const Comparison& comparison, const unit::Metric& metric) {
-  const bool buffers = unit::buffer_label(metric.name).has_value();
-  if (metric.base != "syncs" && metric.base != "submits" && !buffers) return false;
-  const Scope scope = buffers ? Scope::per_token : metric.scope;
+  const bool is_buffer_count = unit::buffer_label(metric.name).has_value();
+  if (metric.base != "syncs" && metric.base != "submits" && !is_buffer_count) return false;
+  const Scope scope = is_buffer_count ? Scope::per_token : metric.scope;
   const Counts& now = comparison.candidate.metrics;
   for (const char* base : {"dispatches", "barriers", "copies"}) {
     const std::string name = unit::count_metric(base, scope, metric.length).name;
-    const auto *from = look_up(comparison.base->counts, name), *to = look_up(now, name);
-    if (from == nullptr && to == nullptr && std::string_view(base) != "dispatches") continue;
-    if (from == nullptr || to == nullptr || !from->exact || from->exact != to->exact) return false;
+    const auto *before = look_up(comparison.base->counts, name), *after = look_up(now, name);
+    if (before == nullptr && after == nullptr && std::string_view(base) != "dispatches") continue;
+    if (before == nullptr || after == nullptr || !before->exact || before->exact != after->exact)
+      return false;
   }
   return true;
 }
@@ -87,13 +88,13 @@ std::string varies_text(const Measurement& base, const Extremes& now) {
                      range_text(now));
 }
 
-// Judges a count that got better although it must not change. It passes only if the work is known
-// not to have moved elsewhere: no op moved, or the device got the same work.
+// Judges a count that got better although its limit allows no change. It passes only if its work
+// is seen not to have moved elsewhere: no op moved, or the device did the same work.
 Ruling judge_better_count(const Comparison& comparison, const Measurement& base,
                           const Measurement& current) {
   const std::string changed = change_text(base, current);
-  const bool is_of_host = current.source == profile::k_python;  // less to wait for
-  if (is_of_host || current.metric.name == unit::k_fits) return {Outcome::improved, changed};
+  const bool is_host_count = current.source == profile::k_python;
+  if (is_host_count || current.metric.name == unit::k_fits) return {Outcome::improved, changed};
   if (has_no_moved_ops(comparison)) {
     const std::string dropped = describe_dropped_ops(comparison);
     return {Outcome::improved,
@@ -134,34 +135,35 @@ Ruling judge_exact_change(const Comparison& comparison, const Limit& limit, cons
   return {Outcome::fail, changed + ", must not change" + other_limit};
 }
 
-// Judges a count by its max_increase and max_decrease; each process of one that varies now.
+// Judges a count by max_increase and max_decrease, absolute or relative to the base. If it varies
+// between the candidate's processes, each process has to keep the limits.
 Ruling judge_allowed_change(const Limit& limit, const Measurement& base,
                             const Measurement& current) {
-  const double from = *base.value();
+  const double base_value = *base.value();
   const Extremes now = find_extremes(base, current);
   const auto is_beyond = [&](const std::optional<MaxChange>& change, double by) {
     // A rounding error must not fail 20 -> 21 under 5 %.
     constexpr double k_rounding = 1e-9;
     if (!change) return false;
     const Amount& amount = change->amount;
-    const double room = amount.relative ? amount.value * std::fabs(from) : amount.value;
-    return by > room + k_rounding * std::max(std::fabs(from), std::fabs(now.high));
+    const double room = amount.relative ? amount.value * std::fabs(base_value) : amount.value;
+    return by > room + k_rounding * std::max(std::fabs(base_value), std::fabs(now.high));
   };
   const std::string changed = now.vary ? varies_text(base, now) : change_text(base, current);
-  if (is_beyond(limit.max_increase, now.high - from)) {
+  if (is_beyond(limit.max_increase, now.high - base_value)) {
     return {Outcome::fail,
             fmt::format("{}, may rise {}", changed, show(limit.max_increase->amount))};
   }
-  if (is_beyond(limit.max_decrease, from - now.low)) {
+  if (is_beyond(limit.max_decrease, base_value - now.low)) {
     return {Outcome::fail,
             fmt::format("{}, may fall {}", changed, show(limit.max_decrease->amount))};
   }
-  const bool is_same = now.low == from && now.high == from;
+  const bool is_same = now.low == base_value && now.high == base_value;
   return {Outcome::pass, is_same ? "" : changed + ", as the limit allows"};
 }
 
-// Judges a count by max and min, which hold in every process; nothing if neither is set. A share is
-// one of all requests, in a typical process.
+// Judges a count by max and min, in every process of the candidate; nothing if neither is set. A
+// relative max is a share of all requests, and is judged by the typical process.
 std::optional<Ruling> judge_plain_number(const Limit& limit, const Measurement& current,
                                          std::int64_t answered_requests) {
   if (!limit.max && !limit.min) return std::nullopt;
@@ -193,7 +195,8 @@ bool is_newer_than_baseline(const CountKinds& base, const Measurement& current) 
   return unit::may_be_missing(current.metric.base) && base.sources.contains(current.source);
 }
 
-// Judges a count by the baseline's: exactly, by an allowed change, or both.
+// Judges a count by the baseline's: by `exact`, by an allowed change, or by the stricter of both.
+// It is new if the baseline lacks it, counted it by another probe, or is of another device.
 Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
                           const std::optional<Measurement>& base, const Measurement& current) {
   if (comparison.base == nullptr)
@@ -210,21 +213,21 @@ Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
         fmt::format("the baseline was counted by {}, this run by {}: accept it to compare",
                     base->source, current.source));
   }
-  const bool same = same_value(*base, current);
+  const bool is_same = same_value(*base, current);
   if (comparison.is_other_device()) {
     // Two instruction sets, or two drivers, have equal numbers of instructions by chance alone.
-    const bool comparable = current.metric.base != k_instructions;
+    const bool is_comparable = current.metric.base != k_instructions;
     Ruling ruling;
-    if (same && comparable) return ruling;
+    if (is_same && is_comparable) return ruling;
     ruling.reason = fmt::format("{} to {}", value_text(*base), value_text(current));
-    if (!comparable) ruling.reason += ", which no other device class judges";
+    if (!is_comparable) ruling.reason += ", which no other device class judges";
     make_new_if_other_device(comparison, limit.exact, ruling);
     return ruling;
   }
   // Limits add up: max_increase beside `exact` makes nothing looser, and may be the tighter one.
   Ruling allowed = judge_allowed_change(limit, *base, current);
   if (!limit.exact) return allowed;
-  Ruling exactly = same ? Ruling{} : judge_exact_change(comparison, limit, *base, current);
+  Ruling exactly = is_same ? Ruling{} : judge_exact_change(comparison, limit, *base, current);
   return allowed.verdict < exactly.verdict ? allowed : exactly;
 }
 
@@ -236,27 +239,27 @@ std::string name_in_scope(const unit::Metric& metric, Scope scope,
   return metric.name.substr(0, role_bytes) + unit::count_metric(metric.base, scope, length).name;
 }
 
-// Returns the value of a count at one length, from its slope and its fixed part; nothing without a
-// line.
-std::optional<Measurement> value_on_line(const Counts& counts, const unit::Metric& at) {
-  const auto* fixed = look_up(counts, name_in_scope(at, Scope::fixed));
-  if (fixed == nullptr || !fixed->exact || !at.length) return std::nullopt;
+// Returns the count of `metric` at its number of tokens: fixed part plus slope times tokens.
+// Nothing if these two are not exact, or the result overflows.
+std::optional<Measurement> value_on_line(const Counts& counts, const unit::Metric& metric) {
+  const auto* fixed = look_up(counts, name_in_scope(metric, Scope::fixed));
+  if (fixed == nullptr || !fixed->exact || !metric.length) return std::nullopt;
   for (const Scope scope : {Scope::per_token, Scope::per_prefill}) {
-    const auto* slope = look_up(counts, name_in_scope(at, scope));
+    const auto* slope = look_up(counts, name_in_scope(metric, scope));
     if (slope == nullptr || !slope->exact) continue;
-    const auto risen = slope->exact->times(*at.length);
-    const auto value = risen ? risen->plus(*fixed->exact) : std::nullopt;
+    const auto growth = slope->exact->times(*metric.length);
+    const auto value = growth ? growth->plus(*fixed->exact) : std::nullopt;
     if (!value) return std::nullopt;
     Measurement count = *slope;
-    count.metric = at;
+    count.metric = metric;
     count.exact = value;
     return count;
   }
   return std::nullopt;
 }
 
-// The count of a side that was counted and does not list `other`, which the other side has; nothing
-// if the side implies no number.
+// Returns the count that a side implies by not listing `other`, which only the other side lists;
+// nothing if it implies no number.
 // - An engine's own marks (weir/instrument.h): beside other marks on the same side, a kind that is
 //   missing was counted 0 times. Without any other, the engine may not mark that kind.
 // - An engine that counts command buffers by label lists all labels of a token.
@@ -317,20 +320,21 @@ std::string value_text(const Measurement& measured) {
   return value ? fmt::format("{:.10g}", *value) : "nothing";
 }
 
-// Returns true if placement is shown on both sides and no op moved elsewhere.
+// Returns true if both sides report where their ops ran, and none ran more often off the requested
+// device than in the base.
 bool has_no_moved_ops(const Comparison& comparison) {
   using State = profile::Placement::State;
   if (comparison.base == nullptr) return false;
   const profile::Placement& current = comparison.candidate.placement;
   const profile::Placement& before = comparison.base->placement;
   if (current.state != State::shown) return false;
-  // A refuted placement that lists the ops that ran elsewhere is known as well.
+  // A base whose ops ran elsewhere will do if it lists them.
   const auto ops_before = before.ops_elsewhere();
-  const bool is_seen = before.state == State::refuted && !ops_before.empty();
-  if (before.state != State::shown && !is_seen) return false;
-  return std::ranges::all_of(current.ops_elsewhere(), [&](const auto& op) {
-    const auto* calls = look_up(ops_before, op.first);
-    return calls != nullptr && op.second <= *calls;
+  const bool lists_ops = before.state == State::refuted && !ops_before.empty();
+  if (before.state != State::shown && !lists_ops) return false;
+  return std::ranges::all_of(current.ops_elsewhere(), [&](const auto& op_calls) {
+    const auto* calls = look_up(ops_before, op_calls.first);
+    return calls != nullptr && op_calls.second <= *calls;
   });
 }
 
@@ -377,9 +381,10 @@ Judgement judge_count(const Comparison& comparison, const Measurement& current,
   return judgement;
 }
 
-// Judges a count that the baseline holds and the candidate lacks. Nothing if no limit is on it.
+// Judges a count that the baseline has and the candidate lacks: an error, or skipped if no probe
+// ran. `own` is the engine's own number for it, or null. Nothing if no limit is on the count.
 std::optional<Judgement> judge_missing(const Comparison& comparison, const Measurement& base,
-                                       const Measurement* own) {
+                                       const Measurement* engine_count) {
   Judgement judgement = comparison.start_judgement(base);
   judgement.baseline = base.value();
   if (base.exact) judgement.baseline_text = base.exact->str();
@@ -400,12 +405,12 @@ std::optional<Judgement> judge_missing(const Comparison& comparison, const Measu
     return judgement;
   } else {
     const std::string reason =
-        own == nullptr
+        engine_count == nullptr
             ? fmt::format("the baseline holds {}, this run nothing", value_text(base))
             : fmt::format(
                   "{} counted {} in the baseline and nothing in this run; the engine's own "
                   "{} does not replace it",
-                  base.source, value_text(base), value_text(*own));
+                  base.source, value_text(base), value_text(*engine_count));
     ruling = {Outcome::error, "could not be measured: " + reason};
     make_new_if_other_device(comparison, judgement.limit.exact, ruling);
   }
@@ -413,8 +418,8 @@ std::optional<Judgement> judge_missing(const Comparison& comparison, const Measu
   return judgement;
 }
 
-// Judges a count of the candidate by the same count of the baseline. One side may have a line and
-// the other numbers at lengths: a line gives numbers at lengths too.
+// Judges a count of the candidate by the same count of the baseline. If one side has a line (slope
+// and fixed part) and the other numbers at lengths, the line is evaluated there.
 static Judgement judge_measured(const Comparison& comparison, const Counts& base,
                                 const CountKinds& base_kinds, const std::string& name,
                                 const Measurement& measured) {
@@ -425,9 +430,9 @@ static Judgement judge_measured(const Comparison& comparison, const Counts& base
     return judge_count(comparison, measured, from_line);
   }
   const Scope scope = measured.metric.scope;
-  const bool slope = scope == Scope::per_token || scope == Scope::per_prefill;
+  const bool is_slope = scope == Scope::per_token || scope == Scope::per_prefill;
   const bool is_at_lengths =
-      comparison.base != nullptr && slope &&
+      comparison.base != nullptr && is_slope &&
       base_kinds.counts_at_lengths.contains(name_in_scope(measured.metric, Scope::fixed));
   std::optional<Measurement> implied = implied_count(base_kinds, measured);
   if (!implied && !is_at_lengths) implied = implied_count_of_role(comparison, measured);
@@ -438,8 +443,8 @@ static Judgement judge_measured(const Comparison& comparison, const Counts& base
   return judgement;
 }
 
-// Judges a count that the baseline holds and the candidate does not list. Nothing if another
-// judgement covers it.
+// Judges a count that the baseline lists and the candidate does not, by its line or by an implied
+// 0. Nothing if the run failed, or the count is judged at single lengths.
 static std::optional<Judgement> judge_unlisted(const Comparison& comparison, const Counts& base,
                                                const CountKinds& current_kinds,
                                                const Measurement& stored) {
@@ -494,7 +499,8 @@ static Measurement add_new_waits(const Comparison& comparison, const Measurement
   return sum;
 }
 
-// Judges all counts of the candidate, then those that only the baseline has.
+// Judges all counts of the candidate, then those that only the baseline lists. Without a baseline,
+// limits on plain numbers alone can judge.
 std::vector<Judgement> judge_counts(const Comparison& comparison) {
   static const Counts k_none;
   const Counts& base =

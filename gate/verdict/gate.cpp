@@ -46,8 +46,8 @@ void add_reason(Reasons& reasons, const std::string& reason) {
   ++reasons.find_or_add(reason, reason);
 }
 
-// Returns "2 kernels have other code", over all cells, where no rule judges that; empty if there is
-// none.
+// Returns one line, "2 kernels have other code", over the cells in which no limit judges code.
+// Returns an empty list if there is no such kernel.
 std::vector<std::string> describe_changed_kernels(const Cells& cells) {
   std::set<std::string> kernels;
   for (const CellVerdict& cell : cells) {
@@ -62,7 +62,8 @@ std::vector<std::string> describe_changed_kernels(const Cells& cells) {
                       kernels.size() == 1 ? "has" : "have")};
 }
 
-// Returns the name that people give to all metrics of its kind.
+// Returns the group that reports name instead of single metrics: counts, memory, quality, CPU use,
+// throughput or latency.
 std::string_view metric_group(const unit::Metric& metric) {
   switch (metric.kind) {
     case unit::Kind::count:
@@ -81,48 +82,48 @@ std::string_view metric_group(const unit::Metric& metric) {
 
 using MetricTest = std::function<bool(const CellVerdict&, const Judgement&)>;
 
-// Groups with a metric that passes `test` while another with a limit, of the same cell, does not.
-// For these the group's name would say too much.
+// Returns the groups (see metric_group) of which, in one cell, a metric passes `test` and another
+// with a limit does not. The group's name would claim too much for these.
 std::set<std::string_view> find_split_groups(const Cells& cells, const MetricTest& test) {
   std::set<std::string_view> split;
   for (const CellVerdict& cell : cells) {
-    std::set<std::string_view> in, out;
+    std::set<std::string_view> passing, others;
     for (const Judgement& metric : cell.metrics()) {
       const bool passes = test(cell, metric);
       if (passes) {
-        in.insert(metric_group(metric.metric));
+        passing.insert(metric_group(metric.metric));
       } else if (metric.limit.is_set()) {
-        out.insert(metric_group(metric.metric));
+        others.insert(metric_group(metric.metric));
       }
     }
-    std::ranges::set_intersection(in, out, std::inserter(split, split.end()));
+    std::ranges::set_intersection(passing, others, std::inserter(split, split.end()));
   }
   return split;
 }
 
 // Adds a line for all metrics that pass `test` in the same cells: "throughput and latency not
-// decided in 2 of 3 cells". `what` follows the names of the metrics, or of their groups.
+// decided in 2 of 3 cells". `what` follows the names of the metrics or groups.
 void append_metric_count_line(const Cells& cells, std::string_view what, const MetricTest& test,
                               std::vector<std::string>& lines) {
   const std::set<std::string_view> split = find_split_groups(cells, test);
-  Grouped<std::string, std::set<std::size_t>> names;  // with the places of their cells
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    for (const Judgement& metric : cells[i].metrics()) {
-      if (!test(cells[i], metric)) continue;
+  Grouped<std::string, std::set<std::size_t>> cells_of_name;  // indices
+  for (std::size_t cell = 0; cell < cells.size(); ++cell) {
+    for (const Judgement& metric : cells[cell].metrics()) {
+      if (!test(cells[cell], metric)) continue;
       const std::string_view group = metric_group(metric.metric);
       const std::string name =
           split.contains(group) ? unit::label(metric.metric) : std::string(group);
-      names.find_or_add(name, name).insert(i);
+      cells_of_name.find_or_add(name, name).insert(cell);
     }
   }
-  Grouped<std::size_t, std::vector<std::string>> together;  // with the number of their cells
-  for (const auto& [name, in_cells] : names.all) {
-    together.find_or_add(fmt::format("{}", fmt::join(in_cells, " ")), in_cells.size())
+  Grouped<std::size_t, std::vector<std::string>> names_in_same_cells;  // by the number of cells
+  for (const auto& [name, in_cells] : cells_of_name.all) {
+    names_in_same_cells.find_or_add(fmt::format("{}", fmt::join(in_cells, " ")), in_cells.size())
         .push_back(name);
   }
-  for (const auto& [number, group] : together.all) {
+  for (const auto& [cell_count, group] : names_in_same_cells.all) {
     const std::string subject = group.size() == 2 ? text::join(group, " and ") : list_some(group);
-    lines.push_back(fmt::format("{} {} {}", subject, what, cells_text(number, cells.size())));
+    lines.push_back(fmt::format("{} {} {}", subject, what, cells_text(cell_count, cells.size())));
   }
 }
 
@@ -130,7 +131,8 @@ bool is_open_time(const Judgement& metric) {
   return is_time(metric) && metric.verdict == Outcome::inconclusive;
 }
 
-// Estimates the budget of a gate that decides all times.
+// Returns about how many seconds a gate needs to decide all times: what was spent, plus the pairs
+// that are missing. Depths of one list run together, so the longest counts.
 double estimate_budget(const Cells& cells, double budget_seconds) {
   // Pairs of one cell, or of all depths of a list: these run together.
   struct Round {
@@ -154,8 +156,8 @@ double estimate_budget(const Cells& cells, double budget_seconds) {
   return std::min(spent, budget_seconds) + missing;
 }
 
-// Says that the budget was used up before all times were decided, and which one would do; "" if
-// that was not the reason.
+// Returns " (the budget of 60 s was used up, about 90 s would do)"; "" if no undecided time lacks
+// pairs for it. No estimate above a day is named.
 std::string describe_used_budget(const Cells& cells, const Policy& policy) {
   const auto lacks_pairs = [](const CellVerdict& cell) {
     return std::ranges::any_of(cell.metrics(), [](const Judgement& metric) {
@@ -165,13 +167,14 @@ std::string describe_used_budget(const Cells& cells, const Policy& policy) {
   const auto is_open = [](const CellVerdict& cell) {
     return std::ranges::any_of(cell.metrics(), is_open_time);
   };
-  const std::size_t lacking = count_cells(cells, lacks_pairs);
-  if (!policy.budget_seconds || lacking == 0) return "";
+  const std::size_t cells_without_pairs = count_cells(cells, lacks_pairs);
+  if (!policy.budget_seconds || cells_without_pairs == 0) return "";
   const double budget = *policy.budget_seconds;
-  std::string text = fmt::format(
-      " ({}the budget of {} was used up",
-      lacking < count_cells(cells, is_open) ? fmt::format("in {} ", lacking) : std::string(),
-      unit::show_duration(budget));
+  const bool is_part = cells_without_pairs < count_cells(cells, is_open);
+  std::string text =
+      fmt::format(" ({}the budget of {} was used up",
+                  is_part ? fmt::format("in {} ", cells_without_pairs) : std::string(),
+                  unit::show_duration(budget));
   constexpr double k_margin = 1.1, k_max_seconds = 24 * 3600;
   const double enough = k_margin * estimate_budget(cells, budget);
   if (enough > budget && enough < k_max_seconds)
@@ -179,7 +182,8 @@ std::string describe_used_budget(const Cells& cells, const Policy& policy) {
   return text + ")";
 }
 
-// Lists what the gate did not judge, which the first line of every report has to admit.
+// Lists what the gate did not judge: undecided and new metrics, reported limits, skipped cells and
+// missing counts. The first line of every report has to admit these.
 std::vector<std::string> list_not_judged(const Cells& cells, const Policy& policy) {
   std::vector<std::string> lines = describe_changed_kernels(cells);
   append_metric_count_line(
@@ -212,12 +216,13 @@ std::vector<std::string> list_not_judged(const Cells& cells, const Policy& polic
       add_reason(uncounted, text::first_line(*cell.counts_skip_reason));
     }
   }
-  for (const auto& [reason, times] : skipped.all) {
-    lines.push_back(fmt::format("{} skipped{}", times, text::prefix_if_any(": ", reason)));
+  for (const auto& [reason, cell_count] : skipped.all) {
+    lines.push_back(fmt::format("{} skipped{}", cell_count, text::prefix_if_any(": ", reason)));
   }
-  for (const auto& [reason, times] : uncounted.all) {
+  for (const auto& [reason, cell_count] : uncounted.all) {
     lines.push_back(fmt::format("counts not taken {}: {}",
-                                cells_text(static_cast<std::size_t>(times), cells.size()), reason));
+                                cells_text(static_cast<std::size_t>(cell_count), cells.size()),
+                                reason));
   }
   if (policy.counts_only && !std::ranges::all_of(cells, has_verdict(Outcome::skipped))) {
     lines.emplace_back("throughput not measured");
@@ -245,11 +250,11 @@ std::vector<std::string> limit_lines(const LimitedBy& limits) {
 // The amount of a limit and what it tolerates -> the groups of metrics that pairs judge by it.
 using PairedLimits = std::map<std::pair<std::string, std::string>, std::set<std::string>>;
 
-// Returns the promise of the paired rule: "a change of throughput for the worse of 5 % and more
-// passes in at most 1 of 100; …" for each limit.
+// Returns the error rates that the paired test promises for each limit: "a change of throughput
+// for the worse of 5 % and more passes in at most 1 of 100; …".
 std::string describe_paired_rule(const PairedLimits& limits, const Policy& policy) {
   std::string rule = "Pairs with the base program: ";
-  const std::string blamed =
+  const std::string false_alarms =
       policy.strict ? share_text(policy.false_alarm) + " gates" : share_text(0.01);
   for (const auto& [limit, groups] : limits) {
     const auto& [amount, tolerated] = limit;
@@ -257,7 +262,7 @@ std::string describe_paired_rule(const PairedLimits& limits, const Policy& polic
         "a change of {} for the worse of {} and more passes in at most {}; one of {} and less is "
         "blamed in at most {}; ",
         text::join(std::vector<std::string>(groups.begin(), groups.end()), " or "), amount,
-        share_text(policy.missed), tolerated, blamed);
+        share_text(policy.missed), tolerated, false_alarms);
   }
   return rule + fmt::format(
                     "where nothing changed, at most {} gates fails by chance, whatever the "
@@ -265,11 +270,12 @@ std::string describe_paired_rule(const PairedLimits& limits, const Policy& polic
                     share_text(policy.false_alarm));
 }
 
-// Describes in prose what the limits of this gate promise.
+// Returns how this gate decides, in prose: exact counts, counts with an allowed change, times in
+// pairs, and times against stored samples. "" if no limit gates.
 std::string describe_decision_rule(const Cells& cells, const Policy& policy) {
   LimitedBy times;
   PairedLimits paired;
-  bool exact = false, with_allowance = false;
+  bool has_exact_counts = false, has_allowed_changes = false;
   for (const CellVerdict& cell : cells) {
     for (const Judgement& metric : cell.metrics()) {
       if (metric.limit.mode != Mode::gate || !metric.limit.is_set()) continue;
@@ -284,18 +290,18 @@ std::string describe_decision_rule(const Cells& cells, const Policy& policy) {
         if (!metric.current) continue;  // it was not measured
         times[metric.limit.words()].insert(unit::label(metric.metric));
       } else {
-        exact = exact || metric.limit.exact;
-        with_allowance = with_allowance || !metric.limit.exact;
+        has_exact_counts = has_exact_counts || metric.limit.exact;
+        has_allowed_changes = has_allowed_changes || !metric.limit.exact;
       }
     }
   }
   std::string rule;
-  if (exact) {
+  if (has_exact_counts) {
     rule +=
         "Counts are exact: one that changed fails, in either direction, unless all work is seen "
         "to have stayed where it was. ";
   }
-  if (with_allowance) rule += "Counts with a limit of their own may change within it. ";
+  if (has_allowed_changes) rule += "Counts with a limit of their own may change within it. ";
   if (!paired.empty()) rule += describe_paired_rule(paired, policy);
   if (!times.empty()) {
     rule += fmt::format(
@@ -374,8 +380,8 @@ void keep_worse(std::optional<Ruling>& ruling, Ruling other) {
   }
 }
 
-// Makes a ruling informative if the limit is reported or off; its reason says what it would have
-// been.
+// Turns the ruling into `info` if the limit's mode is report or off. The reason then says what the
+// ruling would have been.
 void apply_limit_mode(const Limit& limit, Ruling& ruling) {
   auto& [verdict, reason] = ruling;
   if (limit.mode == Mode::gate || verdict == Outcome::info) return;
@@ -391,7 +397,8 @@ void apply_limit_mode(const Limit& limit, Ruling& ruling) {
   verdict = Outcome::info;
 }
 
-// Folds all cells into the gate's verdict: exit code, totals, and what was not judged.
+// Combines all cells into the gate's verdict: exit code, totals, and lists of what was not judged
+// or compared.
 GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
   GateVerdict gate;
   gate.verdict = Outcome::skipped;

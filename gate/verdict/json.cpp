@@ -45,14 +45,15 @@ constexpr auto k_exit_codes =
     std::to_array({ExitCode::pass, ExitCode::fail, ExitCode::usage, ExitCode::unmeasured,
                    ExitCode::inconclusive, ExitCode::interrupted});
 
-// Writes a metric, and reads it back: weir's own by its name, others by kind, unit and direction.
+// Writes a metric, or reads it back. One of weir's own is known by its name; another needs its
+// kind, unit and direction.
 void metric_fields(Fields& io, unit::Metric& metric) {
   const std::string& name = metric.name;
   std::string kind(to_string(metric.kind)), unit(to_string(metric.unit)),
       better(to_string(metric.better));
-  const auto known_metric = io.is_reading() ? unit::find_metric(name) : std::nullopt;
+  const auto own_metric = io.is_reading() ? unit::find_metric(name) : std::nullopt;
   for (const auto& [key, text] : {std::pair("kind", &kind), {"unit", &unit}, {"better", &better}}) {
-    if (known_metric) {
+    if (own_metric) {
       io.always(key, *text);
     } else {
       io(key, *text);
@@ -60,9 +61,9 @@ void metric_fields(Fields& io, unit::Metric& metric) {
   }
   if (!io.is_reading()) return;
   const auto declared =
-      known_metric ? known_metric
-                   : unit::metric_from_json(
-                         {{"name", name}, {"kind", kind}, {"unit", unit}, {"better", better}});
+      own_metric ? own_metric
+                 : unit::metric_from_json(
+                       {{"name", name}, {"kind", kind}, {"unit", unit}, {"better", better}});
   io.check(declared.has_value(), "holds a metric that says too little of itself");
   metric = declared.value_or(unit::Metric{});
 }
@@ -124,47 +125,49 @@ static void fields(Fields& io, KernelChange& code) {
   io.optional("differences", code.metadata_differences);
 }
 
-// Writes or reads the keys that only metrics have.
-static void metric_fields(Fields& io, Judgement& verdict) {
-  metric_fields(io, verdict.metric);
-  io("nature", profile::nature_field(verdict.nature));
-  io.always("source", verdict.source);
-  io.always("baseline", RoundedNumber{verdict.baseline});
-  io.always("current", RoundedNumber{verdict.current});
-  io.always("baseline_text", verdict.baseline_text);
-  io.always("current_text", verdict.current_text);
-  io.always("change", RoundedNumber{verdict.change});
-  io.always("low", RoundedNumber{verdict.low});
-  io.always("high", RoundedNumber{verdict.high});
-  io.always("samples", verdict.samples);
-  io.always("baseline_sessions", verdict.baseline_sessions);
-  io.always("pairs", verdict.pairs);
-  io.always("more_pairs", verdict.more_pairs);
-  io.always("more_seconds", RoundedNumber{verdict.more_seconds});
-  io.always("ratios", RoundedNumber{verdict.ratios});
-  io.always("baseline_runs", verdict.baseline_runs);
-  io.always("current_runs", verdict.current_runs);
-  io.always("spread_ratio", RoundedNumber{verdict.spread_ratio});
-  io.always("warnings", verdict.warnings);
+// Writes or reads those keys of a judgement that only metrics have: values, samples, interval and
+// pairs.
+static void metric_fields(Fields& io, Judgement& judgement) {
+  metric_fields(io, judgement.metric);
+  io("nature", profile::nature_field(judgement.nature));
+  io.always("source", judgement.source);
+  io.always("baseline", RoundedNumber{judgement.baseline});
+  io.always("current", RoundedNumber{judgement.current});
+  io.always("baseline_text", judgement.baseline_text);
+  io.always("current_text", judgement.current_text);
+  io.always("change", RoundedNumber{judgement.change});
+  io.always("low", RoundedNumber{judgement.low});
+  io.always("high", RoundedNumber{judgement.high});
+  io.always("samples", judgement.samples);
+  io.always("baseline_sessions", judgement.baseline_sessions);
+  io.always("pairs", judgement.pairs);
+  io.always("more_pairs", judgement.more_pairs);
+  io.always("more_seconds", RoundedNumber{judgement.more_seconds});
+  io.always("ratios", RoundedNumber{judgement.ratios});
+  io.always("baseline_runs", judgement.baseline_runs);
+  io.always("current_runs", judgement.current_runs);
+  io.always("spread_ratio", RoundedNumber{judgement.spread_ratio});
+  io.always("warnings", judgement.warnings);
 }
 
-// Writes or reads a judgement of any subject.
-static void fields(Fields& io, Judgement& verdict) {
-  io("subject", verdict.metric.name);
-  io.write_only("label", io.is_reading() ? "" : unit::label(verdict.metric));
-  io("verdict", outcome_field(verdict.verdict));
-  io.always("reason", verdict.reason);
-  if (io.is_reading() || verdict.limit.is_set() || verdict.limit.mode != Mode::gate) {
-    io.always("limit", verdict.limit);
+// Writes or reads a judgement of any subject: a metric, or kernels, their code or placement. A
+// limit that is not set is written as null.
+static void fields(Fields& io, Judgement& judgement) {
+  io("subject", judgement.metric.name);
+  io.write_only("label", io.is_reading() ? "" : unit::label(judgement.metric));
+  io("verdict", outcome_field(judgement.verdict));
+  io.always("reason", judgement.reason);
+  if (io.is_reading() || judgement.limit.is_set() || judgement.limit.mode != Mode::gate) {
+    io.always("limit", judgement.limit);
   } else {
     io.write_only("limit", Json());
   }
-  io.write_only("limit_words", io.is_reading() ? "" : verdict.limit.words());
-  if (verdict.is_metric()) return metric_fields(io, verdict);
-  verdict.metric.base = verdict.metric.name;
-  io.optional("changed", verdict.changed, "=");
-  io.optional("code", verdict.code, "kernel");
-  io.optional("compiler", verdict.compiler);
+  io.write_only("limit_words", io.is_reading() ? "" : judgement.limit.words());
+  if (judgement.is_metric()) return metric_fields(io, judgement);
+  judgement.metric.base = judgement.metric.name;
+  io.optional("changed", judgement.changed, "=");
+  io.optional("code", judgement.code, "kernel");
+  io.optional("compiler", judgement.compiler);
 }
 
 std::string Finding::text() const {
@@ -173,6 +176,8 @@ std::string Finding::text() const {
   return all;
 }
 
+// Writes or reads a finding, a change that may explain a failed count. Its text is one string; the
+// first line is the headline.
 static void fields(Fields& io, FindingNumber& number) {
   io("name", number.name);
   io("delta", number.delta);
@@ -368,36 +373,35 @@ namespace {
 
 constexpr int k_indent = 1;
 
-// Writes an object whose list under `key` is empty with the items in it, each of which `item`
-// returns as it stands alone.
-template <class Items, class Item>
-std::string write_with_list(const Json& object, std::string_view key, Items& items,
-                            const Item& item) {
+// Writes `object` as JSON, and puts `items` into its list `key`, which must be empty in it.
+// `item_text` returns an item's JSON, without the indent that is added here.
+std::string write_with_list(const Json& object, std::string_view key, auto& items,
+                            const auto& item_text) {
   // A line break within a string is escaped, so this is the list's place.
   const std::string list = fmt::format("\n \"{}\": [", key);
   const std::string text = dump_json(object, k_indent);
   const std::size_t place = text.find(list + "]");
   if (items.empty() || place == std::string::npos) return text;
-  std::string all = text.substr(0, place) + list;
-  const char* before = "\n";
-  for (auto& one : items) {
-    all += before;
-    const std::string lines = item(one);
+  std::string result = text.substr(0, place) + list;
+  const char* separator = "\n";
+  for (auto& item : items) {
+    result += separator;
+    const std::string lines = item_text(item);
     std::string_view rest = lines;
     while (!rest.empty()) {
       const std::size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
-      all.append(2, ' ').append(rest.substr(0, end));
+      result.append(2, ' ').append(rest.substr(0, end));
       rest.remove_prefix(end);
     }
-    before = ",\n";
+    separator = ",\n";
   }
-  return all + "\n ]" + text.substr(place + list.size() + 1);
+  return result + "\n ]" + text.substr(place + list.size() + 1);
 }
 
 }  // namespace
 
-// Returns a verdict's JSON in lines. Converts one judgement at a time, as JSON takes much more
-// memory than text.
+// Returns a verdict's JSON, one key a line. Converts one judgement at a time, as JSON objects take
+// much more memory than text.
 std::string to_text(GateVerdict& gate) {
   std::vector<CellVerdict> cells = std::move(gate.cells);
   gate.cells.clear();

@@ -31,19 +31,19 @@ std::string_view kernel_of_cost(std::string_view metric) {
 
 }  // namespace
 
-// Returns the costs of all kernels that are called, by metric; of several codes of one kernel the
-// worst. Empty without a compiler.
+// Returns the compiler's costs (registers, occupancy) of all kernels that are called, by metric
+// name. If a kernel has several codes, the worst counts. Empty if no compiler is named.
 Costs worst_costs(const std::optional<profile::KernelSet>& codes,
                   const std::map<std::string, profile::CodeFacts>& facts,
                   const std::string& compiler) {
   Costs costs;
   if (!codes || compiler.empty()) return costs;
-  for (const auto& [key, calls] : codes->counts) {
-    const profile::CodeFacts* code = look_up(facts, profile::hash_of_code(key));
-    if (code == nullptr || calls == Rational(0)) continue;
-    for (const auto& [cost, value] : code->costs) {
+  for (const auto& [code_key, calls] : codes->counts) {
+    const profile::CodeFacts* code_facts = look_up(facts, profile::hash_of_code(code_key));
+    if (code_facts == nullptr || calls == Rational(0)) continue;
+    for (const auto& [cost, value] : code_facts->costs) {
       const std::string name =
-          unit::work_name(fmt::format("{}:", cost), profile::kernel_of_code(key));
+          unit::work_name(fmt::format("{}:", cost), profile::kernel_of_code(code_key));
       const auto metric = unit::find_metric(name);
       if (!metric) continue;  // weir does not know this cost
       const auto [entry, is_new] =

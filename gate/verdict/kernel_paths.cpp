@@ -50,20 +50,21 @@ Numbers sum_changes(std::span<const Changed> kernels) {
   return changes;
 }
 
-// Groups the changed kernels by the ops that they compute.
+// Groups the changed kernels by all ops that each computes. Sums how many calls each group gained
+// and lost, and how many more kernels run for each op.
 ChangedWork group_by_work(std::span<const Changed> kernels) {
   ChangedWork work;
-  for (const auto& [full, delta] : sum_changes(kernels)) {
-    const KernelName name = kernel_name(full);
-    for (const std::string& op : name.works) add(work.runs_of_op[op], delta);
+  for (const auto& [kernel, more_calls] : sum_changes(kernels)) {
+    const KernelName name = kernel_name(kernel);
+    for (const std::string& op : name.works) add(work.runs_of_op[op], more_calls);
     KernelGroup& group = work.groups[name.work()];
     group.large = group.large || is_large_work(name);
     group.ops = name.works;
-    if (delta > k_none) {
-      add(group.gained, delta);
-      group.names.push_back(full);
+    if (more_calls > k_none) {
+      add(group.gained, more_calls);
+      group.names.push_back(kernel);
     } else {
-      add(group.lost, minus(k_none, delta));
+      add(group.lost, minus(k_none, more_calls));
       work.removed.push_back(name);
     }
   }

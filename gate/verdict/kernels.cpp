@@ -30,21 +30,20 @@ const Numbers* ops_of_same_scope(const std::optional<KernelSet>& ops, const Kern
   return ops && ops->scope == kernels.scope ? &ops->counts : nullptr;
 }
 
-// Judges kernels that changed by the total they belong to: a total that changed decides, unless
-// other kernels now do the same work. `kernels`: those of the cell that changed.
+// Judges the cell's changed `kernels` by the total of dispatches or ops that they belong to. If
+// the total changed, its verdict decides, unless other kernels now do the same work.
 Ruling judge_changed_kernels(const Comparison& comparison, const KernelSet& current,
                              const CellVerdict& cell, std::span<const Changed> kernels) {
   if (only_renamed(kernels)) return {Outcome::pass, "the same kernels by other names"};
   if (comparison.is_other_device()) return {Outcome::fail, "other kernels"};
   const Judgement* total = find_total(current, cell);
   if (total == nullptr) {
-    // No count of dispatches: ops of an engine whose device no probe sees. The sum of the kernels
-    // takes its place.
-    const auto before = comparison.base->kernels->sum(), now = current.sum();
-    if (before && now && *now < *before && has_no_moved_ops(comparison)) {
+    // No probe sees the device, so the sum of the kernels takes the place of a total.
+    const auto base_sum = comparison.base->kernels->sum(), sum = current.sum();
+    if (base_sum && sum && *sum < *base_sum && has_no_moved_ops(comparison)) {
       const std::string dropped = describe_dropped_ops(comparison);
       return {Outcome::improved,
-              fmt::format("{} to {} in all{}", before->str(), now->str(),
+              fmt::format("{} to {} in all{}", base_sum->str(), sum->str(),
                           dropped.empty() ? ", with all work where it was" : ": " + dropped)};
     }
   }
@@ -63,11 +62,11 @@ Ruling judge_changed_kernels(const Comparison& comparison, const KernelSet& curr
       find_kernel_paths(kernels, ops_of_same_scope(comparison.base->graph_ops, current),
                         ops_of_same_scope(comparison.candidate.graph_ops, current), fell);
   if (!paths.replaced.empty()) {
-    std::vector<std::string> works;
+    std::vector<std::string> replaced_works;
     for (const auto& [work, times] : paths.replaced) {
-      works.push_back(fmt::format("{} {} times", work, times.str()));
+      replaced_works.push_back(fmt::format("{} {} times", work, times.str()));
     }
-    return {Outcome::fail, "the same work by other kernels: " + text::join(works)};
+    return {Outcome::fail, "the same work by other kernels: " + text::join(replaced_works)};
   }
   if (!paths.unexplained.empty()) {
     return {Outcome::fail, fmt::format("{} fell, and the engine's graph does not explain {}",
@@ -218,21 +217,22 @@ Measurement exact_calls(const std::string& name, const Calls& calls) {
 
 }  // namespace
 
-// Returns the different patterns in the cell's limits that begin with one of `prefixes`.
+// Returns the patterns of metric names in the limits that fit this cell, as indices into
+// limits.patterns(), if they begin with one of `prefixes`.
 WantedPatterns patterns_starting_with(const Comparison& comparison,
                                       std::span<const std::string> prefixes) {
   const LimitTable& limits = comparison.limits;
   WantedPatterns wanted{{}, limits.no_patterns()};
   PatternSet seen = limits.no_patterns();
-  for (std::size_t i = 0; i < limits.entries().size(); ++i) {
-    if (!contains(comparison.fitting_limits, i)) continue;
-    for (const std::size_t pattern : limits.patterns_of(i)) {
+  for (std::size_t entry = 0; entry < limits.entries().size(); ++entry) {
+    if (!contains(comparison.fitting_limits, entry)) continue;
+    for (const std::size_t pattern : limits.patterns_of(entry)) {
       if (contains(seen, pattern)) continue;
       insert(seen, pattern);
-      const bool named = std::ranges::any_of(prefixes, [&](const std::string& prefix) {
+      const bool has_prefix = std::ranges::any_of(prefixes, [&](const std::string& prefix) {
         return limits.patterns()[pattern].starts_with(prefix);
       });
-      if (!named) continue;
+      if (!has_prefix) continue;
       wanted.places.push_back(pattern);
       insert(wanted.set, pattern);
     }
@@ -260,7 +260,8 @@ bool varies_only_now(const Comparison& comparison, const KernelSet& base, const 
   return now.runs_disagree && !base.runs_disagree && !comparison.candidate.requests;
 }
 
-// Judges the kernels as a whole. Without a limit the changes are kept as an explanation.
+// Judges how often each kernel is called, all kernels together. Without an exact limit the
+// judgement only carries the changes, which help to explain other verdicts.
 Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell) {
   Judgement judgement(k_kernels, comparison.non_metric_limit(k_kernels));
   const Limit& limit = judgement.limit;
@@ -274,23 +275,23 @@ Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell) {
   return judgement;
 }
 
-// Lists the system calls of the candidate that came or went, if a limit on the host's work is
-// broken or met by less. Calls that depend on scheduling differ a little in every run, so these
-// have to differ by a share as well.
+// Adds the system calls that are made more or less often, if a count of the host's work failed or
+// improved. Rates that vary with scheduling have to change by a quarter as well.
 static void list_changed_calls(const std::vector<Changed>& changed, CellVerdict& cell) {
-  constexpr double k_least = 0.5, k_least_share = 0.25;
+  constexpr double k_min_change = 0.5, k_min_share = 0.25;
   const bool host_changed = std::ranges::any_of(cell.judgements, [](const Judgement& metric) {
-    const bool of_host = metric.source == "host" || metric.metric.kind == unit::Kind::usage;
-    return of_host && (metric.verdict == Outcome::fail || metric.verdict == Outcome::improved);
+    const bool is_of_host = metric.source == "host" || metric.metric.kind == unit::Kind::usage;
+    return is_of_host && (metric.verdict == Outcome::fail || metric.verdict == Outcome::improved);
   });
   if (!host_changed) return;
   for (const Changed& call : changed) {
-    const double from = call.baseline ? call.baseline->value() : 0;
-    const double to = call.current ? call.current->value() : 0;
+    const double before = call.baseline ? call.baseline->value() : 0;
+    const double now = call.current ? call.current->value() : 0;
     const bool is_integer = (!call.baseline || call.baseline->is_integer()) &&
                             (!call.current || call.current->is_integer());
-    const double least = is_integer ? k_least : std::max(k_least, k_least_share * from);
-    if (std::fabs(to - from) >= least) cell.functions.push_back(call);
+    const double min_change =
+        is_integer ? k_min_change : std::max(k_min_change, k_min_share * before);
+    if (std::fabs(now - before) >= min_change) cell.functions.push_back(call);
   }
 }
 
@@ -302,24 +303,24 @@ static bool has_host_work_changed(const CellVerdict& cell) {
   });
 }
 
-// Lists the functions of Python that are called more or less often, or run other numbers of lines:
-// costly ones first, then new ones, then by the change.
+// Adds the 60 most telling Python functions that are called, or run lines, more or less often.
+// Costly functions come first, then new ones, then the largest changes.
 static void list_changed_host_work(std::vector<Changed> changed, CellVerdict& cell) {
   constexpr std::size_t k_max_functions = 60;
   if (!has_host_work_changed(cell)) return;
   std::ranges::stable_sort(changed, std::greater(), [](const Changed& item) {
-    const double from = item.baseline ? item.baseline->value() : 0;
-    const double to = item.current ? item.current->value() : 0;
+    const double before = item.baseline ? item.baseline->value() : 0;
+    const double now = item.current ? item.current->value() : 0;
     const bool is_costly = item.name.starts_with(profile::k_host_wait) ||
                            profile::rank_costly_call(profile::function_of(item.name)).has_value();
-    return std::tuple(is_costly, from == 0, std::fabs(to - from));
+    return std::tuple(is_costly, before == 0, std::fabs(now - before));
   });
   if (changed.size() > k_max_functions) changed.resize(k_max_functions);
   std::ranges::move(changed, std::back_inserter(cell.functions));
 }
 
-// Lists the functions whose instructions changed most, if the total of instructions was judged as
-// changed.
+// Adds the functions behind a change: read-backs and differences of ranks, system calls, Python
+// functions. Compiled functions follow if the total of instructions was judged as changed.
 void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
   // A function that moved by a smaller share of the total says nothing about why the total moved.
   constexpr double k_least_share = 0.001;
@@ -328,12 +329,12 @@ void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
   const auto& now = comparison.candidate.functions;
   if (base == nullptr || !base->functions || !now || base->functions->scope != now->scope) return;
   std::vector<Changed> changed = differences(base->functions->counts, now->counts);
-  const auto named = std::ranges::stable_partition(changed, [](const Changed& item) {
+  const auto is_named = std::ranges::stable_partition(changed, [](const Changed& item) {
     return !item.name.starts_with(profile::k_read_back) &&
            !item.name.starts_with(profile::k_rank_difference);
   });
-  std::ranges::copy(named, std::back_inserter(cell.functions));
-  changed.erase(named.begin(), named.end());
+  std::ranges::copy(is_named, std::back_inserter(cell.functions));
+  changed.erase(is_named.begin(), is_named.end());
   const auto calls = std::ranges::stable_partition(
       changed, [](const Changed& item) { return !item.name.starts_with(profile::k_system_call); });
   list_changed_calls({calls.begin(), calls.end()}, cell);
@@ -379,15 +380,16 @@ static bool lists_ops_elsewhere(const Placement& placement) {
   return placement.state == Placement::State::shown || !placement.ops_elsewhere().empty();
 }
 
-// Returns "moved to the CPU: ADD; moved to another device: ROPE on blas"; "" if no op ran elsewhere
-// more often.
+// Returns "moved to the CPU: ADD; moved to another device: ROPE on blas"; "" if no op ran more
+// often off the requested device than in the base.
 static std::string describe_moved_ops(const Comparison& comparison,
                                       std::span<const Changed> changed) {
   const Placement& placement = comparison.candidate.placement;
   std::vector<std::string> to_cpu, to_others, parts;
   for (const Changed& op : changed) {
     if (op.current.value_or(Rational(0)) <= op.baseline.value_or(Rational(0))) continue;
-    (placement.other_ops.contains(op.name) ? to_others : to_cpu).push_back(op.name);
+    auto& destination = placement.other_ops.contains(op.name) ? to_others : to_cpu;
+    destination.push_back(op.name);
   }
   const std::string_view verb = comparison.is_other_device() ? "more often on" : "moved to";
   const std::string_view here = comparison.is_other_device() ? " here" : "";
@@ -400,7 +402,8 @@ static std::string describe_moved_ops(const Comparison& comparison,
   return text::join(parts, "; ");
 }
 
-// Judges where the work ran: by its own state, and by ops that moved elsewhere since the baseline.
+// Judges placement: if ops ran on the requested device, and if any moved elsewhere since the
+// baseline. Without an exact limit the judgement only carries the changes.
 Judgement judge_placement(const Comparison& comparison, CellVerdict& cell) {
   Judgement judgement(k_placement, comparison.non_metric_limit(k_placement));
   const Placement& placement = comparison.candidate.placement;
@@ -431,7 +434,8 @@ static bool are_judged_by_likely_tokens(const profile::WorkDone& base,
   return profile::divergence(base.likely, candidate.likely).has_value();
 }
 
-// Adds the tokens, the model, the load and the output that differ between two runs.
+// Adds what differs between the work of two runs: tokens, model, load, and the output where it can
+// be compared.
 static void add_differences(const profile::WorkDone& before, const profile::WorkDone& now,
                             bool is_output_comparable, WorkDifferences& differences) {
   differences.add("tokens generated:", before.generated_tokens, now.generated_tokens);
@@ -472,10 +476,10 @@ struct GraphOps {
   Numbers counts;
 };
 
-// Returns the ops by name; nothing if they are not known. `counts`: the side's. In a cell of the
-// CPU, ops are the kernels, unless the engine marks dispatches there.
-template <class Side>
-static std::optional<GraphOps> find_graph_ops(const Side& side, bool is_on_cpu,
+// Returns how often each op of a side's graph ran; nothing if that is not known. `side`: a profile
+// or baseline, with its `counts`. On the CPU the kernels are the ops, unless dispatches are
+// counted.
+static std::optional<GraphOps> find_graph_ops(const auto& side, bool is_on_cpu,
                                               const std::map<std::string, Measurement>& counts) {
   const bool has_dispatches = std::ranges::any_of(
       counts, [](const auto& count) { return count.second.metric.base == "dispatches"; });
@@ -493,7 +497,8 @@ static std::optional<GraphOps> find_graph_ops(const Side& side, bool is_on_cpu,
   return ops;
 }
 
-// Says which ops run less often than in the base, if no output shows that both did the same work.
+// Returns which ops run less often than in the base, "ADD ran 4 → 2 times a token, …"; "" if there
+// are none. Outputs on both sides would show equal work, so then it is "" too.
 std::string describe_dropped_ops(const Comparison& comparison) {
   const Profile& candidate = comparison.candidate;
   if (comparison.base == nullptr) return "";
@@ -507,9 +512,11 @@ std::string describe_dropped_ops(const Comparison& comparison) {
   if (!before || !now || before->scope != now->scope) return "";
   std::vector<std::string> dropped;
   for (const Changed& op : differences(before->counts, now->counts)) {
-    const Rational from = op.baseline.value_or(Rational(0)), to = op.current.value_or(Rational(0));
-    if (to < from)
-      dropped.push_back(fmt::format("{} ran {} → {} times", op.name, from.str(), to.str()));
+    const Rational before_times = op.baseline.value_or(Rational(0)),
+                   now_times = op.current.value_or(Rational(0));
+    if (now_times < before_times)
+      dropped.push_back(
+          fmt::format("{} ran {} → {} times", op.name, before_times.str(), now_times.str()));
   }
   if (dropped.empty()) return "";
   return fmt::format(
@@ -517,7 +524,8 @@ std::string describe_dropped_ops(const Comparison& comparison) {
       list_some(dropped), now->scope == unit::Scope::per_prefill ? "prefill" : "token");
 }
 
-// Says how the work of the two sides differs, in their counts or in pairs; nothing if it does not.
+// Returns how the work of the two sides differs, in counted runs or in pairs; nothing if it does
+// not. Times and counts of different work are not compared.
 std::optional<std::string> work_difference(const Comparison& comparison) {
   const Profile& candidate = comparison.candidate;
   WorkDifferences differences;
@@ -556,8 +564,8 @@ std::optional<std::string> output_difference(const Comparison& comparison) {
                                           : ": output_kl judges it");
 }
 
-// Judges how far the likely tokens are from the base's; an error if they were judged before and are
-// missing.
+// Judges how far the probabilities of likely tokens are from the base's. If the base has some and
+// the candidate none, that is an error. Empty if no limit asks for it.
 std::vector<Judgement> judge_likely_tokens(const Comparison& comparison) {
   const Profile& candidate = comparison.candidate;
   const profile::Likely& likely = candidate.work.likely;
@@ -575,8 +583,8 @@ std::vector<Judgement> judge_likely_tokens(const Comparison& comparison) {
     // An output that was judged before must not pass in silence.
     const bool was_judged = has_base && !comparison.base->work.likely.empty();
     const bool ran = candidate.errors.empty() && candidate.counted_runs + candidate.timed_runs > 0;
-    const bool limited = judgement.limit.is_set() && judgement.limit.mode != Mode::off;
-    if (!was_judged || !ran || !limited) return {};
+    const bool has_limit = judgement.limit.is_set() && judgement.limit.mode != Mode::off;
+    if (!was_judged || !ran || !has_limit) return {};
     ruling = {Outcome::error,
               "the server reported no probabilities of tokens: nothing judges its output"};
     apply_limit_mode(judgement.limit, ruling);
@@ -662,31 +670,31 @@ struct MeasuredCell {
 
 }  // namespace
 
-// Warns of limits that name an op or kernel which no measured cell has.
+// Warns of each limit on an op or kernel that no measured cell has. A cell that failed or was
+// skipped might have had it, so its limits give no warning.
 std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> verdicts,
                                            const LimitTable& limits, const Policy& policy) {
   std::vector<MeasuredCell> cells;
   for (const CellVerdict& verdict : verdicts) cells.emplace_back(verdict, limits);
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < limits.entries().size(); ++i) {
-    for (const std::size_t place : limits.patterns_of(i)) {
-      const std::string_view pattern = limits.patterns()[place];
+  for (std::size_t entry = 0; entry < limits.entries().size(); ++entry) {
+    for (const std::size_t pattern_index : limits.patterns_of(entry)) {
+      const std::string_view pattern = limits.patterns()[pattern_index];
       if (!unit::is_op_or_kernel_metric(pattern)) continue;
       const bool is_time = pattern.starts_with("op:") || pattern.starts_with("kernel:") ||
                            pattern.starts_with("buffer:");
       if (is_time && policy.counts_only) continue;
-      // A cell that was not measured might have shown it. Without any such metric nothing is known.
       bool is_unknown = false, any_metric = false, is_measured = false;
       for (const MeasuredCell& cell : cells) {
-        if (!contains(cell.fitting, i)) continue;
+        if (!contains(cell.fitting, entry)) continue;
         const bool has_such_metric = is_time ? cell.has_times : cell.has_counts;
         is_unknown = is_unknown || cell.is_unmeasured;
         any_metric = any_metric || has_such_metric;
-        is_measured = is_measured || contains(cell.matching, place);
+        is_measured = is_measured || contains(cell.matching, pattern_index);
       }
       if (is_unknown || is_measured || !any_metric) continue;
       lines.push_back(fmt::format("\"{}\": nothing by that name was measured ({})", pattern,
-                                  limits.entries()[i].source));
+                                  limits.entries()[entry].source));
     }
   }
   return lines;

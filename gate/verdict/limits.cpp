@@ -96,8 +96,8 @@ std::optional<std::size_t> last_common(const EntrySet& a, const EntrySet& b, con
   return std::nullopt;
 }
 
-// Returns an entry that stands for a default: a limit on a change by `share`, or without `kind`
-// exact.
+// Returns a default limit on `metrics`: the change `kind` by at most `share`, or without `kind` an
+// exact limit (no change at all).
 LimitEntry default_entry(std::vector<std::string> metrics,
                          std::optional<Amount> LimitEntry::*kind = nullptr, double share = 0) {
   LimitEntry entry;
@@ -135,8 +135,8 @@ std::vector<std::string> python_counts() {
   return patterns;
 }
 
-// Returns the default limits (docs/reference/configuration.md). They come before the entries of the
-// configuration.
+// Returns weir's default limits, which docs/reference/configuration.md lists. Entries of the
+// configuration follow them, and later entries win.
 const std::vector<LimitEntry>& default_limits() {
   static const std::vector<LimitEntry> k_defaults = {
       // Over a list of depths a count is exact as well: max_increase changes nothing for it.
@@ -258,8 +258,8 @@ LimitTable::LimitTable(std::span<const LimitEntry> entries)
   }
 }
 
-// Returns the entries that fit all parts of the cell's name. Entries that fit a part are
-// remembered.
+// Returns the entries whose match fits every part of the cell's name: engine, model, backend,
+// prompt and variant. Results are cached by part, as cells share most parts.
 EntrySet MatchTable::fitting(const profile::CellKey& cell) const {
   // Each part of the name with the entries that it fits, found at its first use.
   struct Part {
@@ -270,10 +270,10 @@ EntrySet MatchTable::fitting(const profile::CellKey& cell) const {
       Part{cell.engine_part(), &Match::fits_engine}, Part{cell.model, &Match::fits_model},
       Part{cell.backend, &Match::fits_backend}, Part{cell.prompt_part(), &Match::fits_prompt},
       Part{cell.variant, &Match::fits_variant}};
-  EntrySet all;
+  EntrySet fitting;
   for (std::size_t part = 0; part < parts.size(); ++part) {
-    const auto [place, is_new] = parts_[part].try_emplace(parts[part].text);
-    EntrySet& entries = place->second;
+    const auto [cached, is_new] = parts_[part].try_emplace(parts[part].text);
+    EntrySet& entries = cached->second;
     if (is_new) {
       entries = none();
       compared_ += matches_.size();
@@ -282,30 +282,30 @@ EntrySet MatchTable::fitting(const profile::CellKey& cell) const {
       }
     }
     if (part == 0) {
-      all = entries;
+      fitting = entries;
       continue;
     }
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] &= entries[i];
+    for (std::size_t i = 0; i < fitting.size(); ++i) fitting[i] &= entries[i];
   }
-  return all;
+  return fitting;
 }
 
-// Returns the limits and patterns that cover a metric's name, cached by name. Stops trying patterns
-// after a maximum of comparisons.
+// Returns the limits and patterns that cover a metric's name, cached by name. Stops trying
+// patterns with `*` after k_max_compared comparisons, and then has_given_up_ is true.
 const LimitTable::Name& LimitTable::find_name(std::string_view metric_name) const {
-  if (const Name* name = look_up(names_, metric_name)) return *name;
+  if (const Name* cached = look_up(names_, metric_name)) return *cached;
   EntrySet covering = without_patterns_;
   PatternSet matching = no_patterns();
-  const auto match = [&](std::size_t pattern) {
+  const auto add_pattern = [&](std::size_t pattern) {
     insert(matching, pattern);
     insert_all(covering, entries_of_pattern_[pattern]);
   };
-  if (const std::size_t* written = look_up(places_, metric_name)) match(*written);
+  if (const std::size_t* same_pattern = look_up(places_, metric_name)) add_pattern(*same_pattern);
   has_given_up_ = has_given_up_ || compared_ + globs_.size() > k_max_compared;
   if (!has_given_up_) {
     compared_ += globs_.size();
     for (const std::size_t glob : globs_) {
-      if (text::glob_match(patterns_[glob], metric_name)) match(glob);
+      if (text::glob_match(patterns_[glob], metric_name)) add_pattern(glob);
     }
   }
   std::vector<const LimitEntry*> defaults;
@@ -321,30 +321,34 @@ const PatternSet& LimitTable::matching(std::string_view metric_name) const {
   return *find_name(metric_name).matching;
 }
 
-// Copies each setting from the last entry that has it. Under `mode: off`, only a max or a min that
-// the same or a later entry sets stays a limit.
+// Copies each setting from the last entry that fits the cell and covers the metric. Under `mode:
+// off` later settings still hold, and max and min of the entry that says so.
 void LimitTable::apply_entries(const EntrySet& fitting_cell, const EntrySet& covering_name,
                                const unit::Metric* metric, Limit& limit) const {
-  std::array<std::optional<std::size_t>, k_settings> last;
-  for (std::size_t k = 0; k < k_settings; ++k) {
-    last[k] = last_common(fitting_cell, covering_name, with_setting_[k]);
-    if (last[k]) k_all_settings[k].copy(entries_[*last[k]], metric, limit);
+  std::array<std::optional<std::size_t>, k_settings> last_with_setting;
+  for (std::size_t setting = 0; setting < k_settings; ++setting) {
+    last_with_setting[setting] = last_common(fitting_cell, covering_name, with_setting_[setting]);
+    if (last_with_setting[setting])
+      k_all_settings[setting].copy(entries_[*last_with_setting[setting]], metric, limit);
   }
   if (limit.mode != Mode::off) return;
-  // Later entries hold, and bounds of the entry that switches comparisons off.
-  const std::size_t switched_off = last[k_mode_setting].value();
-  Limit held;
-  for (std::size_t k = 0; k < k_mode_setting; ++k) {
-    const bool is_bound = k == k_max_setting || k == k_min_setting;
-    const bool holds = last[k] && (is_bound ? *last[k] >= switched_off : *last[k] > switched_off);
-    if (holds) k_all_settings[k].copy(entries_[*last[k]], metric, held);
+
+  const std::size_t switched_off = last_with_setting[k_mode_setting].value();
+  Limit kept;
+  for (std::size_t setting = 0; setting < k_mode_setting; ++setting) {
+    const bool is_bound = setting == k_max_setting || setting == k_min_setting;
+    const bool is_kept =
+        last_with_setting[setting] && (is_bound ? *last_with_setting[setting] >= switched_off
+                                                : *last_with_setting[setting] > switched_off);
+    if (is_kept) k_all_settings[setting].copy(entries_[*last_with_setting[setting]], metric, kept);
   }
-  if (!held.is_set()) return;
-  held.reason = std::move(limit.reason);
-  limit = std::move(held);
+  if (!kept.is_set()) return;
+  kept.reason = std::move(limit.reason);
+  limit = std::move(kept);
 }
 
-// Applies the defaults, then the entries that cover the metric; later ones win.
+// Returns the limit on a metric: the defaults, then the entries of the configuration that cover
+// it; later ones win. Defaults are never applied to names that engines choose.
 Limit LimitTable::resolve(const EntrySet& fitting_cell, const unit::Metric& metric) const {
   Limit limit;
   const Name& name = find_name(metric.name);
@@ -353,10 +357,10 @@ Limit LimitTable::resolve(const EntrySet& fitting_cell, const unit::Metric& metr
     limit.exact = true;
   } else if (!unit::is_op_or_kernel_metric(metric.name)) {
     for (const LimitEntry* entry : *name.defaults) apply(*entry, &metric, limit);
-    const bool is_level = metric.scope == unit::Scope::whole_run;
+    const bool is_whole_run = metric.scope == unit::Scope::whole_run;
     // Over depths the default is a limit of times.
-    const bool is_of_times = limit.exact || unit::is_over_context(metric);
-    if (is_of_times && is_count(metric) && !is_level) limit.max_increase.reset();
+    const bool has_time_default = limit.exact || unit::is_over_context(metric);
+    if (has_time_default && is_count(metric) && !is_whole_run) limit.max_increase.reset();
   }
   apply_entries(fitting_cell, *name.covering, &metric, limit);
   return limit;
@@ -370,13 +374,13 @@ Limit LimitTable::resolve_non_metric(const EntrySet& fitting_cell, std::string_v
   return limit;
 }
 
-// Returns the limit of a metric that an engine declares: 5 % worse. Nothing if weir's own default
-// limits cover it.
+// Returns a limit for a metric that an engine declares: it may get 5 % worse. Nothing if weir's
+// own default limits cover it.
 std::optional<LimitEntry> limit_of_declared(const unit::Metric& metric, const std::string& engine) {
   const Limit built_in = LimitTable().resolve({}, metric);
-  const bool is_of_weir = unit::find_metric(metric.name).has_value();
+  const bool is_own_metric = unit::find_metric(metric.name).has_value();
   // A pattern for weir's own metrics may cover another one's name by chance: "read_bytes_*".
-  if (built_in.exact || (is_of_weir && built_in.is_set())) return std::nullopt;
+  if (built_in.exact || (is_own_metric && built_in.is_set())) return std::nullopt;
   auto kind = &LimitEntry::max_increase;
   if (metric.better == unit::Better::higher)
     kind = is_count(metric) ? &LimitEntry::max_decrease : &LimitEntry::max_drop;
@@ -395,7 +399,8 @@ Limit resolve_non_metric_limit(const profile::CellKey& cell, std::string_view na
   return limits.resolve_non_metric(limits.fitting(cell), name);
 }
 
-// Returns why `tolerate` does not go with the entry's limits; nothing when fine.
+// Returns why an entry's `tolerate`, the change that is never blamed, does not go with its limits;
+// nothing if it does or is absent.
 std::optional<std::string> tolerate_problem(const LimitEntry& entry) {
   if (!entry.tolerate) return std::nullopt;
   bool has_change = false;
@@ -465,7 +470,7 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
   return std::nullopt;
 }
 
-// Returns true for a day of the calendar: "2027-03-01".
+// Returns true for a date of the calendar, "2027-03-01", from the year 1 on.
 bool is_day(std::string_view text) {
   if (!text::has_form(text, "0000-00-00")) return false;
   const auto part = [&](std::size_t from, std::size_t size) {

@@ -15,11 +15,11 @@ using profile::PairedRuns;
 using unit::Scope;
 
 // A time per token as an engine reports it, and the rate that is its inverse.
-struct TimePerToken {
+struct TokenTimeNames {
   const char* time;
   const char* rate;
 };
-constexpr TimePerToken k_times_per_token[] = {
+constexpr TokenTimeNames k_times_per_token[] = {
     {"time_per_output_token_seconds", "decode_tokens_per_second"},
     {"time_per_prompt_token_seconds", "prefill_tokens_per_second"},
 };
@@ -36,11 +36,11 @@ constexpr Part k_parts[] = {{Scope::at_zero_context, "_at_zero_context", &Line::
 constexpr std::string_view k_needs_every_depth = "the line over depths needs every one of them";
 
 template <class T>
-std::vector<const T*> pick_members(const DepthGroup& group, std::span<const T> from) {
+std::vector<const T*> select_members(const DepthGroup& group, std::span<const T> from) {
   return collect<const T*>(group.members, [&](std::size_t i) { return &from[i]; });
 }
 
-unit::Metric line_metric(const TimePerToken& of, const Part& part) {
+unit::Metric line_metric(const TokenTimeNames& of, const Part& part) {
   return *unit::find_metric(std::string(of.time) + part.ending);
 }
 
@@ -63,7 +63,8 @@ struct FittedCounts {
   std::vector<std::string> notes;
 };
 
-// Fits one count over all depths. Without a line through all of them there is a note instead.
+// Adds a count's line over all depths: its value without context, and its growth for each token of
+// context. Adds a note instead if the points lie on no line.
 void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_depths,
                const unit::Metric& metric, FittedCounts& fitted) {
   std::vector<profile::ExactPoint> points;
@@ -125,38 +126,39 @@ std::optional<std::string> noise_warning(const std::vector<stats::Point>& points
                      unit::show(metric, interval->low), unit::show(metric, interval->high));
 }
 
-// Fits a time: a line through the k-th process of every depth, for each k that all of them have.
+// Adds a time's line over all depths: line k goes through the k-th process of every depth. Nothing
+// is added if a depth lacks the time and the rate.
 void fit_time(const DepthGroup& group, const std::vector<const Profile*>& members,
-              const TimePerToken& of, Profile& fit) {
+              const TokenTimeNames& names, Profile& fit) {
   const auto all_have = [&](const char* name) {
     return std::ranges::all_of(
         members, [&](const Profile* profile) { return profile->metrics.contains(name); });
   };
-  const bool reported = all_have(of.time);
-  if (!reported && !all_have(of.rate)) return;
+  const bool has_times = all_have(names.time);
+  if (!has_times && !all_have(names.rate)) return;
   std::vector<const Measurement*> measured;
-  std::size_t processes = SIZE_MAX;
+  std::size_t process_count = SIZE_MAX;
   for (const Profile* profile : members) {
-    measured.push_back(&profile->metrics.at(reported ? of.time : of.rate));
-    processes = std::min(processes, measured.back()->samples.size());
+    measured.push_back(&profile->metrics.at(has_times ? names.time : names.rate));
+    process_count = std::min(process_count, measured.back()->samples.size());
   }
   std::vector<Line> lines;
   std::vector<stats::Point> points;
-  for (std::size_t k = 0; k < processes; ++k) {
+  for (std::size_t process = 0; process < process_count; ++process) {
     std::vector<std::optional<double>> times;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const double sample = measured[i]->samples[k];
-      times.emplace_back(reported ? sample : 1 / sample);
+      const double sample = measured[i]->samples[process];
+      times.emplace_back(has_times ? sample : 1 / sample);
       points.push_back({static_cast<double>(group.depths[i]), *times.back()});
     }
     const auto line = line_over(group.depths, times);
     if (!line) return;
     lines.push_back(*line);
   }
-  if (processes == 0) return;
+  if (process_count == 0) return;
   for (const Part& part : k_parts) {
     Measurement number;
-    number.metric = line_metric(of, part);
+    number.metric = line_metric(names, part);
     number.source = measured.front()->source;
     for (const Line& line : lines) number.samples.push_back(line.*part.number);
     if (part.scope == Scope::per_context_token) {
@@ -166,18 +168,19 @@ void fit_time(const DepthGroup& group, const std::vector<const Profile*>& member
     }
     fit.metrics[number.metric.name] = std::move(number);
   }
-  fit.timed_runs = static_cast<std::int64_t>(processes);
+  fit.timed_runs = static_cast<std::int64_t>(process_count);
 }
 
-// Sets the fingerprint of the line. It covers all depths, so a change at any one changes it.
+// Sets the fingerprint of the line, a hash of what it was measured with. It covers all depths, so
+// a change at any one changes it.
 void set_provenance(const DepthGroup& group, const std::vector<const Profile*>& members,
                     Profile& fit) {
   fit.provenance = members.front()->provenance;
   fit.provenance.lengths.clear();
   std::map<std::string, std::string> parts;
-  std::string all;
+  std::string fingerprints;
   for (const Profile* profile : members) {
-    all += profile->provenance.fingerprint + "\n";
+    fingerprints += profile->provenance.fingerprint + "\n";
     for (const auto& [name, hash] : profile->provenance.fingerprint_parts)
       parts[name] += hash + "\n";
   }
@@ -189,7 +192,7 @@ void set_provenance(const DepthGroup& group, const std::vector<const Profile*>& 
     parts[profile::k_variables] = *variables;
   }
   fit.provenance.fingerprint_parts = std::move(parts);
-  fit.provenance.fingerprint = short_hash(depths + "\n" + all, 16);
+  fit.provenance.fingerprint = short_hash(depths + "\n" + fingerprints, 16);
 }
 
 template <class Has>
@@ -205,7 +208,7 @@ struct AtDepths {
   bool reported = false;  // true: as a time; false: as a rate
 };
 
-AtDepths find_times(const std::vector<const PairedRuns*>& members, const TimePerToken& of) {
+AtDepths find_times(const std::vector<const PairedRuns*>& members, const TokenTimeNames& of) {
   for (const char* name : {of.time, of.rate}) {
     AtDepths times{{}, name == of.time};
     for (const PairedRuns* runs : members) {
@@ -223,20 +226,20 @@ struct PairOfLines {
   bool base_first = false;
 };
 
-// Fits the lines through one pair of each depth, which `pair_of` takes from the depth's metric.
-template <class PairOf>
+// Fits a line for the base and one for the candidate, through one pair of each depth.
+// `select_pair` takes that pair from a depth's metric.
 PairOfLines fit_lines(const std::vector<std::int64_t>& depths, const AtDepths& at_depths,
-                      const PairOf& pair_of) {
-  const auto line = [&](std::optional<double> NumberPair::*side) {
+                      const auto& select_pair) {
+  const auto fit_side = [&](std::optional<double> NumberPair::*side) {
     std::vector<std::optional<double>> times;
     for (const PairedMetric* metric : at_depths.metrics) {
-      const std::optional<double> value = pair_of(*metric).*side;
+      const std::optional<double> value = select_pair(*metric).*side;
       times.push_back(value && !at_depths.reported ? std::optional(1 / *value) : value);
     }
     return line_over(depths, times);
   };
-  return {line(&NumberPair::base), line(&NumberPair::candidate),
-          pair_of(*at_depths.metrics.front()).base_first};
+  return {fit_side(&NumberPair::base), fit_side(&NumberPair::candidate),
+          select_pair(*at_depths.metrics.front()).base_first};
 }
 
 // The intercept or slope of both lines.
@@ -258,16 +261,17 @@ double line_unit(const Line& warm, double deepest, const Part& part) {
 
 }  // namespace
 
-// Groups cells that differ in depth alone, two or more, by rising depth.
+// Groups cells that differ in context depth alone, two or more of them, each group by rising
+// depth. Members are indices into `cells`.
 std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
   std::vector<DepthGroup> groups;
-  std::map<profile::CellKey, std::size_t> places;
+  std::map<profile::CellKey, std::size_t> group_index;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (!cells[i].depth) continue;
-    const profile::CellKey fit = cells[i].line();
-    const auto [place, is_new] = places.try_emplace(fit, groups.size());
-    if (is_new) groups.push_back({fit, {}, {}});
-    groups[place->second].members.push_back(i);
+    const profile::CellKey common_name = cells[i].line();
+    const auto [match, is_new] = group_index.try_emplace(common_name, groups.size());
+    if (is_new) groups.push_back({common_name, {}, {}});
+    groups[match->second].members.push_back(i);
   }
   std::erase_if(groups, [](const DepthGroup& group) { return group.members.size() < 2; });
   for (DepthGroup& group : groups) {
@@ -279,10 +283,10 @@ std::vector<DepthGroup> depth_groups(std::span<const profile::CellKey> cells) {
   return groups;
 }
 
-// Returns the profile of the line over a group's depths. If a depth could not be measured, it has
-// an error.
+// Returns the profile of the line over a group's depths. If a depth could not be measured, the
+// profile has an error and no metrics.
 Profile fit_profile(const DepthGroup& group, std::span<const Profile> profiles) {
-  const auto members = pick_members(group, profiles);
+  const auto members = select_members(group, profiles);
   Profile fit;
   fit.cell = group.fit;
   fit.device = members.front()->device;
@@ -305,12 +309,12 @@ Profile fit_profile(const DepthGroup& group, std::span<const Profile> profiles) 
   FittedCounts fitted = fit_counts(group, counts);
   fit.metrics = std::move(fitted.counts);
   fit.warnings = std::move(fitted.notes);
-  for (const TimePerToken& of : k_times_per_token) fit_time(group, members, of, fit);
+  for (const TokenTimeNames& names : k_times_per_token) fit_time(group, members, names, fit);
   return fit;
 }
 
 // Fits a line through the baselines of all depths, and returns it as a baseline. Its match is the
-// worst of them; without a comparable baseline at each depth, it is Match::none.
+// worst of theirs; without a comparable baseline at each depth, it is Match::none.
 baseline::BaselineChoice fit_baseline(const DepthGroup& group, const Profile& candidate,
                                       std::span<const baseline::BaselineChoice> choices) {
   using Choice = baseline::BaselineChoice;
@@ -318,7 +322,7 @@ baseline::BaselineChoice fit_baseline(const DepthGroup& group, const Profile& ca
   choice.match = Choice::Match::same;
   std::vector<const Counts*> counts;
   std::vector<const baseline::Baseline*> bases;
-  for (const Choice* depth_choice : pick_members(group, choices)) {
+  for (const Choice* depth_choice : select_members(group, choices)) {
     if (depth_choice->match < Choice::Match::nearest || !depth_choice->baseline) {
       choice.match = Choice::Match::none;
       choice.reason = fmt::format("{}; {}", depth_choice->reason, k_needs_every_depth);
@@ -342,7 +346,8 @@ baseline::BaselineChoice fit_baseline(const DepthGroup& group, const Profile& ca
   return choice;
 }
 
-// Adds the line of each group after the last of its members.
+// Returns the profiles with one more for each group of depths, the line over them, after the
+// group's last member.
 std::vector<Profile> add_depth_fits(std::vector<Profile> profiles) {
   const auto keys = collect<profile::CellKey>(profiles, &Profile::cell);
   std::map<std::size_t, Profile> fit_after;
@@ -358,9 +363,10 @@ std::vector<Profile> add_depth_fits(std::vector<Profile> profiles) {
   return all;
 }
 
-// Returns the pairs of the line: pair k is fitted through pair k of every depth.
+// Returns the paired runs of the line: pair k is fitted through pair k of every depth. A depth
+// that failed makes them fail.
 PairedRuns fit_pairs(const DepthGroup& group, std::span<const PairedRuns> runs) {
-  const auto members = pick_members(group, runs);
+  const auto members = select_members(group, runs);
   PairedRuns fit;
   fit.warm = true;
   fit.pairs = members.front()->pairs;
@@ -372,25 +378,28 @@ PairedRuns fit_pairs(const DepthGroup& group, std::span<const PairedRuns> runs) 
       fit.error = fmt::format("{}: {}", k_needs_every_depth, *member->error);
     }
   }
-  for (const TimePerToken& of : k_times_per_token) {
-    const AtDepths times = find_times(members, of);
+  for (const TokenTimeNames& names : k_times_per_token) {
+    const AtDepths times = find_times(members, names);
     if (times.metrics.empty()) continue;
     const PairOfLines warm =
         fit_lines(group.depths, times, [](const PairedMetric& metric) { return metric.warm_up; });
     if (!warm.base || !warm.candidate) continue;
-    std::vector<PairOfLines> rounds;
-    for (std::size_t k = 0; k < static_cast<std::size_t>(fit.pairs); ++k) {
-      rounds.push_back(fit_lines(group.depths, times,
-                                 [&](const PairedMetric& metric) { return metric.pairs[k]; }));
+    std::vector<PairOfLines> pair_lines;
+    for (std::size_t pair_index = 0; pair_index < static_cast<std::size_t>(fit.pairs);
+         ++pair_index) {
+      pair_lines.push_back(fit_lines(group.depths, times, [&](const PairedMetric& metric) {
+        return metric.pairs[pair_index];
+      }));
     }
     for (const Part& part : k_parts) {
-      const double unit = line_unit(*warm.base, static_cast<double>(group.depths.back()), part);
-      PairedMetric metric{line_metric(of, part),
+      const double effect_unit =
+          line_unit(*warm.base, static_cast<double>(group.depths.back()), part);
+      PairedMetric metric{line_metric(names, part),
                           times.metrics.front()->source,
                           part_of_lines(warm, part),
                           {},
-                          unit};
-      for (const PairOfLines& round : rounds) metric.pairs.push_back(part_of_lines(round, part));
+                          effect_unit};
+      for (const PairOfLines& pair : pair_lines) metric.pairs.push_back(part_of_lines(pair, part));
       fit.metrics.push_back(std::move(metric));
     }
   }

@@ -21,8 +21,8 @@ bool is_shown(const unit::Metric& metric) {
   return metric.scope == unit::Scope::per_token || metric.scope == unit::Scope::per_prefill;
 }
 
-// Returns "+29 a thread" for an exact count that lies on a line; else "". "all" threads have no
-// place on it, for how many these are depends on the machine.
+// Returns " (+29 a thread)" for an exact count that lies on a line over the numbers of threads;
+// else "". "all" threads (0) are left out: their number depends on the machine.
 std::string per_thread_text(const std::vector<const Profile*>& group, const std::string& name) {
   std::vector<profile::ExactPoint> points;
   for (const Profile* profile : group) {
@@ -36,34 +36,36 @@ std::string per_thread_text(const std::vector<const Profile*>& group, const std:
   return fmt::format(" ({}{} a thread)", line->slope > Rational(0) ? "+" : "", line->slope.str());
 }
 
-// Returns "futex waits/token 0.1, 37: …"; "" where nothing changes.
+// Returns a metric's values by rising number of threads: "futex waits/token 0.1, 37". "" if all
+// are equal or one is missing. Names a lock if waits grow more than fourfold.
 std::string changes_over_threads(const std::vector<const Profile*>& group,
                                  const std::string& name) {
-  constexpr double k_more = 4;
-  std::vector<std::string> words;
+  constexpr double k_waits_growth = 4;
+  std::vector<std::string> shown_values;
   std::vector<double> values;
   for (const Profile* profile : group) {
     const Measurement* measurement = look_up(profile->metrics, name);
     const auto value = measurement == nullptr ? std::nullopt : measurement->value();
     if (!value) return "";
     values.push_back(*value);
-    words.push_back(unit::show(measurement->metric, *value));
+    shown_values.push_back(unit::show(measurement->metric, *value));
   }
-  const bool all_equal =
-      std::ranges::all_of(words, [&](const auto& word) { return word == words.front(); });
+  const bool all_equal = std::ranges::all_of(
+      shown_values, [&](const auto& word) { return word == shown_values.front(); });
   if (all_equal) return "";
   const unit::Metric& metric = group.front()->metrics.at(name).metric;
   const double waits_of_most_threads = values.back();
   const bool serialises = metric.base == "futex_waits" && waits_of_most_threads >= 1 &&
-                          waits_of_most_threads > k_more * values.front();
-  return fmt::format("{} {}{}{}", unit::label(metric), text::join(words),
+                          waits_of_most_threads > k_waits_growth * values.front();
+  return fmt::format("{} {}{}{}", unit::label(metric), text::join(shown_values),
                      per_thread_text(group, name),
                      serialises ? ", so that threads wait for each other: a lock serialises" : "");
 }
 
 }  // namespace
 
-// Returns a line for each list of threads in which some number changes.
+// Returns a line for each list of cells that differ in threads alone, if a metric changes with the
+// threads. 0 threads means all of the machine's, and comes last.
 std::vector<std::string> describe_thread_scaling(std::span<const Profile> profiles) {
   std::map<std::string, std::vector<const Profile*>> groups;
   for (const Profile& profile : profiles) {
@@ -73,19 +75,19 @@ std::vector<std::string> describe_thread_scaling(std::span<const Profile> profil
     groups[key.str()].push_back(&profile);
   }
   std::vector<std::string> lines;
-  for (auto& [cell, group] : groups) {
+  for (auto& [name_without_threads, group] : groups) {
     std::ranges::stable_sort(group, {}, [](const Profile* member) {
       return std::pair(*member->cell.threads == 0, *member->cell.threads);
     });
     std::vector<std::string> changes;
-    for (const auto& [name, measured] : group.front()->metrics) {
+    for (const auto& [metric, measured] : group.front()->metrics) {
       if (!is_shown(measured.metric)) continue;
-      std::string change = changes_over_threads(group, name);
+      std::string change = changes_over_threads(group, metric);
       if (!change.empty()) changes.push_back(std::move(change));
     }
     if (group.size() < 2 || changes.empty()) continue;
     const auto threads = collect<std::string>(group, threads_text);
-    lines.push_back(fmt::format("{} over {} threads: {}", cell, text::join(threads),
+    lines.push_back(fmt::format("{} over {} threads: {}", name_without_threads, text::join(threads),
                                 text::join(changes, "; ")));
   }
   return lines;

@@ -25,14 +25,15 @@ double rule_number(const profile::PairedMetric& metric, const std::optional<doub
 
 using stats::Decision;
 
-// Fills in the numbers of the pairs: ratios, and where the runs of each side lie.
+// Fills the numbers of the pairs into the judgement: a ratio for each, empty for a run that
+// failed, and the spread of each side's runs. The medians become baseline and current.
 void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair> pairs,
                 Judgement& judgement) {
   for (const profile::NumberPair& pair : metric.pairs) {
-    // A ratio with a number that is not above 0 says nothing.
-    const bool both =
+    const bool is_comparable =
         pair.base && pair.candidate && *pair.base > 0 && (*pair.candidate > 0 || !metric.line_unit);
-    judgement.ratios.push_back(both ? std::optional(*pair.candidate / *pair.base) : std::nullopt);
+    judgement.ratios.push_back(is_comparable ? std::optional(*pair.candidate / *pair.base)
+                                             : std::nullopt);
   }
   judgement.baseline_runs = run_spread(metric, pairs, &stats::Pair::base);
   judgement.current_runs = run_spread(metric, pairs, &stats::Pair::candidate);
@@ -45,19 +46,20 @@ void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair
   if (judgement.current_runs) judgement.current = judgement.current_runs->median;
 }
 
-// Says how the two sides differ if the candidate's runs spread wider than the base's.
+// Returns how the two sides differ at several percentiles. Precondition: the test ended as
+// Decision::unlike, so the candidate's runs spread wider than the base's.
 std::string unlike_spreads_text(const profile::PairedMetric& metric,
                                 const stats::PairedTest& test) {
   const auto spreads = stats::compare_spreads(test.all());
-  const auto change = [&](double effect) {
+  const auto change_text = [&](double effect) {
     return unit::signed_percent(metric.line_unit ? effect
                                                  : effect_to_change(metric.metric, effect));
   };
   return fmt::format(
       "the candidate's runs spread {:.1f} x as wide as the base's, and they do not agree: fastest "
       "tenth {}, middle {}, mean {}, slowest tenth {}",
-      spreads->ratio, change(spreads->by.p10), change(spreads->by.median), change(spreads->by.mean),
-      change(spreads->by.p90));
+      spreads->ratio, change_text(spreads->by.p10), change_text(spreads->by.median),
+      change_text(spreads->by.mean), change_text(spreads->by.p90));
 }
 
 enum class LimitPart { amount, tolerated };
@@ -68,38 +70,40 @@ std::string limit_text(const Judgement& judgement, LimitPart part) {
   return show(part == LimitPart::tolerated ? change->tolerate : change->amount);
 }
 
-// Says how many more pairs would decide; fills more_pairs and more_seconds.
+// Returns "about 12 more pairs (40 s) would settle it", and fills more_pairs and more_seconds. If
+// no trend shows yet, both stay empty.
 std::string more_pairs_text(const stats::PairedTest& test, Judgement& judgement) {
-  const auto more = test.more_pairs();
-  if (!more) return "nothing points either way yet";
-  judgement.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
-  std::string reason = fmt::format(
-      "about {} more", text::plural(static_cast<std::size_t>(*judgement.more_pairs), "pair"));
+  const auto more_pairs = test.more_pairs();
+  if (!more_pairs) return "nothing points either way yet";
+  judgement.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more_pairs), 1e9));
+  std::string duration_text =
+      fmt::format("about {} more",
+                  text::plural(static_cast<std::size_t>(*judgement.more_pairs), "pair"));
   if (judgement.pair_seconds > 0) {
     judgement.more_seconds = judgement.pair_seconds * static_cast<double>(*judgement.more_pairs);
-    reason += fmt::format(" ({})", unit::show_duration(*judgement.more_seconds));
+    duration_text += fmt::format(" ({})", unit::show_duration(*judgement.more_seconds));
   }
-  return reason + " would settle it";
+  return duration_text + " would settle it";
 }
 
-// Returns the ruling of the paired test. Reports show the numbers beside it, so it does not repeat
-// them.
+// Turns the outcome of the paired test into a ruling with its reason. Pairs too few for the test,
+// or spreads that differ, make it inconclusive.
 Ruling decide(const profile::PairedMetric& metric, const stats::PairedTest& test,
               const stats::PairedRule& rule, Judgement& judgement) {
-  const std::string after = text::plural(test.decided_after(), "pair");
+  const std::string pairs_text = text::plural(test.decided_after(), "pair");
   const std::string_view worse =
       judgement.metric.better == unit::Better::higher ? "dropped" : "rose";
   switch (test.decision()) {
     case Decision::fail:
       return {Outcome::fail, fmt::format("it {} by more than {}, sure after {}", worse,
-                                         limit_text(judgement, LimitPart::tolerated), after)};
+                                         limit_text(judgement, LimitPart::tolerated), pairs_text)};
     case Decision::pass:
       if (stats::improved(test.all(), rule)) {
         return {Outcome::improved,
                 fmt::format("better by more than {}", limit_text(judgement, LimitPart::tolerated))};
       }
       return {Outcome::pass, fmt::format("it {} by less than {}, sure after {}", worse,
-                                         limit_text(judgement, LimitPart::amount), after)};
+                                         limit_text(judgement, LimitPart::amount), pairs_text)};
     case Decision::unlike:
       return {Outcome::inconclusive, unlike_spreads_text(metric, test)};
     case Decision::undecided:
@@ -154,8 +158,8 @@ std::optional<RunSpread> run_spread(const profile::PairedMetric& metric,
                    number_of(metric, spread->mean), number_of(metric, spread->p90)};
 }
 
-// Makes the paired rule of a limit on a change; nothing if there is none, or it makes no share
-// below 90 %.
+// Returns the rule of the paired test for a limit on a change; nothing if there is none, or a
+// limit on a drop is 90 % or more. An effect is the size of a change in the test's own scale.
 std::optional<stats::PairedRule> paired_rule(const Limit& limit,
                                              const profile::PairedMetric& metric,
                                              const Policy& policy) {
@@ -163,18 +167,18 @@ std::optional<stats::PairedRule> paired_rule(const Limit& limit,
   const bool higher = metric.metric.better == unit::Better::higher;
   const auto& change = change_limit(limit, metric.metric);
   if (!change || limit.mode == Mode::off) return std::nullopt;
-  // The limit as an effect; NaN if it makes no share below 90 %.
-  const auto effect = [&](const Amount& amount) {
-    const double warm_up = metric.warm_up.base.value_or(0) + metric.added;
-    const double share = amount.relative ? amount.value : amount.value / warm_up;
+  // Returns the limit as an effect; NaN if it makes no share below 90 %.
+  const auto to_effect = [&](const Amount& amount) {
+    const double warm_up_value = metric.warm_up.base.value_or(0) + metric.added;
+    const double share = amount.relative ? amount.value : amount.value / warm_up_value;
     if (!(share > 0) || (higher && share >= k_max_drop_share)) {
       return std::numeric_limits<double>::quiet_NaN();
     }
     return higher ? stats::effect_of_drop(share) : stats::effect_of_increase(share);
   };
   stats::PairedRule rule;
-  rule.tolerate = effect(change->tolerate);
-  rule.limit = effect(change->amount);
+  rule.tolerate = to_effect(change->tolerate);
+  rule.limit = to_effect(change->amount);
   if (!(rule.tolerate > 0) || !(rule.limit > rule.tolerate)) return std::nullopt;
   rule.false_alarm =
       policy.false_alarm / static_cast<double>(std::max<std::int64_t>(1, policy.timed_metrics));
@@ -184,18 +188,19 @@ std::optional<stats::PairedRule> paired_rule(const Limit& limit,
   return rule;
 }
 
-// Counts the metrics that pairs judge: those with a limit on their change that gates.
+// Counts the metrics that pairs judge: those with a limit on their change that gates. The share of
+// false alarms is divided among them.
 std::int64_t timed_metrics(std::span<const profile::CellFacts> cells,
                            std::span<const profile::PairedRuns> runs, const LimitTable& limits) {
-  std::int64_t metrics = 0;
+  std::int64_t count = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (const profile::PairedMetric& metric : runs[i].metrics) {
       const Limit limit = resolve_limit(cells[i].cell, metric.metric, limits);
       if (limit.mode != Mode::gate) continue;
-      if (limit.max_drop || limit.max_increase) ++metrics;
+      if (limit.max_drop || limit.max_increase) ++count;
     }
   }
-  return metrics;
+  return count;
 }
 
 std::string budget_text(double seconds) {

@@ -171,7 +171,8 @@ static bool is_unjudged(const Proposal& proposal) {
 
 std::string_view to_string(Proposal::Effect effect) { return name_of(k_effects, effect); }
 
-// Returns "max_drop of decode_tokens_per_second: 5 % → 20 %: looser, in 12 cells".
+// Returns the edit in one line: "max_drop of decode_tokens_per_second: 5 % → 20 %: looser, in 12
+// cells".
 std::string Proposal::words() const {
   std::string line = what;
   if (!from.empty() && !to.empty()) {
@@ -193,17 +194,17 @@ void Proposal::about(std::vector<std::string> all_cells) {
   cells = std::move(all_cells);
 }
 
-// Sorts edits: those that are not judged come first, then looser ones, and of these the ones in
-// force. Cuts the list at k_max_proposals; a last entry counts the others.
+// Sorts edits of limits and baselines: unjudged ones first, then looser ones, of these the ones in
+// force first. Cuts the list at k_max_proposals; a last entry counts the others.
 std::vector<Proposal> in_order(std::vector<Proposal> proposals) {
   std::ranges::stable_sort(proposals, {}, [](const Proposal& proposal) {
     return std::tuple(!is_unjudged(proposal), proposal.effect, !proposal.is_in_force);
   });
   if (proposals.size() > k_max_proposals) {
-    const std::size_t more = proposals.size() - k_max_proposals + 1;
+    const std::size_t left_out = proposals.size() - k_max_proposals + 1;
     const Effect last_effect = proposals[k_max_proposals - 1].effect;
     proposals.resize(k_max_proposals - 1);
-    proposals.push_back({fmt::format("{} more edits", more), "", "", last_effect});
+    proposals.push_back({fmt::format("{} more edits", left_out), "", "", last_effect});
   }
   return proposals;
 }
@@ -214,7 +215,8 @@ std::string list_some(const std::vector<std::string>& names, std::size_t max_nam
   return text::join(some) + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-// Lists the changes of one stored file; null stands for a file that is not there.
+// Lists the changes of one baseline file between base and head of a pull request. Null stands for
+// a file that does not exist there.
 std::vector<Proposal> compare_baselines(const Baseline* base, const Baseline* head) {
   if (base == nullptr && head == nullptr) return {};
   if (base != nullptr && head != nullptr) return BaselineDiff(*base, *head).compare();

@@ -11,7 +11,8 @@ namespace {
 constexpr std::string_view k_parts_of_keys[] = {"arguments", "environment", "prompt",
                                                 "counting rules"};
 
-// Returns a judgement on the cell itself, as a count: one before, `now` after.
+// Returns a judgement on the cell itself, as a count of cells: 1 in the base, `now` in the
+// candidate.
 Judgement judgement_on_cell(std::string now, Ruling ruling) {
   Judgement judgement;
   judgement.metric = unit::custom_metric(k_cell_metric, unit::Kind::count, unit::Unit::count,
@@ -105,7 +106,8 @@ void fields(Fields& io, BaseCell& base_cell) {
   io.optional("why", base_cell.why);
 }
 
-// Returns the verdict on a cell of the base that is not measured any more: it fails.
+// Returns the verdict on a cell that the base measures and the candidate does not: it fails.
+// Limits that no longer apply to any cell become notes.
 CellVerdict removed_cell(const BaseCell& base_cell) {
   CellVerdict cell;
   if (auto key = profile::CellKey::parse(base_cell.shown)) cell.cell = std::move(*key);
@@ -125,24 +127,25 @@ void check_removed(const Profile& candidate, const baseline::BaselineChoice& cho
   RemovedCheck{candidate, choice, limits, fails, cell}.run();
 }
 
-// Returns the edit of a cell: its settings, or the files that changed since its baseline was
-// stored. Nothing if no edit is known.
+// Returns how a cell was edited: its settings, or the files that changed since its baseline was
+// stored. Nothing if the edit is not known, say because its keys changed too.
 std::optional<CellEdit> find_edit(const Profile& candidate, const baseline::BaselineChoice& stored,
                                   const BaseCell& base_cell) {
   if (!base_cell.edited.empty()) return CellEdit{base_cell.edited, base_cell.edit};
   if (stored.match != baseline::BaselineChoice::Match::fingerprint || !stored.baseline)
     return std::nullopt;
-  const profile::Provenance& from = candidate.provenance;
+  const profile::Provenance& provenance = candidate.provenance;
   std::vector<std::string> files;
   for (const auto& [part, hash] : stored.baseline->fingerprint_parts) {
-    if (part == profile::k_variables || look_up(from.fingerprint_parts, part, "") == hash) continue;
+    if (part == profile::k_variables || look_up(provenance.fingerprint_parts, part, "") == hash)
+      continue;
     // The base's own keys changed since its baseline was stored, so nothing says what the files
     // were.
     if (holds(k_parts_of_keys, part)) return std::nullopt;
     files.push_back(part);
   }
   if (files.empty()) return std::nullopt;
-  return CellEdit{text::join(files), from.fingerprint};
+  return CellEdit{text::join(files), provenance.fingerprint};
 }
 
 void mark_edited(const CellEdit& edit, CellVerdict& cell) {
@@ -156,28 +159,31 @@ void mark_edited(const CellEdit& edit, CellVerdict& cell) {
   fold_judgements(cell);
 }
 
-// Says which counts the base's branch improved since the merge base, so that the candidate fails by
-// them without having changed them; "" if there are none.
+// Returns which counts the base's branch improved since the merge base; "" if none. Such a count
+// fails the candidate, which did not change it.
 std::string describe_gain(const Profile& candidate, const baseline::BaselineChoice& stored,
-                          const baseline::Baseline& counted, const LimitTable& limits,
+                          const baseline::Baseline& merge_base, const LimitTable& limits,
                           const Policy& policy, const std::string& branch) {
   if (stored.match != baseline::BaselineChoice::Match::same || !stored.baseline) return "";
-  Profile older = candidate;
-  older.metrics = counted.counts;
-  older.placement = counted.placement;
+  Profile merge_base_profile = candidate;
+  merge_base_profile.metrics = merge_base.counts;
+  merge_base_profile.placement = merge_base.placement;
   const Base base{stored};
-  const Comparison comparison(older, base, limits, policy);
-  std::vector<std::string> gains;
-  for (const auto& [name, now] : stored.baseline->counts) {
-    const Measurement* before = look_up(counted.counts, name);
-    if (before == nullptr || !before->value() || !now.value()) continue;
-    const bool is_worse =
-        unit::got_worse(now.metric.better, /*rose=*/*before->value() > *now.value());
-    if (!is_worse || judge_count(comparison, *before, now).verdict != Outcome::fail) continue;
-    gains.push_back(fmt::format("{} has {} {} since, its merge-base {}", branch, value_text(now),
-                                name, value_text(*before)));
+  const Comparison comparison(merge_base_profile, base, limits, policy);
+  std::vector<std::string> improved;
+  for (const auto& [name, stored_count] : stored.baseline->counts) {
+    const Measurement* merge_base_count = look_up(merge_base.counts, name);
+    if (merge_base_count == nullptr || !merge_base_count->value() || !stored_count.value())
+      continue;
+    const bool is_worse = unit::got_worse(
+        stored_count.metric.better, /*rose=*/*merge_base_count->value() > *stored_count.value());
+    if (!is_worse ||
+        judge_count(comparison, *merge_base_count, stored_count).verdict != Outcome::fail)
+      continue;
+    improved.push_back(fmt::format("{} has {} {} since, its merge-base {}", branch,
+                                   value_text(stored_count), name, value_text(*merge_base_count)));
   }
-  return list_some(gains);
+  return list_some(improved);
 }
 
 void mark_behind(const std::string& gain, CellVerdict& cell) {

@@ -35,25 +35,27 @@ std::string more_runs_text(const StoredInterval& interval, double limit) {
                     baseline::k_sessions_kept);
 }
 
-// Judges an interval of a change that may go as far as `share` downwards (`sign` -1) or upwards
-// (1). `limit_text`: "may drop 5 %".
+// Judges the confidence interval of a change against a limit: `share` downwards if `sign` is -1,
+// upwards if it is 1. An interval that includes the limit is inconclusive.
 Ruling judge_interval(const StoredInterval& interval, double sign, double share,
                       std::string_view limit_text) {
   const double limit = sign * share;
   const std::string measured = fmt::format(
       "{} ({} to {}), {}", unit::signed_percent(interval.change),
       unit::signed_percent(interval.low), unit::signed_percent(interval.high), limit_text);
-  const bool above = interval.low > limit, below = interval.high < limit;
-  if (sign < 0 ? below : above) {
+  const bool is_above = interval.low > limit, is_below = interval.high < limit;
+  const bool is_beyond = sign < 0 ? is_below : is_above;
+  if (is_beyond) {
     return {Outcome::fail, measured + ": the whole interval is beyond the limit"};
   }
-  if (above || below) return {Outcome::pass, measured};
+  if (is_above || is_below) return {Outcome::pass, measured};
   return {Outcome::inconclusive,
           fmt::format("{}: the interval includes the limit ({}); {}", measured, interval.words,
                       more_runs_text(interval, limit))};
 }
 
-// Returns the ruling on samples of a time or rate that are not all above 0.
+// Returns the ruling on samples of which some are 0 or below. That is an error for a time, a fail
+// for requests a second, and noise for a slope over context.
 Ruling ruling_on_bad_samples(const Measurement& current) {
   const unit::Metric& metric = current.metric;
   const auto zeros = std::ranges::count(current.samples, 0.0);
@@ -73,50 +75,50 @@ Ruling ruling_on_bad_samples(const Measurement& current) {
           "some samples are not above 0: what a token of context costs is within the noise"};
 }
 
-// Returns the worse of the rulings of max_drop and max_increase; nothing if neither is set.
+// Returns the worse of the rulings by max_drop and max_increase; nothing if neither is set.
 std::optional<Ruling> judge_against_stored(const Limit& limit, const StoredInterval& interval) {
   std::optional<Ruling> ruling;
-  const auto hold = [&](const std::optional<MaxChange>& change, double sign,
-                        std::string_view verb) {
+  const auto apply_limit = [&](const std::optional<MaxChange>& change, double sign,
+                               std::string_view verb) {
     if (!change) return;
     keep_worse(ruling,
                judge_interval(interval, sign, relative_amount(change->amount, interval.stored),
                               fmt::format("may {} {}", verb, show(change->amount))));
   };
-  hold(limit.max_drop, -1, "drop");
-  hold(limit.max_increase, 1, "rise");
+  apply_limit(limit.max_drop, -1, "drop");
+  apply_limit(limit.max_increase, 1, "rise");
   return ruling;
 }
 
-// Judges max and min, which need no baseline: an interval for the median of this run is compared
-// with a plain number. Nothing if neither is set.
+// Judges max and min, which need no baseline: the confidence interval of this run's median is
+// compared with the number. Nothing if neither is set.
 std::optional<Ruling> judge_plain_number(const Limit& limit, const Measurement& current,
                                          double level) {
   if (!limit.max && !limit.min) return std::nullopt;
   const auto interval = stats::median_interval(current.samples, level);
   if (!interval) return ruling_on_bad_samples(current);
-  const auto number = [&](double value) { return unit::show(current.metric, value); };
-  const std::string measured = fmt::format("{} ({} to {})", number(interval->median),
-                                           number(interval->low), number(interval->high));
+  const auto number_text = [&](double value) { return unit::show(current.metric, value); };
+  const std::string measured = fmt::format("{} ({} to {})", number_text(interval->median),
+                                           number_text(interval->low), number_text(interval->high));
   std::optional<Ruling> ruling = Ruling{};
-  // `nearest` and `furthest`: how far the ends of the interval are beyond the bound.
-  const auto hold = [&](double nearest, double furthest, const Amount& bound,
-                        std::string_view side) {
-    const std::string limit_text = number(bound.value);
-    if (nearest > 0) {
+  // Both are distances of the interval's ends beyond the bound; below 0 if an end keeps it.
+  const auto apply_bound = [&](double nearest_excess, double furthest_excess, const Amount& bound,
+                               std::string_view side) {
+    const std::string limit_text = number_text(bound.value);
+    if (nearest_excess > 0) {
       keep_worse(ruling, {Outcome::fail, fmt::format("{} is {} {}", measured, side, limit_text)});
-    } else if (furthest > 0) {
+    } else if (furthest_excess > 0) {
       keep_worse(ruling, {Outcome::inconclusive,
                           fmt::format("{} holds the limit {}: not decided", measured, limit_text)});
     }
   };
   if (limit.max) {
-    hold(interval->low - limit.max->value, interval->high - limit.max->value, *limit.max,
-         "above max");
+    apply_bound(interval->low - limit.max->value, interval->high - limit.max->value, *limit.max,
+                "above max");
   }
   if (limit.min) {
-    hold(limit.min->value - interval->high, limit.min->value - interval->low, *limit.min,
-         "below min");
+    apply_bound(limit.min->value - interval->high, limit.min->value - interval->low, *limit.min,
+                "below min");
   }
   return ruling;
 }
@@ -128,16 +130,16 @@ const std::vector<Session>* find_sessions(const Comparison& comparison) {
 }
 
 // The stored sessions that have samples of a metric; if there are none, the reason.
-struct Stored {
+struct StoredSamples {
   std::vector<const Session*> sessions;
   std::string why_none;
 };
 
-// Returns the stored sessions of this machine class that have samples of a metric; if there are
-// none, the reason.
-Stored stored_samples(const Comparison& comparison, const std::string& metric) {
+// Returns the stored sessions (gate runs) of this machine class that have samples of a metric; if
+// there are none, the reason.
+StoredSamples stored_samples(const Comparison& comparison, const std::string& metric) {
   const auto* sessions = find_sessions(comparison);
-  Stored stored;
+  StoredSamples stored;
   if (sessions != nullptr) {
     for (const Session& session : *sessions) {
       const auto* samples = look_up(session.samples, metric);
@@ -200,9 +202,8 @@ bool scale_to_speed(std::vector<double>& samples, const std::vector<double>& rat
   return true;
 }
 
-// Corrects all samples to the median speed of the machine in this run, as the reference workload
-// shows it. Nothing, and the samples are compared as they are, unless this run and every session
-// have a rate of the same workload beside each sample.
+// Scales all samples to the machine's median speed in this run, which the reference workload
+// measures. Nothing unless this run and every session ran that workload beside each sample.
 std::optional<Samples> correct_for_speed(const Profile& candidate, const Measurement& current,
                                          const std::vector<const Session*>& sessions) {
   if (!candidate.reference || current.metric.kind != Kind::time || sessions.empty()) {
@@ -213,16 +214,17 @@ std::optional<Samples> correct_for_speed(const Profile& candidate, const Measure
   const double speed = *stats::median(reference.rates);
   const bool higher = current.metric.better == unit::Better::higher;
   Samples samples = uncorrected_samples(current, sessions);
-  for (std::size_t k = 0; k < sessions.size(); ++k) {
-    const auto& stored = sessions[k]->reference;
+  for (std::size_t session = 0; session < sessions.size(); ++session) {
+    const auto& stored = sessions[session]->reference;
     if (!same_workload(reference, stored)) return std::nullopt;
-    if (!scale_to_speed(samples.sessions[k], stored->rates, speed, higher)) return std::nullopt;
+    if (!scale_to_speed(samples.sessions[session], stored->rates, speed, higher))
+      return std::nullopt;
   }
   if (!scale_to_speed(samples.current, reference.rates, speed, higher)) return std::nullopt;
   return samples;
 }
 
-// Returns a warning if a limit is on a percentile of so few requests that it lies between the two
+// Returns a warning if a limit is on p90 or p99 of so few requests that it lies between the two
 // slowest.
 std::optional<std::string> percentile_warning(const Profile& candidate, const Judgement& metric) {
   const Limit& limit = metric.limit;
@@ -231,19 +233,19 @@ std::optional<std::string> percentile_warning(const Profile& candidate, const Ju
   // Gaps between tokens are many more than requests.
   if (name.starts_with("inter_token_latency")) return std::nullopt;
   // A percentile of k requests above 1 - 1/k lies between the two largest.
-  const bool p90 = name.find("_p90_") != std::string::npos;
-  const bool p99 = name.find("_p99_") != std::string::npos;
-  if (!p90 && !p99) return std::nullopt;
-  const std::int64_t min_requests = p90 ? 10 : 100;
+  const bool is_p90 = name.find("_p90_") != std::string::npos;
+  const bool is_p99 = name.find("_p99_") != std::string::npos;
+  if (!is_p90 && !is_p99) return std::nullopt;
+  const std::int64_t min_requests = is_p90 ? 10 : 100;
   if (*candidate.requests >= min_requests) return std::nullopt;
   return fmt::format(
       "{} of {} requests a start lies between the two slowest of them: {} requests are the fewest "
       "that it needs (requests on the prompt)",
-      p90 ? "p90" : "p99", *candidate.requests, min_requests);
+      is_p90 ? "p90" : "p99", *candidate.requests, min_requests);
 }
 
-// Judges limits on the change by pairs with the base program, and plain numbers by the candidate's
-// own runs.
+// Judges limits on a change by pairs with the base program, and max and min by the candidate's
+// runs. A metric that only the base reports is an error; one that it lacks is new.
 void judge_with_pairs(const Comparison& comparison, const Measurement& current,
                       Judgement& judgement) {
   const Limit& limit = judgement.limit;
@@ -253,26 +255,27 @@ void judge_with_pairs(const Comparison& comparison, const Measurement& current,
     return;
   }
   const auto* paired = look_up(comparison.paired_metrics, current.metric.name, nullptr);
-  const auto* missing = find_by_metric(comparison.pairs->missing, current.metric.name);
+  const auto* base_only = find_by_metric(comparison.pairs->missing, current.metric.name);
   if (paired != nullptr) {
     judge_pairs(comparison, *paired, judgement);
-  } else if (missing != nullptr && limit.is_set()) {
-    judgement.baseline = missing->warm_up.base;
+  } else if (base_only != nullptr && limit.is_set()) {
+    judgement.baseline = base_only->warm_up.base;
     ruling = {Outcome::error,
               fmt::format("could not be measured: the base's warm-up gave {}, the candidate's "
                           "nothing",
-                          unit::show(missing->metric, missing->warm_up.base.value_or(0)))};
+                          unit::show(base_only->metric, base_only->warm_up.base.value_or(0)))};
   } else if (limit.max_drop || limit.max_increase) {
     ruling = {Outcome::new_, "the base program does not report it"};
   }
-  const bool bounded = limit.max || limit.min;
-  if (bounded && current.samples.empty()) {
+  const bool has_bound = limit.max || limit.min;
+  if (has_bound && current.samples.empty()) {
     if (ruling.verdict == Outcome::info) {
       ruling = {Outcome::inconclusive, "no measured run of the candidate gave it"};
     }
-  } else if (auto plain = judge_plain_number(limit, current, comparison.policy.stored_level)) {
-    if (ruling.verdict != Outcome::info) keep_worse(plain, ruling);
-    ruling = *plain;
+  } else if (auto bound_ruling =
+                 judge_plain_number(limit, current, comparison.policy.stored_level)) {
+    if (ruling.verdict != Outcome::info) keep_worse(bound_ruling, ruling);
+    ruling = *bound_ruling;
   }
   apply_limit_mode(limit, ruling);
 }
@@ -292,7 +295,7 @@ std::optional<StoredInterval> stored_interval(const Comparison& comparison,
 
 // Returns the ruling on a time that no stored sample is comparable with. An untrusted run may have
 // been measured so, but for a metric that is newer than the samples of its machine class.
-Ruling ruling_without_samples(const Comparison& comparison, const Stored& stored) {
+Ruling ruling_without_samples(const Comparison& comparison, const StoredSamples& stored) {
   const bool is_newer = find_sessions(comparison) != nullptr;
   if (!comparison.policy.require_times || is_newer) return {Outcome::new_, stored.why_none};
   return {
@@ -302,11 +305,12 @@ Ruling ruling_without_samples(const Comparison& comparison, const Stored& stored
                   stored.why_none)};
 }
 
-// Judges a time against stored samples, and by plain limits.
+// Judges a time against stored samples of earlier runs, and by max and min. A fail against stored
+// samples alone only makes it suspected, so that paired runs can confirm it.
 void judge_with_samples(const Comparison& comparison, const Measurement& current,
                         Judgement& judgement) {
   const Limit& limit = judgement.limit;
-  const Stored stored = stored_samples(comparison, current.metric.name);
+  const StoredSamples stored = stored_samples(comparison, current.metric.name);
   const auto interval = stored_interval(comparison, current, stored.sessions);
   if (interval) {
     judgement.baseline = interval->stored;
@@ -319,26 +323,27 @@ void judge_with_samples(const Comparison& comparison, const Measurement& current
   if (!limit.is_set() || limit.mode == Mode::off) return;
   std::optional<Ruling> ruling = judge_plain_number(limit, current, comparison.policy.stored_level);
   if (limit.max_drop || limit.max_increase) {
-    Ruling compared = ruling_without_samples(comparison, stored);
+    Ruling change_ruling = ruling_without_samples(comparison, stored);
     if (interval) {
-      compared = *judge_against_stored(limit, *interval);
+      change_ruling = *judge_against_stored(limit, *interval);
     } else if (stored.why_none.empty()) {
-      compared = ruling_on_bad_samples(current);
+      change_ruling = ruling_on_bad_samples(current);
     }
     // A plain number is a judgement, also where nothing is stored to compare with.
-    if (ruling && compared.verdict == Outcome::new_) {
-      judgement.warnings.push_back("its change is not judged: " + compared.reason);
+    if (ruling && change_ruling.verdict == Outcome::new_) {
+      judgement.warnings.push_back("its change is not judged: " + change_ruling.reason);
     } else {
-      judgement.suspected = compared.verdict == Outcome::fail && limit.mode == Mode::gate &&
+      judgement.suspected = change_ruling.verdict == Outcome::fail && limit.mode == Mode::gate &&
                             (!ruling || ruling->verdict != Outcome::fail);
-      keep_worse(ruling, compared);
+      keep_worse(ruling, change_ruling);
     }
   }
   if (ruling) judgement.set_ruling(*ruling);
   apply_limit_mode(limit, judgement);
 }
 
-// Judges one time: by pairs if there are any, else against stored samples.
+// Judges one time: by pairs with the base program if there are any, else against stored samples.
+// CPU use is judged by pairs alone, or by max and min.
 Judgement judge_time(const Comparison& comparison, const Measurement& current) {
   Judgement judgement = comparison.start_judgement(current);
   judgement.warnings = current.warnings;
@@ -363,7 +368,8 @@ Judgement judge_time(const Comparison& comparison, const Measurement& current) {
 
 }  // namespace
 
-// Judges all times of the candidate, and those that only the pairs' warm-ups reported.
+// Judges all times of the candidate. Metrics that only the pairs' warm-ups reported are
+// inconclusive, and are listed too.
 std::vector<Judgement> judge_times(const Comparison& comparison) {
   std::vector<Judgement> judgements;
   const auto& metrics = comparison.candidate.metrics;
@@ -391,7 +397,8 @@ std::vector<Judgement> judge_times(const Comparison& comparison) {
   return judgements;
 }
 
-// Lists times with a limit that the last stored session has and this run lacks, as errors.
+// Lists times with a limit that the last stored session has and this run lacks, as errors. Empty
+// if this run failed, took no times or is the reference workload.
 std::vector<Judgement> judge_missing_times(const Comparison& comparison) {
   const Profile& candidate = comparison.candidate;
   const auto* sessions = find_sessions(comparison);
@@ -419,7 +426,8 @@ std::vector<Judgement> judge_missing_times(const Comparison& comparison) {
   return judgements;
 }
 
-// Says how the reference workload was used to compare times, or why it was not.
+// Returns how the reference workload, which shows the machine's speed, was used to correct times;
+// or why it was not. Nothing without one, or with pairs.
 std::optional<std::string> describe_reference_use(const Comparison& comparison) {
   const auto& reference = comparison.candidate.reference;
   if (!reference || comparison.pairs != nullptr) return std::nullopt;

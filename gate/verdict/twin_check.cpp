@@ -53,29 +53,31 @@ DeviceMatch match_device(const Profile& twin, const std::optional<DeviceIds>& de
                                                                               : DeviceMatch::other;
 }
 
-// Lists how the twin's run differs from the real one, besides its counts: driver, features,
-// fingerprint.
+// Lists how the twin's run (on a simulated GPU) differs from the real device's, besides counts:
+// ids, driver, features, and parts of the fingerprint.
 std::vector<std::string> list_other_differences(const Profile& twin, const Profile& real) {
-  std::vector<std::string> about;
-  if (const auto described = device_ids(twin), here = device_ids(real); described && here) {
-    if (!described->same_device(*here) || described->driver != here->driver) {
-      about.push_back(fmt::format("device {}:{} with driver id {} described, {}:{} with {} here",
-                                  described->vendor, described->device, described->driver,
-                                  here->vendor, here->device, here->driver));
+  std::vector<std::string> differences;
+  if (const auto twin_ids = device_ids(twin), real_ids = device_ids(real); twin_ids && real_ids) {
+    if (!twin_ids->same_device(*real_ids) || twin_ids->driver != real_ids->driver) {
+      differences.push_back(
+          fmt::format("device {}:{} with driver id {} described, {}:{} with {} here",
+                      twin_ids->vendor, twin_ids->device, twin_ids->driver, real_ids->vendor,
+                      real_ids->device, real_ids->driver));
     }
-    if (described->version != here->version) {
-      about.push_back(fmt::format("driver version 0x{} described, 0x{} here", described->version,
-                                  here->version));
+    if (twin_ids->version != real_ids->version) {
+      differences.push_back(fmt::format("driver version 0x{} described, 0x{} here",
+                                        twin_ids->version, real_ids->version));
     }
-    if (described->features != here->features) {
-      about.emplace_back("features, limits or extensions described are not those here");
+    if (twin_ids->features != real_ids->features) {
+      differences.emplace_back("features, limits or extensions described are not those here");
     }
   }
-  const auto& mine = twin.provenance.fingerprint_parts;
-  for (const std::string& part : profile::other_parts(real.provenance.fingerprint_parts, mine)) {
-    about.push_back(fmt::format("the two cells differ in their {}", part));
+  const auto& twin_parts = twin.provenance.fingerprint_parts;
+  for (const std::string& part :
+       profile::other_parts(real.provenance.fingerprint_parts, twin_parts)) {
+    differences.push_back(fmt::format("the two cells differ in their {}", part));
   }
-  return about;
+  return differences;
 }
 
 bool was_counted(const Profile& profile) {
@@ -88,21 +90,23 @@ bool is_device_count(const Measurement& measured) {
          measured.source != "host";
 }
 
-// Compares the exact counts of both runs, and lists those that differ or that only one side has.
+// Compares the exact counts of a run on a simulated GPU with the real device's. Stores those that
+// differ, or that one side lacks, with counts of loading last.
 void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) {
-  for (const auto& [name, mine] : twin.metrics) {
-    if (!is_device_count(mine)) continue;
-    const Measurement* measurement = look_up(real.metrics, name);
-    const auto here = measurement != nullptr ? measurement->exact : std::nullopt;
-    const bool both = mine.exact && here;  // a count that varies is not compared
-    if (both) ++check.compared;
-    if (measurement == nullptr || (both && *mine.exact != *here)) {
-      check.differences.push_back({mine.metric.name, mine.exact, here});
+  for (const auto& [name, twin_measured] : twin.metrics) {
+    if (!is_device_count(twin_measured)) continue;
+    const Measurement* real_match = look_up(real.metrics, name);
+    const auto real_count = real_match != nullptr ? real_match->exact : std::nullopt;
+    const bool are_exact =
+        twin_measured.exact && real_count;  // a count that varies is not compared
+    if (are_exact) ++check.compared;
+    if (real_match == nullptr || (are_exact && *twin_measured.exact != *real_count)) {
+      check.differences.push_back({twin_measured.metric.name, twin_measured.exact, real_count});
     }
   }
-  for (const auto& [name, theirs] : real.metrics) {
-    if (is_device_count(theirs) && !twin.metrics.contains(name)) {
-      check.differences.push_back({theirs.metric.name, std::nullopt, theirs.exact});
+  for (const auto& [name, real_measured] : real.metrics) {
+    if (is_device_count(real_measured) && !twin.metrics.contains(name)) {
+      check.differences.push_back({real_measured.metric.name, std::nullopt, real_measured.exact});
     }
   }
   // Counts of loading come last.
@@ -113,16 +117,18 @@ void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) 
                         });
 }
 
-// Compares the kernels of both runs, if both were named and neither varied.
+// Compares how often each kernel ran on the simulated GPU and on the real one. Does nothing if a
+// side has no names of kernels, or varies.
 void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check) {
-  const auto& mine = twin.kernels;
-  const auto& theirs = real.kernels;
-  if (!mine || !theirs || !mine->has_names || !theirs->has_names || mine->runs_disagree ||
-      theirs->runs_disagree || mine->scope != theirs->scope || mine->length != theirs->length) {
+  const auto& twin_kernels = twin.kernels;
+  const auto& real_kernels = real.kernels;
+  if (!twin_kernels || !real_kernels || !twin_kernels->has_names || !real_kernels->has_names ||
+      twin_kernels->runs_disagree || real_kernels->runs_disagree ||
+      twin_kernels->scope != real_kernels->scope || twin_kernels->length != real_kernels->length) {
     return;
   }
   check.kernels_compared = true;
-  for (Changed& kernel : differences(mine->counts, theirs->counts)) {
+  for (Changed& kernel : differences(twin_kernels->counts, real_kernels->counts)) {
     check.kernels.push_back({std::move(kernel.name), kernel.baseline, kernel.current});
   }
   std::stable_partition(check.kernels.begin(), check.kernels.end(),
@@ -131,20 +137,21 @@ void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check)
 
 enum class DifferenceKind { metric, kernel };
 
-// Returns "dispatches/token 65 (66 on the device), and 3 more".
+// Returns "dispatches/token 65 (66 on the device), and 3 more": each difference with the twin's
+// count and the real one.
 std::string differences_text(const std::vector<TwinDifference>& all, DifferenceKind kind) {
-  const bool of_metrics = kind == DifferenceKind::metric;
+  const bool are_metrics = kind == DifferenceKind::metric;
   std::vector<std::string> parts;
   for (const TwinDifference& difference : all) {
     if (parts.size() == k_max_parts) break;
-    const auto metric = of_metrics ? unit::find_metric(difference.name) : std::nullopt;
+    const auto metric = are_metrics ? unit::find_metric(difference.name) : std::nullopt;
     const std::string label = metric ? unit::label(*metric) : difference.name;
-    const char* without_count = of_metrics ? "not counted" : "0";
-    const auto number = [&](const std::optional<Rational>& count) {
+    const char* without_count = are_metrics ? "not counted" : "0";
+    const auto count_text = [&](const std::optional<Rational>& count) {
       return count ? count->str() : without_count;
     };
-    parts.push_back(fmt::format("{} {} ({} on the device)", label, number(difference.twin),
-                                number(difference.real)));
+    parts.push_back(fmt::format("{} {} ({} on the device)", label, count_text(difference.twin),
+                                count_text(difference.real)));
   }
   if (all.size() > parts.size()) {
     parts.push_back(fmt::format("and {} more", all.size() - parts.size()));
@@ -152,7 +159,8 @@ std::string differences_text(const std::vector<TwinDifference>& all, DifferenceK
   return text::join(parts);
 }
 
-// Warns that a twin counts otherwise than the real device.
+// Returns the warning that a twin (simulated GPU) counts otherwise than the real device, with the
+// differences that may explain it.
 std::string warning_text(const TwinCheck& check) {
   std::string out = fmt::format("the twin {} does not count as the real device does: ", check.twin);
   out += differences_text(check.differences, DifferenceKind::metric);
@@ -231,7 +239,8 @@ struct Tally {
   std::size_t left_out = 0;  // cells beyond k_max_compared
 };
 
-// Returns one line on a twin: how many cells were compared, and how many differ.
+// Returns one line on a twin (simulated GPU): how many of its cells were compared with the real
+// device, and how many differ.
 std::string summary_text(const std::string& twin, const Tally& tally) {
   if (tally.left_out > 0) {
     return fmt::format(
@@ -258,36 +267,36 @@ std::string summary_text(const std::string& twin, const Tally& tally) {
 
 }  // namespace
 
-// Compares each cell on a twin with its cell on the real device, and returns one line for each
-// twin.
+// Compares each cell on a twin (simulated GPU) with its cell on the real device, up to
+// k_max_compared numbers. Differences become warnings of the cell; returns one line for each twin.
 std::vector<std::string> check_twins(std::span<const Profile> profiles,
                                      std::span<CellVerdict> cells) {
   const RealCells real_cells(profiles);
-  std::size_t compared = 0;
+  std::size_t numbers_compared = 0;
   std::map<std::string, Tally> tallies;
   for (std::size_t i = 0; i < profiles.size() && i < cells.size(); ++i) {
-    const Profile& mine = profiles[i];
-    const auto twin = twin_name(mine);
-    if (!twin || !was_counted(mine)) continue;
+    const Profile& twin_profile = profiles[i];
+    const auto twin_device = twin_name(twin_profile);
+    if (!twin_device || !was_counted(twin_profile)) continue;
     bool other_driver = false;
-    const Profile* real = real_cells.find(mine, other_driver);
+    const Profile* real = real_cells.find(twin_profile, other_driver);
     if (real == nullptr) {
-      if (other_driver) tallies[*twin];  // an entry without cells: nothing was compared
+      if (other_driver) tallies[*twin_device];  // an entry without cells: nothing was compared
       continue;
     }
-    compared += count_numbers(mine, *real);
-    if (compared > k_max_compared) {
-      ++tallies[*twin].left_out;
+    numbers_compared += count_numbers(twin_profile, *real);
+    if (numbers_compared > k_max_compared) {
+      ++tallies[*twin_device].left_out;
       continue;
     }
     TwinCheck check;
-    check.twin = *twin;
+    check.twin = *twin_device;
     check.device = real->provenance.probed_device_name;
     check.against = real->cell;
-    check.about = list_other_differences(mine, *real);
-    compare_counts(mine, *real, check);
-    compare_kernels(mine, *real, check);
-    Tally& tally = tallies[*twin];
+    check.about = list_other_differences(twin_profile, *real);
+    compare_counts(twin_profile, *real, check);
+    compare_kernels(twin_profile, *real, check);
+    Tally& tally = tallies[*twin_device];
     tally.device = check.device;
     ++tally.cells;
     tally.counts += check.compared;

@@ -22,7 +22,8 @@ struct MeasuredCell {
   }
 };
 
-// Returns true if cells fit the entry, all of them were measured, and none has a metric of it.
+// Returns true if a limit's cells were all measured, and none of them has a metric that the limit
+// names. `entry` is the limit's index.
 bool is_unmeasured(std::size_t entry, const std::vector<MeasuredCell>& cells,
                    const LimitTable& limits) {
   bool fits_any = false;
@@ -52,16 +53,18 @@ std::string_view describe_source(const unit::Metric& metric) {
 
 }  // namespace
 
-// Returns an error for each metric under a max or min that gates, if no cell of that limit has it.
+// Returns an error for each metric under a max or min that gates, if no cell of that limit reports
+// it. If only counts were taken, metrics that are no counts are left out.
 std::vector<std::string> unmeasured_bounds(std::span<const CellVerdict> verdicts,
                                            const LimitTable& limits, const Policy& policy) {
   std::vector<MeasuredCell> cells;
   for (const CellVerdict& verdict : verdicts) cells.emplace_back(verdict, limits);
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < limits.entries().size(); ++i) {
-    const LimitEntry& entry = limits.entries()[i];
+  for (std::size_t entry_index = 0; entry_index < limits.entries().size(); ++entry_index) {
+    const LimitEntry& entry = limits.entries()[entry_index];
     const bool gates = entry.mode != Mode::report;  // a bound holds under `mode: off`
-    if (!gates || (!entry.max && !entry.min) || !is_unmeasured(i, cells, limits)) continue;
+    if (!gates || (!entry.max && !entry.min) || !is_unmeasured(entry_index, cells, limits))
+      continue;
     for (const std::string& pattern : entry.metrics) {
       const std::optional<unit::Metric> metric = unit::find_metric(pattern);
       const bool is_counted =

@@ -91,33 +91,33 @@ bool is_waivable(const Judgement& judgement) {
   return judgement.verdict == Outcome::fail || is_edit(judgement);
 }
 
-// Returns the change of a failed metric that can be waived: from one exact text to another for a
-// count, down to a bound for a time. Nothing if it has no value.
+// Returns the change of a failed metric that a waiver may excuse: from one exact number to another
+// for a count, up to a bound for a time. Nothing if it has no value.
 std::optional<Waivable> waivable_metric_change(const std::string& cell,
                                                const std::string& device_class,
                                                const Judgement& metric) {
   if (is_edit(metric)) {  // whatever the device
     return Waivable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text};
   }
-  const bool unmeasured = !metric.current && metric.current_text == k_not_measured;
-  const bool count = metric.metric.kind == unit::Kind::count;
-  if ((unmeasured || count) && metric.baseline_text && metric.current_text) {
+  const bool is_unmeasured = !metric.current && metric.current_text == k_not_measured;
+  const bool is_count = metric.metric.kind == unit::Kind::count;
+  if ((is_unmeasured || is_count) && metric.baseline_text && metric.current_text) {
     // A verdict that was read from a file may show one number and mean another.
-    if (!unmeasured && (!text_equals(*metric.baseline_text, metric.baseline) ||
-                        !text_equals(*metric.current_text, metric.current))) {
+    if (!is_unmeasured && (!text_equals(*metric.baseline_text, metric.baseline) ||
+                           !text_equals(*metric.current_text, metric.current))) {
       return std::nullopt;
     }
     return Waivable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text,
                     device_class};
   }
-  if (count && !metric.change) return std::nullopt;
+  if (is_count && !metric.change) return std::nullopt;
   const auto worst = worst_change(metric);
   if (!worst) return std::nullopt;
   return Waivable{cell, metric.metric.name, "0 %", bound_text(*worst), device_class};
 }
 
 // Returns "22 launches of 9 kernels": the sum of one side's counts, over the kernels that have one
-// there.
+// there. "many" if the sum overflows.
 std::string launches_text(const std::vector<Changed>& kernels,
                           std::optional<Rational> Changed::*side) {
   std::optional<Rational> sum = Rational(0);
@@ -163,18 +163,19 @@ std::string why_not_waivable(const Judgement& judgement, const std::string& cell
   return fmt::format("{} of {} is no value that could be waived", subject, cell);
 }
 
-// Returns true if the waived `change` covers the change of the failed `metric`.
+// Returns true if the waived `change` covers the change of the failed `metric`: the same count, or
+// a time within the waived bound.
 bool covers(const Waivable& change, const Judgement& metric) {
   if (metric.metric.name != change.metric) return false;
-  const bool exact = metric.metric.kind == unit::Kind::count || !metric.current;
-  if (metric.baseline_text && metric.current_text && exact) {
+  const bool is_exact = metric.metric.kind == unit::Kind::count || !metric.current;
+  if (metric.baseline_text && metric.current_text && is_exact) {
     return *metric.baseline_text == change.from && covers_count(change.to, *metric.current_text);
   }
   const auto bound = parse_bound(change.to);
   if (!bound || !metric.change) return false;
   // A count may be wrong in both directions.
   const bool is_other_direction = *metric.change != 0 && *metric.change * *bound <= 0;
-  if (exact && is_other_direction) return false;
+  if (is_exact && is_other_direction) return false;
   return metric.metric.better == unit::Better::higher
              ? *metric.change >= *bound - k_rounding_of_bound
              : *metric.change <= *bound + k_rounding_of_bound;
@@ -192,8 +193,8 @@ std::string waived_text(const Waiver& waiver, const WaiverContext& gate) {
 // Reasons of judgements -> the waivers that they have.
 using WaivedReasons = std::map<const std::string*, const Waiver*>;
 
-// Puts each waiver's text before the reasons that it is for, in the order in which reports show the
-// judgements: in full before the first, then only who waived it.
+// Puts a waiver's text before each reason that it waives, in the order of reports: in full before
+// the first, then only "waived by" and the name.
 void prepend_waivers(const WaivedReasons& waived, const WaiverContext& gate, CellVerdict& cell) {
   std::set<std::string> shown;
   for (Judgement& judgement : cell.judgements) {
@@ -216,7 +217,8 @@ bool has_outcome(const CellVerdict& cell, Outcome outcome) {
   return std::ranges::find(cell.judgements, outcome, &Judgement::verdict) != cell.judgements.end();
 }
 
-// Returns why `waiver` does not hold for this gate at all; "" if it may.
+// Returns why `waiver` does not apply to this gate: another pull request, commit or branch, or it
+// has expired. "" if it applies.
 std::string why_void(const Waiver& waiver, const WaiverContext& gate) {
   const std::string* head = look_up(gate.heads, waiver.pull_request);
   if (head == nullptr) {
@@ -246,24 +248,25 @@ struct JudgedMetrics {
   }
 };
 
-// Turns the fail of `cell` that `waiver` is for into a waived judgement, and returns a
-// pointer to its reason; null if there is none. `now` gets the change as it is, where the metric
-// fails.
+// Marks the first failed judgement of `cell` that `waiver` covers as waived, and returns a pointer
+// to its reason; null if there is none. `now` gets the metric's present change.
 const std::string* apply_waiver(const Waiver& waiver, const CellVerdict& cell,
                                 JudgedMetrics& metrics, std::string& now) {
-  const Waivable& what = waiver.what;
-  if (!what.device_class.empty() && what.device_class != cell.device_class) return nullptr;
-  const auto [first, last] = metrics.judgements.equal_range(what.metric);
-  for (auto place = first; place != last; ++place) {
-    Judgement& judgement = *place->second;
+  const Waivable& waived = waiver.what;
+  if (!waived.device_class.empty() && waived.device_class != cell.device_class) return nullptr;
+  const auto [first, last] = metrics.judgements.equal_range(waived.metric);
+  for (auto entry = first; entry != last; ++entry) {
+    Judgement& judgement = *entry->second;
     if (!is_waivable(judgement)) continue;
-    const auto [change, is_new] = metrics.changes.try_emplace(&judgement);
-    if (is_new) change->second = waivable_change(what.cell, what.device_class, judgement);
-    const std::optional<Waivable>& current = change->second;
+    const auto [cached_change, is_new] = metrics.changes.try_emplace(&judgement);
+    if (is_new)
+      cached_change->second = waivable_change(waived.cell, waived.device_class, judgement);
+    const std::optional<Waivable>& current = cached_change->second;
     if (current) now = fmt::format("{} → {}", current->from, current->to);
     // Kernels are compared one by one: the texts of their sums may differ.
-    const bool kernels = current && !current->kernels.empty();
-    const bool is_covered = kernels ? current->kernels == what.kernels : covers(what, judgement);
+    const bool has_kernels = current && !current->kernels.empty();
+    const bool is_covered =
+        has_kernels ? current->kernels == waived.kernels : covers(waived, judgement);
     if (!is_covered) continue;
     judgement.verdict = Outcome::waived;
     return &judgement.reason;
@@ -338,34 +341,36 @@ static bool apply_kernel(const Changed& kernel, std::map<std::string, Rational>&
   return true;
 }
 
-// Returns `stored` with the waived change in it; nothing if it does not hold the value that the
-// change starts from.
-std::optional<baseline::Baseline> apply_to_baseline(const Waivable& what,
+// Returns `stored` with the waived change applied; nothing if it is of another cell or device, or
+// does not hold the value that the change starts from.
+std::optional<baseline::Baseline> apply_to_baseline(const Waivable& waived,
                                                     const baseline::Baseline& stored) {
-  if (stored.cell != what.cell) return std::nullopt;
-  if (!what.device_class.empty() && what.device_class != stored.device_class) return std::nullopt;
+  if (stored.cell != waived.cell) return std::nullopt;
+  if (!waived.device_class.empty() && waived.device_class != stored.device_class)
+    return std::nullopt;
   baseline::Baseline updated = stored;
-  if (what.metric == "kernels") {
+  if (waived.metric == "kernels") {
     if (!updated.kernels) return std::nullopt;
-    for (const Changed& kernel : what.kernels) {
+    for (const Changed& kernel : waived.kernels) {
       if (!apply_kernel(kernel, updated.kernels->counts)) return std::nullopt;
     }
     return updated;
   }
-  const auto count = updated.counts.find(what.metric);
+  const auto count = updated.counts.find(waived.metric);
   if (count == updated.counts.end() || !count->second.exact) return std::nullopt;
-  if (count->second.exact->str() != what.from) return std::nullopt;
-  if (what.to == k_not_measured) {
+  if (count->second.exact->str() != waived.from) return std::nullopt;
+  if (waived.to == k_not_measured) {
     updated.counts.erase(count);
     return updated;
   }
-  const auto value = Rational::parse(what.to);
+  const auto value = Rational::parse(waived.to);
   if (!value) return std::nullopt;
   count->second.exact = value;
   return updated;
 }
 
-// Adds waivers; an added one replaces an old one of the same cell, metric, class and commit.
+// Adds waivers to the stored ones. A new waiver replaces one of an older commit, or one of the
+// same cell, metric, device class and commit.
 std::vector<Waiver> with_waivers(std::vector<Waiver> stored, std::vector<Waiver> added) {
   for (Waiver& waiver : added) {
     std::erase_if(stored, [&](const Waiver& old) {
