@@ -27,19 +27,18 @@ constexpr std::array k_false_alarms{std::pair{-0.8, 0.0520}, std::pair{-0.6, 0.0
                                     std::pair{-0.4, 0.0168}, std::pair{-0.2, 0.0090},
                                     std::pair{0.0, 0.0045}};
 
-// The value at `at` on the line through the two rows of the table around or next to it. Keys rise
-// or fall with the rows.
-template <class Key, class Value>
-double interpolate(double at, Key key, Value value) {
+// Interpolates linearly in the table k_false_alarms: returns `value(row)` where `key(row)` would be
+// `at`. Keys rise or fall with the rows; beyond the ends the nearest line goes on.
+double interpolate(double at, auto key, auto value) {
   const bool is_rising = key(k_false_alarms[0]) < key(k_false_alarms[1]);
-  std::size_t i = 0;
-  while (i + 2 < k_false_alarms.size()) {
-    const double next = key(k_false_alarms[i + 1]);
+  std::size_t row = 0;
+  while (row + 2 < k_false_alarms.size()) {
+    const double next = key(k_false_alarms[row + 1]);
     const bool is_before_next = is_rising ? at <= next : at > next;
     if (is_before_next) break;
-    ++i;
+    ++row;
   }
-  const auto &a = k_false_alarms[i], &b = k_false_alarms[i + 1];
+  const auto &a = k_false_alarms[row], &b = k_false_alarms[row + 1];
   return value(a) + (value(b) - value(a)) * (at - key(a)) / (key(b) - key(a));
 }
 double table_offset(const std::pair<double, double>& row) { return row.first; }
@@ -60,9 +59,10 @@ struct Noise {
   [[nodiscard]] double unit() const { return long_run * long_run; }
 };
 
-// Estimates the noise of the values around a ramp in the long run. What was known before counts as
-// k_points_before more points.
-double long_run_around(const std::vector<double>& values, const Ramp& ramp, double before) {
+// Estimates the standard deviation of the noise around a ramp in the long run, with its
+// autocorrelation. `before`, the estimate from earlier points, counts as k_points_before more
+// points.
+double long_run_around(const std::vector<double>& values, const Ramp& ramp, double earlier_noise) {
   constexpr double k_points_before = 20, k_coefficients = 4, k_max_memory = 0.9;
   double squares = 0, products = 0, last = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -72,12 +72,13 @@ double long_run_around(const std::vector<double>& values, const Ramp& ramp, doub
     last = residual;
   }
   const double count = static_cast<double>(values.size());
-  if (count <= k_coefficients || squares <= 0) return before;
-  // Residuals of a fit seem to remember less than the noise did.
-  const double seen = products / squares;
-  const double memory = std::clamp(seen + (2 + 4 * std::max(0.0, seen)) / count, 0.0, k_max_memory);
+  if (count <= k_coefficients || squares <= 0) return earlier_noise;
+  // Residuals of a fit are less correlated than the noise itself, so that is corrected.
+  const double observed_memory = products / squares;
+  const double memory = std::clamp(
+      observed_memory + (2 + 4 * std::max(0.0, observed_memory)) / count, 0.0, k_max_memory);
   const double variance = squares / (count - k_coefficients) * (1 + memory) / (1 - memory);
-  return std::sqrt((count * variance + k_points_before * before * before) /
+  return std::sqrt((count * variance + k_points_before * earlier_noise * earlier_noise) /
                    (count + k_points_before));
 }
 
@@ -413,8 +414,8 @@ double offset_for(double yearly_false_alarms) {
   return interpolate(std::log(yearly_false_alarms), table_log_share, table_offset);
 }
 
-// Takes logarithms if all values are above 0; else divides them by the median size of the first
-// ten.
+// Returns logarithms if all values are above 0, and sets `relative`. Otherwise divides the values
+// by `scale`, the median size of the first ten.
 Scaled scaled(std::span<const double> values) {
   Scaled result{{values.begin(), values.end()}};
   result.relative = std::ranges::all_of(values, [](double value) { return value > 0; });
@@ -440,7 +441,8 @@ Result<Changes> find_changes(std::span<const double> values, const ChangePolicy&
   return SeriesReader(values, policy).read();
 }
 
-// Finds every place at which a count differs from the one before.
+// Finds each place at which a count differs from the one before, and the levels between. Counts
+// have no noise, so every change is certain. An error if a value is not finite.
 Result<Changes> count_changes(std::span<const double> values) {
   WEIR_CHECK(check_numbers(values));
   Changes changes;
@@ -460,8 +462,8 @@ Result<Changes> count_changes(std::span<const double> values) {
     change.before = values[i - 1];
     change.after = values[i];
     change.relative = change.before > 0;
-    const double by = change.after - change.before;
-    change.size = change.relative ? by / change.before : by;
+    const double difference = change.after - change.before;
+    change.size = change.relative ? difference / change.before : difference;
     change.low = change.size;
     change.high = change.size;
     change.confidence = 1;

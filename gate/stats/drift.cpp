@@ -24,27 +24,29 @@ double residual_memory(const std::vector<double>& residuals) {
   return std::clamp(raw + (1 + 4 * raw) / n, -0.95, 0.95);
 }
 
-// Moves values beyond three standard deviations to there, so that a stall of seconds weighs no more
-// than a slow request. The deviation is a normal series' with the same middle half.
+// Clamps values to three standard deviations around the median, so that a stall of seconds weighs
+// no more than a slow request. The deviation is estimated from the middle half.
 std::vector<Point> pull_in_outliers(std::span<const Point> points) {
-  constexpr double k_reach = 3, k_of_middle_half = 0.7413;  // a quartile distance to a deviation
+  constexpr double k_max_deviations = 3,
+                   k_deviation_of_quartiles = 0.7413;  // a quartile distance to a deviation
   std::vector<double> values;
   for (const Point& point : points) values.push_back(point.y);
   std::ranges::sort(values);
-  const double deviation =
-      k_of_middle_half * (quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25));
+  const double deviation = k_deviation_of_quartiles *
+                           (quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25));
   const double middle = quantile_of_sorted(values, 0.5);
-  std::vector<Point> moved(points.begin(), points.end());
-  if (deviation <= 0) return moved;  // most are equal, so the others are all the information
-  for (Point& point : moved) {
-    point.y = std::clamp(point.y, middle - k_reach * deviation, middle + k_reach * deviation);
+  std::vector<Point> clamped(points.begin(), points.end());
+  if (deviation <= 0) return clamped;  // most are equal, so the others are all the information
+  for (Point& point : clamped) {
+    point.y = std::clamp(point.y, middle - k_max_deviations * deviation,
+                         middle + k_max_deviations * deviation);
   }
-  return moved;
+  return clamped;
 }
 
 }  // namespace
 
-// Returns the means of k_drift_blocks equal parts of the series.
+// Returns the mean points of k_drift_blocks parts of the series, which are equally long, in order.
 static std::vector<Point> block_means(std::span<const Point> points) {
   std::vector<Point> blocks;
   for (std::size_t block = 0; block < k_drift_blocks; ++block) {
@@ -68,11 +70,11 @@ static std::vector<Point> block_means(std::span<const Point> points) {
 std::optional<Drift> measure_drift(std::span<const Point> points, double level) {
   if (points.size() < k_min_drift_points) return std::nullopt;
   const std::vector<Point> blocks = block_means(pull_in_outliers(points));
-  const auto line = theil_sen(blocks);
-  if (!line) return std::nullopt;
+  const auto fitted_line = theil_sen(blocks);
+  if (!fitted_line) return std::nullopt;
   std::vector<double> residuals;
   for (const Point& block : blocks) {
-    residuals.push_back(block.y - line->intercept - line->slope * block.x);
+    residuals.push_back(block.y - fitted_line->intercept - fitted_line->slope * block.x);
   }
   Drift drift;
   drift.memory = residual_memory(residuals);
@@ -87,9 +89,9 @@ std::optional<Drift> measure_drift(std::span<const Point> points, double level) 
                                           (1 + correlation) / (1 - correlation) / k_efficiency);
   const double half_width = student_quantile(1 - level / 2, k_degrees_of_freedom) * standard_error;
   const double span = points.back().x - points.front().x;
-  drift.change = line->slope * span;
-  drift.low = (line->slope - half_width) * span;
-  drift.high = (line->slope + half_width) * span;
+  drift.change = fitted_line->slope * span;
+  drift.low = (fitted_line->slope - half_width) * span;
+  drift.high = (fitted_line->slope + half_width) * span;
   return drift;
 }
 

@@ -56,17 +56,17 @@ int RunDensity::cell_of(double value) const {
   return static_cast<int>(std::clamp(cell, 0.0, static_cast<double>(k_cells - 1)));
 }
 
-// Returns the ratio of the density shifted and not, made non-decreasing, at both values of the
-// pair.
-double RunDensity::bet_factor(double lo, double hi) const {
+// Returns the factor by which a bet on `high` being the slower run multiplies, between 0 and 2. It
+// compares the learned density of run times with the same density shifted; 1 before any pair.
+double RunDensity::bet_factor(double low, double high) const {
   if (run_pairs_.empty()) return 1;
-  const double even = k_even_density * 2 * static_cast<double>(run_pairs_.size());
+  const double even_density = k_even_density * 2 * static_cast<double>(run_pairs_.size());
   std::array<Step, k_cells> steps;
   std::size_t count = 0;
   for (int cell = 0; cell < k_cells; ++cell) {
-    const auto at = static_cast<std::size_t>(cell + k_below);
-    Step step{density_[at - static_cast<std::size_t>(shift_)] + even, density_[at] + even,
-              cell + 1};
+    const auto index = static_cast<std::size_t>(cell + k_below);
+    Step step{density_[index - static_cast<std::size_t>(shift_)] + even_density,
+              density_[index] + even_density, cell + 1};
     while (count > 0 && steps[count - 1].over * step.under >= step.over * steps[count - 1].under) {
       step.over += steps[count - 1].over;
       step.under += steps[count - 1].under;
@@ -82,8 +82,8 @@ double RunDensity::bet_factor(double lo, double hi) const {
                          [](int wanted, const Step& item) { return wanted < item.end; });
     return step->over / step->under;
   };
-  const double at_lo = ratio_at(lo), at_hi = ratio_at(hi);
-  return 2 * at_hi / (at_lo + at_hi);
+  const double ratio_low = ratio_at(low), ratio_high = ratio_at(high);
+  return 2 * ratio_high / (ratio_low + ratio_high);
 }
 
 void RunDensity::add_at(int cell) {
@@ -96,7 +96,8 @@ void RunDensity::add(double lo, double hi) {
   add_at(cell_of(hi) - shift_);
 }
 
-// Tries the room below each value as the beginning.
+// Returns the best lower end of the density's grid, which has a fixed length: below all values if
+// they fit, else where it covers most of them.
 double RunDensity::best_start() const {
   const double gap = width_ * k_cells_per_gap;
   const double below_all = lowest_ - k_room_below * gap;
@@ -111,39 +112,39 @@ double RunDensity::best_start() const {
   if (*std::ranges::max_element(values) < below_all + length) return below_all;
   // The grid is too short for all values: take the place with most of them, the lowest such.
   std::ranges::sort(values);
-  std::size_t best = 0, max_held = 0, end = 0;
+  std::size_t best_begin = 0, most_values = 0, end = 0;
   for (std::size_t begin = 0; begin < values.size(); ++begin) {
-    const double room = begin == 0 ? k_room_below : k_too_close;
-    while (end < values.size() && values[end] < values[begin] - room * gap + length) ++end;
-    if (end - begin <= max_held) continue;
-    max_held = end - begin;
-    best = begin;
+    const double gaps_below = begin == 0 ? k_room_below : k_too_close;
+    while (end < values.size() && values[end] < values[begin] - gaps_below * gap + length) ++end;
+    if (end - begin <= most_values) continue;
+    most_values = end - begin;
+    best_begin = begin;
   }
-  return best == 0 ? below_all : values[best] - k_too_close * gap;
+  return best_begin == 0 ? below_all : values[best_begin] - k_too_close * gap;
 }
 
-// Adds a pair to the density. Lays the grid anew if values come close to its beginning, or if
-// another place holds more of them.
-void RunDensity::learn_pair(double lo, double hi) {
-  const double lower = std::min(lo, hi);
+// Adds a pair of run times to the density; infinity stands for a run that timed out. Moves the
+// grid if values come close to its beginning, or if another place covers more of them.
+void RunDensity::learn_pair(double low, double high) {
+  const double lower = std::min(low, high);
   if (std::isinf(lower)) return;  // both timed out: they do not show where runs lie
   const double gap = width_ * k_cells_per_gap;
-  run_pairs_.push_back({lo, hi});
+  run_pairs_.push_back({low, high});
   lowest_ = anchored_ ? std::min(lowest_, lower) : lower;
   // Search for the best start again when a value comes close to the beginning, and now and then. If
   // runs spread wider than the grid, many come close: then search once there are an eighth more.
   const bool is_close = lower < start_ + k_too_close * gap;
   const bool has_more = run_pairs_.size() > searched_after_ + searched_after_ / 8;
   const bool is_power_of_two = (run_pairs_.size() & (run_pairs_.size() - 1)) == 0;
-  const bool search = !anchored_ || (is_close && (!too_short_ || has_more)) ||
-                      (run_pairs_.size() >= k_search_again && is_power_of_two);
-  const double start = search ? best_start() : start_;
-  if (search) {
+  const bool is_search_due = !anchored_ || (is_close && (!too_short_ || has_more)) ||
+                             (run_pairs_.size() >= k_search_again && is_power_of_two);
+  const double start = is_search_due ? best_start() : start_;
+  if (is_search_due) {
     searched_after_ = run_pairs_.size();
     too_short_ = start > lowest_ - k_room_below * gap;
   }
   if (anchored_ && std::abs(start - start_) < k_too_close * gap) {
-    add(lo, hi);
+    add(low, high);
     return;
   }
   anchored_ = true;
@@ -161,22 +162,24 @@ Evidence::Evidence(Side side, double null, double gap, std::span<const double> s
   }
 }
 
-// Multiplies the wealth of every bet by its factor for this pair.
+// Multiplies the wealth of every bet by its factor for this pair. A bet gains where `side` is
+// larger, as it claims; its wealth is evidence against the null hypothesis, a change of
+// null_change_.
 void Evidence::add(const Pair& pair) {
   const double candidate_under_null = scale_ == Scale::linear
                                           ? pair.candidate * std::exp(-null_change_)
                                           : pair.candidate - null_change_;
-  const double lo = side_ == Side::larger ? pair.base : candidate_under_null;
-  const double hi = side_ == Side::larger ? candidate_under_null : pair.base;
+  const double low = side_ == Side::larger ? pair.base : candidate_under_null;
+  const double high = side_ == Side::larger ? candidate_under_null : pair.base;
   // A tie bets nothing, and infinity less infinity is not a number.
-  if (lo != hi) {
+  if (low != high) {
     for (PairBet& bet : pair_bets_) {
-      bet.log_wealth += std::log(pair_factor(hi - lo, bet.shift, bet.scale));
+      bet.log_wealth += std::log(pair_factor(high - low, bet.shift, bet.scale));
     }
   }
   for (DensityBet& bet : density_bets_) {
-    bet.log_wealth += std::log(bet.density.bet_factor(lo, hi));
-    bet.density.learn_pair(lo, hi);
+    bet.log_wealth += std::log(bet.density.bet_factor(low, high));
+    bet.density.learn_pair(low, high);
   }
   max_log_value_ = std::max(max_log_value_, log_value());
 }

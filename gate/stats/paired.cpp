@@ -76,7 +76,8 @@ PairedTest::PairedTest(const PairedRule& rule)
       beyond_(Side::larger, rule.tolerate, gap_between_limits(rule), k_beyond, rule.scale),
       within_(Side::smaller, rule.limit, gap_between_limits(rule), k_within, rule.scale) {}
 
-// Adds a pair to all evidences, and decides once they suffice and the spreads agree.
+// Adds a pair, and decides once the evidence suffices. If the spreads of the two sides differ, the
+// decision waits for more pairs, or becomes `unlike` if fast and slow runs disagree.
 void PairedTest::add(const Pair& pair) {
   all_.push_back(pair);
   slower_.add(pair);
@@ -142,10 +143,9 @@ LogEvidence evidence_for(std::span<const Pair> pairs, const PairedRule& rule, Si
   return {evidence.log_value(), evidence.max_log_value()};
 }
 
-// The point where `holds` changes from true (at `inside`) to false (towards `outside`); `outside`
-// if it does not.
-template <typename Holds>
-double find_edge(double inside, double outside, double resolution, const Holds& holds) {
+// Bisects for the point where `holds` changes from true (at `inside`) to false (towards `outside`),
+// to within `resolution`. Returns `outside` if it holds there too.
+double find_edge(double inside, double outside, double resolution, const auto& holds) {
   if (holds(outside)) return outside;
   while (std::abs(outside - inside) > resolution) {
     const double middle = (inside + outside) / 2;
@@ -160,8 +160,8 @@ double find_edge(double inside, double outside, double resolution, const Holds& 
 
 }  // namespace
 
-// Bisects for the effects that the evidences do not reject. An end that no pair rejects is
-// infinite.
+// Returns the effects that the evidence does not reject at `level`, by bisection, and the most
+// likely one. An end that no pair rejects is infinite; nothing if no pair has two times.
 std::optional<EffectInterval> effect_interval(std::span<const Pair> pairs, const PairedRule& rule,
                                               double level) {
   const std::vector<double> differences = finite_differences(pairs);
@@ -179,15 +179,16 @@ std::optional<EffectInterval> effect_interval(std::span<const Pair> pairs, const
   }
 
   EffectInterval interval;
-  interval.estimate = find_edge(lowest, highest, resolution, [&](double null) {
-    const double log_larger = evidence_for(pairs, rule, Side::larger, null).log_value;
-    return log_larger > evidence_for(pairs, rule, Side::smaller, null).log_value;
+  interval.estimate = find_edge(lowest, highest, resolution, [&](double assumed_effect) {
+    const double log_larger = evidence_for(pairs, rule, Side::larger, assumed_effect).log_value;
+    return log_larger > evidence_for(pairs, rule, Side::smaller, assumed_effect).log_value;
   });
   const double threshold = std::log(2 / level);
   const auto side_edge = [&](Side side, double outside) {
-    const double end = find_edge(interval.estimate, outside, resolution, [&](double null) {
-      return evidence_for(pairs, rule, side, null).max_log_value < threshold;
-    });
+    const double end =
+        find_edge(interval.estimate, outside, resolution, [&](double assumed_effect) {
+          return evidence_for(pairs, rule, side, assumed_effect).max_log_value < threshold;
+        });
     if (end != outside) return end;
     return std::copysign(std::numeric_limits<double>::infinity(), outside - interval.estimate);
   };

@@ -29,9 +29,9 @@ double beta_fraction(double a, double b, double x) {
   d = 1 / (std::fabs(d) < k_tiny ? k_tiny : d);
   double fraction = d;
   for (int m = 1; m <= k_steps; ++m) {
-    for (const bool odd : {false, true}) {
-      const double numerator = odd ? -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-                                   : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+    for (const bool is_odd : {false, true}) {
+      const double numerator = is_odd ? -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+                                      : m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
       d = 1 + numerator * d;
       c = 1 + numerator / c;
       d = 1 / (std::fabs(d) < k_tiny ? k_tiny : d);
@@ -84,8 +84,8 @@ double quantile_of_sorted(std::span<const double> sorted, double p) {
   return sorted[below] + part * (sorted[above] - sorted[below]);
 }
 
-// Returns the normal quantile by Wichura's AS 241: a polynomial ratio for the middle, and two for
-// the tails.
+// Returns the value below which a standard normal variable lies with probability p, 0 < p < 1.
+// Wichura's AS 241: a polynomial ratio for the middle, and two for the tails.
 double normal_quantile(double p) {
   constexpr double k_a[] = {3.3871328727963666080e0,  1.3314166789178437745e+2,
                             1.9715909503065514427e+3, 1.3731693765509461125e+4,
@@ -127,6 +127,7 @@ double student_cdf(double t, double df) {
   return t > 0 ? 1 - tail : tail;
 }
 
+// Returns the value below which Student's t with `df` degrees of freedom lies with probability p.
 // Bisects student_cdf() below 0; the upper half is its mirror.
 double student_quantile(double p, double df) {
   if (p == 0.5) return 0;

@@ -22,22 +22,22 @@ Ramps::Ramps(std::span<const double> values) : size_(values.size()) {
       squares - sums_[size_] * sums_[size_] / static_cast<double>(std::max<std::size_t>(1, size_));
 }
 
-// Fits a ramp from `begin` to `end` by simple linear regression. Each value depends on the share of
-// the way: 0 before the ramp, 1 from its last point on.
+// Fits a ramp by linear regression: values stay level before `begin`, move along a line, and stay
+// level from `end` on. Takes constant time, from sums over the beginnings of the series.
 Ramp Ramps::fit(std::size_t begin, std::size_t end) const {
   const double count = static_cast<double>(size_);
   const double length = static_cast<double>(end - begin);
-  const double later = static_cast<double>(size_ - end);
-  const double moved = (length + 1) / 2 + later;
-  const double moved_squares = (length + 1) * (2 * length + 1) / (6 * length) + later;
+  const double points_after = static_cast<double>(size_ - end);
+  const double weight_sum = (length + 1) / 2 + points_after;
+  const double weight_squares = (length + 1) * (2 * length + 1) / (6 * length) + points_after;
   const double on_ramp = products_[end] - products_[begin] -
                          (static_cast<double>(begin) - 1) * (sums_[end] - sums_[begin]);
-  const double moved_values = on_ramp / length + sums_[size_] - sums_[end];
-  const double information = moved_squares - moved * moved / count;
-  const double covariance = moved_values - moved * sums_[size_] / count;
+  const double weighted_values = on_ramp / length + sums_[size_] - sums_[end];
+  const double information = weight_squares - weight_sum * weight_sum / count;
+  const double covariance = weighted_values - weight_sum * sums_[size_] / count;
   Ramp ramp{begin, end};
   const double height = covariance / information;
-  ramp.before = first_ + (sums_[size_] - height * moved) / count;
+  ramp.before = first_ + (sums_[size_] - height * weight_sum) / count;
   ramp.after = ramp.before + height;
   ramp.squares = total_ - height * covariance;
   ramp.variance = 1 / information;
@@ -63,11 +63,11 @@ std::pair<double, double> Ramps::heights(const Ramp& likeliest, double slack) co
   for (std::size_t begin = 1; begin < size_; begin += stride_) {
     for (std::size_t end = begin + 1; end <= size_; end += stride_) {
       const Ramp ramp = fit(begin, end);
-      const double left = slack - (ramp.squares - likeliest.squares);
-      if (left < 0) continue;
-      const double reach = std::sqrt(left * ramp.variance);
-      low = std::min(low, ramp.height() - reach);
-      high = std::max(high, ramp.height() + reach);
+      const double unused_slack = slack - (ramp.squares - likeliest.squares);
+      if (unused_slack < 0) continue;
+      const double height_margin = std::sqrt(unused_slack * ramp.variance);
+      low = std::min(low, ramp.height() - height_margin);
+      high = std::max(high, ramp.height() + height_margin);
     }
   }
   return {low, high};

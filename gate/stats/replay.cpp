@@ -41,39 +41,39 @@ double replay_block(std::size_t pairs) {
   return std::clamp(static_cast<double>(pairs) / 5, 1.0, 8.0);
 }
 
-// Replays one gate of a cell: draws pairs in blocks until every metric is decided, at most
-// `max_pairs` pairs.
-CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rules, ReplayAs as,
+// Simulates one gate of a cell: draws its measured pairs in blocks until every metric is decided,
+// at most `max_pairs`. ReplayAs says if the change is removed, set to the limit, or kept.
+CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rules, ReplayAs change,
                        std::uint64_t seed, std::size_t max_pairs) {
   assert(!series.empty() && series.size() == rules.size() && series.front().size() >= 2);
   const std::size_t length = series.front().size();
-  const double jump = 1 / replay_block(length);
+  const double jump_probability = 1 / replay_block(length);
   std::vector<PairedTest> tests(rules.begin(), rules.end());
-  std::vector<double> removed(series.size(), 0), added(series.size(), 0);
-  for (std::size_t m = 0; m < series.size(); ++m) {
-    if (as != ReplayAs::measured) removed[m] = median_difference(series[m]);
-    if (as == ReplayAs::at_limit) added[m] = rules[m].limit;
+  std::vector<double> removed_change(series.size(), 0), added_change(series.size(), 0);
+  for (std::size_t metric = 0; metric < series.size(); ++metric) {
+    if (change != ReplayAs::measured) removed_change[metric] = median_difference(series[metric]);
+    if (change == ReplayAs::at_limit) added_change[metric] = rules[metric].limit;
   }
   std::mt19937_64 random(seed);
   const auto is_undecided = [](const PairedTest& test) {
     return test.decision() == Decision::undecided;
   };
   CellReplay replay;
-  std::size_t place = random() % length;
+  std::size_t pair_index = random() % length;
   while (replay.pairs < max_pairs) {
     // One coin for all metrics: they come from the same two runs.
-    const bool swap = as != ReplayAs::measured && (random() >> 63U) != 0;
-    for (std::size_t m = 0; m < series.size(); ++m) {
-      if (!is_undecided(tests[m])) continue;
-      Pair pair = series[m][place];
-      pair.candidate -= removed[m];
-      if (swap) std::swap(pair.base, pair.candidate);
-      pair.candidate += added[m];
-      tests[m].add(pair);
+    const bool is_swapped = change != ReplayAs::measured && (random() >> 63U) != 0;
+    for (std::size_t metric = 0; metric < series.size(); ++metric) {
+      if (!is_undecided(tests[metric])) continue;
+      Pair pair = series[metric][pair_index];
+      pair.candidate -= removed_change[metric];
+      if (is_swapped) std::swap(pair.base, pair.candidate);
+      pair.candidate += added_change[metric];
+      tests[metric].add(pair);
     }
     ++replay.pairs;
     if (std::ranges::none_of(tests, is_undecided)) break;
-    place = uniform(random) < jump ? random() % length : (place + 1) % length;
+    pair_index = uniform(random) < jump_probability ? random() % length : (pair_index + 1) % length;
   }
   for (const PairedTest& test : tests) {
     replay.decided = replay.decided && !is_undecided(test) && test.decision() != Decision::unlike;
@@ -83,7 +83,8 @@ CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rule
   return replay;
 }
 
-// Returns the standard deviation of candidate - base, from the middle half of the pairs.
+// Returns the standard deviation of candidate - base, estimated from the middle half of the pairs;
+// infinite if too many runs timed out, 0 without pairs.
 double pair_noise(std::span<const Pair> pairs) {
   std::vector<double> differences;
   for (const Pair& pair : pairs) {
@@ -95,12 +96,14 @@ double pair_noise(std::span<const Pair> pairs) {
   }
   const auto low = quantile(differences, 0.25), high = quantile(differences, 0.75);
   if (!low || !high) return 0;
-  constexpr double k_normal = 1.3489795003921634;  // 2 normal_quantile(0.75)
-  const double noise = (*high - *low) / k_normal;
+  // The distance of a normal distribution's quartiles: 2 normal_quantile(0.75).
+  constexpr double k_quartile_distance = 1.3489795003921634;
+  const double noise = (*high - *low) / k_quartile_distance;
   return noise > 1e100 ? std::numeric_limits<double>::infinity() : noise;
 }
 
-// Bisects for the largest share that `hits` of `trials` does not reject.
+// Returns the largest share of successes that `hits` of `trials` does not reject at `confidence`
+// (Clopper and Pearson's upper limit), by bisection.
 double max_share(std::size_t hits, std::size_t trials, double confidence) {
   assert(hits <= trials);
   if (hits == trials) return 1;

@@ -20,28 +20,26 @@ std::vector<double> distances(std::vector<double> values, double middle) {
   return values;
 }
 
-// Returns Klotz's scores of all distances of both sides, ranked together (middle ranks for ties):
-// the square of the normal quantile that a distance of this rank would have. Efficient for a normal
-// distribution, and fair for any.
+// Returns Klotz's score of each distance: the square of the normal quantile for its rank, middle
+// ranks for ties. `all` holds the distances of both sides.
 std::vector<double> klotz_scores(const std::vector<double>& all) {
-  std::vector<std::size_t> places(all.size());  // sorted by their distances
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  std::ranges::sort(places, {}, [&](std::size_t place) { return all[place]; });
+  std::vector<std::size_t> order(all.size());  // indices by rising distance
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t index) { return all[index]; });
   std::vector<double> scores(all.size());
   const double ranks = static_cast<double>(all.size() + 1);
-  for (std::size_t begin = 0; begin < places.size();) {
+  for (std::size_t begin = 0; begin < order.size();) {
     std::size_t end = begin;
-    while (end < places.size() && all[places[end]] == all[places[begin]]) ++end;
+    while (end < order.size() && all[order[end]] == all[order[begin]]) ++end;
     const double rank = static_cast<double>(begin + end + 1) / 2;
     const double z = normal_quantile((1 + rank / ranks) / 2);
-    for (; begin < end; ++begin) scores[places[begin]] = z * z;
+    for (; begin < end; ++begin) scores[order[begin]] = z * z;
   }
   return scores;
 }
 
-// Tests if two sides spread alike, by Klotz's scores of their distances from the middle. Returns
-// the two-sided chance of so large a difference if a fair coin swaps each pair (normal
-// approximation). Absent if too few pairs differ.
+// Returns the probability that spreads differ so much by chance (two-sided), if a fair coin swaps
+// each pair. Absent if too few pairs differ. Uses Klotz's scores of distances from the middle.
 std::optional<double> chance_of_swaps(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> all(a);
   all.insert(all.end(), b.begin(), b.end());
@@ -86,34 +84,38 @@ double median_difference(std::span<const Pair> pairs) {
   return median(finite_differences(pairs)).value_or(0);
 }
 
-// Compares quantiles, means and typical distances from the middle of the two sides.
+// Compares how wide the runs of the two sides spread: their quantiles, means, and typical
+// distances from a common middle. Nothing without pairs; the ratio is infinite if the base has no
+// spread.
 std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs) {
   const auto base = collect<double>(pairs, &Pair::base);
   const auto candidate = collect<double>(pairs, &Pair::candidate);
-  const auto from = spread_of(base), to = spread_of(candidate);
-  if (!from || !to) return std::nullopt;
+  const auto base_spread = spread_of(base), candidate_spread = spread_of(candidate);
+  if (!base_spread || !candidate_spread) return std::nullopt;
   SpreadDifference difference;
-  difference.by = {
-      difference_or_zero(to->p10, from->p10), difference_or_zero(to->median, from->median),
-      difference_or_zero(to->mean, from->mean), difference_or_zero(to->p90, from->p90)};
+  difference.by = {difference_or_zero(candidate_spread->p10, base_spread->p10),
+                   difference_or_zero(candidate_spread->median, base_spread->median),
+                   difference_or_zero(candidate_spread->mean, base_spread->mean),
+                   difference_or_zero(candidate_spread->p90, base_spread->p90)};
   // The median of each side would be unfair as the middle of runs with two modes: the two medians
   // may lie in different ones. So the candidate is moved onto the base, and both share one middle.
-  const double moved = median_difference(pairs);
+  const double typical_change = median_difference(pairs);
   std::vector<double> aligned(candidate), all(base);
-  for (double& value : aligned) value -= moved;
+  for (double& value : aligned) value -= typical_change;
   all.insert(all.end(), aligned.begin(), aligned.end());
   std::ranges::sort(all);
   const double middle = quantile_of_sorted(all, 0.5);
-  const std::vector<double> near = distances(base, middle);
-  const std::vector<double> far = distances(std::move(aligned), middle);
-  difference.p = chance_of_swaps(far, near);
-  const double base_size = spread_of(near)->median, candidate_size = spread_of(far)->median;
-  if (base_size == candidate_size) {
+  const std::vector<double> base_distances = distances(base, middle);
+  const std::vector<double> candidate_distances = distances(std::move(aligned), middle);
+  difference.p = chance_of_swaps(candidate_distances, base_distances);
+  const double base_distance = spread_of(base_distances)->median,
+               candidate_distance = spread_of(candidate_distances)->median;
+  if (base_distance == candidate_distance) {
     difference.ratio = 1;
-  } else if (base_size == 0) {
+  } else if (base_distance == 0) {
     difference.ratio = std::numeric_limits<double>::infinity();
   } else {
-    difference.ratio = candidate_size / base_size;
+    difference.ratio = candidate_distance / base_distance;
   }
   return difference;
 }

@@ -15,7 +15,8 @@ struct Centre {
   double error = 0;  // standard error
 };
 
-// Returns the median of the samples' logarithms with its error; nothing if a sample is not above 0.
+// Returns the median of the samples' logarithms and its standard error; nothing if a sample is not
+// above 0. With fewer than three samples an assumed spread of processes bounds the error.
 std::optional<Centre> find_centre(std::span<const double> samples) {
   std::vector<double> logs;
   for (const double sample : samples) {
@@ -36,32 +37,33 @@ struct Posterior {
   std::vector<double> variance, weight;  // s^2; weights add up to 1
 };
 
-// Computes the posterior by adding up logarithms over a grid of ln s.
+// Returns the posterior of s, the standard deviation between runs: variances on a grid of ln s,
+// each with its weight. Weights add up to 1.
 Posterior posterior(const BetweenRuns& spread) {
   const double freedom = spread.runs - 1;
   const double observed_sd = freedom > 0 ? std::sqrt(spread.sum_of_squares / freedom) : 0;
   if (observed_sd <= 0 && spread.expected <= 0) return {{0}, {1}};  // runs never differ
   // Runs that were assumed not to differ, and do: only their own spread is known.
-  const double middle = spread.expected > 0 ? spread.expected : observed_sd;
+  const double expected_sd = spread.expected > 0 ? spread.expected : observed_sd;
   constexpr int k_steps = 160;
   constexpr double k_margin = 4 * k_prior_spread;
   const double lowest =
-      (observed_sd > 0 ? std::min(observed_sd, middle) : middle) * std::exp(-k_margin);
+      (observed_sd > 0 ? std::min(observed_sd, expected_sd) : expected_sd) * std::exp(-k_margin);
   const double first = std::log(std::max(lowest, spread.min_sd));
-  const double last = std::log(std::max(observed_sd, middle)) + k_margin;
+  const double last = std::log(std::max(observed_sd, expected_sd)) + k_margin;
   Posterior result;
-  std::vector<double> logs;
+  std::vector<double> log_densities;
   for (int i = 0; i <= k_steps; ++i) {
-    const double at = first + (last - first) * i / k_steps;  // ln s
-    const double off = (at - std::log(middle)) / k_prior_spread;
-    result.variance.push_back(std::exp(2 * at));
-    logs.push_back(-off * off / 2 - freedom * at -
-                   spread.sum_of_squares / (2 * result.variance.back()));
+    const double log_sd = first + (last - first) * i / k_steps;  // ln s
+    const double prior_distance = (log_sd - std::log(expected_sd)) / k_prior_spread;
+    result.variance.push_back(std::exp(2 * log_sd));
+    log_densities.push_back(-prior_distance * prior_distance / 2 - freedom * log_sd -
+                            spread.sum_of_squares / (2 * result.variance.back()));
   }
-  const double highest = std::ranges::max(logs);
+  const double highest = std::ranges::max(log_densities);
   double sum = 0;
-  for (const double log : logs) {
-    result.weight.push_back(std::exp(log - highest));
+  for (const double log_density : log_densities) {
+    result.weight.push_back(std::exp(log_density - highest));
     sum += result.weight.back();
   }
   for (double& weight : result.weight) weight /= sum;
@@ -83,15 +85,16 @@ double chance_beyond(const BetweenRuns& spread, const Posterior& s, double r) {
   return chance;
 }
 
-// Returns half the width of the interval: the smallest r that is exceeded with chance `level`.
+// Returns half the width of the interval for a change: the smallest difference between runs that
+// is exceeded with probability `spread.level`, by bisection.
 double half_width(const BetweenRuns& spread) {
-  const Posterior s = posterior(spread);
+  const Posterior between_runs = posterior(spread);
   double low = 0, high = 1e-6;
-  while (chance_beyond(spread, s, high) > spread.level) high *= 2;
+  while (chance_beyond(spread, between_runs, high) > spread.level) high *= 2;
   constexpr int k_halvings = 60;
   for (int i = 0; i < k_halvings; ++i) {
     const double middle = (low + high) / 2;
-    if (chance_beyond(spread, s, middle) > spread.level) {
+    if (chance_beyond(spread, between_runs, middle) > spread.level) {
       low = middle;
     } else {
       high = middle;
@@ -105,7 +108,7 @@ std::string percent_text(double share) { return fmt::format("{:.2g} %", share * 
 }  // namespace
 
 // Returns the median's standard error, from the order statistics around it: no distribution is
-// assumed.
+// assumed. Needs two samples.
 double median_standard_error(std::span<const double> samples) {
   std::vector<double> sorted(samples.begin(), samples.end());
   std::ranges::sort(sorted);
@@ -181,23 +184,25 @@ std::optional<StoredInterval> compare_with_stored(std::span<const std::vector<do
 }
 
 // Returns how many more stored runs, like those that are there, would put `limit` outside the
-// interval.
+// interval; nothing if max_runs in all would not.
 std::optional<std::size_t> more_stored_runs(const StoredInterval& interval, double limit,
                                             std::size_t max_runs) {
-  const double away = std::fabs(std::log1p(interval.change) - std::log1p(limit));
+  const double log_distance = std::fabs(std::log1p(interval.change) - std::log1p(limit));
   // Each further run is assumed to be off by the middle of the posterior of s.
-  const Posterior s = posterior(interval.spread);
-  double middle = 0;
-  for (std::size_t i = 0; i < s.variance.size(); ++i) {
-    if (s.weight[i] > 0) middle += s.weight[i] * std::log(s.variance[i]);
+  const Posterior between_runs = posterior(interval.spread);
+  double mean_log_variance = 0;
+  for (std::size_t i = 0; i < between_runs.variance.size(); ++i) {
+    if (between_runs.weight[i] > 0)
+      mean_log_variance += between_runs.weight[i] * std::log(between_runs.variance[i]);
   }
-  BetweenRuns more = interval.spread;
+  BetweenRuns enlarged = interval.spread;
   for (std::size_t runs = interval.sessions + 1; runs <= max_runs; ++runs) {
-    more.runs = static_cast<double>(runs);
-    more.sum_of_squares =
-        interval.spread.sum_of_squares + (more.runs - interval.spread.runs) * std::exp(middle);
-    // The interval is narrower than `away` where that is exceeded by less than its level.
-    if (chance_beyond(more, posterior(more), away) <= more.level) return runs - interval.sessions;
+    enlarged.runs = static_cast<double>(runs);
+    enlarged.sum_of_squares = interval.spread.sum_of_squares +
+                              (enlarged.runs - interval.spread.runs) * std::exp(mean_log_variance);
+    // The interval is narrower than `log_distance` where that is exceeded by less than its level.
+    if (chance_beyond(enlarged, posterior(enlarged), log_distance) <= enlarged.level)
+      return runs - interval.sessions;
   }
   return std::nullopt;
 }

@@ -43,7 +43,8 @@ std::optional<SlopeAndIntercept> theil_sen(std::span<const Point> points) {
   return SlopeAndIntercept{*slope, *median(collect<double>(points, intercept))};
 }
 
-// Returns the interval of slopes that Kendall's test does not reject.
+// Returns the confidence interval of the slope: those slopes between pairs of points that
+// Kendall's test does not reject at `level`. Nothing if no two points differ in x.
 std::optional<SlopeInterval> slope_interval(std::span<const Point> points, double level) {
   std::vector<double> slopes = pair_slopes(points);
   if (slopes.empty()) return std::nullopt;
@@ -51,10 +52,10 @@ std::optional<SlopeInterval> slope_interval(std::span<const Point> points, doubl
   const double variance = (variance_term(static_cast<double>(points.size())) -
                            tie_terms(points, &Point::x) - tie_terms(points, &Point::y)) /
                           18;
-  const double reach = normal_quantile(1 - level / 2) * std::sqrt(std::max(0.0, variance));
+  const double rank_margin = normal_quantile(1 - level / 2) * std::sqrt(std::max(0.0, variance));
   const double count = static_cast<double>(slopes.size()), last = count - 1;
-  const double low = std::clamp(std::nearbyint((count - reach) / 2) - 1, 0.0, last);
-  const double high = std::clamp(std::nearbyint((count + reach) / 2), 0.0, last);
+  const double low = std::clamp(std::nearbyint((count - rank_margin) / 2) - 1, 0.0, last);
+  const double high = std::clamp(std::nearbyint((count + rank_margin) / 2), 0.0, last);
   return SlopeInterval{slopes[static_cast<std::size_t>(low)],
                        slopes[static_cast<std::size_t>(high)]};
 }

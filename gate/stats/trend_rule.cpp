@@ -31,8 +31,8 @@ double least_memory(double points) { return std::max(0.0, 0.6 * (1 - points / 80
 using Terms = NightFit::Terms;
 using Matrix = std::array<Terms, NightFit::k_terms>;
 
-// Inverts the first `size` rows and columns by Gauss and Jordan, with the largest pivot of each
-// column. False if there is no inverse.
+// Inverts the first `size` rows and columns by Gauss-Jordan elimination with pivots, and writes
+// the result to `into`. False if there is no inverse.
 bool invert(Matrix from, std::size_t size, Matrix& into) {
   for (std::size_t i = 0; i < size; ++i) {
     into[i] = {};
@@ -46,17 +46,17 @@ bool invert(Matrix from, std::size_t size, Matrix& into) {
     if (from[pivot][column] == 0) return false;
     std::swap(from[column], from[pivot]);
     std::swap(into[column], into[pivot]);
-    const double by = 1 / from[column][column];
-    for (std::size_t k = 0; k < size; ++k) {
-      from[column][k] *= by;
-      into[column][k] *= by;
+    const double pivot_inverse = 1 / from[column][column];
+    for (std::size_t i = 0; i < size; ++i) {
+      from[column][i] *= pivot_inverse;
+      into[column][i] *= pivot_inverse;
     }
     for (std::size_t row = 0; row < size; ++row) {
-      const double times = from[row][column];
-      if (row == column || times == 0) continue;
-      for (std::size_t k = 0; k < size; ++k) {
-        from[row][k] -= times * from[column][k];
-        into[row][k] -= times * into[column][k];
+      const double factor = from[row][column];
+      if (row == column || factor == 0) continue;
+      for (std::size_t i = 0; i < size; ++i) {
+        from[row][i] -= factor * from[column][i];
+        into[row][i] -= factor * into[column][i];
       }
     }
   }
@@ -160,8 +160,8 @@ void TrendRule::add(double value) {
 
 // --- the first points ----------------------------------------------------------------------------
 
-// Returns the two levels that fit all points best. The first level ends within the first fit, and
-// each has three points at least.
+// Returns the two levels that fit all points best. The first level ends within the first
+// k_points_to_fit points, and each has three points at least.
 TrendRule::TwoLevels TrendRule::find_two_levels() const {
   constexpr std::size_t k_points_of_level = 3;
   const std::size_t count = values_.size();
@@ -170,7 +170,10 @@ TrendRule::TwoLevels TrendRule::find_two_levels() const {
   const std::size_t last_place = std::min(k_points_to_fit, count - k_points_of_level);
   for (std::size_t place = k_points_of_level; place <= last_place; ++place) {
     double before = 0, after = 0;
-    for (std::size_t i = 0; i < count; ++i) (i < place ? before : after) += values_[i];
+    for (std::size_t i = 0; i < count; ++i) {
+      double& level = i < place ? before : after;
+      level += values_[i];
+    }
     before /= static_cast<double>(place);
     after /= static_cast<double>(count - place);
     double squares = 0;
@@ -253,34 +256,34 @@ void TrendRule::fit_initially(NightFit& fit) const {
   if (fit.bend) end = std::min(end, *fit.bend + 1);
   const std::size_t begin =
       std::max(fit.begin, end > k_points_to_start ? end - k_points_to_start : 0);
-  std::vector<double> some;
+  std::vector<double> samples;
   for (std::size_t i = begin; i < end; ++i) {
     for (std::size_t k = i + 1; k < end; ++k) {
-      some.push_back((values_[k] - values_[i]) / static_cast<double>(k - i));
+      samples.push_back((values_[k] - values_[i]) / static_cast<double>(k - i));
     }
   }
   fit.coefficients = {};
-  fit.coefficients[1] = median_in_place(some).value_or(0);
-  some.clear();
-  for (std::size_t i = begin; i < end; ++i) some.push_back(values_[i] - fit.line_at(i));
-  fit.coefficients[0] = median_in_place(some).value_or(0);
+  fit.coefficients[1] = median_in_place(samples).value_or(0);
+  samples.clear();
+  for (std::size_t i = begin; i < end; ++i) samples.push_back(values_[i] - fit.line_at(i));
+  fit.coefficients[0] = median_in_place(samples).value_or(0);
   // The earlier change goes first: the later one is measured from the line with it.
-  const auto put_step = [&](std::size_t to) {
-    some.clear();
-    for (std::size_t i = *fit.step; i < to; ++i) some.push_back(values_[i] - fit.line_at(i));
-    fit.coefficients[2] = median_in_place(some).value_or(0);
+  const auto set_step = [&](std::size_t to) {
+    samples.clear();
+    for (std::size_t i = *fit.step; i < to; ++i) samples.push_back(values_[i] - fit.line_at(i));
+    fit.coefficients[2] = median_in_place(samples).value_or(0);
   };
-  const auto put_bend = [&](std::size_t to) {
-    some.clear();
+  const auto set_bend = [&](std::size_t to) {
+    samples.clear();
     for (std::size_t i = *fit.bend + 1; i < to; ++i) {
-      some.push_back((values_[i] - fit.line_at(i)) / static_cast<double>(i - *fit.bend));
+      samples.push_back((values_[i] - fit.line_at(i)) / static_cast<double>(i - *fit.bend));
     }
-    fit.coefficients[fit.terms - 1] = median_in_place(some).value_or(0);
+    fit.coefficients[fit.terms - 1] = median_in_place(samples).value_or(0);
   };
-  const bool step_first = fit.step && (!fit.bend || *fit.step <= *fit.bend);
-  if (step_first) put_step(fit.bend ? *fit.bend + 1 : fit.night + 1);
-  if (fit.bend) put_bend(fit.step && !step_first ? *fit.step : fit.night + 1);
-  if (fit.step && !step_first) put_step(fit.night + 1);
+  const bool is_step_first = fit.step && (!fit.bend || *fit.step <= *fit.bend);
+  if (is_step_first) set_step(fit.bend ? *fit.bend + 1 : fit.night + 1);
+  if (fit.bend) set_bend(fit.step && !is_step_first ? *fit.step : fit.night + 1);
+  if (fit.step && !is_step_first) set_step(fit.night + 1);
   compute_residuals(fit);
 }
 
@@ -455,36 +458,38 @@ std::optional<TrendRule::Distance> TrendRule::distance(Alert::Kind kind, std::si
   return best;
 }
 
-// Looks for a change over all numbers of last points. Raises an alert if one is beyond its
-// thresholds.
+// Looks for a step or a bend that began in the last points, over all numbers of last points.
+// Raises an alert if its evidence is beyond the thresholds.
 void TrendRule::find_change() {
-  std::optional<std::size_t> place;
+  std::optional<std::size_t> earliest_change;
   double excess = 0;
   // Keeps the clearest change of one kind.
-  const auto check = [&](Alert::Kind kind, std::size_t points, double& best,
-                         std::optional<std::size_t>& first) {
-    const auto far = distance(kind, points);
-    if (!far || far->excess() < 0 || (first && far->excess() <= best)) return;
-    best = far->excess();
-    first = night() + 1 - points;
+  const auto keep_if_clearer = [&](Alert::Kind kind, std::size_t points, double& best,
+                                   std::optional<std::size_t>& first_changed) {
+    const auto evidence = distance(kind, points);
+    if (!evidence || evidence->excess() < 0 || (first_changed && evidence->excess() <= best))
+      return;
+    best = evidence->excess();
+    first_changed = night() + 1 - points;
   };
   for (const Alert::Kind kind : {Alert::Kind::step, Alert::Kind::bend}) {
-    std::optional<std::size_t> first;
+    std::optional<std::size_t> first_changed;
     double best = 0;
     if (kind == Alert::Kind::step) {
       for (std::size_t points = 2; points <= k_longest_step; ++points) {
-        check(kind, points, best, first);
+        keep_if_clearer(kind, points, best, first_changed);
       }
     } else {
-      for (const std::size_t points : k_bend_lengths) check(kind, points, best, first);
+      for (const std::size_t points : k_bend_lengths)
+        keep_if_clearer(kind, points, best, first_changed);
     }
-    if (!first) continue;
-    place = place ? std::min(*place, *first) : first;
+    if (!first_changed) continue;
+    earliest_change = earliest_change ? std::min(*earliest_change, *first_changed) : first_changed;
     excess = std::max(excess, best);
   }
-  if (!place) return;
-  const NightFit& fit = find_fit_before(*place);
-  const Explanation change = explain(fit, *place);
+  if (!earliest_change) return;
+  const NightFit& fit = find_fit_before(*earliest_change);
+  const Explanation change = explain(fit, *earliest_change);
   if (alerts_.empty() && night() < k_early_points) {
     const TwoLevels levels = find_two_levels();
     if (is_early_step(change, levels)) {
@@ -494,7 +499,7 @@ void TrendRule::find_change() {
   }
   alerts_.push_back(
       {night(), change.kind, change.place, change.size, fit.memory, fit.noise, excess, false});
-  revisable_alert_ = RevisableAlert{fit, regime_, *place};
+  revisable_alert_ = RevisableAlert{fit, regime_, *earliest_change};
   add_to_regime(change.kind, change.place);
   last_alert_ = night();
 }
@@ -509,42 +514,43 @@ const NightFit& TrendRule::find_fit_before(std::size_t place) const {
   return *fit_of(place - 1);
 }
 
-// Explains the points after `fit` by a step at every place and by a bend at every place. Returns
-// the change that explains most.
+// Explains the points after `fit` by a step at every place and by a bend at every place, and
+// returns the likeliest change. `place` is where the change was first seen.
 TrendRule::Explanation TrendRule::explain(const NightFit& fit, std::size_t place) const {
-  const std::size_t from = fit.night + 1;
-  const std::size_t count = std::min(k_points_explained, night() + 1 - from);
-  predict_errors(fit, from, count);
+  const std::size_t first_night = fit.night + 1;
+  const std::size_t count = std::min(k_points_explained, night() + 1 - first_night);
+  predict_errors(fit, first_night, count);
   sorted_.clear();
-  for (std::size_t j = place - from; j < count; ++j) {
+  for (std::size_t j = place - first_night; j < count; ++j) {
     sorted_.push_back(std::abs(residuals_[j] / fit.noise));
   }
-  const double bound = std::max(3 * fit.reach, 2 * median_in_place(sorted_).value_or(0));
+  const double outlier_bound = std::max(3 * fit.reach, 2 * median_in_place(sorted_).value_or(0));
   const auto best_of = [&](Alert::Kind kind) {
-    Explanation best{kind, from, 0, -std::numeric_limits<double>::infinity()};
-    for (std::size_t at = 0; at < count; ++at) {
+    Explanation best{kind, first_night, 0, -std::numeric_limits<double>::infinity()};
+    for (std::size_t offset = 0; offset < count; ++offset) {
       weights_.clear();
       double sum = 0, squares = 0;
-      for (std::size_t j = at; j < count; ++j) {
-        weights_.push_back(change_weight(kind, j - at, fit.memory));
-        sum += weights_.back() * std::clamp(errors_[j], -bound, bound);
+      for (std::size_t j = offset; j < count; ++j) {
+        weights_.push_back(change_weight(kind, j - offset, fit.memory));
+        sum += weights_.back() * std::clamp(errors_[j], -outlier_bound, outlier_bound);
         squares += square(weights_.back());
       }
       double size = sum / squares;
-      if (kind == Alert::Kind::step && count - at <= 4) {
-        sorted_.assign(residuals_.begin() + static_cast<std::ptrdiff_t>(at), residuals_.end());
+      if (kind == Alert::Kind::step && count - offset <= 4) {
+        sorted_.assign(residuals_.begin() + static_cast<std::ptrdiff_t>(offset), residuals_.end());
         size = median_in_place(sorted_).value_or(0) / fit.noise;
       }
-      const double likelihood = explained_log_likelihood(weights_, std::span(errors_).subspan(at),
-                                                         size, square(bound) / 2);
-      if (likelihood > best.likelihood) best = {kind, from + at, size * fit.noise, likelihood};
+      const double likelihood = explained_log_likelihood(
+          weights_, std::span(errors_).subspan(offset), size, square(outlier_bound) / 2);
+      if (likelihood > best.likelihood)
+        best = {kind, first_night + offset, size * fit.noise, likelihood};
     }
     return best;
   };
   const Explanation step = best_of(Alert::Kind::step), bend = best_of(Alert::Kind::bend);
   // With too few points to distinguish the two, a step is preferred.
-  const double bonus = night() + 1 - step.place < 8 ? 3 : 0;
-  return step.likelihood + bonus >= bend.likelihood ? step : bend;
+  const double step_bonus = night() + 1 - step.place < 8 ? 3 : 0;
+  return step.likelihood + step_bonus >= bend.likelihood ? step : bend;
 }
 
 // Lets later fits begin at the last change of the same kind, and contain this one.
@@ -560,7 +566,7 @@ void TrendRule::add_to_regime(Alert::Kind kind, std::size_t place) {
 }
 
 // Corrects the kind or place of the last alert by the points that came since. After
-// k_nights_to_revise it is settled.
+// k_nights_to_revise nights it is settled.
 void TrendRule::revise_last_alert() {
   if (!revisable_alert_) return;
   Alert& alert = alerts_.back();
@@ -570,11 +576,11 @@ void TrendRule::revise_last_alert() {
     return;
   }
   const Explanation change = explain(revisable_alert_->fit, revisable_alert_->place);
-  const bool same_kind = change.kind == alert.kind;
+  const bool is_same_kind = change.kind == alert.kind;
   const bool may_move =
       change.kind == Alert::Kind::step && night() <= alert.night + k_nights_to_move;
-  if (same_kind && !may_move) return;
-  if (same_kind) {
+  if (is_same_kind && !may_move) return;
+  if (is_same_kind) {
     regime_.step = change.place;
   } else {
     regime_ = revisable_alert_->before;
