@@ -33,8 +33,8 @@ Rule make_rule(std::string_view prefix, std::vector<Ops> alone = {}) {
   return make_rule(prefix, std::move(alone), prefix);
 }
 
-// Returns the rules by which kernels compute ops, by the beginning of a kernel's name. The first
-// that fits counts.
+// Returns which ops a kernel computes, by the beginning of its name; the first rule that fits
+// counts. `true` marks kernels that may be a part of another kernel's op.
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> k_rules = {
       {"matmul_id", {{"MUL_MAT_ID"}}},
@@ -137,7 +137,8 @@ std::string fused_name(std::span<const std::string> ops) {
 
 }  // namespace
 
-// Returns the only op that a kernel of this name can compute; "" if that is not certain.
+// Returns the only op that a kernel of this name can compute; "" if that is not certain. `ops`:
+// names of ops, of which the longest that begins the kernel's name is taken.
 std::string op_alone(std::string_view kernel, std::span<const std::string> ops) {
   if (const Rule* rule = find_rule(kernel)) {
     const bool is_single_op =
@@ -265,16 +266,19 @@ void add_left_over(std::set<std::string>& listed, std::string text, Alignment& a
   if (alignment.left_over.size() < k_max_listed) alignment.left_over.push_back(std::move(text));
 }
 
-// Returns the dispatches that one computation of a graph sent, in order.
+// Returns the kernel launches (dispatches) that one computation of a graph sent, in order: those
+// that its thread submitted during the call. Queues that repeat others' work are left out.
 std::vector<Command*> find_sent_dispatches(const GraphRun& run, Process& process,
                                            const std::vector<bool>& repeated) {
   std::vector<Command*> out;
   const auto first = std::lower_bound(
       process.submissions.begin(), process.submissions.end(), run.call.begin,
-      [](const Submission& submission, double begin) { return submission.call.begin < begin; });
-  for (auto at = first; at != process.submissions.end() && at->call.begin <= run.call.end; ++at) {
-    if (at->thread != run.thread || !is_counted_once(repeated, at->queue)) continue;
-    for (BufferWork& buffer : at->buffers) {
+      [](const Submission& sent, double begin) { return sent.call.begin < begin; });
+  for (auto submission = first;
+       submission != process.submissions.end() && submission->call.begin <= run.call.end;
+       ++submission) {
+    if (submission->thread != run.thread || !is_counted_once(repeated, submission->queue)) continue;
+    for (BufferWork& buffer : submission->buffers) {
       for (Command& command : buffer.commands) {
         if (command.kind == Command::Kind::dispatch) out.push_back(&command);
       }
@@ -299,7 +303,8 @@ DeviceNodes list_device_nodes(const std::vector<Node>& nodes) {
   return listed;
 }
 
-// Writes the op, the graph run and the nodes that each dispatch computes.
+// Writes into each dispatch the op, the graph run and the nodes of the graph that it computes.
+// Nodes stay empty where the match has none (-1).
 void write_match(const Aligned& aligned, const std::vector<Node>& nodes,
                  const DeviceNodes& device_nodes, std::uint32_t graph_run,
                  std::span<Command* const> dispatches) {
@@ -315,14 +320,14 @@ void write_match(const Aligned& aligned, const std::vector<Node>& nodes,
   }
 }
 
-// Matches the dispatches of every graph that a process computed, and writes the matches into them.
-// `listed` holds the kernels and nodes that are listed as left over already.
+// Matches the dispatches (kernel launches) of every graph that a process computed with the graph's
+// nodes. `listed` holds kernels and nodes that were listed as left over already.
 void align_process(Process& process, Alignment& alignment, std::set<std::string>& listed) {
   // The same graph sends the same kernels again and again, so each match is made once.
   std::map<std::pair<std::uint32_t, std::vector<std::string>>, Aligned> matches;
   const std::vector<bool> repeated = repeated_queues(process);
-  for (std::uint32_t index = 0; index < process.graph_runs.size(); ++index) {
-    const GraphRun& run = process.graph_runs[index];
+  for (std::uint32_t graph_run = 0; graph_run < process.graph_runs.size(); ++graph_run) {
+    const GraphRun& run = process.graph_runs[graph_run];
     if (run.from_marks || run.graph >= process.graphs.size()) continue;
     const std::vector<Node>& nodes = process.graphs[run.graph].nodes;
     const DeviceNodes device_nodes = list_device_nodes(nodes);
@@ -333,7 +338,7 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
     const auto [match, is_new] = matches.try_emplace({run.graph, kernels});
     if (is_new) match->second = align_sequences(kernels, device_nodes.ops);
     const Aligned& aligned = match->second;
-    write_match(aligned, nodes, device_nodes, index, dispatches);
+    write_match(aligned, nodes, device_nodes, graph_run, dispatches);
     ++alignment.graphs;
     alignment.dispatches += dispatches.size();
     alignment.nodes += device_nodes.indices.size();
@@ -355,13 +360,15 @@ struct Dispatch {
   Command* command;
 };
 
-// Returns the dispatches on queues that are marked, or on the others, in the order in which they
-// were sent.
-std::vector<Dispatch> list_dispatches(Process& process, bool marked) {
+// Returns the dispatches (kernel launches) on queues that an engine's marks made, or on those that
+// a probe saw, in the order of their sending.
+std::vector<Dispatch> list_dispatches(Process& process, bool from_marks) {
   std::vector<Dispatch> dispatches;
   const auto add = [&](std::uint32_t queue, double sent, Command& command) {
-    const bool wanted = queue < process.queues.size() && process.queues[queue].from_marks == marked;
-    if (wanted && command.kind == Command::Kind::dispatch) dispatches.push_back({sent, &command});
+    const bool is_on_such_queue =
+        queue < process.queues.size() && process.queues[queue].from_marks == from_marks;
+    if (is_on_such_queue && command.kind == Command::Kind::dispatch)
+      dispatches.push_back({sent, &command});
   };
   for (Submission& submission : process.submissions) {
     for (BufferWork& buffer : submission.buffers) {
@@ -375,8 +382,8 @@ std::vector<Dispatch> list_dispatches(Process& process, bool marked) {
   return dispatches;
 }
 
-// Copies the labels of marked submissions to the commands that a device's probe saw in the same
-// submissions, copies too. Does nothing if the two differ in number.
+// Copies the labels of submissions that an engine marked to the commands that a probe saw in the
+// same submissions. Does nothing if the two differ in number.
 void copy_labels(Process& process) {
   std::vector<Submission*> probed, marked;
   for (Submission& submission : process.submissions) {
@@ -394,55 +401,59 @@ void copy_labels(Process& process) {
   }
 }
 
-// Copies marks to the same dispatches as a device's probe saw them: those with the same names in
-// the same order. If the engine uses names of its own, all are matched if there are as many.
+// Copies the engine's marks to the dispatches that a probe saw: equal names are paired in order.
+// If no name is equal, all are paired one by one, if there are as many.
 void copy_marks(const std::vector<Dispatch>& marks, const std::vector<Dispatch>& probed) {
   std::set<std::string_view> names;
   for (const auto& mark : marks) names.insert(mark.command->name);
-  const bool same_names = std::ranges::any_of(
+  const bool has_equal_names = std::ranges::any_of(
       probed, [&](const Dispatch& dispatch) { return names.contains(dispatch.command->name); });
-  if (!same_names && marks.size() != probed.size()) return;
+  if (!has_equal_names && marks.size() != probed.size()) return;
   const auto matches = [&](std::size_t dispatch, std::size_t mark) {
     return dispatch < probed.size() && mark < marks.size() &&
-           (!same_names || probed[dispatch].command->name == marks[mark].command->name);
+           (!has_equal_names || probed[dispatch].command->name == marks[mark].command->name);
   };
-  constexpr std::size_t k_max_left_out = 256;  // by either list, in one place
-  for (std::size_t i = 0, j = 0; i < probed.size() && j < marks.size();) {
-    std::size_t left_out = 0;
-    while (left_out < k_max_left_out && !matches(i + left_out, j) && !matches(i, j + left_out)) {
-      ++left_out;
+  constexpr std::size_t k_max_left_out = 256;  // in one place
+  for (std::size_t dispatch_index = 0, mark_index = 0;
+       dispatch_index < probed.size() && mark_index < marks.size();) {
+    std::size_t skipped = 0;
+    while (skipped < k_max_left_out && !matches(dispatch_index + skipped, mark_index) &&
+           !matches(dispatch_index, mark_index + skipped)) {
+      ++skipped;
     }
     // If either list may have left something out, the shorter one did.
-    const bool fewer_probed = probed.size() - i < marks.size() - j;
+    const bool has_fewer_probed = probed.size() - dispatch_index < marks.size() - mark_index;
     const bool probe_left_out =
-        matches(i, j + left_out) && (fewer_probed || !matches(i + left_out, j));
+        matches(dispatch_index, mark_index + skipped) &&
+        (has_fewer_probed || !matches(dispatch_index + skipped, mark_index));
     if (probe_left_out) {
-      j += left_out;
+      mark_index += skipped;
     } else {
-      i += left_out;
+      dispatch_index += skipped;
     }
-    if (matches(i, j)) {
-      probed[i].command->scope = marks[j].command->scope;
-      probed[i].command->label = marks[j].command->label;
+    if (matches(dispatch_index, mark_index)) {
+      probed[dispatch_index].command->scope = marks[mark_index].command->scope;
+      probed[dispatch_index].command->label = marks[mark_index].command->label;
     }
-    ++i;
-    ++j;
+    ++dispatch_index;
+    ++mark_index;
   }
 }
 
-// Sets op, graph and label of the commands that an engine's marks are around.
+// Sets op, graph run and label of the commands that an engine's marks surround. Marks are what the
+// engine reports of its own work.
 void apply_marks(Process& process) {
-  const bool marked = std::ranges::any_of(process.queues, &Queue::from_marks) ||
-                      std::ranges::any_of(process.graph_runs, &GraphRun::from_marks);
-  if (!marked) return;
+  const bool has_marks = std::ranges::any_of(process.queues, &Queue::from_marks) ||
+                         std::ranges::any_of(process.graph_runs, &GraphRun::from_marks);
+  if (!has_marks) return;
   for (Submission& submission : process.submissions) {
     for (BufferWork& buffer : submission.buffers) {
       for (Command& command : buffer.commands) command.label = buffer.label;
     }
   }
   copy_labels(process);
-  const auto marks = list_dispatches(process, /*marked=*/true);
-  const auto probed = list_dispatches(process, /*marked=*/false);
+  const auto marks = list_dispatches(process, /*has_marks=*/true);
+  const auto probed = list_dispatches(process, /*has_marks=*/false);
   copy_marks(marks, probed);
   std::vector<std::uint32_t> runs;
   for (std::uint32_t i = 0; i < process.graph_runs.size(); ++i) {
@@ -453,20 +464,21 @@ void apply_marks(Process& process) {
   }
   // The first marked run has no end before it: it begins with its first op.
   if (!runs.empty()) {
-    GraphRun& first = process.graph_runs[runs.front()];
-    const OpScope* begin = find_first(
+    GraphRun& first_run = process.graph_runs[runs.front()];
+    const OpScope* first_op = find_first(
         process.op_scopes, [&](const OpScope& scope) { return scope.run == runs.front(); });
-    if (begin != nullptr) first.call.begin = std::min(first.call.begin, begin->call.begin);
+    if (first_op != nullptr)
+      first_run.call.begin = std::min(first_run.call.begin, first_op->call.begin);
   }
   // Outside of ops, a dispatch belongs to the token that ends next after it was sent.
   const auto find_run = [&](const Dispatch& dispatch) -> std::optional<std::uint32_t> {
     if (dispatch.command->scope) return process.op_scopes[*dispatch.command->scope].run;
-    const auto end = std::ranges::lower_bound(runs, dispatch.sent, {}, [&](std::uint32_t run) {
+    const auto next_run = std::ranges::lower_bound(runs, dispatch.sent, {}, [&](std::uint32_t run) {
       return process.graph_runs[run].call.end;
     });
-    if (end == runs.end()) return std::nullopt;
-    if (process.graph_runs[*end].call.begin > dispatch.sent) return std::nullopt;
-    return *end;
+    if (next_run == runs.end()) return std::nullopt;
+    if (process.graph_runs[*next_run].call.begin > dispatch.sent) return std::nullopt;
+    return *next_run;
   };
   for (const auto* dispatches : {&marks, &probed}) {
     for (const Dispatch& dispatch : *dispatches) {

@@ -18,19 +18,20 @@ struct ThreadCall {
   CpuCall* row;
 };
 
-// Subtracts the time of nested calls of the same thread from the rows of the calls around them.
+// Subtracts the time of each nested call from the row of the call around it in the same thread.
+// Rows then count each second once.
 void subtract_nested(std::vector<ThreadCall>& calls) {
   std::ranges::sort(calls, {}, [](const ThreadCall& call) {
     return std::tuple(call.thread, call.call.begin, -call.call.end);
   });
-  std::vector<const ThreadCall*> around;  // the outermost first
+  std::vector<const ThreadCall*> open_calls;  // the outermost first
   for (const ThreadCall& call : calls) {
-    while (!around.empty() &&
-           (around.back()->thread != call.thread || around.back()->call.end < call.call.end)) {
-      around.pop_back();
+    while (!open_calls.empty() && (open_calls.back()->thread != call.thread ||
+                                   open_calls.back()->call.end < call.call.end)) {
+      open_calls.pop_back();
     }
-    if (!around.empty()) around.back()->row->seconds_without_nested -= call.call.length();
-    around.push_back(&call);
+    if (!open_calls.empty()) open_calls.back()->row->seconds_without_nested -= call.call.length();
+    open_calls.push_back(&call);
   }
 }
 

@@ -61,7 +61,8 @@ static void fields(Fields& io, ObservedContext& context) {
   io.optional("places", context.places);
 }
 
-// Writes or reads a row of work.
+// Writes or reads a row of work: an op or kernel, with its calls, times in seconds, flops and
+// bytes.
 static void fields(Fields& io, ObservedOp& op) {
   io.optional("op", op.op);
   io.optional("kernel", op.kernel);
@@ -179,7 +180,8 @@ static void check_steps(Fields& io, const char* key, const Rows& rows, std::size
   }
 }
 
-// Writes or reads all of an Observed; rows must not refer to steps that do not exist.
+// Writes or reads an Observed, all that a profile shows. Rows must not refer to steps that do not
+// exist.
 void fields(Fields& io, Observed& observed) {
   io.schema("weir.observed/1", "this is not weir.observed/1");
   io.optional("format", observed.format);

@@ -8,7 +8,8 @@
 namespace weir::observed {
 namespace {
 
-// Returns the row of a node that was replayed.
+// Returns the row of a node whose computation was repeated and timed: the median time for all its
+// calls.
 ObservedOp make_row(const profile::ReplayStep& step, const profile::ReplayNode& node,
                     const ReplayedNode& times) {
   ObservedOp op;
@@ -49,7 +50,8 @@ std::optional<double> ReplaySums::ratio() const {
   return *replayed / *recorded;
 }
 
-// Adds up the replayed times of a step: each op's median times its number of calls.
+// Adds up the replayed times of a step: each op's median times its number of calls. Ops without a
+// time are counted as left out.
 ReplaySums sum_up_times(const profile::ReplayStep& step, const Replayed& replayed) {
   ReplaySums sums;
   sums.recorded = stats::median(step.seconds);
@@ -66,58 +68,61 @@ ReplaySums sum_up_times(const profile::ReplayStep& step, const Replayed& replaye
   return sums;
 }
 
-// Lists the ops without times, by op and reason, the most frequent first.
+// Lists the ops without times, "3 × ADD: reason", the most frequent first.
 std::vector<std::string> list_left_out(const profile::ReplayStep& step, const Replayed& replayed) {
   std::map<std::pair<std::string, std::string>, std::int64_t> counts;
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
     if (replayed.nodes[i].median) continue;
     counts[{step.nodes[i].description, replayed.nodes[i].left_out}] += step.nodes[i].count;
   }
-  std::vector<std::pair<std::int64_t, std::string>> lines;  // with -count, to sort by
+  std::vector<std::pair<std::int64_t, std::string>> sorted_lines;  // -count, text
   for (const auto& [node, count] : counts) {
     const auto& [description, reason] = node;
-    lines.emplace_back(-count, fmt::format("{} \u00d7 {}: {}", count, description, reason));
+    sorted_lines.emplace_back(-count, fmt::format("{} \u00d7 {}: {}", count, description, reason));
   }
-  std::ranges::sort(lines);
-  std::vector<std::string> out;
-  for (auto& [order, line] : lines) out.push_back(std::move(line));
-  return out;
+  std::ranges::sort(sorted_lines);
+  std::vector<std::string> lines;
+  for (auto& [order, line] : sorted_lines) lines.push_back(std::move(line));
+  return lines;
 }
 
-// Turns a replay into an Observed: one step, a row for each op with times, and the sums as timings.
+// Turns a replay (recorded ops, repeated and timed) into an Observed: one step, a row for each op
+// with times, and the sums as timings. The recorded step's time counts only if all of it was
+// replayed.
 Observed to_observed(const profile::Replay& replay, const profile::ReplayStep& step,
                      const Replayed& replayed, bool whole_step) {
-  Observed out;
-  out.format = "weir-replay";
-  out.version = "1";
-  out.context.engine = replayed.engine;
+  Observed observed;
+  observed.format = "weir-replay";
+  observed.version = "1";
+  observed.context.engine = replayed.engine;
   if (!replayed.version.empty()) {
-    out.context.engine_build = replayed.commit.empty()
-                                   ? replayed.version
-                                   : fmt::format("{} ({})", replayed.version, replayed.commit);
+    observed.context.engine_build = replayed.commit.empty()
+                                        ? replayed.version
+                                        : fmt::format("{} ({})", replayed.version, replayed.commit);
   }
-  out.context.backend = places_text(step, replayed);
-  out.context.device = replayed.library;
-  out.context.facts["recorded_program"] = replay.program;
-  if (replayed.threads) out.context.facts["threads"] = fmt::format("{}", *replayed.threads);
+  observed.context.backend = places_text(step, replayed);
+  observed.context.device = replayed.library;
+  observed.context.facts["recorded_program"] = replay.program;
+  if (replayed.threads) observed.context.facts["threads"] = fmt::format("{}", *replayed.threads);
   const ReplaySums sums = sum_up_times(step, replayed);
   const auto tokens = step.rows > 0 ? std::optional<std::int64_t>(step.rows) : std::nullopt;
-  out.steps.push_back({"replayed step", phase_of_rows(step.rows), tokens, sums.replayed});
+  observed.steps.push_back({"replayed step", phase_of_rows(step.rows), tokens, sums.replayed});
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
     if (replayed.nodes[i].median) {
-      out.ops.push_back(make_row(step, step.nodes[i], replayed.nodes[i]));
+      observed.ops.push_back(make_row(step, step.nodes[i], replayed.nodes[i]));
     }
   }
-  if (sums.replayed) out.timings.push_back(make_timing("replay_seconds", *sums.replayed));
+  if (sums.replayed) observed.timings.push_back(make_timing("replay_seconds", *sums.replayed));
   if (whole_step && sums.recorded) {
-    out.timings.push_back(make_timing("recorded_step_seconds", *sums.recorded));
+    observed.timings.push_back(make_timing("recorded_step_seconds", *sums.recorded));
   }
-  out.warnings = replay.warnings;
+  observed.warnings = replay.warnings;
   for (const std::string& line : list_left_out(step, replayed)) {
-    out.warnings.push_back("left out: " + line);
+    observed.warnings.push_back("left out: " + line);
   }
-  out.warnings.insert(out.warnings.end(), replayed.warnings.begin(), replayed.warnings.end());
-  return out;
+  observed.warnings.insert(observed.warnings.end(), replayed.warnings.begin(),
+                           replayed.warnings.end());
+  return observed;
 }
 
 }  // namespace weir::observed

@@ -14,13 +14,14 @@ struct QueueActivity {
   bool work = false, timed = false;
 };
 
-// Returns the activity of marked queues, or of the others.
-QueueActivity find_activity(const Process& process, bool marked) {
+// Returns whether queues show work and times: those of an engine's marks, or those that a probe
+// saw.
+QueueActivity find_activity(const Process& process, bool from_marks) {
   QueueActivity activity;
-  const auto add = [&](std::uint32_t queue, bool work, bool timed) {
-    if (queue >= process.queues.size() || process.queues[queue].from_marks != marked) return;
-    activity.work = activity.work || work;
-    activity.timed = activity.timed || timed;
+  const auto add = [&](std::uint32_t queue, bool has_work, bool is_timed) {
+    if (queue >= process.queues.size() || process.queues[queue].from_marks != from_marks) return;
+    activity.work = activity.work || has_work;
+    activity.timed = activity.timed || is_timed;
   };
   for (const Submission& submission : process.submissions) {
     for (const BufferWork& buffer : submission.buffers) {
@@ -28,7 +29,7 @@ QueueActivity find_activity(const Process& process, bool marked) {
     }
   }
   for (const LoneCommand& lone : process.commands)
-    add(lone.queue, /*work=*/true, lone.device.has_value());
+    add(lone.queue, /*has_work=*/true, lone.device.has_value());
   return activity;
 }
 
@@ -49,17 +50,18 @@ bool is_counted_once(const std::vector<bool>& repeated, std::optional<std::uint3
   return !queue || *queue >= repeated.size() || !repeated[*queue];
 }
 
-// Adds up the work of devices by name, most time first.
+// Adds up the work of devices by name of kernel or op, most time first. Copies have rows of their
+// own.
 std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
   std::map<std::pair<bool, std::string>, WorkTime> rows;
   for (const Process& process : timeline.processes) {
     visit_counted_pieces(process, [&](const Piece& piece) {
-      const NamedWork named = work_name(piece, by);
-      const bool copy = has_only_copies(piece);
-      WorkTime& row = rows[{copy, named.name}];
-      row.name = named.name;
-      row.copy = copy;
-      add_piece(row, piece, named.calls);
+      const NamedWork named_work = work_name(piece, by);
+      const bool is_copy = has_only_copies(piece);
+      WorkTime& row = rows[{is_copy, named_work.name}];
+      row.name = named_work.name;
+      row.copy = is_copy;
+      add_piece(row, piece, named_work.calls);
     });
   }
   std::vector<WorkTime> result;
@@ -78,19 +80,19 @@ std::optional<double> Coverage::gap() const {
 // Returns the end of the last call that the process made; 0 without any.
 static double last_call_end(const Process& process) {
   double end = 0;
-  const auto take = [&](const auto& calls) {
+  const auto include = [&](const auto& calls) {
     for (const auto& item : calls) end = std::max(end, item.call.end);
   };
-  take(process.submissions);
-  take(process.waits);
-  take(process.graph_runs);
-  take(process.transfers);
+  include(process.submissions);
+  include(process.waits);
+  include(process.graph_runs);
+  include(process.transfers);
   for (const LoneCommand& lone : process.commands) end = std::max(end, lone.enqueued);
   return end;
 }
 
-// Returns the queue with the most work, compared with the time from its first call to the last call
-// of all.
+// Returns the device's time of the queue with the most work, and the time from its first call to
+// the process's last. Nothing if no work was timed.
 std::optional<Busy> busy(const Timeline& timeline) {
   struct Work {
     double seconds = 0, first = std::numeric_limits<double>::infinity();
@@ -98,10 +100,11 @@ std::optional<Busy> busy(const Timeline& timeline) {
   std::optional<Busy> busiest;
   for (const Process& process : timeline.processes) {
     std::map<std::uint32_t, Work> queues;
-    const auto add = [&](std::uint32_t queue, double sent, const std::optional<Interval>& device) {
+    const auto add = [&](std::uint32_t queue, double sent_at,
+                         const std::optional<Interval>& device) {
       if (!device) return;
       Work& work = queues[queue];
-      work.first = std::min(work.first, sent);
+      work.first = std::min(work.first, sent_at);
       work.seconds += device->length();
     };
     for (const Submission& submission : process.submissions) {
@@ -128,7 +131,8 @@ std::optional<RecordingCost> recording_cost(const Timeline& timeline) {
   return out;
 }
 
-// Compares the times of command buffers with the sums of their groups.
+// Compares the times of command buffers with the sums of the timed groups in them, in seconds.
+// Counts the buffers, and those with times.
 Coverage coverage(const Timeline& timeline) {
   Coverage result;
   for (const Process& process : timeline.processes) {
@@ -164,60 +168,62 @@ struct GraphLengths {
   std::vector<double> whole_graphs;
 };
 
-// Collects the times of a process's graphs, by graph.
+// Collects, by graph, the seconds of each run, and for runs node by node the shares of ops and
+// transfers in them.
 std::map<std::uint32_t, GraphLengths> collect_lengths(const Process& process) {
-  std::vector<double> ops(process.graph_runs.size()), transfers(process.graph_runs.size());
+  std::vector<double> op_seconds(process.graph_runs.size()),
+      transfer_seconds(process.graph_runs.size());
   visit_pieces(process, [&](const Piece& piece) {
     if (!piece.time) return;
     const auto run = piece.scope == nullptr
                          ? piece.commands.front()->run
                          : find_run_at(process, piece.scope->thread, piece.scope->call.begin);
-    if (run && *run < ops.size()) ops[*run] += piece.time->length();
+    if (run && *run < op_seconds.size()) op_seconds[*run] += piece.time->length();
   });
-  for (const Transfer& moved : process.transfers) {
-    const auto run = find_run_at(process, moved.thread, moved.call.begin);
-    if (run) transfers[*run] += moved.call.length();
+  for (const Transfer& transfer : process.transfers) {
+    const auto run = find_run_at(process, transfer.thread, transfer.call.begin);
+    if (run) transfer_seconds[*run] += transfer.call.length();
   }
-  std::map<std::uint32_t, GraphLengths> out;
+  std::map<std::uint32_t, GraphLengths> lengths_of_graph;
   for (std::size_t i = 0; i < process.graph_runs.size(); ++i) {
     const GraphRun& run = process.graph_runs[i];
     const double length = run.call.length();
-    GraphLengths& kind = out[run.graph];
+    GraphLengths& lengths = lengths_of_graph[run.graph];
     if (run.node_by_node) {
-      kind.each.push_back(length);
+      lengths.each.push_back(length);
     } else {
-      kind.whole_graphs.push_back(length);
+      lengths.whole_graphs.push_back(length);
     }
     if (!run.node_by_node || length <= 0) continue;
-    kind.ops.push_back(ops[i] / length);
-    kind.transfers.push_back(transfers[i] / length);
+    lengths.ops.push_back(op_seconds[i] / length);
+    lengths.transfers.push_back(transfer_seconds[i] / length);
   }
-  return out;
+  return lengths_of_graph;
 }
 
 }  // namespace
 
-// Compares graphs that ran node by node with those that were left whole. Medians are for the most
-// frequent kind.
+// Compares graphs that were run node by node, so that each node was timed, with runs of whole
+// graphs. Medians are those of the most frequent graph; nothing without any.
 std::optional<NodeByNodeTiming> node_by_node(const Timeline& timeline) {
-  NodeByNodeTiming out;
+  NodeByNodeTiming timing;
   std::size_t max_ops = 0;
   for (const Process& process : timeline.processes) {
     if (!ran_by_node(process)) continue;
-    for (const auto& [graph, kind] : collect_lengths(process)) {
-      out.graphs += kind.each.size();
-      out.whole_graphs += kind.whole_graphs.size();
-      if (kind.ops.size() <= max_ops) continue;
-      max_ops = kind.ops.size();
-      out.rows = graph < process.graphs.size() ? process.graphs[graph].rows : 0;
-      out.each = stats::median(kind.each).value_or(0);
-      out.ops = stats::median(kind.ops).value_or(0);
-      out.transfers = stats::median(kind.transfers).value_or(0);
-      out.whole_graph_seconds = stats::median(kind.whole_graphs);
+    for (const auto& [graph, lengths] : collect_lengths(process)) {
+      timing.graphs += lengths.each.size();
+      timing.whole_graphs += lengths.whole_graphs.size();
+      if (lengths.ops.size() <= max_ops) continue;
+      max_ops = lengths.ops.size();
+      timing.rows = graph < process.graphs.size() ? process.graphs[graph].rows : 0;
+      timing.each = stats::median(lengths.each).value_or(0);
+      timing.ops = stats::median(lengths.ops).value_or(0);
+      timing.transfers = stats::median(lengths.transfers).value_or(0);
+      timing.whole_graph_seconds = stats::median(lengths.whole_graphs);
     }
   }
   if (max_ops == 0) return std::nullopt;
-  return out;
+  return timing;
 }
 
 }  // namespace weir::observed

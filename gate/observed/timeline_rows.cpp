@@ -25,27 +25,27 @@ std::optional<double> flops_if_known(const ObservedOp& kind) {
   return kind.flops || product ? kind.flops : std::optional(0.0);
 }
 
-// Adds the flops and bytes of all nodes that a command computes. Bytes that go from one of them to
-// the next are left out.
+// Adds the flops and bytes of all nodes that a fused command computes. Results that pass from one
+// node to the next stay out of memory, so their bytes are subtracted.
 void add_nodes(const Process& process, const std::vector<Node>& nodes, const Command& command,
-               ObservedOp& into) {
+               ObservedOp& row) {
   constexpr double k_write_and_read = 2;
   std::uint32_t remaining = command.nodes;
   for (std::size_t i = command.first_node; remaining > 0 && i < nodes.size(); ++i) {
     if (nodes[i].on_cpu) continue;
     --remaining;
     if (!nodes[i].kind || *nodes[i].kind >= process.op_kinds.size()) {
-      into.flops.reset();
-      into.bytes.reset();
+      row.flops.reset();
+      row.bytes.reset();
       return;
     }
-    const ObservedOp& kind = process.op_kinds[*nodes[i].kind];
-    add_or_make_absent(into.flops, flops_if_known(kind));
-    add_or_make_absent(into.bytes, kind.bytes);
+    const ObservedOp& op_kind = process.op_kinds[*nodes[i].kind];
+    add_or_make_absent(row.flops, flops_if_known(op_kind));
+    add_or_make_absent(row.bytes, op_kind.bytes);
     if (remaining == 0) continue;
     // The next node of the command reads this result, so it is neither written nor read in memory.
-    const std::optional<double> result = result_bytes(kind);
-    add_or_make_absent(into.bytes,
+    const std::optional<double> result = result_bytes(op_kind);
+    add_or_make_absent(row.bytes,
                        result ? std::optional(-k_write_and_read * *result) : std::nullopt);
   }
 }
@@ -57,66 +57,67 @@ void copy_operands(const Process& process, const OpScope& mark, ObservedOp& out)
   out.shape = process.op_kinds[*mark.kind].shape;
 }
 
-// Copies the layer, backend and operands of the op scopes around a piece's commands, each if it is
-// the same for all of them. Returns false if a command is in no scope.
-bool describe_by_scopes(const Piece& piece, ObservedOp& out) {
+// Copies the layer, backend and operands of the engine's op scopes around a piece's commands, each
+// if all agree. Returns false if a command is in no scope. A piece is work that is timed together.
+bool describe_by_scopes(const Piece& piece, ObservedOp& row) {
   const OpScope* first = nullptr;
-  bool one_layer = true, one_backend = true, one_kind = true;
+  bool is_one_layer = true, is_one_backend = true, is_one_kind = true;
   for (const Command* command : piece.commands) {
     if (!command->scope || *command->scope >= piece.process.op_scopes.size()) return false;
     const OpScope& scope = piece.process.op_scopes[*command->scope];
     if (first == nullptr) first = &scope;
-    one_layer = one_layer && scope.layer == first->layer;
-    one_backend = one_backend && scope.backend == first->backend;
-    one_kind = one_kind && scope.kind == first->kind;
+    is_one_layer = is_one_layer && scope.layer == first->layer;
+    is_one_backend = is_one_backend && scope.backend == first->backend;
+    is_one_kind = is_one_kind && scope.kind == first->kind;
   }
   if (first == nullptr) return false;
-  if (one_layer) out.layer = first->layer;
-  if (one_backend) out.backend = first->backend;
-  if (one_kind) copy_operands(piece.process, *first, out);
+  if (is_one_layer) row.layer = first->layer;
+  if (is_one_backend) row.backend = first->backend;
+  if (is_one_kind) copy_operands(piece.process, *first, row);
   return true;
 }
 
-// Returns the row of an op's scope, without its times. A scope is a mark of an engine, or a node
-// that was timed alone.
+// Returns the row of an op's scope, without its times. A scope is an engine's mark around its
+// work, or a node that was timed alone.
 ObservedOp describe_scope(const Process& process, const OpScope& scope) {
-  ObservedOp out;
-  if (!scope.place) {  // a mark
-    out.op = scope.op;
-    out.backend = scope.backend;
-    copy_operands(process, scope, out);
-    if (scope.run) out.phase = graph_phase(process, process.graph_runs[*scope.run].graph);
+  ObservedOp row;
+  const bool is_mark = !scope.place;
+  if (is_mark) {
+    row.op = scope.op;
+    row.backend = scope.backend;
+    copy_operands(process, scope, row);
+    if (scope.run) row.phase = graph_phase(process, process.graph_runs[*scope.run].graph);
   } else {
-    if (scope.place->kind < process.op_kinds.size()) out = process.op_kinds[scope.place->kind];
-    out.flops = flops_if_known(out);
-    out.phase = graph_phase(process, scope.place->graph);
+    if (scope.place->kind < process.op_kinds.size()) row = process.op_kinds[scope.place->kind];
+    row.flops = flops_if_known(row);
+    row.phase = graph_phase(process, scope.place->graph);
   }
-  out.layer = scope.layer;
-  return out;
+  row.layer = scope.layer;
+  return row;
 }
 
-// Copies the backend of the nodes that a piece's commands compute; their layer and operands, if
-// equal; and the sum of their flops and bytes.
-void describe_by_nodes(const Piece& piece, const std::vector<Node>& nodes, ObservedOp& out) {
+// Copies the backend of the graph nodes that a piece's commands compute, and their layer and
+// operands if equal. Adds up their flops and bytes.
+void describe_by_nodes(const Piece& piece, const std::vector<Node>& nodes, ObservedOp& row) {
   const Process& process = piece.process;
-  out.flops = 0;
-  out.bytes = 0;
+  row.flops = 0;
+  row.bytes = 0;
   const Node* first = nullptr;
-  bool one_layer = true, one_kind = true;
+  bool is_one_layer = true, is_one_kind = true;
   for (const Command* command : piece.commands) {
     if (command->first_node >= nodes.size() || command->op.empty()) continue;
     const Node& node = nodes[command->first_node];
     if (first == nullptr) first = &node;
-    one_layer = one_layer && node.layer == first->layer;
-    one_kind = one_kind && node.kind == first->kind;
-    add_nodes(process, nodes, *command, out);
+    is_one_layer = is_one_layer && node.layer == first->layer;
+    is_one_kind = is_one_kind && node.kind == first->kind;
+    add_nodes(process, nodes, *command, row);
   }
   if (first == nullptr) return;
-  out.backend = first->backend;
-  if (one_layer) out.layer = first->layer;
-  if (one_kind && first->kind && *first->kind < process.op_kinds.size()) {
-    out.type = process.op_kinds[*first->kind].type;
-    out.shape = process.op_kinds[*first->kind].shape;
+  row.backend = first->backend;
+  if (is_one_layer) row.layer = first->layer;
+  if (is_one_kind && first->kind && *first->kind < process.op_kinds.size()) {
+    row.type = process.op_kinds[*first->kind].type;
+    row.shape = process.op_kinds[*first->kind].shape;
   }
 }
 
@@ -125,29 +126,29 @@ void describe_by_nodes(const Piece& piece, const std::vector<Node>& nodes, Obser
 ObservedOp describe_work(const Piece& piece) {
   const Process& process = piece.process;
   if (piece.scope != nullptr) return describe_scope(process, *piece.scope);
-  ObservedOp out;
-  out.kernel = work_name(piece, By::kernel).name;
+  ObservedOp row;
+  row.kernel = work_name(piece, By::kernel).name;
   const std::string& label = piece.commands.front()->label;
   const auto has_label = [&](const Command* command) { return command->label == label; };
-  if (std::ranges::all_of(piece.commands, has_label)) out.buffer = label;
+  if (std::ranges::all_of(piece.commands, has_label)) row.buffer = label;
   if (has_only_copies(piece)) {
-    out.category = "copy";
+    row.category = "copy";
     std::uint64_t bytes = 0;
     for (const Command* command : piece.commands) bytes += command->bytes;
-    if (bytes != 0) out.bytes = static_cast<double>(bytes);
-    return out;
+    if (bytes != 0) row.bytes = static_cast<double>(bytes);
+    return row;
   }
-  out.category = "device";
+  row.category = "device";
   const GraphRun* run = find_graph_run(process, piece);
   const bool has_graph = run != nullptr && run->graph < process.graphs.size();
-  if (has_graph) out.phase = graph_phase(process, run->graph);
+  if (has_graph) row.phase = graph_phase(process, run->graph);
   const auto has_op = [](const Command* command) { return !command->op.empty(); };
-  if (!std::ranges::any_of(piece.commands, has_op)) return out;
-  out.op = work_name(piece, By::op).name;
-  if (!has_graph) return out;
-  const bool is_described = describe_by_scopes(piece, out);
-  if (!is_described) describe_by_nodes(piece, process.graphs[run->graph].nodes, out);
-  return out;
+  if (!std::ranges::any_of(piece.commands, has_op)) return row;
+  row.op = work_name(piece, By::op).name;
+  if (!has_graph) return row;
+  const bool is_described = describe_by_scopes(piece, row);
+  if (!is_described) describe_by_nodes(piece, process.graphs[run->graph].nodes, row);
+  return row;
 }
 
 // Rows of equal work, added up.
@@ -204,39 +205,41 @@ class WorkRows {
   std::map<Key, Row> rows_;
 };
 
-// Adds ops of graphs that nobody timed: those on the CPU, and with `on_devices` those on devices
-// too. Graphs that ran node by node have rows with times already.
+// Adds the ops of graphs that nobody timed: those on the CPU, and with `on_devices` those on
+// devices. A graph that ran node by node has rows with times already.
 void add_untimed_nodes(const Process& process, bool on_devices, WorkRows& rows) {
   if (ran_by_node(process)) return;
   for (const GraphRun& run : process.graph_runs) {
     if (run.graph >= process.graphs.size()) continue;
     for (const Node& node : process.graphs[run.graph].nodes) {
       if (!node.on_cpu && !on_devices) continue;
-      ObservedOp call;
-      if (node.kind && *node.kind < process.op_kinds.size()) call = process.op_kinds[*node.kind];
-      call.op = node.op;
-      call.backend = node.backend;
-      call.layer = node.layer;
-      call.phase = graph_phase(process, run.graph);
-      call.flops = flops_if_known(call);
-      rows.add_untimed(std::move(call));
+      ObservedOp row;
+      if (node.kind && *node.kind < process.op_kinds.size()) row = process.op_kinds[*node.kind];
+      row.op = node.op;
+      row.backend = node.backend;
+      row.layer = node.layer;
+      row.phase = graph_phase(process, run.graph);
+      row.flops = flops_if_known(row);
+      rows.add_untimed(std::move(row));
     }
   }
 }
 
-// Tells for each scope, by its index, if work of a device in it, or nested in it, has a row.
+// Returns, for each scope by its index, whether a device's work in it or nested in it has a row.
+// `around` holds the index of the scope around each.
 std::vector<bool> find_scopes_with_work(const Process& process,
                                         const std::vector<std::size_t>& around) {
-  std::vector<bool> out(process.op_scopes.size());
+  std::vector<bool> has_work(process.op_scopes.size());
   visit_counted_pieces(process, [&](const Piece& piece) {
     for (const Command* command : piece.commands) {
       if (!command->scope) continue;
-      for (std::size_t at = *command->scope; at < out.size() && !out[at]; at = around[at]) {
-        out[at] = true;
+      for (std::size_t scope = *command->scope; scope < has_work.size() && !has_work[scope];
+           scope = around[scope]) {
+        has_work[scope] = true;
       }
     }
   });
-  return out;
+  return has_work;
 }
 
 // Times in which each thread waited for devices; overlapping waits count once.
@@ -271,41 +274,42 @@ class WaitTimes {
   std::map<std::uint32_t, std::vector<Interval>> threads_;
 };
 
-// Adds an engine's marks of ops, each without the time of marks nested in it. If devices were seen
-// at work, marks of their work are left out, and the CPU's own work has no waits for it.
+// Adds the ops that an engine marked, each without the time of marks nested in it. If probes saw
+// devices at work, marks of that work are left out, and the CPU's rows have no waits.
 void add_marks(const Process& process, bool devices_seen, WorkRows& rows) {
   const std::vector<OpScope>& scopes = process.op_scopes;
-  std::vector<double> own;
-  std::vector<std::size_t> around;                           // index of the scope around it
-  std::map<std::uint32_t, std::vector<std::size_t>> stacks;  // by thread, the outermost first
-  const WaitTimes waited(process);
+  std::vector<double> own_seconds;
+  std::vector<std::size_t> parent;                                // index of the scope around it
+  std::map<std::uint32_t, std::vector<std::size_t>> open_scopes;  // by thread, the outermost first
+  const WaitTimes waits(process);
   for (const OpScope& scope : scopes) {
-    std::vector<std::size_t>& stack = stacks[scope.thread];
-    while (!stack.empty() && scopes[stack.back()].depth >= scope.depth) stack.pop_back();
-    const double worked = scope.call.length() - (devices_seen ? waited.within(scope) : 0);
-    if (!stack.empty()) own[stack.back()] -= worked;
-    around.push_back(stack.empty() ? scopes.size() : stack.back());
-    stack.push_back(own.size());
-    own.push_back(worked);
+    std::vector<std::size_t>& open = open_scopes[scope.thread];
+    while (!open.empty() && scopes[open.back()].depth >= scope.depth) open.pop_back();
+    const double seconds = scope.call.length() - (devices_seen ? waits.within(scope) : 0);
+    if (!open.empty()) own_seconds[open.back()] -= seconds;
+    parent.push_back(open.empty() ? scopes.size() : open.back());
+    open.push_back(own_seconds.size());
+    own_seconds.push_back(seconds);
   }
-  const std::vector<bool> has_work = find_scopes_with_work(process, around);
+  const std::vector<bool> has_work = find_scopes_with_work(process, parent);
   std::set<std::string_view> devices;
   for (const Queue& queue : process.queues) {
     if (devices_seen) devices.insert(queue.device);
   }
-  for (std::size_t i = 0; i < own.size(); ++i) {
+  for (std::size_t i = 0; i < own_seconds.size(); ++i) {
     if (scopes[i].place || has_work[i] || devices.count(scopes[i].backend) != 0) continue;
-    rows.add({process, {}, &scopes[i], scopes[i].call}, std::max(own[i], 0.0));
+    rows.add({process, {}, &scopes[i], scopes[i].call}, std::max(own_seconds[i], 0.0));
   }
 }
 
 // By index of a run of a graph: the index of its step.
 using StepsOfRuns = std::vector<std::optional<std::size_t>>;
 
-// Adds a step for each run of a graph, and counts the tokens that were decoded.
+// Adds a step for each run of a graph, and counts the tokens that were decoded. Returns the step's
+// index for each run; absent if its graph is not known.
 StepsOfRuns add_steps(const Process& process, Observed& observed) {
   StepsOfRuns steps;
-  const bool waited = ran_by_node(process);
+  const bool is_node_by_node = ran_by_node(process);
   struct LastStep {
     std::size_t index;
     double begin;
@@ -326,25 +330,26 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
     }
     step.phase = phase;
     if (rows > 0) step.tokens = rows;
-    if (waited || run.from_marks) {
+    if (is_node_by_node || run.from_marks) {
       // The begin of a first run without any mark is not known.
       if (run.call.length() > 0) step.seconds = run.call.length();
     } else {
       // The device may work on after the call returned: the step lasts until the next one begins.
-      if (const LastStep* before = look_up(last_steps, run.thread)) {
-        observed.steps[before->index].seconds = run.call.begin - before->begin;
+      if (const LastStep* last = look_up(last_steps, run.thread)) {
+        observed.steps[last->index].seconds = run.call.begin - last->begin;
       }
       last_steps[run.thread] = {*index, run.call.begin};
     }
     observed.steps.push_back(std::move(step));
-    if (phase == Phase::decode && (run.node_by_node || !waited)) {
+    if (phase == Phase::decode && (run.node_by_node || !is_node_by_node)) {
       observed.profiled_tokens = observed.profiled_tokens.value_or(0) + rows;
     }
   }
   return steps;
 }
 
-// Adds command buffers by label and step; none if no label was given.
+// Adds the command buffers that an engine labelled, by label and step. Steps with an unlabelled
+// buffer that has work are marked as incomplete.
 void add_buffers(const Process& process, const StepsOfRuns& steps, Observed& observed) {
   std::map<std::pair<std::optional<std::size_t>, std::string>, ObservedBuffer> sums;
   std::set<std::size_t> unlabelled;  // steps with work in a buffer without a label
@@ -383,7 +388,8 @@ void add_buffers(const Process& process, const StepsOfRuns& steps, Observed& obs
   for (auto& [key, sum] : sums) observed.buffers.push_back(std::move(sum));
 }
 
-// Adds the stretches of each graph that lie in one place. Nodes do not show the copies before them.
+// Adds the splits of each graph: stretches of nodes that run on one backend. Warns if the engine
+// cut the graph into another number of splits.
 void add_splits(const Process& process, Observed& observed) {
   std::set<std::uint32_t> computed;
   for (const GraphRun& run : process.graph_runs) computed.insert(run.graph);
@@ -402,11 +408,11 @@ void add_splits(const Process& process, Observed& observed) {
       }
       ++*observed.splits.back().ops;
     }
-    const std::size_t listed = observed.splits.size() - first;
-    if (split_graph.splits != 0 && listed != 0 && listed != split_graph.splits) {
+    const std::size_t split_count = observed.splits.size() - first;
+    if (split_graph.splits != 0 && split_count != 0 && split_count != split_graph.splits) {
       observed.warnings.push_back(fmt::format(
           "graph {} was cut into {} splits; {} of them lie in different places and are told apart",
-          graph, split_graph.splits, listed));
+          graph, split_graph.splits, split_count));
     }
   }
 }
@@ -432,7 +438,8 @@ void add_cpu_calls(const Timeline& timeline, Observed& observed) {
 
 }  // namespace
 
-// Turns a timeline into an Observed: rows of work, steps, command buffers and counts.
+// Turns a timeline, all that the probes saw, into an Observed: rows of work, steps, command
+// buffers and counts.
 Observed to_observed(const Timeline& timeline) {
   Observed observed;
   observed.format = "weir-probes";
@@ -449,8 +456,8 @@ Observed to_observed(const Timeline& timeline) {
       rows.add(piece);
     });
     add_marks(process, has_work, rows);
-    const bool marked = std::ranges::any_of(process.graph_runs, &GraphRun::from_marks);
-    add_untimed_nodes(process, /*on_devices=*/!has_work && !marked, rows);
+    const bool has_marked_runs = std::ranges::any_of(process.graph_runs, &GraphRun::from_marks);
+    add_untimed_nodes(process, /*on_devices=*/!has_work && !has_marked_runs, rows);
     add_splits(process, observed);
     add_buffers(process, add_steps(process, observed), observed);
   }
@@ -465,7 +472,8 @@ Observed to_observed(const Timeline& timeline) {
   return observed;
 }
 
-// Sets the layer of each node by its name. Nodes between two of one layer belong to that layer.
+// Sets the layer of each node by its name. A node without one, between two nodes of one layer,
+// belongs to that layer.
 void find_layers(Graph& graph) {
   std::vector<Node>& nodes = graph.nodes;
   for (Node& node : nodes) node.layer = layer_of_node(node.name);

@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::array k_bases{"dispatches", "barriers", "copies", "submits", "syncs"};
 
-// Returns the time of each token, in order. It lasts until the next graph begins, for the device's
-// work is waited for after the call. The end of the last one is not known. Empty if several threads
-// compute graphs: work in a token's time may then belong to another token.
+// Returns the interval of each decoded token, in order; it lasts until the next graph begins, for
+// devices work on after a call. Empty if several threads compute graphs. The last token is left
+// out, as its end is not known.
 std::vector<Interval> find_token_times(const Process& process) {
   std::vector<Interval> times;
   const std::vector<GraphRun>& runs = process.graph_runs;
@@ -80,26 +80,29 @@ std::vector<bool> find_counted_queues(const Process& process) {
   return any ? own : std::vector<bool>(own.size(), true);
 }
 
-// Adds the counts of one process's tokens.
-void add_counts(const Process& process, std::vector<ObservedCount>& into) {
+// Adds the counts of one process's tokens: submits, syncs, and commands by kind. Queues that are
+// counted elsewhere are skipped.
+void add_counts(const Process& process, std::vector<ObservedCount>& sums) {
   TokenCounts counts(find_token_times(process));
-  const std::vector<bool> counted = find_counted_queues(process);
-  const auto takes = [&](std::uint32_t queue) { return queue >= counted.size() || counted[queue]; };
+  const std::vector<bool> counted_queues = find_counted_queues(process);
+  const auto is_counted = [&](std::uint32_t queue) {
+    return queue >= counted_queues.size() || counted_queues[queue];
+  };
   for (const Submission& submission : process.submissions) {
-    if (!takes(submission.queue)) continue;
+    if (!is_counted(submission.queue)) continue;
     counts.add(TokenCounts::submits, submission.call.begin);
     for (const BufferWork& buffer : submission.buffers) {
       for (const Command& command : buffer.commands) counts.add(command, submission.call.begin);
     }
   }
   for (const LoneCommand& lone : process.commands) {
-    if (takes(lone.queue)) counts.add(lone.command, lone.enqueued);
+    if (is_counted(lone.queue)) counts.add(lone.command, lone.enqueued);
   }
   for (const Wait& wait : process.waits) {
-    if (wait.sync && (!wait.queue || takes(*wait.queue)))
+    if (wait.sync && (!wait.queue || is_counted(*wait.queue)))
       counts.add(TokenCounts::syncs, wait.call.begin);
   }
-  counts.add_to(into);
+  counts.add_to(sums);
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ std::string text_or(const std::string& text, const char* none) {
   return text.empty() ? none : text;
 }
 
-// Returns the name of the group that a row belongs to.
+// Returns the name of the group that a row belongs to: by op, kernel, shape, backend, layer,
+// phase, buffer or category. "(no name)" and the like if it has none.
 std::string group_name(const ObservedOp& op, GroupBy by) {
   const std::string& kernel = op.kernel.empty() ? op.op : op.kernel;
   const std::string& name = op.op.empty() ? op.kernel : op.op;
@@ -58,13 +59,13 @@ std::optional<double> times_calls(const ObservedOp& op, const std::optional<doub
   return *per_call * static_cast<double>(*op.calls);
 }
 
-// Adds a row to a total. A sum of which a part is not known is marked as partly.
+// Adds a row to a total. A sum that lacks the value of some row is marked as partly known.
 void add_row(OpTotal& total, const ObservedOp& op) {
-  const bool first = total.rows == 0;
+  const bool is_first = total.rows == 0;
   ++total.rows;
   const auto add = [&](std::optional<double>& sum, bool& partly,
                        const std::optional<double>& more) {
-    partly |= !first && sum.has_value() != more.has_value();
+    partly |= !is_first && sum.has_value() != more.has_value();
     if (more) sum = sum.value_or(0) + *more;
   };
   add(total.seconds, total.partly, exclusive_time(op));
@@ -114,7 +115,8 @@ std::optional<double> tensor_bytes(const std::string& type, const std::string& s
   return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
 }
 
-// Returns the bytes that a call reads and writes; nothing if an operand is not known.
+// Returns the bytes that one call reads and writes; nothing if the type or shape of an operand is
+// not known, or the op uses only some of its weights.
 std::optional<double> call_bytes(const ObservedOp& op) {
   // Shapes do not say which of the experts are used.
   if (op.op == "MUL_MAT_ID") return std::nullopt;
@@ -131,9 +133,9 @@ std::optional<double> call_bytes(const ObservedOp& op) {
   auto sum = tensor_bytes(types->result, shapes->result);
   for (std::size_t i = 0; i < types->sources.size() && sum; ++i) {
     // Only as many rows of the table are read as the result has.
-    const bool table = i == 0 && op.op == "GET_ROWS";
+    const bool is_table = i == 0 && op.op == "GET_ROWS";
     const auto source =
-        tensor_bytes(types->sources[i], table ? shapes->result : shapes->sources[i]);
+        tensor_bytes(types->sources[i], is_table ? shapes->result : shapes->sources[i]);
     sum = source ? std::optional(*sum + *source) : std::nullopt;
   }
   return sum;
@@ -183,24 +185,26 @@ std::optional<std::int64_t> parse_layer_at(std::string_view name, std::size_t at
   return number && *number <= k_max_layers ? number : std::nullopt;
 }
 
-// Returns the tokens of all decode steps that have rows; nothing if there is none.
+// Returns the tokens of all decode steps that have rows; nothing if there is none. A step without
+// a number of tokens counts as one.
 std::optional<std::int64_t> count_decoded_tokens(const Observed& observed) {
-  std::vector<bool> used(observed.steps.size(), false);
+  std::vector<bool> has_rows(observed.steps.size(), false);
   for (const ObservedOp& op : observed.ops) {
-    if (op.step && *op.step < used.size()) used[*op.step] = true;
+    if (op.step && *op.step < has_rows.size()) has_rows[*op.step] = true;
   }
   std::int64_t tokens = 0;
-  bool any = false;
-  for (std::size_t i = 0; i < used.size(); ++i) {
+  bool is_any_found = false;
+  for (std::size_t i = 0; i < has_rows.size(); ++i) {
     const ObservedStep& step = observed.steps[i];
-    if (!used[i] || step.phase != Phase::decode) continue;
-    any = true;
+    if (!has_rows[i] || step.phase != Phase::decode) continue;
+    is_any_found = true;
     add_capped(tokens, step.tokens.value_or(1));
   }
-  return any ? std::optional(tokens) : std::nullopt;
+  return is_any_found ? std::optional(tokens) : std::nullopt;
 }
 
-// Adds up rows by group, most time first; groups by layer in the order of layers.
+// Adds up rows by group, most time first. Groups by layer come in the order of layers, work
+// without a layer last.
 std::vector<OpTotal> sum_by_group(std::span<const ObservedOp* const> ops, GroupBy by) {
   std::map<std::string, OpTotal> groups;
   for (const ObservedOp* op : ops) {
@@ -226,7 +230,8 @@ std::vector<OpTotal> sum_by_group(std::span<const ObservedOp* const> ops, GroupB
 
 }  // namespace
 
-// Adds up the rows that match by group, and within each group by a second key if there is one.
+// Adds up the rows that match by group, and within each group by a second key if there is one. The
+// second totals follow their group, with its name in front.
 std::vector<OpTotal> op_totals(const Observed& observed, const Grouping& by, const Rows& rows) {
   std::vector<const ObservedOp*> ops;
   for (const ObservedOp& op : observed.ops) {
@@ -236,17 +241,17 @@ std::vector<OpTotal> op_totals(const Observed& observed, const Grouping& by, con
   if (!by.within) return totals;
   std::map<std::string, std::vector<const ObservedOp*>> groups;
   for (const ObservedOp* op : ops) groups[group_name(*op, by.by)].push_back(op);
-  std::vector<OpTotal> out;
+  std::vector<OpTotal> all;
   for (OpTotal& outer : totals) {
     std::vector<OpTotal> inner = sum_by_group(groups[outer.name], *by.within);
     for (OpTotal& total : inner) {
       total.name = fmt::format("{}: {}", outer.name, total.name);
       total.nested = true;
     }
-    out.push_back(std::move(outer));
-    std::ranges::move(inner, std::back_inserter(out));
+    all.push_back(std::move(outer));
+    std::ranges::move(inner, std::back_inserter(all));
   }
-  return out;
+  return all;
 }
 
 std::vector<OpTotal> cpu_totals(const Observed& observed, GroupBy by) {
@@ -282,50 +287,54 @@ std::optional<double> OpTotal::share_of_peak() const {
   return rate(*this, seconds_at_peak, peak_partly);
 }
 
-// Returns the totals of decode rows, divided by the number of decoded tokens. Empty if that is not
-// known.
+// Returns the totals of decode rows, divided by the number of decoded tokens; empty if that is not
+// known. A sum that is only partly known is absent.
 std::vector<OpPerToken> op_totals_per_token(const Observed& observed, const Grouping& by) {
   const auto tokens = decoded_tokens(observed);
   if (!tokens || *tokens <= 0) return {};
   const auto count = static_cast<double>(*tokens);
-  const auto each = [&](const std::optional<double>& sum) {
+  const auto per_token = [&](const std::optional<double>& sum) {
     return sum ? std::optional(*sum / count) : std::nullopt;
   };
   std::vector<OpPerToken> totals;
   // If tokens are counted by steps, rows outside of steps belong to other tokens.
-  const bool of_steps = count_decoded_tokens(observed).has_value();
-  for (const OpTotal& total : op_totals(observed, by, {Phase::decode, std::nullopt, of_steps})) {
+  const bool is_by_steps = count_decoded_tokens(observed).has_value();
+  for (const OpTotal& total : op_totals(observed, by, {Phase::decode, std::nullopt, is_by_steps})) {
     const auto calls =
         total.calls ? std::optional(static_cast<double>(*total.calls)) : std::nullopt;
     // A time of some of the calls is not the time of all.
-    totals.push_back({total.name, each(calls), total.partly ? std::nullopt : each(total.seconds),
-                      total.flops_partly ? std::nullopt : each(total.flops),
-                      total.bytes_partly ? std::nullopt : each(total.bytes)});
+    totals.push_back({total.name, per_token(calls),
+                      total.partly ? std::nullopt : per_token(total.seconds),
+                      total.flops_partly ? std::nullopt : per_token(total.flops),
+                      total.bytes_partly ? std::nullopt : per_token(total.bytes)});
   }
   return totals;
 }
 
-// Adds a row of command buffers to a sum. A value that one of them lacks becomes absent.
+// Adds a row of command buffers to a sum. A value that one of the two lacks becomes absent.
 void add_up(ObservedBuffer& sum, const ObservedBuffer& more) {
-  const auto add = [](std::optional<std::int64_t>& count, const std::optional<std::int64_t>& by) {
-    if (count && by) add_capped(*count, *by);
-    if (!by) count.reset();
+  const auto add = [](std::optional<std::int64_t>& count,
+                      const std::optional<std::int64_t>& addend) {
+    if (count && addend) add_capped(*count, *addend);
+    if (!addend) count.reset();
   };
   add_capped(sum.buffers, more.buffers);
   add(sum.dispatches, more.dispatches);
   add(sum.barriers, more.barriers);
   add(sum.syncs, more.syncs);
-  const bool timed = sum.seconds && more.seconds;
-  sum.seconds = timed ? finite(*sum.seconds + *more.seconds) : std::nullopt;
+  const bool has_seconds = sum.seconds && more.seconds;
+  sum.seconds = has_seconds ? finite(*sum.seconds + *more.seconds) : std::nullopt;
   // If one of several rows lacks these, the sum has no bound.
-  const bool bounded = sum.min_seconds && more.min_seconds && sum.max_seconds && more.max_seconds;
+  const bool has_bounds =
+      sum.min_seconds && more.min_seconds && sum.max_seconds && more.max_seconds;
   sum.min_seconds =
-      bounded ? std::optional(std::min(*sum.min_seconds, *more.min_seconds)) : std::nullopt;
+      has_bounds ? std::optional(std::min(*sum.min_seconds, *more.min_seconds)) : std::nullopt;
   sum.max_seconds =
-      bounded ? std::optional(std::max(*sum.max_seconds, *more.max_seconds)) : std::nullopt;
+      has_bounds ? std::optional(std::max(*sum.max_seconds, *more.max_seconds)) : std::nullopt;
 }
 
-// Adds up command buffers by label and phase, most time first.
+// Adds up command buffers by label and phase, most time first. Buffers outside of steps have no
+// known phase.
 std::vector<ObservedBuffer> buffer_totals(const Observed& observed) {
   std::map<std::pair<std::string, Phase>, ObservedBuffer> sums;
   for (const ObservedBuffer& buffer : observed.buffers) {
@@ -341,15 +350,16 @@ std::vector<ObservedBuffer> buffer_totals(const Observed& observed) {
   return out;
 }
 
-// Returns the command buffers of each label per decoded token, with the device's time in them.
+// Returns the command buffers of each label per decoded token, with the device's seconds in them.
+// Empty if no token is known. Without steps all buffers count as decoded.
 BuffersOfTokens buffers_per_token(const Observed& observed) {
   BuffersOfTokens result;
   std::map<std::string, ObservedBuffer> sums;
   std::set<std::size_t> steps;
-  const bool of_steps = std::ranges::any_of(
+  const bool has_steps = std::ranges::any_of(
       observed.buffers, [](const ObservedBuffer& buffer) { return buffer.step.has_value(); });
   for (const ObservedBuffer& buffer : observed.buffers) {
-    if (of_steps) {
+    if (has_steps) {
       if (!buffer.step || *buffer.step >= observed.steps.size()) continue;
       if (observed.steps[*buffer.step].phase != Phase::decode) continue;
       steps.insert(*buffer.step);
@@ -361,7 +371,7 @@ BuffersOfTokens buffers_per_token(const Observed& observed) {
     add_capped(result.tokens, observed.steps[index].tokens.value_or(1));
     result.is_complete = result.is_complete && observed.steps[index].labels_left_out == 0;
   }
-  if (!of_steps) result.tokens = observed.profiled_tokens.value_or(0);
+  if (!has_steps) result.tokens = observed.profiled_tokens.value_or(0);
   if (result.tokens <= 0) return {};
   for (const auto& [label, sum] : sums) {
     const auto buffers = Rational::make(sum.buffers, result.tokens);
@@ -379,18 +389,18 @@ BuffersOfTokens buffers_per_token(const Observed& observed) {
 }
 
 // Returns the layer in a node's name: 3 for "blk.3.attn_q.weight" and for "Qcur-3". Nothing if
-// there is none.
+// there is none, or the name is longer than 512 bytes.
 std::optional<std::int64_t> layer_of_node(std::string_view node) {
   if (node.size() > 512) return std::nullopt;
-  constexpr std::array k_before{"blk.",   "layers.", "layer.", "layer ",    "layer_",
-                                "block.", "blocks.", "h.",     "cache_k_l", "cache_v_l"};
-  for (const std::string_view before : k_before) {
-    const std::size_t at = node.find(before);
+  constexpr std::array k_prefixes{"blk.",   "layers.", "layer.", "layer ",    "layer_",
+                                  "block.", "blocks.", "h.",     "cache_k_l", "cache_v_l"};
+  for (const std::string_view prefix : k_prefixes) {
+    const std::size_t at = node.find(prefix);
     // A prefix such as "h." is a part of the name, not the end of one ("with.3").
     if (at == std::string_view::npos || (at > 0 && node[at - 1] != '.' && node[at - 1] != '#')) {
       continue;
     }
-    if (const auto layer = parse_layer_at(node, at + before.size())) return layer;
+    if (const auto layer = parse_layer_at(node, at + prefix.size())) return layer;
   }
   const std::size_t dash = node.find_last_of('-');
   if (dash == std::string_view::npos || dash == 0) return std::nullopt;
@@ -402,20 +412,21 @@ void fill_from_shape(ObservedOp& op) {
   if (!op.flops) op.flops = matmul_flops(op);
 }
 
-// Sets each op's time at the best rates of its backend in `peak`: the longer of flops and bytes
-// (the roofline).
+// Sets the time that each op would take at the best rates of its backend in `peak`: the longer of
+// flops and bytes (the roofline). Unchanged if that backend has no rates.
 void compare_with_peak(Observed& observed, const Observed& peak) {
   struct Rates {
     double flops = 0, bytes = 0;  // a second
   };
   std::map<std::string, Rates> rates;
   for (const ObservedOp& op : peak.ops) {
-    std::optional<double> each = op.min_seconds;
-    if (!each && op.seconds && op.calls) each = *op.seconds / static_cast<double>(*op.calls);
-    if (op.includes_other_rows || !each || !(*each > 0)) continue;
+    std::optional<double> call_seconds = op.min_seconds;
+    if (!call_seconds && op.seconds && op.calls)
+      call_seconds = *op.seconds / static_cast<double>(*op.calls);
+    if (op.includes_other_rows || !call_seconds || !(*call_seconds > 0)) continue;
     Rates& best = rates[op.backend];
-    best.flops = std::max(best.flops, op.flops.value_or(0) / *each);
-    best.bytes = std::max(best.bytes, op.bytes.value_or(0) / *each);
+    best.flops = std::max(best.flops, op.flops.value_or(0) / *call_seconds);
+    best.bytes = std::max(best.bytes, op.bytes.value_or(0) / *call_seconds);
   }
   for (ObservedOp& op : observed.ops) {
     const auto rate_of_backend = rates.find(op.backend);
@@ -445,7 +456,8 @@ std::string figure_name(const ObservedLatency& latency) {
   return latency.figure == "median" ? "p50" : latency.figure;
 }
 
-// Returns the name of a case with its values of these settings: "tg128, qwen2 7B, flash_attn 1".
+// Returns the name of a benchmark case with its values of these settings: "tg128, qwen2 7B,
+// flash_attn 1". Settings without a value are left out.
 std::string case_name(const ObservedCase& test, const std::vector<std::string>& settings) {
   std::string name = test.name;
   for (const std::string& setting : settings) {
@@ -469,11 +481,14 @@ std::vector<std::string> common_case_settings(const Observed& a, const Observed&
   return settings;
 }
 
+// Lists the single numbers of a profile: timings, latencies, counts, then case by case. A case
+// that failed has an error instead of a value.
 std::vector<ObservedFigure> figures_of(const Observed& observed) {
   return figures_of(observed, observed.case_settings);
 }
 
-// Adds the latencies of the whole, or of a case whose name is the prefix.
+// Adds latencies as figures, with `prefix` before their names: that of a benchmark case, or "".
+// Equal names are added once. An upper bound becomes text, without a value.
 static void add_latencies(const std::vector<ObservedLatency>& latencies, const std::string& prefix,
                           const std::optional<std::string>& error,
                           std::vector<ObservedFigure>& list) {
@@ -490,7 +505,9 @@ static void add_latencies(const std::vector<ObservedLatency>& latencies, const s
   }
 }
 
-// Lists the single numbers of a profile: timings, latencies, counts, then case by case.
+// Lists the single numbers of a profile: timings, latencies, counts, then case by case. A
+// benchmark case that failed has an error instead of a value. `settings` become part of a case's
+// name.
 std::vector<ObservedFigure> figures_of(const Observed& observed,
                                        const std::vector<std::string>& settings) {
   std::vector<ObservedFigure> list;
@@ -504,16 +521,16 @@ std::vector<ObservedFigure> figures_of(const Observed& observed,
   for (const auto& count : observed.counts) {
     if (const auto mean = count.mean()) add(count.metric.name, count.metric, mean->value());
   }
-  for (const auto& test : observed.cases) {
-    const std::string name = case_name(test, settings);
-    for (const auto& timing : test.timings) {
+  for (const auto& test_case : observed.cases) {
+    const std::string name = case_name(test_case, settings);
+    for (const auto& timing : test_case.timings) {
       const auto value = timing.value();
       if (!value) continue;
       list.push_back(
-          {fmt::format("{} {}", name, timing.metric.name), timing.metric, *value, test.error});
+          {fmt::format("{} {}", name, timing.metric.name), timing.metric, *value, test_case.error});
     }
-    add_latencies(test.latencies, name + " ", test.error, list);
-    if (test.error) list.push_back({name, {}, std::nullopt, test.error});
+    add_latencies(test_case.latencies, name + " ", test_case.error, list);
+    if (test_case.error) list.push_back({name, {}, std::nullopt, test_case.error});
   }
   return list;
 }
@@ -525,26 +542,27 @@ namespace {
 // contradiction: between dispatches a device idles, and marks of buffers span that.
 constexpr double k_drift_good = 0.05, k_drift_bad = 0.10, k_main_share = 0.5;
 
-// Compares the times of dispatches with those of their command buffers; a warning if they disagree.
+// Returns a warning if the times of dispatches (kernel launches) do not add up to those of their
+// command buffers; nothing if they agree or were not both taken.
 std::optional<std::string> check_buffer_times(const Observed& observed) {
-  double rows = 0, buffers = 0;
+  double dispatch_seconds = 0, buffer_seconds = 0;
   // Sums over only some of the buffers cannot be compared.
   if (std::ranges::any_of(observed.steps, &ObservedStep::labels_left_out)) return std::nullopt;
   for (const auto& op : observed.ops) {
     // Work of the CPU, and its time to write commands, is in no command buffer.
     const bool on_cpu = is_cpu_name(op.backend) || op.category == "encode";
-    if (!op.includes_other_rows && !on_cpu) rows += exclusive_time(op).value_or(0);
+    if (!op.includes_other_rows && !on_cpu) dispatch_seconds += exclusive_time(op).value_or(0);
   }
-  for (const auto& buffer : observed.buffers) buffers += buffer.seconds.value_or(0);
-  if (rows <= 0 || buffers <= 0) return std::nullopt;
-  const double drift = rows / buffers - 1;
-  if (drift <= k_drift_good && drift >= k_main_share - 1) return std::nullopt;
-  const std::string sums =
-      fmt::format("dispatches add up to {}, command buffers to {}: ", unit::show_seconds(rows),
-                  unit::show_seconds(buffers));
-  if (drift < 0) return sums + "most of their time is in no dispatch";
-  return sums + fmt::format("{:.0f} % apart{}", 100 * drift,
-                            drift > k_drift_bad ? ", too much to trust their times" : "");
+  for (const auto& buffer : observed.buffers) buffer_seconds += buffer.seconds.value_or(0);
+  if (dispatch_seconds <= 0 || buffer_seconds <= 0) return std::nullopt;
+  const double excess = dispatch_seconds / buffer_seconds - 1;
+  if (excess <= k_drift_good && excess >= k_main_share - 1) return std::nullopt;
+  const std::string sums = fmt::format(
+      "dispatches add up to {}, command buffers to {}: ", unit::show_seconds(dispatch_seconds),
+      unit::show_seconds(buffer_seconds));
+  if (excess < 0) return sums + "most of their time is in no dispatch";
+  return sums + fmt::format("{:.0f} % apart{}", 100 * excess,
+                            excess > k_drift_bad ? ", too much to trust their times" : "");
 }
 
 // Returns the seconds that a token takes, from the engine's rate; nothing if it reports none.
@@ -556,20 +574,21 @@ std::optional<double> wall_seconds_per_token(const Observed& observed) {
   return std::nullopt;
 }
 
-// Compares the times of ops with the time of a token; a warning if they disagree.
+// Returns a warning if the times of ops do not add up to the time of a token; nothing if they
+// agree or were not both taken.
 std::optional<std::string> check_token_time(const Observed& observed) {
-  const auto wall = wall_seconds_per_token(observed);
+  const auto token_seconds = wall_seconds_per_token(observed);
   // Prompt tokens that were read one by one are among the ops, and not in the rate.
   const auto& generated = observed.generated_tokens;
-  if (!wall || (generated && decoded_tokens(observed) > generated)) return std::nullopt;
-  double rows = 0;
+  if (!token_seconds || (generated && decoded_tokens(observed) > generated)) return std::nullopt;
+  double op_seconds = 0;
   for (const auto& op : op_totals_per_token(observed, GroupBy::op)) {
-    rows += op.seconds.value_or(0);
+    op_seconds += op.seconds.value_or(0);
   }
-  const double share = rows / *wall;
-  if (rows <= 0 || (share >= k_main_share && share <= 1 + k_drift_good)) return std::nullopt;
-  return fmt::format("ops take {} a token, the token {}: {}", unit::show_seconds(rows),
-                     unit::show_seconds(*wall),
+  const double share = op_seconds / *token_seconds;
+  if (op_seconds <= 0 || (share >= k_main_share && share <= 1 + k_drift_good)) return std::nullopt;
+  return fmt::format("ops take {} a token, the token {}: {}", unit::show_seconds(op_seconds),
+                     unit::show_seconds(*token_seconds),
                      share < k_main_share ? "most of its time is in no op"
                                           : "they overlap, or profiling slows them");
 }
