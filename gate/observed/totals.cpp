@@ -481,8 +481,6 @@ std::vector<std::string> common_case_settings(const Observed& a, const Observed&
   return settings;
 }
 
-// Lists the single numbers of a profile: timings, latencies, counts, then case by case. A case
-// that failed has an error instead of a value.
 std::vector<ObservedFigure> figures_of(const Observed& observed) {
   return figures_of(observed, observed.case_settings);
 }

@@ -43,8 +43,8 @@ struct Passes {
   }
 };
 
-// Sorts a cell's records of one side into passes. Warm-ups and failed processes of pairs measure
-// nothing.
+// Sorts a cell's runs of one side into passes: timed, counted, and those that show what probes
+// cost. Warm-ups, and failed runs of pairs, measure nothing.
 Passes split_passes(std::string_view cell, Side side, std::span<const RunRecord> records) {
   Passes passes;
   for (const RunRecord* record : last_attempts(cell, records)) {
@@ -81,14 +81,13 @@ std::string missing_device_cure(const CellFacts& facts) {
   return facts.device_present ? "" : facts.device_cure;
 }
 
-// Adds a line for each different error: "timed: 3 of 10 runs: exit 139 (SIGSEGV)". The profile
-// keeps the engine's last output for its first error; later errors end with its last line. Returns
-// true if there was any.
+// Adds a line for each different error: "timed: 3 of 10 runs: exit 139 (SIGSEGV)". The first error
+// keeps the engine's last output, later ones its last line. Returns true if there was any.
 bool add_errors(const CellFacts& facts, const Records& records, std::string_view pass,
                 Profile& profile) {
   struct Failure {
     std::string stderr_tail;
-    std::size_t times = 0;
+    std::size_t run_count = 0;
   };
   Grouped<std::string, Failure> failures;  // by their error
   for (const RunRecord* record : records) {
@@ -103,11 +102,11 @@ bool add_errors(const CellFacts& facts, const Records& records, std::string_view
                             (record->ended == Ended::exited && record->exit_code != 0);
     Failure& failure = failures.find_or_add(*error, *error);
     if (failure.stderr_tail.empty()) failure.stderr_tail = record->stderr_tail;
-    ++failure.times;
+    ++failure.run_count;
   }
   for (const auto& [reason, failure] : failures.all) {
     if (!has_room(profile.errors)) break;
-    const auto& [stderr_tail, times] = failure;
+    const auto& [stderr_tail, run_count] = failure;
     std::string error = reason;
     if (profile.errors.empty()) {
       profile.stderr_tail = stderr_tail;
@@ -115,8 +114,8 @@ bool add_errors(const CellFacts& facts, const Records& records, std::string_view
     } else if (const auto last_lines = text::lines(stderr_tail); !last_lines.empty()) {
       error += ": " + text::printable(last_lines.back());
     }
-    std::string runs = fmt::format("{} of {} runs: ", times, records.size());
-    if (times == records.size()) runs = fmt::format("all {} runs: ", times);
+    std::string runs = fmt::format("{} of {} runs: ", run_count, records.size());
+    if (run_count == records.size()) runs = fmt::format("all {} runs: ", run_count);
     if (records.size() == 1) runs.clear();
     profile.errors.push_back(fmt::format("{}: {}{}", pass, runs, error));
   }
@@ -133,17 +132,17 @@ std::string parse_share_of_runs(std::string_view text) {
   return some ? "some" : "";
 }
 
-// Adds the metric "fits" with 0 if the model does not fit into a twin's memory: every process was
-// refused memory and ended for it, not by a time-out or a crash.
+// Adds the metric "fits" with 0 if the model does not fit into the memory of a twin (simulated
+// GPU). Every run was refused memory and ended by itself: a time-out or crash does not count.
 void add_memory_verdict(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const bool all_refused = std::ranges::all_of(counted, [&](const RunRecord* record) {
+  const bool is_refused_in_all = std::ranges::all_of(counted, [&](const RunRecord* record) {
     const ProbeCounts* probe = find_probe(*record, facts.device);
     const bool ended_itself = record->ended == Ended::exited ||
                               (record->ended == Ended::signaled && record->signal == k_abort);
     return ended_itself && find_error(*record) && probe != nullptr &&
            count_of(*probe, "out_of_memory") > 0;
   });
-  if (!facts.twin || counted.empty() || !all_refused) return;
+  if (!facts.twin || counted.empty() || !is_refused_in_all) return;
   profile.metrics[std::string(unit::k_fits)] =
       exact_measurement(*unit::find_metric(unit::k_fits), facts.device, 0);
 }
@@ -179,7 +178,8 @@ Records longest_runs(Records counted) {
   return counted;
 }
 
-// Returns the median of a number that runs report; adds an error if one is far from it.
+// Returns the median of a number that runs report; nothing if none does. Adds an error if a run is
+// far from it, as that run did other work.
 std::optional<double> agree_on_mean(const Records& records, std::string_view label,
                                     std::optional<double> EngineReport::*fact, Profile& profile) {
   std::vector<double> values;
@@ -196,14 +196,14 @@ std::optional<double> agree_on_mean(const Records& records, std::string_view lab
   return median;
 }
 
-// Sets how many values the runs printed, each from the first run that printed some; warns if they
-// disagree.
+// Sets how many values of each metric the runs print, by the first run that prints any; warns if
+// runs disagree.
 void set_printed_values(const Records& runs, Profile& profile) {
-  auto& printed = profile.work.printed_values;
+  auto& values_of_metric = profile.work.printed_values;
   for (const RunRecord* record : runs) {
     if (!record->report) continue;
     for (const auto& [name, count] : record->report->printed_values) {
-      const auto [first, is_first] = printed.try_emplace(name, count);
+      const auto [first, is_first] = values_of_metric.try_emplace(name, count);
       if (is_first || first->second == count) continue;
       add_once(profile.warnings,
                fmt::format("runs disagree about how many values of {} they print: {} and {}", name,
@@ -212,7 +212,8 @@ void set_printed_values(const Records& runs, Profile& profile) {
   }
 }
 
-// Sets the work that must be the same on both sides: tokens, output, model and load.
+// Sets the work that must be the same on both sides of a comparison: tokens, output, model and
+// load. Runs that disagree give a warning, or an error for the load.
 void set_work(const Records& records, Profile& profile) {
   using Report = EngineReport;
   WorkDone& work = profile.work;
@@ -222,10 +223,10 @@ void set_work(const Records& records, Profile& profile) {
       agree_on(records, "number of prompt tokens", &Report::prompt_tokens, profile);
   work.output_digest = agree_on(records, "output", &Report::output_digest, profile);
   work.model = agree_on(records, "model", &Report::model, profile);
-  const std::size_t warnings = profile.warnings.size();
+  const std::size_t warning_count = profile.warnings.size();
   work.load = agree_on(records, "load", &Report::load, profile);
   // Figures of different loads have no median.
-  for (; profile.warnings.size() > warnings; profile.warnings.pop_back()) {
+  for (; profile.warnings.size() > warning_count; profile.warnings.pop_back()) {
     profile.errors.push_back("timed: " + profile.warnings.back());
   }
   work.prompt_tokens_per_request = agree_on_mean(records, "prompt tokens a request",
@@ -237,7 +238,8 @@ void set_work(const Records& records, Profile& profile) {
   }
 }
 
-// Sets the engine's build, and the device class if no probe saw the device.
+// Sets the engine's build, and the device class: the CPU's variant, or "vulkan-unseen" for a
+// device that no probe saw.
 void set_origin(const CellFacts& facts, const Records& records, Profile& profile) {
   Provenance& provenance = profile.provenance;
   const auto build = agree_on(records, "engine's build", &EngineReport::engine_build, profile);
@@ -267,8 +269,8 @@ std::optional<double> best_rate(const RunRecord& record, std::string_view name) 
   return std::nullopt;
 }
 
-// Sets the cost of probes: the median over pairs of processes of one command, with probes and
-// without. Pairs that differ too much only give a warning.
+// Sets what probes cost, as a share of the speed: the median over pairs of runs with and without
+// probes. Pairs that differ too much only give a warning.
 void set_profiling_cost(const Records& cost, Profile& profile) {
   constexpr double k_max_interval_width = 0.1;
   Records with_probes, without_probes;
@@ -286,16 +288,16 @@ void set_profiling_cost(const Records& cost, Profile& profile) {
     }
     if (costs.empty()) continue;
     std::ranges::sort(costs);
-    // The median lies between these two in at least 9 of 10 cases (sign test), from 5 pairs on.
-    std::size_t outside = 0;
-    double below = std::pow(0.5, costs.size()), term = below;
-    while (2 * below <= 0.1) {
-      ++outside;
-      term *= static_cast<double>(costs.size() - outside + 1) / static_cast<double>(outside);
-      below += term;
+    // `low` and `high` contain the median in 9 of 10 cases (sign test), from 5 pairs on.
+    std::size_t skipped = 0;
+    double miss_probability = std::pow(0.5, costs.size()), term = miss_probability;
+    while (2 * miss_probability <= 0.1) {
+      ++skipped;
+      term *= static_cast<double>(costs.size() - skipped + 1) / static_cast<double>(skipped);
+      miss_probability += term;
     }
-    outside = std::max<std::size_t>(outside, 1) - 1;
-    const double low = costs[outside], high = costs[costs.size() - 1 - outside];
+    skipped = std::max<std::size_t>(skipped, 1) - 1;
+    const double low = costs[skipped], high = costs[costs.size() - 1 - skipped];
     if (low > 0 || high - low <= k_max_interval_width) {
       profile.profiling_cost = stats::median(costs);
     } else {
@@ -327,7 +329,8 @@ std::map<std::int64_t, std::int64_t> collect_batches(const RunRecord& record) {
 
 }  // namespace
 
-// Returns the records of a cell by `order`; of a retried process only the last attempt.
+// Returns the records of a cell's runs by `order`. A run that was retried has its last attempt
+// alone.
 Records last_attempts(std::string_view cell, std::span<const RunRecord> records) {
   Records cell_records;
   for (const RunRecord& record : records) {
@@ -345,7 +348,8 @@ Records last_attempts(std::string_view cell, std::span<const RunRecord> records)
   return last;
 }
 
-// Returns the reason why a record measures nothing; nothing if it measures.
+// Returns why a run measures nothing: its error, its exit, or too few generated tokens. Nothing if
+// it measures.
 std::optional<std::string> find_error(const RunRecord& record) {
   if (record.error) return record.error;
   if (record.ended != Ended::exited) {
@@ -362,7 +366,8 @@ std::optional<std::string> find_error(const RunRecord& record) {
   return std::nullopt;
 }
 
-// Removes the number of runs from error lines, as add_errors() wrote it.
+// Removes the numbers of runs from error lines, so that equal errors compare equal: "timed: 3 of
+// 10 runs: exit 1" becomes "timed: some runs: exit 1".
 std::string without_run_numbers(std::string_view errors) {
   constexpr std::string_view k_start = ": ", k_end = " runs: ";
   std::vector<std::string> lines = text::split(errors, '\n');
@@ -381,7 +386,7 @@ void add_once(std::vector<std::string>& lines, const std::string& line) {
   if (!holds(lines, line) && has_room(lines)) lines.push_back(line);
 }
 
-// Adds a line unless one differs from it in figures alone.
+// Adds a line unless another one differs from it in digits alone, or there are too many lines.
 void add_similar_once(std::vector<std::string>& lines, const std::string& line) {
   if (!has_room(lines)) return;
   const auto without_numbers = [](std::string text) {
@@ -512,7 +517,8 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   return profile;
 }
 
-// Returns a line if kernels by name do not add up to the count of dispatches.
+// Returns a warning if the launches of kernels by name do not add up to the count of dispatches.
+// Empty if they do, or if the two count different things.
 std::vector<std::string> cross_checks(const Profile& profile, const std::string& side) {
   if (!profile.kernels || profile.kernels->runs_disagree || profile.device == "cpu") return {};
   const unit::Metric metric =
@@ -573,7 +579,8 @@ const Measurement* find_rate_measurement(const Profile& profile) {
 
 }  // namespace
 
-// Gives each timed profile the rates of the reference cell, if it ran and reported a rate.
+// Gives each timed profile the rates of the reference workload, `reference`, which show how fast
+// the machine was. Does nothing if that cell did not run or reported no rate.
 void set_reference_rates(std::span<Profile> profiles, std::string_view reference) {
   const Profile* reference_profile =
       find_first(profiles, [&](const Profile& profile) { return profile.cell.str() == reference; });
@@ -588,7 +595,8 @@ void set_reference_rates(std::span<Profile> profiles, std::string_view reference
   }
 }
 
-// Reads or writes where a profile comes from, but for the parts that only a run can add.
+// Reads or writes where a profile comes from: fingerprint (a hash of what was measured), device
+// and machine. Texts that are too long are refused.
 static void provenance_fields(Fields& io, Provenance& provenance) {
   constexpr std::size_t k_max_parts = 256;
   io("fingerprint", provenance.fingerprint);
@@ -610,8 +618,8 @@ static void provenance_fields(Fields& io, Provenance& provenance) {
   }
 }
 
-// Reads or writes a cell's facts in a journal, whichever `io` does, and checks the lengths of
-// texts.
+// Reads or writes what a run knows of a benchmark cell before it measures, for the run's journal.
+// Texts that are too long are refused.
 void fields(Fields& io, CellFacts& facts) {
   static constexpr auto k_sweeps =
       names_in_order<Sweep>("tokens", "repeats", "none", "overlapping", "held", "request");

@@ -53,7 +53,8 @@ CodeTotals sum_up(Kernels kernels) {
 
 bool all_stubs(Kernels pieces) { return std::ranges::all_of(pieces, &GpuKernel::is_stub); }
 
-// Returns the worst of each figure over pieces of one symbol; stubs count only if there is no code.
+// Returns the worst of each figure (registers, memory) over pieces of one symbol. Stubs, which
+// hold no code, count only if there is nothing else.
 KernelFigures worst_figures(Kernels pieces) {
   const bool has_code = !all_stubs(pieces);
   KernelFigures worst;
@@ -61,10 +62,11 @@ KernelFigures worst_figures(Kernels pieces) {
     if (has_code && piece.is_stub()) continue;
     for (const FigureInfo& info : kernel_figures()) {
       const Figure& value = piece.figures.*info.figure;
-      Figure& into = worst.*info.figure;
+      Figure& worst_value = worst.*info.figure;
       if (!value) continue;
-      const bool is_worse = !into || (info.more_is_better ? *value < *into : *value > *into);
-      if (is_worse) into = value;
+      const bool is_worse =
+          !worst_value || (info.more_is_better ? *value < *worst_value : *value > *worst_value);
+      if (is_worse) worst_value = value;
     }
   }
   return worst;
@@ -77,7 +79,8 @@ std::vector<std::uint64_t> digests_of(Kernels pieces) {
   return digests;
 }
 
-// Returns the difference of a symbol; either side may be empty. Nothing if both are the same.
+// Returns how a kernel's symbol differs between two builds; either side may be empty. Nothing if
+// code and figures are the same, or both are stubs without code.
 std::optional<KernelDifference> compare_pieces(std::string_view symbol, Kernels base, Kernels now) {
   KernelDifference difference{
       std::string(symbol), KernelState::changed, true, all_stubs(base) && all_stubs(now),
@@ -104,12 +107,13 @@ bool is_worse(const KernelDifference& a, const KernelDifference& b) {
   return std::tie(a.state, a.symbol) < std::tie(b.state, b.symbol);
 }
 
-// Compares the kernels for one target, symbol by symbol. The worst differences come first.
+// Compares the kernels for one GPU target, symbol by symbol. The worst differences come first;
+// equal kernels are only counted.
 TargetChanges compare_target(std::string_view target, Kernels base, Kernels now) {
   TargetChanges changes{std::string(target), sum_up(base), sum_up(now), 0, {}};
   const auto before = group_by(base, &GpuKernel::symbol);
   const auto after = group_by(now, &GpuKernel::symbol);
-  const auto add = [&](std::string_view symbol, Kernels old_pieces, Kernels new_pieces) {
+  const auto add_symbol = [&](std::string_view symbol, Kernels old_pieces, Kernels new_pieces) {
     auto difference = compare_pieces(symbol, old_pieces, new_pieces);
     if (difference) {
       changes.differences.push_back(std::move(*difference));
@@ -118,11 +122,11 @@ TargetChanges compare_target(std::string_view target, Kernels base, Kernels now)
     }
   };
   for (const auto& [symbol, pieces] : before) {
-    const auto other = after.find(symbol);
-    add(symbol, pieces, other == after.end() ? Kernels() : other->second);
+    const auto match = after.find(symbol);
+    add_symbol(symbol, pieces, match == after.end() ? Kernels() : match->second);
   }
   for (const auto& [symbol, pieces] : after) {
-    if (!before.contains(symbol)) add(symbol, {}, pieces);
+    if (!before.contains(symbol)) add_symbol(symbol, {}, pieces);
   }
   std::ranges::sort(changes.differences, is_worse);
   return changes;
@@ -142,8 +146,8 @@ Figure figure_named(const KernelFigures& figures, std::string_view name) {
 
 }  // namespace
 
-// Compares the kernels of two builds, target by target. Sorts both in place, so that the kernels of
-// a target are one span.
+// Compares the kernels of two builds, GPU target by target. Sorts both in place, so that the
+// kernels of a target are one span.
 std::vector<TargetChanges> compare_builds(GpuBuild& base, GpuBuild& now) {
   sort_kernels(base);
   sort_kernels(now);
@@ -152,9 +156,9 @@ std::vector<TargetChanges> compare_builds(GpuBuild& base, GpuBuild& now) {
   const auto after = group_by(kernels_now, &GpuKernel::target);
   std::vector<TargetChanges> changes;
   for (const auto& [target, kernels] : before) {
-    const auto other = after.find(target);
+    const auto match = after.find(target);
     changes.push_back(
-        compare_target(target, kernels, other == after.end() ? Kernels() : other->second));
+        compare_target(target, kernels, match == after.end() ? Kernels() : match->second));
   }
   for (const auto& [target, kernels] : after) {
     if (!before.contains(target)) changes.push_back(compare_target(target, {}, kernels));
@@ -163,8 +167,8 @@ std::vector<TargetChanges> compare_builds(GpuBuild& base, GpuBuild& now) {
   return changes;
 }
 
-// Returns by how much a figure became worse; below 0 if it became better. Kernels without a base
-// count from 0, and only by spills.
+// Returns by how much a figure became worse; below 0 if it became better, 0 if it cannot be
+// compared. New kernels count from 0, and only by spilled registers.
 std::int64_t worsening(const KernelDifference& difference, const FigureInfo& figure) {
   const Figure& before = difference.base.*figure.figure;
   const Figure& after = difference.now.*figure.figure;

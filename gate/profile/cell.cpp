@@ -12,8 +12,8 @@ constexpr std::size_t k_longest_name = 64;
 constexpr std::size_t k_longest_cell = 8 * k_longest_name;
 constexpr std::string_view k_default_variant = "default";
 
-// Parses a prompt with "@d256", "@c4" and "@t2" in the order in which str() writes them. Numbers
-// must have the spelling of str().
+// Parses a prompt with context depth, concurrency and threads: "chat@d256@c4@t2", in that order.
+// Returns false unless str() would write the same text.
 bool parse_prompt(std::string_view part, CellKey& key) {
   const std::vector<std::string> pieces = text::split(part, '@');
   if (pieces.empty() || pieces.size() > 4) return false;
@@ -85,7 +85,7 @@ std::string CellKey::str() const {
   return fmt::format("{}/{}/{}/{}", engine_part(), model, backend, prompt_part());
 }
 
-// Parses "engine/model/backend/prompt".
+// Parses the name of a benchmark cell, "engine/model/backend/prompt".
 Result<CellKey> CellKey::parse(std::string_view text) {
   CellKey key;
   std::vector<std::string> parts;

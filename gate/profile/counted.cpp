@@ -25,9 +25,9 @@ bool only_repeats_other_probe(std::string_view probe) {
   });
 }
 
-// Returns the probes that saw every counted run, the device's own first. Counts of a probe that
-// missed a run cannot be fitted; for the device's own probe that is an error, for others a warning.
-// A role of processes that did not use the device in a run counted 0 there.
+// Returns the probes that saw every counted run, the one of the cell's device first. A probe that
+// missed a run gives an error if it is the device's own, else a warning. A role (processes of one
+// kind, such as "server") that did not use the device in a run counted 0 there.
 std::vector<std::string> find_complete_probes(const CellFacts& facts, const Records& counted_runs,
                                               Profile& profile) {
   std::map<std::string, std::size_t> runs_seen;
@@ -78,7 +78,8 @@ std::string choose_device_probe(const CellFacts& facts, const std::vector<std::s
   return has_marks ? std::string(k_engine_marks) : "";
 }
 
-// Returns the base names of this probe's counts that have a metric, in the order of the metrics.
+// Returns the base names ("dispatches") of this probe's counts that have a metric, in the order of
+// metrics. Other counts of probes, such as polls, are not used.
 std::vector<std::string> find_count_bases(const std::string& probe, const Records& counted_runs) {
   std::set<std::string> counted_bases;
   if (probe == "ggml" && !saw_graphs(counted_runs)) return {};  // its zeros would say nothing
@@ -118,20 +119,20 @@ bool may_count_library_calls(const Measurement& measurement, const Profile& prof
          });
 }
 
-// Adds a measurement, or compares it with the one that the profile has. A probe's count replaces
-// the engine's own.
+// Adds a measurement, or compares it with the one that the profile has, and warns if they differ.
+// A probe's count replaces the engine's own.
 void add_metric(const Measurement& measurement, Profile& profile) {
   const std::string name = measurement.metric.name;
   const bool nothing_to_check =
       !profile.metrics.contains(name) || may_count_library_calls(measurement, profile);
   if (only_repeats_other_probe(measurement.source) && nothing_to_check) return;
-  const auto [existing, is_first] = profile.metrics.try_emplace(name, measurement);
+  const auto [entry, is_first] = profile.metrics.try_emplace(name, measurement);
   if (is_first) return;
-  const bool replaces =
-      counts_from_outside(measurement.source) && !counts_from_outside(existing->second.source);
+  const bool replaces_existing =
+      counts_from_outside(measurement.source) && !counts_from_outside(entry->second.source);
   Measurement other = measurement;
-  if (replaces) std::swap(existing->second, other);
-  cross_check(existing->second, other, profile);
+  if (replaces_existing) std::swap(entry->second, other);
+  cross_check(entry->second, other, profile);
 }
 
 // Names a measurement after the role of its processes, if its probe has one.
@@ -142,20 +143,21 @@ Measurement of_role(Measurement measurement, std::string_view probe) {
   return measurement;
 }
 
-// Fits all counts of one probe over the lengths and adds them as metrics.
+// Fits each count of one probe over the lengths of the runs (a rate per token and a fixed part),
+// and adds them as metrics.
 void add_probe_counts(const CellFacts& facts, const std::string& probe, const Records& counted_runs,
                       Profile& profile) {
   for (const std::string& base : find_count_bases(probe, counted_runs)) {
     CountSeries series{base, probe, {}};
-    bool any_counted = false;
+    bool is_any_counted = false;
     for (const RunRecord* record : counted_runs) {
       const ProbeCounts* counts = find_probe(*record, probe);
       const std::int64_t count = counts == nullptr ? 0 : count_of(*counts, base);
       series.points.push_back({run_length(*record, facts.sweep), count});
-      any_counted = any_counted || count != 0;
+      is_any_counted = is_any_counted || count != 0;
     }
     // A probe of another device that saw nothing does not speak about this one.
-    if (!any_counted && counts_a_device(probe) && probe != facts.device) continue;
+    if (!is_any_counted && counts_a_device(probe) && probe != facts.device) continue;
     const Fit fit = fit_counts(series, actual_sweep(facts, counted_runs));
     for (const Measurement& measurement : fit.metrics) {
       add_metric(of_role(measurement, probe), profile);
@@ -178,37 +180,37 @@ KernelSeries collect_series(const CellFacts& facts, const std::string& probe,
   return series;
 }
 
-// Adds the kernels per token or prefill, unless the profile has some.
+// Adds how often each kernel runs per token or prefill, unless the profile has kernels.
+// Overlapping requests have none: they meet in other batches each time.
 void add_kernels(const CellFacts& facts, const std::string& probe, const Records& counted_runs,
                  Profile& profile) {
-  // With overlapping requests the kernels depend on how requests happened to meet in a batch.
   if (actual_sweep(facts, counted_runs) == Sweep::overlapping) return;
   const KernelSeries series = collect_series(facts, probe, counted_runs, &ProbeCounts::kernels);
   if (series.counts.empty() || profile.kernels) return;
-  const bool all_named = std::ranges::all_of(counted_runs, [&](const RunRecord* record) {
+  const bool has_all_names = std::ranges::all_of(counted_runs, [&](const RunRecord* record) {
     const ProbeCounts& counts = *find_probe(*record, probe);
     return counts.kernels.empty() || counts.kernels_named;
   });
   KernelFit fit = fit_kernels(series, facts.sweep);
-  fit.set.has_names = all_named && facts.kernels_gated;
+  fit.set.has_names = has_all_names && facts.kernels_gated;
   profile.kernels = std::move(fit.set);
   for (const std::string& note : fit.notes) add_once(profile.warnings, note);
 }
 
-// Adds the code that the kernels ran, its groups and its costs. Notes of the fits are dropped,
-// because groups may grow with the context.
+// Adds the compiled code that the kernels ran, by hash, with its workgroups and the compiler's
+// costs. Does nothing unless the kernels have names.
 void add_codes(const CellFacts& facts, const std::string& probe, const Records& counted_runs,
                Profile& profile) {
   if (!profile.kernels || !profile.kernels->has_names) return;
-  const auto fit_table = [&](auto table) -> std::optional<KernelSet> {
-    const KernelSeries series = collect_series(facts, probe, counted_runs, table);
+  const auto fit_counts_by_code = [&](auto counts_by_code) -> std::optional<KernelSet> {
+    const KernelSeries series = collect_series(facts, probe, counted_runs, counts_by_code);
     if (series.counts.empty()) return std::nullopt;
     KernelSet set = fit_kernels(series, facts.sweep).set;
     set.has_names = true;
     return set;
   };
-  profile.codes = fit_table(&ProbeCounts::codes);
-  profile.code_groups = fit_table(&ProbeCounts::code_groups);
+  profile.codes = fit_counts_by_code(&ProbeCounts::codes);
+  profile.code_groups = fit_counts_by_code(&ProbeCounts::code_groups);
   if (!profile.codes) return;
   std::set<std::string> used_hashes;
   for (const auto& [key, calls] : profile.codes->counts) used_hashes.insert(hash_of_code(key));
@@ -238,7 +240,8 @@ void add_functions(KernelSet set, Profile& profile) {
   profile.functions = std::move(set);
 }
 
-// Adds the reads of few bytes per token or prefill, by name; none if there were none.
+// Adds how often the engine reads a few bytes back from the device, per token or prefill, by name.
+// Such reads make it wait.
 void add_read_backs(const CellFacts& facts, const std::string& probe, const Records& counted_runs,
                     Profile& profile) {
   const Sweep sweep = actual_sweep(facts, counted_runs);
@@ -259,8 +262,8 @@ std::optional<unit::Metric> find_count_metric(const EngineReport& report, const 
   return declared != nullptr ? *declared : unit::find_metric(name);
 }
 
-// Returns the engine's counters that are not counted, grouped by reason, from the first run that
-// has some. "" if there are none.
+// Returns the engine's counters that it cannot count, grouped by reason: "a, b: no counter". Taken
+// from the first run that has some; "" if none has.
 std::string uncounted_text(const Records& counted_runs) {
   const RunRecord* const* record = find_first(counted_runs, [](const RunRecord* candidate) {
     return candidate->report && !candidate->report->uncounted.empty();
@@ -286,8 +289,8 @@ struct OwnCounter {
 };
 using OwnCounters = std::map<std::string, OwnCounter>;
 
-// Adds what one run reports to `numbers` of its counters. Shares of a metric that nobody declares
-// are left out.
+// Adds what one run reports to each counter's list `numbers` (counted or timed). Shares are left
+// out without `with_shares`, or if nobody declares their metric.
 void add_own_numbers(const RunRecord& run, bool with_shares,
                      std::vector<Rational> OwnCounter::*numbers, OwnCounters& counters) {
   const EngineReport& report = *run.report;
@@ -308,8 +311,8 @@ void add_own_numbers(const RunRecord& run, bool with_shares,
   }
 }
 
-// Collects the engine's own counters. Shares come from the longest counted runs alone. A server's
-// load is another one in each pass, so its timed runs are left out.
+// Collects the counters that the engine reports itself. Shares come from the longest counted runs
+// alone; timed runs of servers are left out, as their load differs.
 OwnCounters collect_own_counters(const Records& counted_runs, const Records& timed_runs) {
   OwnCounters counters;
   std::int64_t longest = 0;
@@ -341,35 +344,35 @@ bool has_same_request(const Records& counted_runs, const RunRecord& timed_run) {
   });
 }
 
-// Returns "dispatches/token differs between runs of one build: 30 in 5, 90 in 4".
+// Returns "dispatches/token differs between runs of one build: 30 in 5, 90 in 4", at most six
+// numbers.
 std::string differing_runs_text(const unit::Metric& metric, const std::vector<Rational>& numbers) {
   constexpr std::size_t k_max_numbers = 6;
   std::map<Rational, std::size_t> runs;
   for (const Rational& number : numbers) ++runs[number];
   std::vector<std::string> parts;
-  for (const auto& [number, times] : runs) {
+  for (const auto& [number, run_count] : runs) {
     if (parts.size() == k_max_numbers) {
       parts.emplace_back("…");
       break;
     }
-    parts.push_back(fmt::format("{} in {}", number.str(), times));
+    parts.push_back(fmt::format("{} in {}", number.str(), run_count));
   }
   return fmt::format("{} differs between runs of one build: {}", unit::label(metric),
                      text::join(parts));
 }
 
-// Adds the engine's own counters. They are already per token or per prefill, so all runs should
-// agree: the counted ones, and the timed ones that were asked for the same. Timed runs that
-// disagree with each other show in any case that a count is not exact.
+// Adds the engine's own counters, which are per token or prefill already. They are exact if all
+// runs agree, timed runs of the same request too; else samples with a warning.
 void add_own_counts(const CellFacts& facts, const Records& counted_runs, const Records& timed_runs,
                     Profile& profile) {
   const bool is_overlapping = actual_sweep(facts, counted_runs) == Sweep::overlapping;
   const bool is_same_request =
       !timed_runs.empty() && has_same_request(counted_runs, *timed_runs.front());
-  const bool takes_timed = !requests_share_batches(facts.sweep);
+  const bool uses_timed = !requests_share_batches(facts.sweep);
   for (auto& [name, counter] : collect_own_counters(counted_runs, timed_runs)) {
     std::vector<Rational> numbers = counter.counted;
-    if (takes_timed && (is_same_request || !are_all_equal(counter.timed)))
+    if (uses_timed && (is_same_request || !are_all_equal(counter.timed)))
       numbers.insert(numbers.end(), counter.timed.begin(), counter.timed.end());
     const bool is_exact = are_all_equal(numbers) && !(counter.is_share && is_overlapping);
     Measurement measurement =
@@ -397,7 +400,8 @@ void add_own_counts(const CellFacts& facts, const Records& counted_runs, const R
   }
 }
 
-// Sets the class and name of the device that the probes saw.
+// Sets the class and name of the device that the probes saw. Several devices form a class of their
+// own, as their shares of the work depend on all of them.
 void set_device(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   const std::vector<ProbedDevice> devices = find_api_devices(facts.device, counted_runs);
   if (devices.empty()) return;
@@ -409,7 +413,6 @@ void set_device(const CellFacts& facts, const Records& counted_runs, Profile& pr
     provenance.probed_device_name = names.front();
   }
   if (provenance.device_class.empty()) {
-    // Work spread over different devices depends on all of them, so it gets a class of its own.
     provenance.device_class = classes.size() == 1
                                   ? classes.front()
                                   : fmt::format("{}-multi-{}-{}", facts.device, classes.size(),
@@ -418,34 +421,34 @@ void set_device(const CellFacts& facts, const Records& counted_runs, Profile& pr
   if (provenance.device_name.empty()) provenance.device_name = text::join(names, " + ");
 }
 
-// Checks that lengths differ if the engine stopped early. Returns false, with an error, if counts
-// cannot be fitted over them.
+// Checks that the runs generated different numbers of tokens, over which counts can be fitted.
+// Returns false with an error if not; warns if they stopped early or report no tokens.
 bool check_lengths(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   if (!varies_token_count(facts.sweep)) return true;
-  std::set<std::int64_t> lengths_asked;
+  std::set<std::int64_t> requested_lengths;
   const std::set<std::int64_t> generated = collect_lengths(counted_runs, facts.sweep);
-  bool stopped_early = false, unreported = false;
+  bool has_stopped_early = false, has_unreported = false;
   for (const RunRecord* record : counted_runs) {
     const bool reports_tokens = record->report && record->report->generated_tokens.has_value();
-    lengths_asked.insert(record->parameters.tokens);
-    stopped_early = stopped_early || (reports_tokens && *record->report->generated_tokens <
-                                                            record->parameters.tokens);
-    unreported = unreported || !reports_tokens;
+    requested_lengths.insert(record->parameters.tokens);
+    has_stopped_early = has_stopped_early || (reports_tokens && *record->report->generated_tokens <
+                                                                    record->parameters.tokens);
+    has_unreported = has_unreported || !reports_tokens;
   }
-  if (stopped_early && generated.size() < lengths_asked.size()) {
+  if (has_stopped_early && generated.size() < requested_lengths.size()) {
     profile.errors.push_back(fmt::format(
         "counted: asked for {} tokens, generated {}: lengths that do not differ cannot be fitted; "
         "have the engine go on where it would stop (llama.cpp: --ignore-eos; Agave, which stops "
         "after six equal tokens: --repeat-penalty 2)",
-        fmt::join(lengths_asked, ", "), fmt::join(generated, ", ")));
+        fmt::join(requested_lengths, ", "), fmt::join(generated, ", ")));
     return false;
   }
-  if (stopped_early) {
+  if (has_stopped_early) {
     add_once(profile.warnings,
              fmt::format("counted: asked for {} tokens, generated {}; fitted over those generated",
-                         fmt::join(lengths_asked, ", "), fmt::join(generated, ", ")));
+                         fmt::join(requested_lengths, ", "), fmt::join(generated, ", ")));
   }
-  if (unreported) {
+  if (has_unreported) {
     add_once(profile.warnings,
              "the engine does not report how many tokens it made: counts are fitted over those "
              "asked for");
@@ -463,7 +466,7 @@ std::int64_t count_of(const ProbeCounts& probe, const std::string& base) {
   return look_up(probe.counts, base, 0);
 }
 
-// Returns the devices that a probe saw, each class once, sorted.
+// Returns the devices that a probe saw, each device class once, sorted by class.
 std::vector<ProbedDevice> find_devices(std::string_view probe, const Records& counted_runs) {
   std::vector<ProbedDevice> devices;
   std::set<std::string_view> classes;
@@ -586,8 +589,8 @@ void add_counted(const CellFacts& facts, const Records& counted_runs, const Reco
   }
 }
 
-// Adds the instructions of a cell's CPU work and the functions that took them. They come from
-// processes of their own within the counted pass.
+// Adds the CPU instructions per token or prefill, and the functions that took them. They were
+// counted in runs of their own.
 void add_instructions(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   constexpr const char* k_base = "instructions";
   const auto& first = counted_runs.front()->probes;
@@ -615,8 +618,8 @@ void add_instructions(const CellFacts& facts, const Records& counted_runs, Profi
   if (!functions.counts.empty()) add_functions(fit_functions(functions, facts.sweep), profile);
 }
 
-// Fits the counts of a probe that has processes of its own, each as `fit_series` does, and its
-// functions by name. Returns false if it saw not every process.
+// Adds the counts of a probe that has runs of its own, each fitted by `fit_series`, and its calls by
+// name. Returns false if it missed a run.
 bool add_own_pass(const CellFacts& facts, const std::string& source, const Records& counted_runs,
                   const std::function<Fit(CountSeries)>& fit_series, Profile& profile) {
   const auto has_probe = [&](const RunRecord* record) {
@@ -642,14 +645,15 @@ bool add_own_pass(const CellFacts& facts, const std::string& source, const Recor
   return true;
 }
 
-// Adds system calls, threads and other counts of the host. They come from processes of their own.
+// Adds system calls, threads and other counts of the host, which were taken in runs of their own.
+// Counts that depend on scheduling become samples.
 void add_host(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   const std::string source = "host";
   const bool single_threaded = std::ranges::all_of(counted_runs, [&](const RunRecord* record) {
     const ProbeCounts* counts = find_probe(*record, source);
     return counts != nullptr && count_of(*counts, "threads_peak") == 1;
   });
-  // The other counts depend on how threads meet, on the heap and on how long things take.
+
   const auto is_steady = [&](const std::string& base) {
     constexpr std::string_view k_steady[] = {"threads_peak", "allowed_cpus", "system_calls",
                                              "opened_files", "read_bytes",   "mapped_file_bytes"};

@@ -33,13 +33,14 @@ struct GraphKind {
   std::map<OpKey, std::int64_t> ops;
 };
 
-// Adds the counts of a graph to the sum of its kind, with which it shares the numbers of ops.
+// Adds the counts of a graph to the sum of its kind. Graphs of a kind have equal numbers of ops;
+// `fusible` becomes absent once two of them disagree.
 void add_graph(GraphCount& sum, const GraphCount& graph) {
   sum.rows = graph.rows;
   sum.ops = graph.ops;
   sum.cpu_ops = graph.cpu_ops;
   sum.splits = graph.splits;
-  // Unknown as soon as two graphs disagree.
+
   const bool is_first = sum.computed <= 0;
   if (is_first) {
     sum.fusible = graph.fusible;
@@ -50,18 +51,19 @@ void add_graph(GraphCount& sum, const GraphCount& graph) {
   for (const auto& [name, count] : graph.sums) add_capped(sum.sums[name], count);
 }
 
-// Groups a probe's graphs by kind, and adds up how often each kind was computed.
+// Groups a probe's graphs by kind (equal ops, backends and rows), and adds up how often each kind
+// was computed.
 std::map<GraphKey, GraphKind> group_graphs(const ProbeCounts& probe) {
-  std::vector<std::map<OpKey, std::int64_t>> ops(probe.graphs.size());
+  std::vector<std::map<OpKey, std::int64_t>> ops_of_graph(probe.graphs.size());
   std::vector<GraphKey> keys(probe.graphs.size());
   for (const OpCount& op : probe.ops) {
     const auto index = static_cast<std::size_t>(op.graph);
-    if (op.graph < 0 || index >= ops.size()) continue;
-    add_capped(ops[index][key_of(op)], op.count);
+    if (op.graph < 0 || index >= ops_of_graph.size()) continue;
+    add_capped(ops_of_graph[index][key_of(op)], op.count);
     add_capped(keys[index].made_of[{op.op, op.backend}], op.count);
   }
   std::map<GraphKey, GraphKind> kinds;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
+  for (std::size_t i = 0; i < ops_of_graph.size(); ++i) {
     const GraphCount& graph = probe.graphs[i];
     GraphKey& key = keys[i];
     key.rows = graph.rows;
@@ -72,7 +74,7 @@ std::map<GraphKey, GraphKind> group_graphs(const ProbeCounts& probe) {
     for (auto& [op, count] : key.made_of) count /= std::max<std::int64_t>(1, graph.computed);
     GraphKind& kind = kinds[key];
     add_graph(kind.sum, graph);
-    for (const auto& [op, count] : ops[i]) add_capped(kind.ops[op], count);
+    for (const auto& [op, count] : ops_of_graph[i]) add_capped(kind.ops[op], count);
   }
   return kinds;
 }
@@ -224,7 +226,8 @@ std::string hash_of_code(std::string_view key) {
   return std::string(key.substr(std::min(key.rfind('@'), key.size() - 1) + 1));
 }
 
-// Returns `after` - `before`, probe by probe. A probe that is not in `before` had counted nothing.
+// Returns the counts `after` - `before`, probe by probe. A probe that `before` lacks had counted
+// nothing. An error if a count fell.
 Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> before,
                                                 std::span<const ProbeCounts> after) {
   std::vector<ProbeCounts> result;

@@ -28,11 +28,11 @@ bool has_costs(const Profile& profile) {
 
 }  // namespace
 
-// Returns cost x waves x groups of one piece of code; 0 if it did not run, nothing if a factor is
-// unknown.
-std::optional<Rational> cost_of_code(const Profile& profile, std::string_view key,
+// Returns what one piece of code cost in all: cost per wave x waves x workgroups. 0 if it did not
+// run; nothing if a factor is unknown or the product overflows.
+std::optional<Rational> cost_of_code(const Profile& profile, std::string_view code_key,
                                      std::string_view cost) {
-  const std::string name(key);
+  const std::string name(code_key);
   const Rational zero(0);
   const Rational groups = look_up(profile.code_groups->counts, name, zero);
   if (groups == zero) {
@@ -41,7 +41,7 @@ std::optional<Rational> cost_of_code(const Profile& profile, std::string_view ke
     if (is_called) return std::nullopt;
     return zero;
   }
-  const CodeFacts* code = look_up(profile.code_facts, hash_of_code(key));
+  const CodeFacts* code = look_up(profile.code_facts, hash_of_code(code_key));
   if (code == nullptr) return std::nullopt;
   const std::int64_t* per_wave = look_up(code->costs, std::string(cost));
   const std::int64_t* waves = look_up(code->costs, std::string("waves"));
@@ -62,20 +62,20 @@ void add_kernel_costs(Profile& profile) {
   }
 }
 
-// Lists kernels without costs, one line per reason.
+// Lists kernels whose costs (registers, occupancy) the compiler did not report, one line per
+// reason.
 std::vector<std::string> missing_kernel_costs(std::span<const Profile> profiles) {
   std::set<std::string> known_kernels;
-  std::map<std::string, std::set<std::string>>
-      missing;  // reason -> kernels, by the hash of their code
+  std::map<std::string, std::set<std::string>> kernels_of_reason;  // by the hash of their code
   for (const Profile& profile : profiles) {
     if (!has_costs(profile)) continue;
     for (const auto& [hash, code] : profile.code_facts) {
       known_kernels.insert(hash);
-      if (!code.not_compiled.empty()) missing[code.not_compiled].insert(hash);
+      if (!code.not_compiled.empty()) kernels_of_reason[code.not_compiled].insert(hash);
     }
   }
   std::vector<std::string> notes;
-  for (const auto& [reason, kernels] : missing) {
+  for (const auto& [reason, kernels] : kernels_of_reason) {
     notes.push_back(fmt::format(
         "kernel costs of {} of {} kernels are missing: {}; nothing but limits on kernel "
         "costs depends on them",

@@ -85,8 +85,8 @@ constexpr std::array k_vocabulary{
     Meaning{"", Kind::quantized, " q iq tq b gs "},
 };
 
-// Returns the rows of the vocabulary that have a word, in their order. They are indexed, as each of
-// thousands of names looks up all its words.
+// Returns the rows of the vocabulary that contain a word, in their order; empty for an unknown
+// word. The index is built once, as thousands of names look up all their words.
 const std::vector<const Meaning*>& meanings_of(std::string_view word) {
   static const auto k_rows = [] {
     std::map<std::string_view, std::vector<const Meaning*>> rows;
@@ -164,7 +164,8 @@ struct Phrase {
   std::string words;
   const Meaning* meaning = nullptr;  // null: unknown
 };
-// Splits words into phrases: at each place the longest one with a meaning, else one word.
+// Splits words into phrases: at each place the longest one, of up to three words, that has a
+// meaning; else one word.
 std::vector<Phrase> split_phrases(const Words& words) {
   constexpr std::size_t k_max_words = 3;
   std::vector<Phrase> phrases;
@@ -186,13 +187,14 @@ std::vector<Phrase> split_phrases(const Words& words) {
 
 constexpr std::string_view k_product = "MUL_MAT";
 
-// Sets works, part and size from the words.
+// Sets what a kernel computes (works, as ops), the remaining words (part), and the size of the
+// work, all from the words of its name.
 void add_meaning(KernelName& name) {
   constexpr std::size_t k_max_small_words = 4;
-  bool large = false, small = false;
+  bool is_large = false, is_small = false;
   for (auto& [words, meaning] : split_phrases(name.words)) {
-    large = large || (meaning != nullptr && meaning->kind == Kind::large);
-    small = small || (meaning != nullptr && meaning->kind == Kind::small);
+    is_large = is_large || (meaning != nullptr && meaning->kind == Kind::large);
+    is_small = is_small || (meaning != nullptr && meaning->kind == Kind::small);
     // "lm_head_gemv" names what is multiplied before the multiplication, so it is a part. Other
     // words in front may be work of their own ("quantize_mul").
     const std::string_view work = meaning != nullptr ? meaning->work : "";
@@ -202,14 +204,14 @@ void add_meaning(KernelName& name) {
       append(name.part, words);
     }
   }
-  small = small && name.words.size() <= k_max_small_words;
-  if (small) name.size = Size::small;
-  if (large) name.size = Size::large;
+  is_small = is_small && name.words.size() <= k_max_small_words;
+  if (is_small) name.size = Size::small;
+  if (is_large) name.size = Size::large;
   // "mul_mat_vec_id" multiplies with experts that another tensor chooses.
   Words parts = text::split(name.part, '_');
-  const auto id = std::ranges::find(parts, "id");
-  if (id == parts.end() || name.works.empty() || name.works.front() != k_product) return;
-  parts.erase(id);
+  const auto id_word = std::ranges::find(parts, "id");
+  if (id_word == parts.end() || name.works.empty() || name.works.front() != k_product) return;
+  parts.erase(id_word);
   name.part = text::join(parts, "_");
   name.works.front() += "_ID";
 }
@@ -230,7 +232,8 @@ std::string_view functor_of(std::string_view name) {
   return arguments.substr(functor.size()).starts_with(',') ? functor : "";
 }
 
-// Returns the function's own name: "mul_mv" of "void ns::kernel_mul_mv<float, 4>(int)".
+// Returns the function's own name, without types, namespaces and common prefixes: "mul_mv" of
+// "void ns::kernel_mul_mv<float, 4>(int)".
 std::string_view strip_name(std::string_view name) {
   if (const std::string_view functor = functor_of(name); !functor.empty()) return functor;
   if (const std::size_t cut = name.find_first_of("<("); cut != std::string_view::npos && cut > 0) {
@@ -268,7 +271,8 @@ std::optional<std::ptrdiff_t> find_phrase(const Words& words, const Words& part)
   return position - words.begin();
 }
 
-// Splits a name of work that a profiler timed together, such as "rope_norm_f32, set_rows_f32 x 2".
+// Splits a name of work that a profiler timed together, "rope_norm_f32, set_rows_f32 x 2", into
+// single names. A name with arguments stays whole.
 Words split_names(std::string_view name) {
   constexpr std::string_view k_between = ", ";
   const bool lists_ops = !op_of(name.substr(0, name.find(k_between))).empty();
@@ -315,8 +319,8 @@ std::string_view op_of(std::string_view name) {
   return capitals ? word : std::string_view();
 }
 
-// Splits a name into words of work, and the variant from the first word of a type, size or tuning
-// on.
+// Splits a kernel's or op's name into words of work, and its variant: what follows from the first
+// word of a type, size or tuning on.
 KernelName kernel_name(std::string_view name) {
   constexpr std::size_t k_max_name_length = 512;
   KernelName result;
@@ -356,24 +360,23 @@ bool same_work(const KernelName& a, const KernelName& b) {
   return !a.words.empty() && a.words == b.words;
 }
 
-// Finds two or more parts whose words lie within the joined name without overlap; else the parts
-// that the vocabulary lists for one of its words.
+// Returns the indices of two or more `parts` that the joined name combines: their words lie in it
+// without overlap, or the vocabulary lists them for one of its words. Empty if there are none.
 std::vector<std::size_t> find_fused_parts(const KernelName& joined,
                                           const std::vector<KernelName>& parts) {
-  // Position in the joined name -> index of the part.
-  std::map<std::ptrdiff_t, std::size_t> by_place;
-  std::vector<bool> used(joined.words.size(), false);
+  std::map<std::ptrdiff_t, std::size_t> part_at_position;
+  std::vector<bool> is_used(joined.words.size(), false);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto position = find_phrase(joined.words, parts[i].words);
     if (!position) continue;
-    const auto begin = used.begin() + *position, end = begin + std::ssize(parts[i].words);
+    const auto begin = is_used.begin() + *position, end = begin + std::ssize(parts[i].words);
     if (std::find(begin, end, true) != end) continue;
     std::fill(begin, end, true);
-    by_place[*position] = i;
+    part_at_position[*position] = i;
   }
   std::vector<std::size_t> result;
-  if (by_place.size() >= 2) {
-    for (const auto& [at, part] : by_place) result.push_back(part);
+  if (part_at_position.size() >= 2) {
+    for (const auto& [position, part] : part_at_position) result.push_back(part);
     return result;
   }
   for (const auto& [words, meaning] : split_phrases(joined.words)) {
@@ -382,9 +385,9 @@ std::vector<std::size_t> find_fused_parts(const KernelName& joined,
     for (std::size_t i = 0; i < parts.size(); ++i) {
       // Every work of the part must be among them: "rms_norm_mul" is no "mul".
       const Words works = parts[i].works.empty() ? Words{parts[i].work()} : parts[i].works;
-      const bool contained = std::ranges::all_of(
+      const bool is_contained = std::ranges::all_of(
           works, [&](const std::string& work) { return has_word(meaning->made_of, work); });
-      if (!contained) continue;
+      if (!is_contained) continue;
       result.push_back(i);
       kinds.insert(parts[i].work());
     }
@@ -409,7 +412,7 @@ bool finishes_attention(const KernelName& name) {
   return !name.words.empty() && means(name.words.front(), Kind::finishing);
 }
 
-// Returns true or false if the name tells whether the kernel multiplies by matrix cores (tensor
+// Returns true or false if the kernel's name tells whether it multiplies by matrix cores (tensor
 // cores, WMMA, MFMA), else nothing.
 std::optional<bool> uses_matrix_cores(std::string_view name) {
   struct Row {
@@ -447,7 +450,8 @@ std::string stable_name(std::string_view name) {
   return result;
 }
 
-// Removes what only says how work is cut up: tile numbers and switches that are off.
+// Returns a kernel's name without what only says how work is cut up: numbers of tiles, and
+// switches that are off.
 std::string untuned_name(std::string_view name) {
   // The number is a tile, which depends on shape and device.
   if (name.starts_with("matmul_")) return stable_name(name);
@@ -472,8 +476,8 @@ std::string untuned_name(std::string_view name) {
   return result;
 }
 
-// Returns what work a kernel or op does, by its name. A name of several that were timed together,
-// such as "rope_norm_f32, set_rows_f32 x 2", gives "ROPE+SET_ROWS" without part and variant.
+// Returns the work that a kernel or op does, by its name. A name of several that were timed
+// together, "rope_norm_f32, set_rows_f32 x 2", gives "ROPE+SET_ROWS" without part and variant.
 Role parse_role(std::string_view name) {
   const Words names = split_names(name);
   constexpr std::size_t k_max_names = 64;

@@ -13,42 +13,42 @@ namespace {
 // Lower bound for probabilities: rounded ones may leave nothing, and some are reported as 0.
 constexpr double k_min_probability = 1e-9;
 
-// Returns the least divergence at one position. A token that `candidate` does not name is no
-// likelier than the least that it names, and all of them together no more than the rest. Within
-// that, it takes the value nearest to `base`.
+// Returns the least Kullback-Leibler divergence at one position of the output that the lists of
+// likely tokens allow. A token that `candidate` leaves out is at most as likely as its last one.
 double position_divergence(const LikelyTokens& base, const LikelyTokens& candidate) {
-  double sum = 0, rest_base = 1, rest_candidate = 1, unnamed_base = 0, unnamed_candidate = 0,
-         min_candidate = 1;
-  for (const auto& [token, logarithm] : candidate.likely) {
-    min_candidate = std::min(min_candidate, std::exp(logarithm));
-    rest_candidate -= std::exp(logarithm);
+  double sum = 0, base_rest = 1, candidate_rest = 1, base_unnamed = 0, candidate_unnamed = 0,
+         candidate_min = 1;
+  for (const auto& [token, log_probability] : candidate.likely) {
+    candidate_min = std::min(candidate_min, std::exp(log_probability));
+    candidate_rest -= std::exp(log_probability);
   }
-  for (const auto& [token, logarithm] : base.likely) {
-    const double p = std::max(std::exp(logarithm), k_min_probability);
-    rest_base -= p;
+  for (const auto& [token, log_probability] : base.likely) {
+    const double probability = std::max(std::exp(log_probability), k_min_probability);
+    base_rest -= probability;
     if (const double* log_candidate = look_up(candidate.likely, token)) {
-      sum += p * std::log(p / std::max(std::exp(*log_candidate), k_min_probability));
+      sum += probability *
+             std::log(probability / std::max(std::exp(*log_candidate), k_min_probability));
     } else {
-      unnamed_base += p;
-      unnamed_candidate += min_candidate;
+      base_unnamed += probability;
+      candidate_unnamed += candidate_min;
     }
   }
-  const double max_unnamed = std::max(rest_candidate, k_min_probability);
+  const double max_unnamed = std::max(candidate_rest, k_min_probability);
   // Tokens that only `candidate` names are part of the base's rest.
-  for (const auto& [token, logarithm] : candidate.likely) {
-    if (!base.likely.contains(token)) rest_candidate += std::exp(logarithm);
+  for (const auto& [token, log_probability] : candidate.likely) {
+    if (!base.likely.contains(token)) candidate_rest += std::exp(log_probability);
   }
-  rest_base = std::max(rest_base, k_min_probability);
-  rest_candidate = std::max(rest_candidate, k_min_probability);
-  if (unnamed_base > 0) {
-    const double q =
-        std::max(std::min({unnamed_candidate, max_unnamed,
-                           rest_candidate * unnamed_base / (unnamed_base + rest_base)}),
+  base_rest = std::max(base_rest, k_min_probability);
+  candidate_rest = std::max(candidate_rest, k_min_probability);
+  if (base_unnamed > 0) {
+    const double best_unnamed =
+        std::max(std::min({candidate_unnamed, max_unnamed,
+                           candidate_rest * base_unnamed / (base_unnamed + base_rest)}),
                  k_min_probability);
-    sum += unnamed_base * std::log(unnamed_base / q);
-    rest_candidate = std::max(rest_candidate - q, k_min_probability);
+    sum += base_unnamed * std::log(base_unnamed / best_unnamed);
+    candidate_rest = std::max(candidate_rest - best_unnamed, k_min_probability);
   }
-  return std::max(sum + rest_base * std::log(rest_base / rest_candidate), 0.0);
+  return std::max(sum + base_rest * std::log(base_rest / candidate_rest), 0.0);
 }
 
 }  // namespace
@@ -67,7 +67,8 @@ void fields(Fields& io, LikelyTokens& tokens) {
   io.always("likely", tokens.likely);
 }
 
-// Returns the mean divergence over the positions up to the first different token.
+// Returns the mean divergence of the probabilities over the positions up to the first different
+// token. Nothing if a position has no probabilities, or there is none.
 std::optional<double> divergence(const Likely& base, const Likely& candidate) {
   const std::size_t shared_positions = std::min(base.size(), candidate.size());
   double sum = 0;

@@ -9,7 +9,8 @@
 
 namespace weir::profile {
 
-// Keeps the fastest and the slowest request of every few in a row.
+// Thins out latencies for a picture: keeps the fastest and the slowest request of each group, at
+// most `max_groups` requests in all. Each request has k_latencies_of_request values in a row.
 std::vector<std::int64_t> thin_latencies(std::span<const std::int64_t> latencies,
                                          std::size_t max_groups) {
   const std::size_t count = latencies.size() / k_latencies_of_request;
@@ -44,16 +45,18 @@ void fields(Fields& io, BatchBar& bar) {
       "needs from_tokens, to_tokens and graphs of at least 1, and to_tokens not below from_tokens");
 }
 
-// Returns a bar per number of tokens; of more than 24 numbers a bar per power of 2.
+// Returns bars of how many graphs ran at each number of tokens in a batch. Of more than 24
+// numbers, a bar covers a range between powers of 2.
 std::vector<BatchBar> batch_bars(const std::map<std::int64_t, std::int64_t>& batches) {
   constexpr std::size_t k_max_bars = 24;
   std::vector<BatchBar> bars;
-  std::int64_t end = 1;  // end of the current range, a power of 2
+  std::int64_t range_end = 1;  // end of the current range, a power of 2
   for (const auto& [tokens, graphs] : batches) {
     if (tokens < 1 || graphs < 1) continue;
-    while (end < tokens && end <= std::numeric_limits<std::int64_t>::max() / 2) end *= 2;
+    while (range_end < tokens && range_end <= std::numeric_limits<std::int64_t>::max() / 2)
+      range_end *= 2;
     const bool extends_last =
-        batches.size() > k_max_bars && !bars.empty() && bars.back().to_tokens >= end / 2 + 1;
+        batches.size() > k_max_bars && !bars.empty() && bars.back().to_tokens >= range_end / 2 + 1;
     if (!extends_last) bars.push_back({tokens, tokens, 0});
     bars.back().to_tokens = tokens;
     add_capped(bars.back().graphs, graphs);

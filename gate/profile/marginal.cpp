@@ -43,19 +43,19 @@ double relative_spread(const std::vector<double>& values, double middle) {
 // and the spread of the slopes is the relative_spread.
 bool is_nearly_exact(const std::string& base) { return base == "instructions"; }
 
-// Adds each length as a metric: exact if its runs agree, else nearly exact with its
-// relative_spread.
+// Adds the count at each length (tokens or repeats of a run) as a metric of its own. It is exact
+// if all runs of the length agree, else it has samples and a warning.
 void add_at_lengths(const CountSeries& series, const ByLength& groups, Sweep sweep, Fit& fit) {
   for (const auto& [length, counts] : groups) {
     const auto metric = unit::count_metric(series.base, unit::Scope::at_length, length);
-    const bool nearly_exact = is_nearly_exact(series.base);
-    if (all_equal(counts) && !nearly_exact) {
+    const bool varies_always = is_nearly_exact(series.base);
+    if (all_equal(counts) && !varies_always) {
       fit.metrics.push_back(exact_measurement(metric, series.source, counts.front()));
       continue;
     }
     fit.metrics.push_back(varying_measurement(metric, series.source,
                                               std::vector<double>(counts.begin(), counts.end())));
-    if (nearly_exact) continue;
+    if (varies_always) continue;
     const std::string note =
         fmt::format("{}: {} runs of {} {} disagree ({})", series.base, counts.size(), length,
                     length_unit(sweep), fmt::join(counts, ", "));
@@ -68,7 +68,7 @@ void add_at_lengths(const CountSeries& series, const ByLength& groups, Sweep swe
 struct FittedLine {
   double slope = 0, intercept = 0;
 };
-// Fits a line by least squares.
+// Returns the line through points (x, y) by least squares. The slope is 0 if all x are equal.
 FittedLine least_squares(const std::vector<std::pair<double, double>>& points) {
   double x_sum = 0, y_sum = 0;
   for (const auto& [x, y] : points) {
@@ -85,7 +85,8 @@ FittedLine least_squares(const std::vector<std::pair<double, double>>& points) {
   return {slope, y_sum / count - slope * x_sum / count};
 }
 
-// Fits one line for each repetition, and adds slope and intercept with their spread.
+// Fits one line over the lengths for each repetition of the runs. Adds the slopes and the fixed
+// parts as two metrics, whose samples show the spread.
 void add_least_squares(const CountSeries& series, const ByLength& groups, Sweep sweep, Fit& fit) {
   std::size_t repetitions = SIZE_MAX;
   for (const auto& [length, counts] : groups) repetitions = std::min(repetitions, counts.size());
@@ -194,8 +195,8 @@ bool runs_agree(const RunLengths& runs, const ListedLengths& groups) {
   return std::ranges::all_of(groups, [&](const auto& group) { return runs_agree(runs, group); });
 }
 
-// Returns all that requests ran, prompts included: in all for a request alone, per token for a
-// burst.
+// Returns all kernels that requests ran, prompts included: in all for a single request, per token
+// for a burst. Kernels on which runs disagree are marked.
 KernelFit fit_requests(const KernelSeries& series, Sweep sweep) {
   const bool is_single = sweep == Sweep::request;
   const RunLengths& runs = series.runs;
@@ -204,13 +205,13 @@ KernelFit fit_requests(const KernelSeries& series, Sweep sweep) {
   std::set<std::string> unsteady;
   for (const auto& [name, counts] : series.counts) {
     const std::int64_t longest = runs.runs_of_length().rbegin()->first;
-    const auto share =
+    const auto rate =
         Rational::make(count_of_run(counts, runs.first_longest()), is_single ? 1 : longest);
-    if (share && *share != Rational(0)) fit.set.counts[name] = *share;
+    if (rate && *rate != Rational(0)) fit.set.counts[name] = *rate;
     const ListedLengths groups = group_listed(runs, counts);
     const auto group = groups.find(longest);
-    const bool agree = group == groups.end() || runs_agree(runs, *group);
-    if (!agree || (!is_single && runs.runs_of_length().size() > 1)) unsteady.insert(name);
+    const bool has_agreement = group == groups.end() || runs_agree(runs, *group);
+    if (!has_agreement || (!is_single && runs.runs_of_length().size() > 1)) unsteady.insert(name);
   }
   mark_unsteady(unsteady, fit);
   return fit;
@@ -232,13 +233,14 @@ Measurement varying_measurement(const unit::Metric& metric, const std::string& s
   return measurement;
 }
 
-// Returns the line through the first and last point if all others lie on it exactly.
+// Returns the exact line through the first and last point, if all others lie on it. Nothing if
+// they do not, there is one point, or a fraction overflows.
 std::optional<Line> line_through(std::span<const ExactPoint> points) {
   if (points.size() < 2) return std::nullopt;
   const ExactPoint &first = points.front(), &last = points.back();
   const auto value_difference = last.value.minus(first.value);
   const auto length_difference = Rational(last.length).minus(first.length);
-  // Each step gives nothing if its result does not fit a fraction.
+
   if (!value_difference || !length_difference) return std::nullopt;
   const auto per_length = Rational::make(1, length_difference->numerator());
   if (!per_length) return std::nullopt;
@@ -309,8 +311,8 @@ std::int64_t count_of_run(const RunCounts& counts, std::size_t run) {
   return entry == counts.end() || entry->run != run ? 0 : entry->count;
 }
 
-// Returns the line through the counts of one name, if it is exact. A length whose runs do not list
-// the name counted 0.
+// Returns the line over lengths through the counts of one name; nothing if they lie on none. Runs
+// that do not list the name counted 0.
 std::optional<Line> exact_line(const RunLengths& runs, const RunCounts& counts) {
   const std::size_t lengths = runs.runs_of_length().size();
   const ListedLengths listed = group_listed(runs, counts);
@@ -319,8 +321,8 @@ std::optional<Line> exact_line(const RunLengths& runs, const RunCounts& counts) 
       std::ranges::all_of(listed, [](const auto& entry) { return entry.second.count == 0; });
   if (all_zero) return Line{};
   // A line that is 0 at two lengths is 0 at all, and this one is not.
-  const std::size_t unlisted = lengths - listed.size();
-  if (unlisted > 1) return std::nullopt;
+  const std::size_t unlisted_lengths = lengths - listed.size();
+  if (unlisted_lengths > 1) return std::nullopt;
   std::vector<ExactPoint> points;
   for (const auto& [length, number_of_runs] : runs.runs_of_length()) {
     const LengthRuns* group = look_up(listed, length);
@@ -346,8 +348,8 @@ std::vector<std::int64_t> instruction_repeats(std::int64_t prompt_tokens) {
   return {1, 1 + step, 1 + 2 * step};
 }
 
-// Adds the slope and the fixed part of a count whose runs lie on a straight line over lengths.
-// Returns false, with a note if runs of one length agree, if there is no such line.
+// Adds the slope and the fixed part of a count as metrics if all runs lie on one line over
+// lengths. Otherwise returns false, and notes it if runs of equal length agree.
 bool add_exact_line(const CountSeries& series, const ByLength& groups, Sweep sweep, Fit& fit) {
   if (const auto line = exact_line(series.points)) {
     const auto slope = unit::count_metric(series.base, slope_scope(sweep));
@@ -367,12 +369,13 @@ bool add_exact_line(const CountSeries& series, const ByLength& groups, Sweep swe
   return false;
 }
 
-// Makes metrics of one count, by the kind of count and by what differs between its runs.
+// Makes metrics of one count over runs of different length. A level has the value of the longest
+// runs; requests in one batch a rate per token; others a line, or else a metric for each length.
 Fit fit_counts(const CountSeries& series, Sweep sweep) {
   Fit fit;
   const ByLength groups = group_by_length(series.points);
   if (groups.empty()) return fit;
-  // A level, such as memory, follows no line: only the longest runs count.
+
   if (unit::is_level(series.base)) {
     fit.metrics.push_back(measure_longest(series, groups, unit::Scope::whole_run));
     return fit;
@@ -393,29 +396,30 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
     }
     if (add_exact_line(series, groups, sweep, fit)) return fit;
   }
-  // Without a line, each length is a metric of its own.
+
   add_at_lengths(series, groups, sweep, fit);
   return fit;
 }
 
-// Fits instructions of each function and keeps the largest ones.
+// Returns the instructions of each function per token or prefill, by least squares: the 40 largest
+// with a thousandth of the total or more.
 KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
   constexpr std::size_t k_max_counts = 40;
   constexpr double k_min_share = 0.001;  // share of the total that is worth a line
   KernelSet set;
   set.scope = slope_scope(sweep);
   std::vector<std::pair<double, std::string>> rates;
-  double total = 0;
+  double total_rate = 0;
   for (const auto& [name, counts] : series.counts) {
     rates.emplace_back(std::round(series.runs.slope(counts)), name);
-    total += rates.back().first;
+    total_rate += rates.back().first;
   }
   std::ranges::sort(rates, [](const auto& a, const auto& b) {
     return std::fabs(a.first) != std::fabs(b.first) ? std::fabs(a.first) > std::fabs(b.first)
                                                     : a.second < b.second;
   });
   for (const auto& [rate, name] : rates) {
-    if (set.counts.size() == k_max_counts || std::fabs(rate) < k_min_share * std::fabs(total))
+    if (set.counts.size() == k_max_counts || std::fabs(rate) < k_min_share * std::fabs(total_rate))
       break;
     if (std::fabs(rate) < 1e15 && rate != 0) {
       set.counts[name] = Rational(static_cast<std::int64_t>(rate));
@@ -424,7 +428,8 @@ KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
   return set;
 }
 
-// Fits a count that no run repeats: every metric becomes sampled, without notes.
+// Makes metrics of a count that no two runs repeat. Every metric becomes samples, without notes,
+// and is never judged.
 Fit fit_sampled(const CountSeries& series, Sweep sweep) {
   Fit fit;
   const ByLength groups = group_by_length(series.points);
@@ -505,7 +510,8 @@ static KernelSet counts_of_longest(const KernelSeries& series) {
   return set;
 }
 
-// Fits system calls by name: the exact line, else least squares to a tenth.
+// Returns calls by name per token or prefill: from the exact line, else by least squares to a
+// tenth. Runs of one length give the calls of a run.
 KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
   constexpr double k_tenths = 10, k_max_tenths = 1e15;
   if (sweep == Sweep::none || series.runs.runs_of_length().size() < 2)
@@ -528,8 +534,8 @@ KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
   return set;
 }
 
-// Fits every kernel to an exact line. If one lies on none, all kernels are those at the largest
-// length.
+// Returns how often each kernel runs per token or prefill, from exact lines over the lengths. If
+// one kernel has no such line, all are those of the longest runs.
 KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
   if (sweep == Sweep::request || sweep == Sweep::burst) return fit_requests(series, sweep);
   KernelFit fit;
@@ -545,16 +551,16 @@ KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
   if (first_off_line == nullptr) return fit;
 
   fit.set = counts_of_longest(series);
-  std::set<std::string> unsteady;  // at any length, because one that varies is no line
+  std::set<std::string> disagreeing;  // at any length, because one that varies is no line
   for (const auto& [name, counts] : series.counts) {
-    if (!runs_agree(runs, group_listed(runs, counts))) unsteady.insert(name);
+    if (!runs_agree(runs, group_listed(runs, counts))) disagreeing.insert(name);
   }
-  if (sweep != Sweep::none && unsteady.empty()) {
+  if (sweep != Sweep::none && disagreeing.empty()) {
     fit.notes.push_back(fmt::format(
         "kernels: \"{}\" lies on no straight line: kernels are those at {} {}",
         text::printable(*first_off_line), fit.set.length.value_or(0), length_unit(sweep)));
   }
-  mark_unsteady(unsteady, fit);
+  mark_unsteady(disagreeing, fit);
   return fit;
 }
 

@@ -55,7 +55,8 @@ const GraphCount* find_busiest_graph(const ProbeCounts& probe, bool of_a_token) 
   return result;
 }
 
-// Returns the ops of one computation of the busiest graph.
+// Returns the ops of one computation of the graph that was computed most often, with how often
+// each occurs in it.
 std::vector<OpRate> ops_per_graph(const ProbeCounts& probe) {
   std::vector<OpRate> ops;
   const GraphCount* graph = find_busiest_graph(probe, /*of_a_token=*/false);
@@ -93,7 +94,8 @@ bool saw_all_ops(const std::vector<const ProbeCounts*>& probes) {
   });
 }
 
-// Returns rows of ops that could be one kernel; nothing if a graph's order is unknown.
+// Returns sequences of ops that could be one kernel, with their counts in each run; nothing if a
+// graph's order of ops is unknown.
 std::optional<KernelSeries> fusible_series(const CellFacts& facts, const Records& counted_runs) {
   KernelSeries series{run_lengths(counted_runs, facts.sweep), {}};
   const auto probes = find_op_counts(counted_runs);
@@ -102,8 +104,8 @@ std::optional<KernelSeries> fusible_series(const CellFacts& facts, const Records
       if (!graph.fusible) return std::nullopt;
       for (const auto& [ops, times] : *graph.fusible) {
         std::int64_t total = 0;
-        const bool fits = !__builtin_mul_overflow(times, graph.computed, &total);
-        add_count(series.counts[ops], run, fits ? total : INT64_MAX);
+        const bool fits_int64 = !__builtin_mul_overflow(times, graph.computed, &total);
+        add_count(series.counts[ops], run, fits_int64 ? total : INT64_MAX);
       }
     }
   }
@@ -118,17 +120,18 @@ std::string name_with_shape(const OpKey& key) {
                            : fmt::format("{} {}", name_with_type(key), key.shape);
 }
 
-// Fits ops as if they were kernels, with those that get one name added up.
+// Fits ops as if they were kernels: how often each runs per token or prefill. `make_name` gives an
+// op its name; ops of equal names are added up.
 KernelFit fit_ops(const Series& series, Sweep sweep, std::string (*make_name)(const OpKey&)) {
   KernelSeries by_name{series.runs, {}};
   for (const auto& [key, counts] : series.counts) {
-    RunCounts& all = by_name.counts[make_name(key)];
-    all.insert(all.end(), counts.begin(), counts.end());
+    RunCounts& counts_of_name = by_name.counts[make_name(key)];
+    counts_of_name.insert(counts_of_name.end(), counts.begin(), counts.end());
   }
   for (auto& [name, counts] : by_name.counts) {
     std::ranges::stable_sort(counts, {}, &RunCount::run);
     RunCounts sums;
-    for (const RunCount& one : counts) add_count(sums, one.run, one.count);
+    for (const RunCount& run_count : counts) add_count(sums, run_count.run, run_count.count);
     counts = std::move(sums);
   }
   return fit_kernels(by_name, sweep);
@@ -136,7 +139,8 @@ KernelFit fit_ops(const Series& series, Sweep sweep, std::string (*make_name)(co
 
 }  // namespace
 
-// Returns the ops per token, prefill, request or graph.
+// Returns how often each op runs per token, prefill, request or computed graph. The unit depends
+// on how the runs differ in length (`sweep`).
 OpWork find_op_work(const CellFacts& facts, const Records& counted_runs) {
   OpWork work;
   const auto probes = find_op_counts(counted_runs);
@@ -148,21 +152,22 @@ OpWork find_op_work(const CellFacts& facts, const Records& counted_runs) {
     work.ops = ops_per_graph(*probes.front());
     return work;
   }
-  const bool per_request = facts.sweep == Sweep::request;
+  const bool is_per_request = facts.sweep == Sweep::request;
   work.unit = facts.sweep == Sweep::repeats ? "a prefill" : "a token";
-  if (per_request) work.unit = "a request";
+  if (is_per_request) work.unit = "a request";
   const Series series = collect_op_series(facts, counted_runs);
   const std::size_t longest = series.runs.first_longest();
   for (const auto& [key, counts] : series.counts) {
-    const Rational each =
-        per_request ? Rational(count_of_run(counts, longest)) : ops_per_length(series.runs, counts);
-    if (each <= Rational(0)) continue;
-    work.ops.push_back({key, each});
+    const Rational per_unit = is_per_request ? Rational(count_of_run(counts, longest))
+                                             : ops_per_length(series.runs, counts);
+    if (per_unit <= Rational(0)) continue;
+    work.ops.push_back({key, per_unit});
   }
   return work;
 }
 
-// Adds ops as kernels, with shapes unless these grow with the context.
+// Adds ops as kernels if the profile has none. Their names contain shapes, unless shapes grow with
+// the context.
 void add_op_kernels(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   const Sweep sweep = actual_sweep(facts, counted_runs);
   if (sweep == Sweep::overlapping) return;  // as in add_kernels
@@ -172,8 +177,8 @@ void add_op_kernels(const CellFacts& facts, const Records& counted_runs, Profile
   bool shapes_grow = false;
   if (sweep != Sweep::none) {
     const Sweep length_sweep = sweep == Sweep::repeats ? sweep : Sweep::tokens;
-    const KernelFit by_shape = fit_ops(series, length_sweep, name_with_shape);
-    shapes_grow = by_shape.set.scope == unit::Scope::at_length;
+    const KernelFit fit_with_shapes = fit_ops(series, length_sweep, name_with_shape);
+    shapes_grow = fit_with_shapes.set.scope == unit::Scope::at_length;
   }
   KernelFit fit = fit_ops(series, sweep, name_with_shape);
   if (shapes_grow) {
@@ -185,45 +190,47 @@ void add_op_kernels(const CellFacts& facts, const Records& counted_runs, Profile
   for (const std::string& note : fit.notes) add_once(profile.warnings, note);
 }
 
-// Adds the ops that devices ran per token or prefill, and rows of them that could be fused. Only if
-// all ops are listed and each token has the same.
+// Adds the ops that devices ran per token or prefill, and sequences of them that could be fused.
+// Does nothing unless all ops are listed and each token has the same.
 void add_graph_ops(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   const Sweep sweep = actual_sweep(facts, counted_runs);
-  const bool same_batches = sweep != Sweep::none && sweep != Sweep::overlapping;
-  if (facts.device == "cpu" || !same_batches || !saw_all_ops(find_op_counts(counted_runs))) return;
+  const bool has_same_batches = sweep != Sweep::none && sweep != Sweep::overlapping;
+  if (facts.device == "cpu" || !has_same_batches || !saw_all_ops(find_op_counts(counted_runs)))
+    return;
   Series on_devices = collect_op_series(facts, counted_runs);
   std::erase_if(on_devices.counts, [](const auto& entry) { return entry.first.on_cpu; });
   KernelFit fit = fit_ops(on_devices, sweep, [](const OpKey& key) { return key.op; });
   if (fit.set.runs_disagree || fit.set.scope == unit::Scope::at_length) return;
   fit.set.has_names = true;
   if (fit.set.counts.empty()) return;
-  if (const auto rows = fusible_series(facts, counted_runs)) {
+  if (const auto sequences = fusible_series(facts, counted_runs)) {
     KernelSet fusible;
     fusible.scope = fit.set.scope;
-    if (!rows->counts.empty()) fusible = fit_kernels(*rows, sweep).set;
+    if (!sequences->counts.empty()) fusible = fit_kernels(*sequences, sweep).set;
     if (!fusible.runs_disagree && fusible.scope == fit.set.scope)
       profile.fusible = std::move(fusible);
   }
   profile.graph_ops = std::move(fit.set);
 }
 
-// Warns if the graph of one token has other CPU ops or splits than the slopes say.
+// Warns if the graph of one token has other numbers of CPU ops or splits than the fitted rates per
+// token. Splits are stretches of a graph on one backend.
 void check_graphs(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
   const auto probes = find_op_counts(counted_runs);
   if (probes.empty()) return;
-  const auto exact = [&](std::string_view base) -> std::optional<Rational> {
+  const auto exact_per_token = [&](std::string_view base) -> std::optional<Rational> {
     const auto* metric = look_up(profile.metrics, fmt::format("{}_per_token", base));
     const bool same_source = metric != nullptr && metric->source == probes.front()->probe;
     return same_source ? metric->exact : std::nullopt;
   };
   // The slope is comparable with a graph only if each token is one graph.
-  if (!varies_token_count(facts.sweep) || exact("graphs") != Rational(1)) return;
+  if (!varies_token_count(facts.sweep) || exact_per_token("graphs") != Rational(1)) return;
   for (const ProbeCounts* probe : probes) {
     const GraphCount* graph = find_busiest_graph(*probe, /*of_a_token=*/true);
     if (graph == nullptr) continue;
     for (const auto& [base, count] :
          std::array{std::pair{"cpu_ops", graph->cpu_ops}, std::pair{"splits", graph->splits}}) {
-      const auto slope = exact(base);
+      const auto slope = exact_per_token(base);
       if (!slope || *slope == Rational(count)) continue;
       add_once(profile.warnings,
                fmt::format("{}: the graph of one token has {}, the slope says {} a token", base,

@@ -29,7 +29,8 @@ std::string_view program_name(Side side) {
 
 using BySide = std::map<Side, Failures>;
 
-// Records a process that failed, which counts as infinitely slow.
+// Records a failed process of a pair, with a warning. It counts as infinitely slow; time-outs and
+// crashes are kept apart.
 void note_failure(const RunRecord& record, BySide& failures, PairedRuns& runs) {
   const auto error = find_error(record);
   if (!error) return;
@@ -54,7 +55,8 @@ void set_error(PairedRuns& runs, std::string_view how, const RunRecord& record) 
   runs.stderr_tail = record.stderr_tail;
 }
 
-// Sets an error if one side failed or timed out too often.
+// Sets an error if a side crashed or timed out too often. Time-outs on one side alone are an error
+// sooner than on both.
 void check_failures(BySide& failures, PairedRuns& runs) {
   for (const Side side : {Side::base, Side::candidate}) {
     const Side other_side = side == Side::base ? Side::candidate : Side::base;
@@ -72,14 +74,14 @@ void check_failures(BySide& failures, PairedRuns& runs) {
                        *failures_of_side.timeouts.back());
     }
   }
-  // Both sides have timeouts, because three of one side alone are an error above.
-  const Records &candidate = failures[Side::candidate].timeouts,
-                &base = failures[Side::base].timeouts;
-  if (candidate.size() + base.size() >= k_max_timeouts_in_all) {
-    set_error(
-        runs,
-        fmt::format("both programs time out ({} and {} times)", candidate.size(), base.size()),
-        *candidate.back());
+
+  const Records &candidate_timeouts = failures[Side::candidate].timeouts,
+                &base_timeouts = failures[Side::base].timeouts;
+  if (candidate_timeouts.size() + base_timeouts.size() >= k_max_timeouts_in_all) {
+    set_error(runs,
+              fmt::format("both programs time out ({} and {} times)", candidate_timeouts.size(),
+                          base_timeouts.size()),
+              *candidate_timeouts.back());
   }
 }
 
@@ -121,38 +123,39 @@ struct SideRuns {
   Records base, candidate;
 };
 
-// Sets a fact of the base's work if all of its runs agree on it. The candidate's is the first that
-// is another; where `must_agree` is set, and its runs do not agree, neither side has the fact.
-template <class T>
-void set_fact(const SideRuns& sides, std::optional<T> EngineReport::*fact,
-              std::optional<T> WorkDone::*work, bool must_agree, PairedRuns& runs) {
-  const auto base = stated_facts(sides.base, fact), candidate = stated_facts(sides.candidate, fact);
-  const auto agree = [](const auto& stated) {
+// Sets a fact of the work (tokens, model) on both sides, if all runs of the base agree on it. The
+// candidate's is the first that differs; with `must_agree` its runs have to agree too.
+void set_fact(const SideRuns& sides, auto EngineReport::*fact, auto WorkDone::*work,
+              bool must_agree, PairedRuns& runs) {
+  const auto base_facts = stated_facts(sides.base, fact),
+             candidate_facts = stated_facts(sides.candidate, fact);
+  const auto are_equal = [](const auto& stated) {
     return std::ranges::adjacent_find(stated, std::not_equal_to()) == stated.end();
   };
-  if (base.empty() || candidate.empty() || !agree(base)) return;
-  if (must_agree && !agree(candidate)) return;
-  const auto* other = find_first(candidate, [&](const auto& value) { return value != base[0]; });
-  runs.base_work.*work = base[0];
-  runs.candidate_work.*work = other == nullptr ? base[0] : *other;
+  if (base_facts.empty() || candidate_facts.empty() || !are_equal(base_facts)) return;
+  if (must_agree && !are_equal(candidate_facts)) return;
+  const auto* first_other =
+      find_first(candidate_facts, [&](const auto& value) { return value != base_facts[0]; });
+  runs.base_work.*work = base_facts[0];
+  runs.candidate_work.*work = first_other == nullptr ? base_facts[0] : *first_other;
 }
 
-// Sets how many values the base printed of each metric in all of its runs alike. The candidate's
-// number is the first that is another; absent where a run printed none.
+// Sets how many values of each metric all runs of the base print. The candidate's number is the
+// first that differs, or absent if that run printed none.
 void set_printed_values(const SideRuns& sides, PairedRuns& runs) {
   using Printed = std::map<std::string, std::int64_t>;
-  const auto base = stated_facts(sides.base, &EngineReport::printed_values),
-             candidate = stated_facts(sides.candidate, &EngineReport::printed_values);
-  if (base.empty() || candidate.empty()) return;
-  for (const auto& [name, count] : base.front()) {
+  const auto base_printed = stated_facts(sides.base, &EngineReport::printed_values),
+             candidate_printed = stated_facts(sides.candidate, &EngineReport::printed_values);
+  if (base_printed.empty() || candidate_printed.empty()) return;
+  for (const auto& [name, count] : base_printed.front()) {
     const auto is_other = [&](const Printed& printed) {
       const std::int64_t* other = look_up(printed, name);
       return other == nullptr || *other != count;
     };
-    if (std::ranges::any_of(base, is_other)) continue;
+    if (std::ranges::any_of(base_printed, is_other)) continue;
     runs.base_work.printed_values[name] = count;
-    const Printed* first_other = find_first(candidate, is_other);
-    const Printed& stated = first_other == nullptr ? base.front() : *first_other;
+    const Printed* first_other = find_first(candidate_printed, is_other);
+    const Printed& stated = first_other == nullptr ? base_printed.front() : *first_other;
     if (const std::int64_t* number = look_up(stated, name))
       runs.candidate_work.printed_values[name] = *number;
   }
@@ -183,8 +186,8 @@ NumberPair pair_numbers(const RecordPair& pair, const Numbers& base, const Numbe
 
 }  // namespace
 
-// Adds up wall time. Servers of one pair that were up at once count from the first start to the
-// last end.
+// Adds up the wall time of processes, in seconds. Servers of one pair that were up together count
+// from the first start to the last end.
 double total_wall_seconds(std::span<const RunRecord* const> records) {
   struct Span {
     double begin, end;

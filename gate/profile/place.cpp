@@ -13,18 +13,19 @@ bool is_refuted(const Profile& profile) {
   return profile.placement.state == Placement::State::refuted;
 }
 
-// Decides placement by the engine's own marks.
+// Rejects the cell's placement if the engine's own marks name another device than the cell asked
+// for, and not that one.
 void place_by_engine_marks(const CellFacts& facts, const Records& counted_runs, Profile& profile) {
-  std::vector<std::string> elsewhere;
-  bool on_device = false;
+  std::vector<std::string> other_devices;
+  bool is_on_device = false;
   for (const ProbedDevice& device : find_devices(k_engine_marks, counted_runs)) {
-    on_device = on_device || device.api == facts.device;
-    if (device.api != facts.device) add_once(elsewhere, device.name);
+    is_on_device = is_on_device || device.api == facts.device;
+    if (device.api != facts.device) add_once(other_devices, device.name);
   }
-  // A cell of a GPU may also work on the CPU; ops show how much.
-  if (elsewhere.empty() || (on_device && facts.device != "cpu")) return;
+  // An engine on a GPU may use the CPU as well; ops show how much.
+  if (other_devices.empty() || (is_on_device && facts.device != "cpu")) return;
   reject_placement(profile, fmt::format("asked for {}: the engine reports that it worked on {}",
-                                        facts.device, text::join(elsewhere)));
+                                        facts.device, text::join(other_devices)));
 }
 
 // Decides placement by the device's own probe: if the device was opened, and if it got work.
@@ -89,21 +90,22 @@ struct OpGroup {
   std::vector<std::string> shapes;  // the most frequent first
 };
 
-// Groups ops by name and backend, the most frequent first.
+// Groups ops by name and backend, the most frequent first, each with its different shapes.
+// `per_unit` counts an op per token, prefill or request.
 std::vector<OpGroup> group_ops(std::vector<OpRate> ops) {
   std::ranges::stable_sort(
       ops, [](const OpRate& a, const OpRate& b) { return a.per_unit > b.per_unit; });
   std::vector<OpGroup> groups;
-  std::map<std::pair<std::string, std::string>, std::size_t> places;  // by op and backend
-  std::set<std::pair<std::size_t, std::string>> seen;                 // shapes of groups
+  std::map<std::pair<std::string, std::string>, std::size_t> group_index;  // by op and backend
+  std::set<std::pair<std::size_t, std::string>> seen_shapes;               // by group
   for (const OpRate& rate : ops) {
-    const auto [place, is_new] = places.try_emplace({rate.op, rate.backend}, groups.size());
+    const auto [match, is_new] = group_index.try_emplace({rate.op, rate.backend}, groups.size());
     if (is_new) groups.push_back({rate.op, rate.backend, 0, {}});
-    OpGroup& group = groups[place->second];
+    OpGroup& group = groups[match->second];
     group.per_unit += rate.per_unit.value();
     // Shapes are empty if the probe could not read them; one shape may come with several types.
     if (rate.shape.empty()) continue;
-    const bool is_new_shape = seen.insert({place->second, rate.shape}).second;
+    const bool is_new_shape = seen_shapes.insert({match->second, rate.shape}).second;
     if (is_new_shape) group.shapes.push_back(rate.shape);
   }
   std::ranges::stable_sort(
@@ -111,8 +113,8 @@ std::vector<OpGroup> group_ops(std::vector<OpRate> ops) {
   return groups;
 }
 
-// Returns "MUL_MAT 256x768,256->768 ran on the CPU 4 times a token", or a list of the most frequent
-// ops.
+// Returns "MUL_MAT 256x768,256->768 ran on the CPU 4 times a token" for one op, or a list of the
+// eight most frequent.
 std::string describe_ops(const std::vector<OpRate>& ops, std::string_view where,
                          std::string_view unit) {
   constexpr std::size_t k_max_kinds_listed = 8;
@@ -168,11 +170,12 @@ bool is_allowed_on_cpu(const CellFacts& facts, const OpRate& rate) {
          });
 }
 
-// Returns " (SOFT_MAX: only where ne0 < 128)" for ops that are allowed, but not with these shapes.
-std::string conditions_text(const CellFacts& facts, const std::vector<OpRate>& strays) {
+// Returns " (SOFT_MAX: only where ne0 < 128)" for ops that the configuration allows on the CPU,
+// but not with these shapes; "" if there are none.
+std::string conditions_text(const CellFacts& facts, const std::vector<OpRate>& forbidden) {
   std::vector<std::string> texts;
   std::set<std::string> ops;
-  for (const OpRate& rate : strays) {
+  for (const OpRate& rate : forbidden) {
     const auto* conditions = look_up(facts.cpu_ops_when, rate.op);
     if (conditions == nullptr) continue;
     const bool is_new = ops.insert(rate.op).second;
@@ -189,14 +192,14 @@ std::map<std::string, std::int64_t> round_sums(const OpSums& sums) {
   return times;
 }
 
-// Returns the times of ops that ran on neither the CPU nor the cell's device. A backend of an
-// unknown API counts if other ops are seen on the cell's device.
+// Returns how often ops ran on neither the CPU nor the cell's device, as "ROPE on blas". A backend
+// of unknown API counts only if other ops ran on the cell's device.
 OpSums sum_other_ops(const CellFacts& facts, const OpWork& work) {
-  const bool sees_own = std::ranges::any_of(
+  const bool sees_own_device = std::ranges::any_of(
       work.ops, [&](const OpRate& rate) { return !rate.on_cpu && rate.api == facts.device; });
   OpSums sums;
   for (const OpRate& rate : work.ops) {
-    const bool may_be_own = rate.api == facts.device || (rate.api.empty() && !sees_own);
+    const bool may_be_own = rate.api == facts.device || (rate.api.empty() && !sees_own_device);
     if (rate.on_cpu || may_be_own) continue;
     const std::string& place = rate.api.empty() ? rate.backend : rate.api;
     sums[fmt::format("{} on {}", rate.op, place)] += rate.per_unit.value();
@@ -204,8 +207,8 @@ OpSums sum_other_ops(const CellFacts& facts, const OpWork& work) {
   return sums;
 }
 
-// Decides placement of a device cell by the ops that ran on the CPU, and lists those that ran on a
-// third device.
+// Decides the placement of a cell on a device by the ops that ran on the CPU: all, forbidden or
+// allowed ones. Lists those that ran on a third device.
 void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profile) {
   const auto on_cpu = select_ops(work, [](const OpRate& rate) { return rate.on_cpu; });
   if (on_cpu.size() == work.ops.size()) {
@@ -236,7 +239,8 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
 
 }  // namespace
 
-// Evaluates a condition such as "ne0 < 128 and ne1 == 1" on the sizes of an op's result.
+// Evaluates a condition such as "ne0 < 128 and ne1 == 1" on the sizes of an op's result, of which
+// ne0 is the first. False if the shape is unknown; an error if it is no condition.
 Result<bool> shape_fits(std::string_view condition, std::string_view shape) {
   const std::size_t arrow = shape.rfind("->");  // the result follows it
   const auto sizes = sizes_of(arrow == std::string_view::npos ? shape : shape.substr(arrow + 2));
@@ -268,7 +272,8 @@ void reject_placement(Profile& profile, std::string reason) {
   profile.placement.reason = std::move(reason);
 }
 
-// Decides placement by the device first, then by the ops that a probe saw.
+// Decides if the work ran on the device that the cell asks for: first by what the device's probe
+// saw, then by the ops that a probe saw.
 void set_placement(const CellFacts& facts, std::string_view probe, const Records& counted_runs,
                    Profile& profile) {
   place_by_device_probe(facts, probe, counted_runs, profile);

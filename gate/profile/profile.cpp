@@ -29,15 +29,17 @@ std::optional<Nature> parse_nature(std::string_view text) { return value_of(k_na
 
 std::string_view to_string(Placement::State state) { return name_of(k_states, state); }
 
-// Returns " (A, B)": variables that only one side has, or that have different values.
-static std::string other_variables(const std::string* mine, const std::string* theirs) {
-  if (mine == nullptr || theirs == nullptr) return "";
-  const auto split_set = [](const std::string& variables) {
-    const auto list = text::split(variables, ' ');
+// Returns " (A, B)": environment variables that only one side has, or that have different values.
+// "" if a side is unknown or they are equal.
+static std::string other_variables(const std::string* variables,
+                                   const std::string* other_variables) {
+  if (variables == nullptr || other_variables == nullptr) return "";
+  const auto split_set = [](const std::string& assignments) {
+    const auto list = text::split(assignments, ' ');
     return std::set<std::string>(list.begin(), list.end());
   };
   std::vector<std::string> differing;
-  std::ranges::set_symmetric_difference(split_set(*mine), split_set(*theirs),
+  std::ranges::set_symmetric_difference(split_set(*variables), split_set(*other_variables),
                                         std::back_inserter(differing));
   std::set<std::string> names;
   for (const std::string& word : differing) names.insert(word.substr(0, word.find('=')));
@@ -47,8 +49,8 @@ static std::string other_variables(const std::string* mine, const std::string* t
   return names.empty() ? "" : " (" + text::shortened(list, k_max_list_length) + ")";
 }
 
-// Returns the names of parts that `others` lacks or has with another hash: "prompt", "environment
-// (A, B)".
+// Returns the names of fingerprint parts that `others` lacks or has with another hash: "prompt",
+// "environment (A, B)".
 std::vector<std::string> other_parts(const std::map<std::string, std::string>& parts,
                                      const std::map<std::string, std::string>& others) {
   std::vector<std::string> names;
@@ -136,7 +138,8 @@ static void fields(Fields& io, Measurement& measurement) {
   io.optional("warnings", measurement.warnings);
 }
 
-// Reads or writes where a profile comes from, whichever `io` does.
+// Reads or writes where a profile comes from: fingerprint (a hash of what was measured), device
+// and machine.
 static void fields(Fields& io, Provenance& provenance) {
   io("fingerprint", provenance.fingerprint);
   io.always("fingerprint_parts", provenance.fingerprint_parts);
@@ -151,7 +154,7 @@ static void fields(Fields& io, Provenance& provenance) {
   io.always("lengths", provenance.lengths);
 }
 
-// Reads or writes a profile (weir.profile/1), whichever `io` does.
+// Reads or writes a profile (weir.profile/1): all that was measured of one benchmark cell.
 void fields(Fields& io, Profile& profile) {
   io.schema_of_document("weir.profile/1", "not a profile: ");
   io("cell", profile.cell);

@@ -38,7 +38,7 @@ bool is_system_object(std::string_view object) {
       [&](std::string_view folder) { return object.starts_with(folder); });
 }
 
-// Resolves "." and ".." in a path without looking at files.
+// Resolves "." and ".." in a path without looking at files. A ".." above "/" is dropped.
 std::string normal_path(std::string_view path) {
   const bool is_absolute = path.starts_with('/');
   std::vector<std::string> parts;
@@ -62,8 +62,8 @@ std::string path_below(std::string_view path, std::string_view top) {
   return normal;
 }
 
-// Reads or writes a reach record. Read records pass through merge_executed(), which applies the
-// limits.
+// Reads or writes which files, functions and kernels a cell runs (weir.reach/1). What is read
+// passes through merge_executed(), which applies the limits.
 void fields(Fields& io, Reach& reach) {
   io.schema("weir.reach/1", "not a weir.reach/1");
   io("cell", reach.cell);
@@ -101,7 +101,7 @@ bool has_executed_segment(const Json& file) {
   });
 }
 
-// Reads files and functions that ran from llvm-cov's export.
+// Adds the files and functions that ran, from the JSON that llvm-cov exports.
 void read_llvm(const Json& document, Executed& executed) {
   for (const Json& data : list_in(document, "data")) {
     for (const Json& file : list_in(data, "files")) {
@@ -122,7 +122,8 @@ void read_llvm(const Json& document, Executed& executed) {
   }
 }
 
-// Reads files and functions that ran from gcov's JSON.
+// Adds the files and functions that ran, from gcov's JSON. A relative name starts in gcov's
+// working directory.
 void read_gcov(const Json& document, Executed& executed) {
   const std::string folder = read_text(member_or_null(document, "current_working_directory"));
   for (const Json& file : list_in(document, "files")) {
@@ -143,7 +144,7 @@ void read_gcov(const Json& document, Executed& executed) {
   }
 }
 
-// Adds one coverage document, clang's or GCC's.
+// Adds what ran according to one coverage document, clang's or GCC's; an error for any other.
 Result<void> read_document(const Json& document, Executed& executed) {
   if (read_text(member_or_null(document, "type")) == "llvm.coverage.json.export") {
     read_llvm(document, executed);
@@ -159,7 +160,8 @@ Result<void> read_document(const Json& document, Executed& executed) {
 
 }  // namespace
 
-// Reads coverage that is one document, or one document a line.
+// Reads coverage that is one JSON document, or one document a line. An error if nothing ran, or a
+// line cannot be read.
 Result<Executed> read_coverage(std::string_view text) {
   constexpr JsonLimits k_limits{.bytes = std::size_t{512} << 20, .depth = 64};
   Executed executed;

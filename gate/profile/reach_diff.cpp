@@ -77,7 +77,7 @@ bool is_document_name(string_view name) {
 
 }  // namespace
 
-// Counts equal names at the end of both paths.
+// Returns how many names at the end of both paths are equal: 2 for "a/b/c" and "x/b/c".
 std::size_t common_end(string_view one, string_view other) {
   std::size_t count = 0;
   while (!one.empty() && !other.empty()) {
@@ -91,7 +91,8 @@ std::size_t common_end(string_view one, string_view other) {
   return count;
 }
 
-// Classifies a file by its name and folder.
+// Returns what a change of this file may affect, by its name and folder: documents, tests, a
+// shader, one source file, or anything.
 FileKind file_kind(string_view path) {
   const std::string lower = text::lower(path);
   const string_view name = file_name(lower);
@@ -302,7 +303,8 @@ class DiffMapper {
 
 }  // namespace
 
-// Parses entries of modes, status and one or two paths, each ended by a NUL.
+// Parses the output of `git diff --raw -z`: entries of modes, status and one or two paths, each
+// ended by a NUL. An error if it has another form.
 Result<std::vector<ChangedFile>> parse_raw_diff(std::string_view text) {
   constexpr std::size_t k_max_changed_files = 1'000'000;
   const auto next_word = [&]() -> std::optional<std::string_view> {
@@ -355,18 +357,19 @@ std::string shown_path(std::string_view path) {
   return result;
 }
 
-// Lists the files that no cell runs, at most ten of them.
+// Returns "changed files that no cell runs: a, b (+3 more)", with at most ten names; "" if there
+// are none.
 std::string unreached_files_text(const DiffReach& reach) {
   if (reach.unreached_files.empty()) return "";
   const std::span first_names =
       std::span(reach.unreached_files)
           .first(std::min(reach.unreached_files.size(), k_max_names_listed));
   const auto names = collect<std::string>(first_names, shown_path);
-  std::string words = "changed files that no cell runs: " + text::join(names);
+  std::string line = "changed files that no cell runs: " + text::join(names);
   if (reach.unreached_files.size() > names.size()) {
-    words += fmt::format(" (+{} more)", reach.unreached_files.size() - names.size());
+    line += fmt::format(" (+{} more)", reach.unreached_files.size() - names.size());
   }
-  return words;
+  return line;
 }
 
 }  // namespace weir::profile

@@ -45,6 +45,8 @@ void fields(Fields& io, ServerFigure& figure) {
   io("value", RoundedNumber{figure.value});
 }
 
+// Reads or writes what an engine reports of one run: times, counts, tokens and output. Texts that
+// are too long are refused.
 static void fields(Fields& io, EngineReport::Series& series) {
   io("metric", unit::MetricField{series.metric, "has a metric that is not known"});
   io.always("samples", series.samples);
@@ -127,7 +129,8 @@ static void fields(Fields& io, TransferCount& transfer) {
   io("bytes", transfer.bytes);
 }
 
-// Reads or writes the facts of a kernel's code, whichever `io` does.
+// Reads or writes the facts of a kernel's compiled code: its source, options and costs. Too many
+// of them are refused.
 void fields(Fields& io, CodeFacts& code) {
   // Many kernels may have one code, and each of them lists what differs in it.
   constexpr std::size_t k_max_options = 128;
@@ -141,7 +144,7 @@ void fields(Fields& io, CodeFacts& code) {
   for (const auto& [option, value] : code.options) check_texts(io, k_long_text, {&option, &value});
 }
 
-// Reads or writes a probe's counts, whichever `io` does. An op must refer to a listed graph.
+// Reads or writes what a probe counted in one run. An op must refer to a listed graph.
 static void fields(Fields& io, ProbeCounts& probe) {
   io("probe", probe.probe);
   io.limit_items("devices", k_max_parts, "has a probe of too many devices");
@@ -188,7 +191,8 @@ static void fields(Fields& io, MachineState& machine) {
   io.optional("major_faults", machine.major_faults);
 }
 
-// Reads or writes a record, whichever `io` does, and checks fields that exclude each other.
+// Reads or writes the record of one run (a process of the engine), and checks fields that exclude
+// each other.
 void fields(Fields& io, RunRecord& record) {
   io("cell", record.cell);
   io("pass", pass_field(record.pass, "has a pass that is neither timed nor counted"));

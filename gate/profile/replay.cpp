@@ -94,7 +94,8 @@ static void fields(Fields& io, ReplayTensor& tensor) {
   io("root", tensor.root);
 }
 
-// Checks the tensors of a node together: roots exist, slots differ, and the result comes first.
+// Refuses a node whose tensors do not fit together: a root that does not exist, a slot that occurs
+// twice, or a first tensor that is not the result.
 static void check_tensors(Fields& io, const ReplayNode& node) {
   const auto roots = static_cast<std::int64_t>(node.roots.size());
   std::array<bool, k_replay_sources + 1> used{};
@@ -114,7 +115,7 @@ static void check_tensors(Fields& io, const ReplayNode& node) {
   }
 }
 
-// Reads or writes a node, whichever `io` does; tensors are checked when read.
+// Reads or writes a node of a recorded graph, one op to repeat. Tensors are checked when read.
 static void fields(Fields& io, ReplayNode& node) {
   io("op", Word{node.op});
   io("description", Word{node.description});
@@ -132,7 +133,8 @@ static void fields(Fields& io, ReplayNode& node) {
   if (io.is_reading()) check_tensors(io, node);
 }
 
-// Reads or writes a step of a recording, whichever `io` does, and checks its limits.
+// Reads or writes a step of a recording, one computed graph with its times. Too long lists are
+// refused.
 static void fields(Fields& io, ReplayStep& step) {
   io("rows", Within{step.rows, 0, k_replay_max_bytes});
   io("views", Within{step.views, 0, k_replay_max_count});
@@ -146,8 +148,8 @@ static void fields(Fields& io, ReplayStep& step) {
   io("nodes", step.nodes, ".nodes[]");
 }
 
-// Reads or writes a recording, whichever `io` does. Texts and lists that are too long are refused
-// or cut.
+// Reads or writes a recording of graphs that can be replayed. Too many steps are refused; warnings
+// are cut.
 void fields(Fields& io, Replay& replay) {
   io.write_only("schema", k_replay_schema);
   std::string engine = "ggml";
@@ -175,8 +177,8 @@ Result<Replay> replay_from_json(const Json& json) {
   return read_fields<Replay>(json, "recording");
 }
 
-// Returns the step to replay: of those with one token that with most timed graphs, or else the one
-// that took longest. Nothing if there are no steps.
+// Returns the index of the step to replay: of those with one token the one with most timed graphs,
+// or else the one that took longest. Nothing if there are no steps.
 std::optional<std::size_t> main_step(const Replay& replay) {
   std::optional<std::size_t> best;
   const auto priority = [&](std::size_t i) {

@@ -27,7 +27,8 @@ std::int64_t ServedRequest::output_tokens() const {
   return reported.output_tokens.value_or(counted_tokens);
 }
 
-// Appends a block of requests as if it had started when the earlier ones ended.
+// Appends a block of served requests, with times moved as if it had started when the earlier ones
+// ended.
 void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> block) {
   if (all.empty()) all.swap(block);
   if (block.empty()) return;
@@ -46,7 +47,8 @@ void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> bl
   }
 }
 
-// Reads or writes a server's report about a request, whichever `io` does.
+// Reads or writes what a server reports about one request: its tokens, times in seconds, model and
+// build.
 static void fields(Fields& io, ServedReport& report) {
   io.optional("prompt_tokens", report.prompt_tokens);
   io.optional("cached_tokens", report.cached_tokens);
@@ -66,7 +68,7 @@ static void fields(Fields& io, ServedFailure& failure) {
   io.always("detail", failure.detail);
 }
 
-// Writes one line of a requests file. Nothing reads it back.
+// Writes one line of a requests file, a request as the client saw it. Nothing reads it back.
 void fields(Fields& io, ServedRequest& request) {
   io.write_only("schema", k_served_schema);
   io("number", request.number);
@@ -98,19 +100,19 @@ namespace {
 // A driver that sends this late (p99) has added to the latencies.
 constexpr double k_late_seconds = 0.002;
 
-// Returns mean and percentiles; nothing without values.
+// Returns mean, percentiles and the largest of the values; nothing without values.
 std::optional<ServedDistribution> summarize_values(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   std::ranges::sort(values);
-  ServedDistribution spread;
-  spread.samples = static_cast<std::int64_t>(values.size());
-  spread.mean =
+  ServedDistribution distribution;
+  distribution.samples = static_cast<std::int64_t>(values.size());
+  distribution.mean =
       std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  spread.p50 = stats::quantile_of_sorted(values, 0.5);
-  spread.p90 = stats::quantile_of_sorted(values, 0.9);
-  spread.p99 = stats::quantile_of_sorted(values, 0.99);
-  spread.largest = values.back();
-  return spread;
+  distribution.p50 = stats::quantile_of_sorted(values, 0.5);
+  distribution.p90 = stats::quantile_of_sorted(values, 0.9);
+  distribution.p99 = stats::quantile_of_sorted(values, 0.99);
+  distribution.largest = values.back();
+  return distribution;
 }
 
 bool is_within(const Latencies& latencies, const ServedObjectives& objectives) {
@@ -130,7 +132,8 @@ struct RequestSums {
                unreported = 0;
 };
 
-// Adds a request that succeeded to the sums and to the outputs of its prompt.
+// Adds a request that succeeded to the sums of latencies and tokens, and to the different outputs
+// of its prompt.
 void add_request(const ServedRequest& request, const ServedObjectives& objectives,
                  ServedSummary& summary, RequestSums& sums) {
   const Latencies latencies = measure_latencies(request);
@@ -166,12 +169,13 @@ void add_request(const ServedRequest& request, const ServedObjectives& objective
   ++outputs.digests[request.output_digest];
 }
 
-// Adds warnings about everything that makes the summary doubtful.
+// Adds warnings about what makes the summary doubtful: failed requests, miscounted tokens, caches,
+// different outputs, and requests that were sent late.
 void add_warnings(ServedSummary& summary, const RequestSums& sums) {
-  const auto warn = [&](std::int64_t count, std::string_view words) {
+  const auto warn = [&](std::int64_t count, std::string_view problem) {
     if (count > 0) {
       summary.warnings.push_back(
-          fmt::format("{} of {} requests {}", count, summary.succeeded, words));
+          fmt::format("{} of {} requests {}", count, summary.succeeded, problem));
     }
   };
   for (const auto& [fault, count] : summary.faults) {
@@ -232,7 +236,8 @@ Latencies measure_latencies(const ServedRequest& request) {
   return result;
 }
 
-// Summarizes all requests except warm-ups.
+// Summarizes all requests except warm-ups: latencies, rates per second, faults and warnings. Empty
+// if there are no others.
 ServedSummary summarise(std::span<const ServedRequest> requests,
                         const ServedObjectives& objectives) {
   ServedSummary summary;
@@ -271,7 +276,7 @@ ServedSummary summarise(std::span<const ServedRequest> requests,
   return summary;
 }
 
-// Returns the figures of a summary under the names of their metrics.
+// Returns the numbers of a summary under the names of their metrics.
 std::vector<ServedFigure> figures_of(const ServedSummary& summary) {
   std::vector<ServedFigure> figures;
   add_figures(figures, "time_to_first_token", summary.first_token);
@@ -302,7 +307,7 @@ static void fields(Fields& io, ServedOutputs& outputs) {
   io("most_tokens", outputs.max_tokens);
 }
 
-// Reads or writes a summary (weir.served-summary/1), whichever `io` does.
+// Reads or writes a summary of served requests (weir.served-summary/1).
 void fields(Fields& io, ServedSummary& summary) {
   std::map<std::string, std::int64_t> faults;
   for (const auto& [fault, count] : summary.faults) faults.emplace(to_string(fault), count);

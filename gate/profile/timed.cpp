@@ -17,7 +17,8 @@ double best(const std::vector<double>& samples, unit::Better better) {
 
 }  // namespace
 
-// Returns the best number of each metric that a process reports, and weir's own readings of it.
+// Returns one number of each metric for a run: the best that the engine reports, and weir's own
+// readings of memory and CPU use.
 std::vector<ProcessNumber> process_numbers(const RunRecord& record,
                                            const std::string& engine_source) {
   std::vector<ProcessNumber> numbers;
@@ -36,19 +37,20 @@ std::vector<ProcessNumber> process_numbers(const RunRecord& record,
         {*unit::find_metric(k_memory), "weir", static_cast<double>(*record.peak_rss_bytes)});
   }
   if (!record.system_usage) return numbers;
-  const auto add = [&](const char* name, double value) {
+  const auto add_own_reading = [&](const char* name, double value) {
     numbers.push_back({*unit::find_metric(name), "weir", value});
   };
-  if (record.cpu_seconds) add("process_cpu_seconds", *record.cpu_seconds);
+  if (record.cpu_seconds) add_own_reading("process_cpu_seconds", *record.cpu_seconds);
   const SystemUsage& system_usage = *record.system_usage;
-  add("voluntary_switches", static_cast<double>(system_usage.voluntary_switches));
-  add("involuntary_switches", static_cast<double>(system_usage.involuntary_switches));
-  add("minor_faults", static_cast<double>(system_usage.minor_faults));
-  add("major_faults", static_cast<double>(system_usage.major_faults));
+  add_own_reading("voluntary_switches", static_cast<double>(system_usage.voluntary_switches));
+  add_own_reading("involuntary_switches", static_cast<double>(system_usage.involuntary_switches));
+  add_own_reading("minor_faults", static_cast<double>(system_usage.minor_faults));
+  add_own_reading("major_faults", static_cast<double>(system_usage.major_faults));
   return numbers;
 }
 
-// Adds the numbers of all timed processes as samples.
+// Adds each number of the timed runs as a sample of its metric. Warns if some runs did not report
+// a metric.
 void add_timed(const CellFacts& facts, const Records& timed, Profile& profile) {
   std::set<std::string> names;
   for (const RunRecord* record : timed) {
@@ -95,39 +97,40 @@ double major_faults(const RunRecord& record) {
 
 }  // namespace
 
-// Explains processes that took over 1.5 x the usual time; nothing if there are none, or no reason.
+// Explains runs that took over 1.5 x the usual time: stolen processors, other programs, or pages
+// read again. Nothing if there are no such runs, or no reason.
 std::optional<std::string> explain_outliers(std::string_view program, const Records& records) {
   if (records.empty()) return std::nullopt;
   const double usual_wall = median_of(records, wall_time),
                usual_load = median_of(records, load_average),
                usual_faults = median_of(records, major_faults);
-  int slow = 0, stolen = 0, busy = 0, paged = 0;
+  int slow_count = 0, stolen_count = 0, busy_count = 0, paged_count = 0;
   double max_steal = 0, max_load = 0;
   for (const RunRecord* record : records) {
     if (record->wall_seconds <= k_slow_factor * usual_wall) continue;
-    ++slow;
+    ++slow_count;
     const double steal = record->machine.steal_share.value_or(0);
-    if (steal >= k_steal) ++stolen;
-    if (load_average(*record) >= usual_load + k_busier) ++busy;
-    if (major_faults(*record) >= usual_faults + k_more_faults) ++paged;
+    if (steal >= k_steal) ++stolen_count;
+    if (load_average(*record) >= usual_load + k_busier) ++busy_count;
+    if (major_faults(*record) >= usual_faults + k_more_faults) ++paged_count;
     max_steal = std::max(max_steal, steal);
     max_load = std::max(max_load, load_average(*record));
   }
   std::vector<std::string> reasons;
-  if (stolen > 0) {
+  if (stolen_count > 0) {
     reasons.push_back(fmt::format("the hypervisor took up to {:.0f} % of the processors in {}",
-                                  max_steal * 100, stolen));
+                                  max_steal * 100, stolen_count));
   }
-  if (busy > 0) {
+  if (busy_count > 0) {
     reasons.push_back(
         fmt::format("other programs ran during {} (load average up to {:.1f}, usually {:.1f})",
-                    busy, max_load, usual_load));
+                    busy_count, max_load, usual_load));
   }
-  if (paged > 0) {
-    reasons.push_back(fmt::format("pages had to be read from disk again in {}", paged));
+  if (paged_count > 0) {
+    reasons.push_back(fmt::format("pages had to be read from disk again in {}", paged_count));
   }
   if (reasons.empty()) return std::nullopt;
-  return fmt::format("{} of {} processes of {} took over {:g} x the usual time: {}", slow,
+  return fmt::format("{} of {} processes of {} took over {:g} x the usual time: {}", slow_count,
                      records.size(), program, k_slow_factor, text::join(reasons, "; "));
 }
 
