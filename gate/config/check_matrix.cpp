@@ -73,8 +73,8 @@ bool can_be_reported(const std::string& pattern, const Cell& cell) {
       rules, [&](const ValueRule& rule) { return text::glob_match(pattern, rule.metric); });
 }
 
-// Returns the complaint about a metric of single ops or kernels that none of the cells, those that
-// the entry fits, can report; nothing if there is none.
+// Returns why a limit on a single op or kernel cannot apply: none of `cells`, those that it
+// matches, can report it. Nothing if one can.
 std::optional<std::string> unreported_reason(const verdict::LimitEntry& entry,
                                              std::span<const Cell* const> cells) {
   for (const std::string& pattern : entry.metrics) {
@@ -120,21 +120,21 @@ struct EntryCheck {
   }
 };
 
-// Returns the complaint about a limit that applies to no cell or metric, or makes no sense. A limit
-// must make sense for each metric that it names; a pattern must do so for at least one metric.
-// `cells`: one of each kind that the entry fits.
+// Returns why a limit applies to no benchmark cell or metric, or makes no sense; nothing if it is
+// fine. `cells`: one of each kind that the entry matches. A pattern has to make sense for one
+// metric, a name for all.
 std::optional<std::string> limit_complaint(const verdict::LimitEntry& entry,
                                            std::span<const Cell* const> cells) {
   if (entry.metrics.empty() && (entry.max || entry.min)) {
     return "max and min need \"metrics\": one number does not suit all of them";
   }
   EntryCheck check{entry};
-  std::set<bool> with_depths;
-  std::set<const EngineSettings*> engines;
+  std::set<bool> checked_depths;
+  std::set<const EngineSettings*> checked_engines;
   for (const Cell* cell : cells) {
     const bool has_depths = cell->key.depth.has_value();
-    if (with_depths.insert(has_depths).second) check.check(common_metrics(has_depths));
-    if (engines.insert(cell->engine).second) {
+    if (checked_depths.insert(has_depths).second) check.check(common_metrics(has_depths));
+    if (checked_engines.insert(cell->engine).second) {
       for (const ValueRule& rule : cell->engine->generic.values) {
         if (rule.custom) check.check(*rule.custom);
       }
@@ -150,7 +150,7 @@ std::optional<std::string> limit_complaint(const verdict::LimitEntry& entry,
   return check.makes_sense ? std::nullopt : check.why_not;
 }
 
-// Returns why a server cannot be sent the requests of this cell; nothing if it can.
+// Returns why a server cannot be sent the requests of this benchmark cell; nothing if it can.
 std::optional<std::string> server_misfit_reason(const Cell& cell) {
   if (cell.depth != 0) return "a server has no depth to be asked for";
   if (cell.tokens == 0 && !cell.workload)
@@ -188,23 +188,27 @@ Extra Combination::extra() const {
 }
 
 // Returns why the engine cannot run this combination of the matrix; nothing if it can.
-// `missing_flag`: an option to replace that the command lacks.
+// `missing_flag`: an option whose value is to be replaced, and which the command lacks.
 std::optional<std::string> misfit_reason(const Cell& cell,
                                          const std::optional<std::string>& missing_flag,
                                          const Combination& combination, const Settings& settings) {
-  const auto has = [&](std::string_view name) { return uses(cell.command, cell.env, name); };
-  const auto no_placeholder = [](std::string_view name) {
+  const auto uses_placeholder = [&](std::string_view name) {
+    return uses(cell.command, cell.env, name);
+  };
+  const auto missing_placeholder = [](std::string_view name) {
     return fmt::format("the command has no {{{}}}", name);
   };
   const EngineSettings& engine = *combination.engine;
   const PromptSettings& prompt = *combination.prompt;
   const Extra model_extra = combination.model->extra.for_engine(engine.name);
-  const bool ignores_model = settings.models.size() > 1 && !has("model") &&
+  const bool ignores_model = settings.models.size() > 1 && !uses_placeholder("model") &&
                              model_extra.args.empty() && model_extra.env.empty() &&
                              model_extra.replaced_flags.empty();
   if (ignores_model) return "the command has no {model}, so that all models would be the same";
-  if (has("model") && cell.model_path.empty()) return "{model} in the command needs a file";
-  if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";
+  if (uses_placeholder("model") && cell.model_path.empty())
+    return "{model} in the command needs a file";
+  if (cell.threads != 0 && !uses_placeholder("threads"))
+    return missing_placeholder("threads") + " for \"threads\"";
   if (missing_flag) {
     return fmt::format("replace: the command has no {}: add it to args",
                        text::printable(*missing_flag));
@@ -212,49 +216,52 @@ std::optional<std::string> misfit_reason(const Cell& cell,
   if (engine.server) return server_misfit_reason(cell);
   // Without a command, another tool has run the engine and written result files.
   if (engine.command.empty()) return std::nullopt;
-  if (has("port")) return "{port} is for engines that serve (kind: server)";
+  if (uses_placeholder("port")) return "{port} is for engines that serve (kind: server)";
   if (!prompt.concurrency.empty() || prompt.rate || prompt.requests || prompt.hold ||
       prompt.allows_cached_prompts || prompt.duration_seconds || prompt.capacity ||
       prompt.workload) {
     return "concurrency, rate, requests, hold, cache, duration, capacity and workload are asked of "
            "servers (kind: server)";
   }
-  if (cell.prompt_tokens != 0 && !has("prompt_tokens")) return no_placeholder("prompt_tokens");
-  if (cell.tokens != 0 && !has("tokens")) return no_placeholder("tokens");
-  if (cell.depth != 0 && !has("depth")) return no_placeholder("depth");
-  if (cell.text && !has("prompt") && !has("prompt_file")) {
+  if (cell.prompt_tokens != 0 && !uses_placeholder("prompt_tokens"))
+    return missing_placeholder("prompt_tokens");
+  if (cell.tokens != 0 && !uses_placeholder("tokens")) return missing_placeholder("tokens");
+  if (cell.depth != 0 && !uses_placeholder("depth")) return missing_placeholder("depth");
+  if (cell.text && !uses_placeholder("prompt") && !uses_placeholder("prompt_file")) {
     std::string reason = "the command takes no text (it has neither {prompt} nor {prompt_file})";
-    if (!has("tokens") && !has("prompt_tokens"))
+    if (!uses_placeholder("tokens") && !uses_placeholder("prompt_tokens"))
       reason += "; a program without a prompt: env: {WEIR_PROMPT: \"{prompt}\"} at its engine";
     return reason;
   }
-  if (cell.prompt_file && !has("prompt_file")) return no_placeholder("prompt_file");
-  if (!cell.text && !cell.prompt_file && (has("prompt") || has("prompt_file"))) {
+  if (cell.prompt_file && !uses_placeholder("prompt_file"))
+    return missing_placeholder("prompt_file");
+  if (!cell.text && !cell.prompt_file &&
+      (uses_placeholder("prompt") || uses_placeholder("prompt_file"))) {
     return "the command wants a text, and the prompt has none";
   }
   return std::nullopt;
 }
 
-// Fails if a limit covers no cell, or makes no sense for a metric that it covers. Cells of one kind
-// are checked once.
+// Fails if a limit of weir.yaml covers no benchmark cell, or makes no sense for a metric that it
+// covers. Cells of one kind are checked once.
 Result<void> check_limits(const Settings& settings, std::span<const Cell> cells) {
   const verdict::LimitTable limits(settings.limits);
   const CellKinds kinds(cells);
-  const auto fitting =
+  const auto fitting_entries =
       collect<verdict::EntrySet>(cells, [&](const Cell& cell) { return limits.fitting(cell.key); });
   std::vector<std::string> complaints;
-  for (std::size_t i = 0; i < settings.limits.size(); ++i) {
-    if (settings.limits[i].source == verdict::k_default_source) continue;
+  for (std::size_t limit = 0; limit < settings.limits.size(); ++limit) {
+    if (settings.limits[limit].source == verdict::k_default_source) continue;
     std::vector<const Cell*> fitting_kinds;
     std::vector<bool> has_kind(kinds.kinds.size());
     for (std::size_t cell = 0; cell < cells.size(); ++cell) {
       const std::size_t kind = kinds.kind_of_cell[cell];
-      if (has_kind[kind] || !verdict::contains(fitting[cell], i)) continue;
+      if (has_kind[kind] || !verdict::contains(fitting_entries[cell], limit)) continue;
       has_kind[kind] = true;
       fitting_kinds.push_back(kinds.kinds[kind]);
     }
-    if (const auto why = limit_complaint(settings.limits[i], fitting_kinds)) {
-      complaints.push_back(fmt::format("{}: {}", settings.limits[i].source, *why));
+    if (const auto complaint = limit_complaint(settings.limits[limit], fitting_kinds)) {
+      complaints.push_back(fmt::format("{}: {}", settings.limits[limit].source, *complaint));
     }
   }
   if (!complaints.empty()) return fail(Code::config, "{}", text::join(complaints, "\n"));

@@ -79,21 +79,22 @@ std::optional<RuntimeLine> parse_runtime_line(const Arguments& command, Runtime 
   return RuntimeLine{options, skip_options(command, options, /*srun=*/false)};
 }
 
-// Returns the container's command line with `words` run in the engine's place. Nothing if its
-// options have placeholders.
-std::optional<Arguments> command_inside(const Arguments& line, Runtime runtime,
+// Returns the command line that runs `words` in the engine's container, in the engine's place.
+// Nothing if options of the container have placeholders, or there is no image.
+std::optional<Arguments> command_inside(const Arguments& container_line, Runtime runtime,
                                         const Arguments& words) {
-  const auto parts = parse_runtime_line(line, runtime);
+  const auto parts = parse_runtime_line(container_line, runtime);
   const bool needs_image = runtime != Runtime::srun;
-  if (!parts || (needs_image && parts->image >= line.size())) return std::nullopt;
-  Arguments command(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(parts->image));
+  if (!parts || (needs_image && parts->image >= container_line.size())) return std::nullopt;
+  Arguments command(container_line.begin(),
+                    container_line.begin() + static_cast<std::ptrdiff_t>(parts->image));
   const auto has_placeholder = [](const std::string& word) {
     return !placeholders_in(word).empty();
   };
   if (std::ranges::any_of(command, has_placeholder)) return std::nullopt;
   if (needs_image) {
-    for (const std::string& word :
-         {std::string("--rm"), std::string("--entrypoint"), words.front(), line[parts->image]}) {
+    for (const std::string& word : {std::string("--rm"), std::string("--entrypoint"), words.front(),
+                                    container_line[parts->image]}) {
       command.push_back(word);
     }
   }
@@ -101,8 +102,8 @@ std::optional<Arguments> command_inside(const Arguments& line, Runtime runtime,
   return command;
 }
 
-// Returns the command line that runs the engine in its container, such as "docker run ARGS IMAGE
-// ENGINE…". An engine that begins with the runtime stays as it is.
+// Returns the command line that runs the engine in its container: "docker run ARGS IMAGE ENGINE…".
+// A command that begins with the container's runtime stays as it is.
 Arguments container_command(const ContainerSettings& container, const Arguments& engine) {
   if (begins_with(engine, container.runtime)) return engine;
   Arguments line{std::string(to_string(container.runtime))};
@@ -117,8 +118,8 @@ Arguments container_command(const ContainerSettings& container, const Arguments&
   return line;
 }
 
-// Returns the words of a command that tell cells apart: without the container's options, its image
-// and the program's folder.
+// Returns the words of a command that distinguish benchmark cells: without the container's
+// options, its image and the program's folder.
 Arguments fingerprint_command(const ContainerSettings& container, const Arguments& engine) {
   if (engine.empty()) return {};
   const auto parts = begins_with(engine, container.runtime)
@@ -126,43 +127,43 @@ Arguments fingerprint_command(const ContainerSettings& container, const Argument
                          : std::nullopt;
   if (!parts) return {engine.begin() + 1, engine.end()};
   // srun has no image: the engine's program stands there itself.
-  const bool srun = container.runtime == Runtime::srun;
-  const std::size_t program = srun ? parts->image : parts->image + 1;
-  Arguments rest;
+  const bool is_srun = container.runtime == Runtime::srun;
+  const std::size_t program = is_srun ? parts->image : parts->image + 1;
+  Arguments words;
   for (std::size_t i = 1; i < engine.size(); ++i) {
     const std::string& word = engine[i];
-    if (!srun && i == parts->image) continue;
-    if (srun && i < parts->image && matches_option(word, k_container_image)) {
+    if (!is_srun && i == parts->image) continue;
+    if (is_srun && i < parts->image && matches_option(word, k_container_image)) {
       if (word == k_container_image) ++i;
       continue;
     }
     // The program's folder has no influence. Its name stays, as an image with an entry point has
     // the first argument there.
     const bool is_path = i == program && !is_option(word) && word.find('{') == std::string::npos;
-    rest.push_back(is_path ? word.substr(word.rfind('/') + 1) : word);
+    words.push_back(is_path ? word.substr(word.rfind('/') + 1) : word);
   }
-  return rest;
+  return words;
 }
 
-// Returns the variable that an option of docker or podman sets: "A" for "-e A=b", "--env=A" or
-// "-ite A".
+// Returns the environment variable that an option of docker or podman sets: "A" for "-e A=b",
+// "--env=A" or "-ite A". Nothing for other options. `next` is the word after it.
 std::optional<std::string> variable_set_by(const std::string& word, const std::string& next) {
-  std::string_view text;
+  std::string_view assignment;
   if (word == "--env") {
-    text = next;
+    assignment = next;
   } else if (word.starts_with("--env=")) {
-    text = std::string_view(word).substr(6);
+    assignment = std::string_view(word).substr(6);
   } else if (is_option(word) && !word.starts_with("--")) {
     // "-e A", "-eA", "-e=A", and "-ite A".
     const std::size_t letter = word.find_first_not_of(k_run_letters, 1);
     if (letter == std::string::npos || word[letter] != 'e') return std::nullopt;
-    text = std::string_view(word).substr(letter + 1);
-    if (text.starts_with('=')) text.remove_prefix(1);
-    if (letter + 1 == word.size()) text = next;
+    assignment = std::string_view(word).substr(letter + 1);
+    if (assignment.starts_with('=')) assignment.remove_prefix(1);
+    if (letter + 1 == word.size()) assignment = next;
   } else {
     return std::nullopt;
   }
-  return std::string(text.substr(0, text.find('=')));
+  return std::string(assignment.substr(0, assignment.find('=')));
 }
 
 bool matches_option(std::string_view word, std::string_view option) {
@@ -190,7 +191,8 @@ std::string probe_variable_problem(std::string_view runtime, std::string_view va
       variable);
 }
 
-// Adds the problems of one option of `docker run` or `podman run`; `next` is the word after it.
+// Adds the problems of one option of `docker run` or `podman run`: detaching, a cidfile, or a
+// variable of the probes. `next` is the word after it.
 void check_run_option(const std::string& word, const std::string& next, std::string_view name,
                       std::vector<std::string>& problems) {
   if (detaches(word)) {
@@ -231,7 +233,7 @@ void check_srun_option(const std::string& word, const std::string& next, std::st
 
 }  // namespace
 
-// Returns true if an option of the runtime publishes ports or chooses a network.
+// Returns true if an option of the container's command line publishes ports or chooses a network.
 bool has_network_option(const Arguments& line, const RuntimeLine& parts) {
   for (std::size_t i = parts.options; i < parts.image; ++i) {
     const std::string& word = line[i];
@@ -246,8 +248,8 @@ bool has_network_option(const Arguments& line, const RuntimeLine& parts) {
   return false;
 }
 
-// Lists options of a container's command line that keep weir from loading probes, reading the
-// output, or cleaning up.
+// Returns the problems of a container's command line: options that keep weir from loading probes,
+// reading the output, or cleaning up.
 std::vector<std::string> check_runtime_line(const Arguments& line, Runtime runtime) {
   const std::string_view name = to_string(runtime);
   const auto parts = parse_runtime_line(line, runtime);
@@ -255,10 +257,10 @@ std::vector<std::string> check_runtime_line(const Arguments& line, Runtime runti
     return {
         fmt::format("the command has no \"run\": weir carries probes into \"{} run\" alone", name)};
   }
-  const auto check = runtime == Runtime::srun ? check_srun_option : check_run_option;
+  const auto check_option = runtime == Runtime::srun ? check_srun_option : check_run_option;
   std::vector<std::string> problems;
   for (std::size_t i = parts->options; i < parts->image; ++i) {
-    check(line[i], i + 1 < line.size() ? line[i + 1] : "", name, problems);
+    check_option(line[i], i + 1 < line.size() ? line[i + 1] : "", name, problems);
   }
   return problems;
 }

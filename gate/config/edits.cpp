@@ -80,7 +80,8 @@ class TreeComparison {
   std::vector<KeyDifference> differences_;
 };
 
-// Adds `more` to `into`: arguments are appended, other values replace those there.
+// Merges the mapping `more` into `into`: lists are appended, members of mappings and other values
+// replace those there.
 void merge_extra(Json& into, const Json& more) {
   for (const auto& [key, value] : more.items()) {
     Json& slot = into[key];
@@ -106,19 +107,19 @@ void drop_empty(Json& map) {
   }
 }
 
-// Returns an entry as it is for the cells of its place's engine: what stands under `engines` for
-// this one is part of it, for others it is not.
+// Returns an entry of weir.yaml as JSON, as it applies to the engine of `place`: what stands under
+// `engines` for it is merged in, for other engines dropped.
 Json resolve_entry(const Json& tree, const EntryPlace& place) {
-  const Json& written =
+  const Json& original =
       member_or_null(member_or_null(tree, place.section.c_str()), place.name.c_str());
   Json entry = Json::object();
-  if (written.is_string()) entry["path"] = written;  // models: {NAME: PATH}
-  if (written.is_object()) entry = written;
+  if (original.is_string()) entry["path"] = original;  // models: {NAME: PATH}
+  if (original.is_object()) entry = original;
   const auto engines = entry.find("engines");
   if (engines != entry.end()) {
-    const Json own = member_or_null(*engines, place.engine.c_str());
+    const Json for_engine = member_or_null(*engines, place.engine.c_str());
     entry.erase(engines);
-    if (own.is_object()) merge_extra(entry, own);
+    if (for_engine.is_object()) merge_extra(entry, for_engine);
   }
   drop_empty(entry);
   return entry;
@@ -151,11 +152,12 @@ EntryEdit compare_entries(const Json& base_tree, const EntryPlace& base, const J
   return edit;
 }
 
-// Compares the sections of weir.yaml that no cell is made of and that no rule exempts.
+// Compares the sections of weir.yaml that describe no benchmark cell and that no rule exempts,
+// between base and head of a pull request.
 EntryEdit compare_other_sections(const Json& base_tree, const Json& head_tree,
                                  const Digest& digest) {
   EntryEdit edit;
-  std::string values;
+  std::string hashed_text;
   std::set<std::string> sections;
   for (const Json* tree : {&base_tree, &head_tree}) {
     for (const auto& item : tree->items()) sections.insert(item.key());
@@ -167,9 +169,9 @@ EntryEdit compare_other_sections(const Json& base_tree, const Json& head_tree,
     if (base == head || edit_rule(section) != EditRule::not_judged) continue;
     edit.differences.push_back({section, base.is_null() ? "" : value_text(&base),
                                 head.is_null() ? "" : value_text(&head)});
-    values += dump_json({base, head});
+    hashed_text += dump_json({base, head});
   }
-  if (!edit.differences.empty()) edit.hash = digest(values);
+  if (!edit.differences.empty()) edit.hash = digest(hashed_text);
   return edit;
 }
 

@@ -7,9 +7,9 @@ namespace weir::config {
 namespace {
 
 // Returns the node in YAML's flow style: on one line, with brackets.
-std::string flow(const Node& node) {
-  const auto entry = [](const Entry& item) {
-    return fmt::format("{}: {}", yaml_scalar(item.key), flow(item.value));
+std::string flow_text(const Node& node) {
+  const auto entry_text = [](const Entry& item) {
+    return fmt::format("{}: {}", yaml_scalar(item.key), flow_text(item.value));
   };
   switch (node.kind) {
     case Node::Kind::null:
@@ -17,22 +17,22 @@ std::string flow(const Node& node) {
     case Node::Kind::scalar:
       return node.quoted ? dump_json(Json(node.text)) : yaml_scalar(node.text);
     case Node::Kind::list:
-      return fmt::format("[{}]", text::join(collect<std::string>(node.items, flow)));
+      return fmt::format("[{}]", text::join(collect<std::string>(node.items, flow_text)));
     case Node::Kind::map:
-      return fmt::format("{{{}}}", text::join(collect<std::string>(node.entries, entry)));
+      return fmt::format("{{{}}}", text::join(collect<std::string>(node.entries, entry_text)));
   }
   return "";
 }
 
-// Appends the node in block style. Mappings and lists of mappings that fit on a line are written
-// in flow style.
+// Appends the node in YAML's block style, indented by `indent` spaces. A mapping or a list of
+// mappings that fits on one line of 100 characters stays there.
 void write(const Node& node, std::size_t indent, std::string& text) {
   constexpr std::size_t k_width = 100;
   const std::string margin(indent, ' ');
-  for (const Node& item : node.items) text += fmt::format("{}- {}\n", margin, flow(item));
+  for (const Node& item : node.items) text += fmt::format("{}- {}\n", margin, flow_text(item));
   for (const Entry& entry : node.entries) {
     const std::string key = yaml_scalar(entry.key);
-    const std::string line = flow(entry.value);
+    const std::string line = flow_text(entry.value);
     const bool can_break = entry.value.kind == Node::Kind::map ||
                            (entry.value.kind == Node::Kind::list && !entry.value.items.empty() &&
                             entry.value.items.front().kind == Node::Kind::map);
@@ -80,15 +80,14 @@ std::string to_yaml(const Node& node) {
 
 // Returns `text` as a YAML scalar, in quotes if YAML could read it as something else.
 std::string yaml_scalar(std::string_view text) {
-  // A plain scalar has no characters that mean something to YAML, neither at its beginning nor
-  // within brackets.
-  const auto inside = [](char c) {
+  // None of these characters means something to YAML, within brackets either.
+  const auto may_follow = [](char c) {
     return text::is_alphanumeric(c) ||
            std::string_view("._-/+%*^=").find(c) != std::string_view::npos;
   };
-  const auto first = [](char c) { return text::is_alphanumeric(c) || c == '.' || c == '/'; };
+  const auto may_begin = [](char c) { return text::is_alphanumeric(c) || c == '.' || c == '/'; };
   const auto fits = [&](std::string_view word) {
-    return !word.empty() && first(word[0]) && std::ranges::all_of(word, inside);
+    return !word.empty() && may_begin(word[0]) && std::ranges::all_of(word, may_follow);
   };
   // Dashes of an option ("--flag") are no list.
   const std::size_t dashes = std::min(text.find_first_not_of('-'), text.size());
@@ -96,6 +95,6 @@ std::string yaml_scalar(std::string_view text) {
   return is_plain ? std::string(text) : dump_json(Json(text));
 }
 
-std::string yaml_list(std::span<const std::string> texts) { return flow(texts_node(texts)); }
+std::string yaml_list(std::span<const std::string> texts) { return flow_text(texts_node(texts)); }
 
 }  // namespace weir::config

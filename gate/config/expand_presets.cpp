@@ -17,16 +17,17 @@ Node at_place(Node node, TextPosition at) {
   return node;
 }
 
-// Adds those entries of `from` to `into` whose keys it lacks. With `deep`, mappings under the same
-// key are merged one level down; there an empty value of `into` removes its key.
+// Adds the entries of `from` whose keys `into` lacks, with the position `at`. With `deep`,
+// mappings under one key are merged one level down; an empty value of `into` there removes its
+// key.
 void merge(Node& into, const Node& from, TextPosition at, bool deep) {
   for (const Entry& entry : from.entries) {
-    Node* own = into.find(entry.key);
-    if (own == nullptr) {
+    Node* own_value = into.find(entry.key);
+    if (own_value == nullptr) {
       into.entries.push_back({entry.key, at, at_place(entry.value, at)});
-    } else if (deep && own->kind == Node::Kind::map && entry.value.kind == Node::Kind::map) {
-      merge(*own, entry.value, at, /*deep=*/false);
-    } else if (!deep && own->kind == Node::Kind::null) {
+    } else if (deep && own_value->kind == Node::Kind::map && entry.value.kind == Node::Kind::map) {
+      merge(*own_value, entry.value, at, /*deep=*/false);
+    } else if (!deep && own_value->kind == Node::Kind::null) {
       std::erase_if(into.entries,
                     [&](const Entry& candidate) { return candidate.key == entry.key; });
     }
@@ -280,7 +281,7 @@ PresetNotes expand_presets(Node& root, Problems& problems) {
 }
 
 // Returns a weir.yaml with its presets expanded. Comments at its top name the presets, and the
-// parts that the file replaces.
+// parts of them that the file replaces.
 Result<std::string> expanded_yaml(std::string_view yaml, std::string_view file_name) {
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));
   Problems problems{std::string(file_name)};
@@ -291,9 +292,9 @@ Result<std::string> expanded_yaml(std::string_view yaml, std::string_view file_n
     for (Entry& entry : engines->entries) {
       const Node* preset = entry.value.find("preset");
       if (preset == nullptr) continue;
-      const Preset* used = find_named(presets(), preset->text);
-      text += fmt::format("# {}: preset {}, version {}\n", text::printable(entry.key), used->name,
-                          used->version);
+      const Preset* used_preset = find_named(presets(), preset->text);
+      text += fmt::format("# {}: preset {}, version {}\n", text::printable(entry.key),
+                          used_preset->name, used_preset->version);
       std::erase_if(entry.value.entries,
                     [](const Entry& candidate) { return candidate.key == "preset"; });
     }

@@ -81,8 +81,8 @@ std::string Problems::source(TextPosition at) const {
   return file_ == k_command_line ? file_ : fmt::format("{}:{}:{}", file_, at.line, at.column);
 }
 
-// Returns all problems as one error, in the order of the file. Those after the first few are only
-// counted.
+// Returns all problems as one error, a line each, in the order of the file. Those after the first
+// few are only counted.
 Error Problems::error() const {
   auto sorted = entries_;
   std::ranges::stable_sort(sorted, {}, &decltype(sorted)::value_type::first);
@@ -98,7 +98,7 @@ Error Problems::error() const {
   return {Code::config, text::join(lines, "\n")};
 }
 
-// Describes a node in a message: "a list", "a mapping", "nothing", "\"text\"".
+// Describes a node for a message: "a list", "a mapping", "nothing" or "\"text\"".
 std::string describe(const Node& node) {
   switch (node.kind) {
     case Node::Kind::scalar:
@@ -181,8 +181,8 @@ std::vector<std::string> read_names(const Node& node, std::string_view what, Pro
   return names;
 }
 
-// Reads a list of arguments, and checks their placeholders. A single text is refused, as no shell
-// splits it.
+// Reads a list of arguments, and checks the placeholders in them. A single text is refused, as no
+// shell splits it.
 Arguments read_arguments(const Node& node, std::string_view what, Problems& problems) {
   Arguments arguments;
   if (node.kind != Node::Kind::list) {
@@ -205,8 +205,8 @@ Arguments read_arguments(const Node& node, std::string_view what, Problems& prob
 
 namespace {
 
-// Reads a mapping of names to values, with their placeholders checked. `place` names the values in
-// messages: "in the environment".
+// Reads a mapping of names to texts, whose placeholders are checked. `what` names the mapping in
+// messages, `place` the values: "in the environment".
 std::map<std::string, std::string> read_values(const Node& node, std::string_view what,
                                                std::string_view place, Problems& problems) {
   std::map<std::string, std::string> values;
@@ -260,23 +260,24 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
                       text::did_you_mean(node.text, names), choices_text(names));
 }
 
-// Reads an amount of at least 0: "5", with a unit as in "100MB", or a share such as "5%".
+// Reads an amount of at least 0: "5", with a unit as in "100MB", or a share such as "5%". Nothing,
+// with a problem, for anything else.
 std::optional<verdict::Amount> AmountType::parse(const Node& node, std::string_view what,
                                                  Problems& problems) const {
   const auto text = read_text(node, what, problems);
   if (!text) return std::nullopt;
   const auto number = unit::split_number(*text);
   const std::string_view suffix = number ? number->second : "";
-  const bool relative = suffix == "%";
-  const auto scale = relative ? unit::Scale{unit::Unit::count, 0.01} : unit::parse_scale(suffix);
-  if (!number || !scale || (relative && !may_be_relative)) {
+  const bool is_relative = suffix == "%";
+  const auto scale = is_relative ? unit::Scale{unit::Unit::count, 0.01} : unit::parse_scale(suffix);
+  if (!number || !scale || (is_relative && !may_be_relative)) {
     return problems.report_expected(
         node, what,
         may_be_relative ? "a number of at least 0, with a unit as in 100MB, or a share such as 5%"
                         : "a number of at least 0, with a unit as in 100MB");
   }
-  return verdict::Amount{number->first * scale->factor, relative,
-                         suffix.empty() || relative ? std::nullopt : std::optional(scale->unit)};
+  return verdict::Amount{number->first * scale->factor, is_relative,
+                         suffix.empty() || is_relative ? std::nullopt : std::optional(scale->unit)};
 }
 
 Form AmountType::form() const {
@@ -305,16 +306,16 @@ Fields::Fields(const Node& node, std::string what, Problems& problems)
   if (!is_map_) problems.report_expected(node, what_, "a mapping");
 }
 
-// Returns the value under a key, or null. If keys are listed for the documentation, adds this one
-// with its meaning and example.
+// Returns the value under a key of this mapping, or null. If keys are listed for the
+// documentation, adds this one with its meaning and example instead.
 const Node* Fields::find(const Key& key, const Form& form, const std::string& shown_default,
-                         bool needed) {
+                         bool is_needed) {
   known_.emplace_back(key.name);
   if (KeyList* keys = problems_->lists()) {
-    const bool has_words = *key.shown_default != '\0';
+    const bool has_default_text = *key.shown_default != '\0';
     return keys->add({node_->text, key.name, form, key.meaning, key.example,
-                      has_words ? key.shown_default : shown_default,
-                      !has_words && !shown_default.empty(), needed});
+                      has_default_text ? key.shown_default : shown_default,
+                      !has_default_text && !shown_default.empty(), is_needed});
   }
   const Node* node = is_map_ ? node_->find(key.name) : nullptr;
   if (node == nullptr || node->kind == Node::Kind::null) return nullptr;

@@ -6,7 +6,8 @@
 
 namespace weir::config {
 
-// Returns a YAML tree as JSON. Scalars are read as YAML's core schema does.
+// Returns a YAML tree as JSON. Unquoted texts become booleans or numbers, as in YAML's core
+// schema.
 Json node_to_json(const Node& node) {
   if (node.kind == Node::Kind::null) return nullptr;
   if (node.kind == Node::Kind::list) {
@@ -34,31 +35,33 @@ std::string json_of_yaml(const std::string& yaml) {
 
 std::string quoted(const std::string& text) { return dump_json(Json(text)); }
 
-// Returns the schema's "properties" of the mapping at path `owner`, with all mappings within it.
-// `depth` indents.
+// Returns the "properties" of weir.yaml's JSON schema for the mapping at path `owner`, with all
+// mappings inside it. `depth` is the number of indents.
 std::string properties(const std::vector<KeyInfo>& keys, const std::string& owner, int depth) {
   const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
-  std::vector<std::string> lines, needed;
+  std::vector<std::string> lines, required_names;
   for (const KeyInfo& key : keys) {
     if (key.owner != owner) continue;
-    if (key.needed) needed.push_back(quoted(key.name));
-    const bool has_words = !key.shown_default.empty() && !key.is_value;
+    if (key.needed) required_names.push_back(quoted(key.name));
+    const bool has_default_text = !key.shown_default.empty() && !key.is_value;
     std::string line = fmt::format(
         R"({}  {}: {{"description": {})", indent, quoted(key.name),
-        quoted(has_words ? fmt::format("{} Default: {}.", key.meaning, key.shown_default)
-                         : key.meaning));
+        quoted(has_default_text ? fmt::format("{} Default: {}.", key.meaning, key.shown_default)
+                                : key.meaning));
     if (key.is_value) line += ", \"default\": " + json_of_yaml(key.shown_default);
     if (!key.example.empty())
       line += fmt::format(R"(, "examples": [{}])", json_of_yaml(key.example));
     line += ", " + key.form.schema + "}";
-    if (const std::size_t at = line.find(k_keys_here); at != std::string::npos) {
-      line.replace(at, k_keys_here.size(),
+    if (const std::size_t inner_keys_at = line.find(k_keys_here);
+        inner_keys_at != std::string::npos) {
+      line.replace(inner_keys_at, k_keys_here.size(),
                    properties(keys, key.path() + key.form.within, depth + 1));
     }
     lines.push_back(std::move(line));
   }
   const std::string required =
-      needed.empty() ? "" : fmt::format(R"("required": [{}], )", text::join(needed));
+      required_names.empty() ? ""
+                             : fmt::format(R"("required": [{}], )", text::join(required_names));
   return fmt::format("{}\"properties\": {{\n{}\n{}}}", required, text::join(lines, ",\n"), indent);
 }
 

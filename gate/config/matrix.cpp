@@ -45,8 +45,8 @@ Arguments insert_arguments(const Arguments& command, const Arguments& args) {
   return placed;
 }
 
-// Replaces the values of flags, written as `-ngl 99` or `--device=none`. Returns the first flag of
-// `replaced` that the command lacks.
+// Replaces the values of flags in a command, "-ngl 99" or "--device=none". Returns a flag of
+// `replaced` that the command lacks; nothing if all were there.
 std::optional<std::string> replace_flag_values(Arguments& command,
                                                const std::map<std::string, std::string>& replaced) {
   auto missing = replaced;
@@ -66,9 +66,8 @@ std::optional<std::string> replace_flag_values(Arguments& command,
   return missing.begin()->first;
 }
 
-// Returns the parts of a cell's fingerprint, as JSON text: everything that its counts depend on, as
-// written. The program's path is left out, as it differs between machines and images. `common`
-// gives threads and seed.
+// Returns the parts of a cell's fingerprint as JSON texts: everything that its counts depend on.
+// The program's path is left out, as it differs between machines. `common` gives threads and seed.
 std::map<std::string, std::string> fingerprint_parts(const Cell& cell, const Arguments& command,
                                                      const Extra& common) {
   Json arguments = {{"command", command}};
@@ -121,17 +120,18 @@ profile::CellKey make_key(const Combination& combination, const Point& point) {
           point.threads};
 }
 
-// Returns all combinations of the prompt's depths, concurrencies and threads.
+// Returns all combinations of the prompt's context depths, concurrencies and threads. A dimension
+// that the prompt does not list is absent in each.
 std::vector<Point> list_points(const PromptSettings& prompt) {
-  const auto list = [](const std::vector<std::int64_t>& written) {
+  const auto values_or_absent = [](const std::vector<std::int64_t>& written) {
     std::vector<std::optional<std::int64_t>> values(written.begin(), written.end());
     if (values.empty()) values.emplace_back();
     return values;
   };
   std::vector<Point> points;
-  for (const auto depth : list(prompt.depth)) {
-    for (const auto concurrency : list(prompt.concurrency)) {
-      for (const auto threads : list(prompt.threads)) {
+  for (const auto depth : values_or_absent(prompt.depth)) {
+    for (const auto concurrency : values_or_absent(prompt.concurrency)) {
+      for (const auto threads : values_or_absent(prompt.threads)) {
         points.push_back({depth, concurrency, threads});
       }
     }
@@ -168,10 +168,11 @@ profile::Sweep server_sweep(const Combination& combination, std::int64_t concurr
   return is_held ? profile::Sweep::burst : profile::Sweep::overlapping;
 }
 
-// Sets the members of `cell` that describe a server's load.
-void set_load(const Combination& combination, const Point& at, Cell& cell) {
+// Sets the members of `cell` that describe a server's load: requests, their rate or concurrency,
+// and if they run in one batch.
+void set_load(const Combination& combination, const Point& point, Cell& cell) {
   const PromptSettings& prompt = *combination.prompt;
-  cell.concurrency = at.concurrency.value_or(1);
+  cell.concurrency = point.concurrency.value_or(1);
   cell.rate = prompt.rate;
   cell.requests = prompt.requests.value_or(default_requests(prompt, cell.concurrency));
   cell.sweep = server_sweep(combination, cell.concurrency);
@@ -464,37 +465,39 @@ std::vector<std::string> selecting_names(const profile::CellKey& cell, const Red
   return names;
 }
 
-// Returns the cells with a name, now or `former`, that matches one of `globs`; all if there are
-// none. Fails if a glob matches nothing.
+// Returns the cells with a name, now or in `former`, that matches one of `globs`; all if there are
+// no globs. Fails if a glob matches nothing.
 Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::string> globs,
                                  const Redactor& redactor, const FormerNames& former) {
-  std::vector<Cell> chosen;
-  std::vector<std::vector<std::string>> names;  // of each cell
-  std::vector<std::string> shown;
+  std::vector<Cell> selected;
+  std::vector<std::vector<std::string>> names_of_cell;
+  std::vector<std::string> shown_names;
   for (const Cell& cell : matrix.cells) {
-    shown.push_back(redactor.cell(cell.key).str());
-    names.push_back(selecting_names(cell.key, redactor));
+    shown_names.push_back(redactor.cell(cell.key).str());
+    names_of_cell.push_back(selecting_names(cell.key, redactor));
     const profile::CellKey* former_key = look_up(former, cell.key.str());
     if (former_key == nullptr) continue;
-    std::ranges::move(selecting_names(*former_key, redactor), std::back_inserter(names.back()));
+    std::ranges::move(selecting_names(*former_key, redactor),
+                      std::back_inserter(names_of_cell.back()));
   }
   for (const std::string& glob : globs) {
     const bool matches = std::ranges::any_of(
-        names, [&](const auto& cell_names) { return matches_any(glob, cell_names); });
+        names_of_cell, [&](const auto& cell_names) { return matches_any(glob, cell_names); });
     if (matches) continue;
     constexpr std::size_t k_listed = 10;
-    const auto first = std::span(shown).first(std::min(shown.size(), k_listed));
+    const auto first = std::span(shown_names).first(std::min(shown_names.size(), k_listed));
     std::vector<std::string> list(first.begin(), first.end());
-    if (names.size() > k_listed) list.push_back(fmt::format("… {} in all", names.size()));
+    if (names_of_cell.size() > k_listed)
+      list.push_back(fmt::format("… {} in all", names_of_cell.size()));
     return fail(Code::usage, "no cell is named \"{}\"{}\n  cells here: {}", text::printable(glob),
-                text::did_you_mean(glob, shown), text::join(list, "\n              "));
+                text::did_you_mean(glob, shown_names), text::join(list, "\n              "));
   }
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  for (std::size_t i = 0; i < names_of_cell.size(); ++i) {
     const bool is_selected = std::ranges::any_of(
-        globs, [&](const std::string& glob) { return matches_any(glob, names[i]); });
-    if (is_selected || globs.empty()) chosen.push_back(matrix.cells[i]);
+        globs, [&](const std::string& glob) { return matches_any(glob, names_of_cell[i]); });
+    if (is_selected || globs.empty()) selected.push_back(matrix.cells[i]);
   }
-  return chosen;
+  return selected;
 }
 
 // Fills the placeholders in a cell's command and environment, such as "{tokens}", for one run.
@@ -516,15 +519,16 @@ CommandLine fill(const Cell& cell, const Filling& filling) {
       {"probe_dir", filling.probe_dir},
       {"port", filling.port}};
   // The parser refuses placeholders that are not among these.
-  const auto value = [&](std::string_view name) { return look_up(values, name, ""); };
-  const bool counted = filling.pass == profile::Pass::counted && !filling.bare;
+  const auto value_of_word = [&](std::string_view name) { return look_up(values, name, ""); };
+  const bool is_counted = filling.pass == profile::Pass::counted && !filling.bare;
   CommandLine line;
-  const auto add = [&](const Arguments& arguments, const Environment& env) {
-    for (const std::string& argument : arguments) line.argv.push_back(substitute(argument, value));
-    for (const auto& [name, text] : env) line.env[name] = substitute(text, value);
+  const auto add_filled = [&](const Arguments& arguments, const Environment& env) {
+    for (const std::string& argument : arguments)
+      line.argv.push_back(substitute(argument, value_of_word));
+    for (const auto& [name, text] : env) line.env[name] = substitute(text, value_of_word);
   };
-  add(cell.command, cell.env);
-  if (counted) add(cell.counted_run_args, cell.counted_run_env);
+  add_filled(cell.command, cell.env);
+  if (is_counted) add_filled(cell.counted_run_args, cell.counted_run_env);
   return line;
 }
 
@@ -536,8 +540,8 @@ profile::RunParameters timed_request(const Cell& cell, const GateSettings& gate)
   return {cell.prompt_tokens, cell.tokens, repeats ? gate.repeats : 1, cell.depth};
 }
 
-// Returns the request of one process for each point of the cell's sweep: `repeats` or `tokens`.
-// A cell without a sweep has one process.
+// Returns what each process of the counted pass is asked for: one for each number of `repeats` or
+// `tokens`, over which counts are fitted. A cell without such a sweep has one process.
 static std::vector<profile::RunParameters> requests_over_sweep(
     const Cell& cell, const std::vector<std::int64_t>& repeats,
     const std::vector<std::int64_t>& tokens) {
@@ -549,13 +553,13 @@ static std::vector<profile::RunParameters> requests_over_sweep(
   if (cell.sweep == Sweep::burst) {
     return {{cell.prompt_tokens, cell.tokens, 2 * cell.concurrency, 0}};
   }
-  std::vector<std::int64_t> points{1};
-  if (cell.sweep == Sweep::repeats) points = repeats;
-  if (varies_token_count(cell.sweep)) points = tokens;
+  std::vector<std::int64_t> sweep_values{1};
+  if (cell.sweep == Sweep::repeats) sweep_values = repeats;
+  if (varies_token_count(cell.sweep)) sweep_values = tokens;
   std::vector<profile::RunParameters> requests;
-  for (const std::int64_t point : points) {
-    requests.push_back({cell.prompt_tokens, varies_token_count(cell.sweep) ? point : cell.tokens,
-                        cell.sweep == Sweep::repeats ? point : 1, cell.depth});
+  for (const std::int64_t value : sweep_values) {
+    requests.push_back({cell.prompt_tokens, varies_token_count(cell.sweep) ? value : cell.tokens,
+                        cell.sweep == Sweep::repeats ? value : 1, cell.depth});
   }
   return requests;
 }

@@ -6,7 +6,8 @@
 
 namespace weir::config {
 
-// Adds another section's arguments to these. Its other values replace those here.
+// Adds another section's additions to commands: its arguments are appended, its other values
+// replace those here.
 void Extra::add(const Extra& more) {
   args.insert(args.end(), more.args.begin(), more.args.end());
   for (const auto& [name, value] : more.env) {
@@ -52,17 +53,18 @@ bool is_entries(const Node& node, std::string_view what, std::string_view exampl
   return false;
 }
 
-// Complains about names that are no names or not unique ignoring case, and about too many.
+// Complains about names that are not valid or not unique (case is ignored), and about too many
+// entries. `what` is the kind of entry: "engine".
 void check_names(const Node& section, const std::string& what, Problems& problems) {
   if (section.entries.size() > k_max_entries) {
     problems.add(section.position, "more than {} {}s", k_max_entries, what);
   }
-  std::set<std::string> names;
+  std::set<std::string> lowered_names;
   for (const Entry& entry : section.entries) {
     if (!profile::valid_name(entry.key)) {
       problems.add(entry.key_position, "\"{}\" cannot name a {}: {}",
                    text::printable(entry.key.substr(0, 80)), what, k_name_rule);
-    } else if (!names.insert(text::lower(entry.key)).second) {
+    } else if (!lowered_names.insert(text::lower(entry.key)).second) {
       problems.add(entry.key_position,
                    "two {}s are named \"{}\" (upper and lower case are the same in a file name)",
                    what, entry.key);
@@ -70,12 +72,12 @@ void check_names(const Node& section, const std::string& what, Problems& problem
   }
 }
 
-// Reads patterns for names of engines, models, backends, prompts and variants. Complains about one
-// that matches none.
+// Reads the patterns by which an entry chooses cells: engine, model, backend, prompt and variant.
+// Complains about one that matches no name.
 void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing) {
   const Settings& settings = parsing.settings;
-  const auto pattern = [&](const char* key, std::string& into,
-                           const std::vector<std::string>& names) {
+  const auto read_pattern = [&](const char* key, std::string& into,
+                                const std::vector<std::string>& names) {
     const Node* node =
         fields.read({key, "A name, or a pattern with *.", "'*'", "any"}, into, k_text);
     if (node == nullptr || into.empty()) return;
@@ -85,11 +87,11 @@ void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing) {
     parsing.problems.add(node->position, "unknown {} \"{}\"{}{}", key, text::printable(into),
                          text::did_you_mean(name, names), choices_text(names));
   };
-  pattern("engine", match.engine, section_names(settings.engines));
-  pattern("model", match.model, section_names(settings.models));
-  pattern("backend", match.backend, section_names(settings.backends));
-  pattern("prompt", match.prompt, section_names(settings.prompts));
-  pattern("variant", match.variant, section_names(settings.variants));
+  read_pattern("engine", match.engine, section_names(settings.engines));
+  read_pattern("model", match.model, section_names(settings.models));
+  read_pattern("backend", match.backend, section_names(settings.backends));
+  read_pattern("prompt", match.prompt, section_names(settings.prompts));
+  read_pattern("variant", match.variant, section_names(settings.variants));
 }
 
 void parse_match_key(Fields& fields, const Key& key, verdict::Match& match, Parsing& parsing) {
@@ -112,7 +114,7 @@ void parse_seed(Fields& fields, Extra& extra) {
               WholeNumber{0, INT64_C(0xFFFFFFFF)});
 }
 
-// Reads `env`. A name without a value passes weir's own variable on.
+// Reads `env`. A name without a value passes weir's own variable on to the engine.
 void parse_environment(Fields& fields, Extra& extra, Problems& problems) {
   const Node* node = fields.find(
       {"env",
@@ -121,13 +123,13 @@ void parse_environment(Fields& fields, Extra& extra, Problems& problems) {
        "{GGML_VK_VISIBLE_DEVICES: \"0\"}"},
       k_environment.form());
   if (node == nullptr) return;
-  Node set = *node;
-  std::erase_if(set.entries, [&](const Entry& entry) {
+  Node assigned = *node;
+  std::erase_if(assigned.entries, [&](const Entry& entry) {
     const bool passes = entry.value.kind == Node::Kind::null && is_variable_name(entry.key);
     if (passes) extra.passed_variables.insert(entry.key);
     return passes;
   });
-  extra.env = read_environment(set, "env", problems);
+  extra.env = read_environment(assigned, "env", problems);
 }
 
 void check_args(const Node* node, const Arguments& args, Problems& problems) {
@@ -135,8 +137,9 @@ void check_args(const Node* node, const Arguments& args, Problems& problems) {
   problems.add(node->position, "{args} can only stand in an engine's command");
 }
 
-// Reads args, replace, env and seed; with `threads`, the number of threads too.
-void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads) {
+// Reads additions to a command: args, replace, env and seed; with `threads`, the number of threads
+// too.
+void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool reads_threads) {
   const Node* args = fields.read(
       {"args", "Arguments appended to the command, or put at {args}.", "[-ngl, \"99\"]"},
       extra.args, k_arguments);
@@ -145,13 +148,14 @@ void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads) {
       {"replace", "Values of flags, in place of those that the command has.", "{-ngl: \"20\"}"},
       extra.replaced_flags, k_replaced);
   parse_environment(fields, extra, parsing.problems);
-  if (threads) fields.read(k_threads_key, extra.threads, k_threads);
+  if (reads_threads) fields.read(k_threads_key, extra.threads, k_threads);
   parse_seed(fields, extra);
 }
 
 // Reads additions to commands: those for all engines, and under `engines` those for single ones.
-void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool threads) {
-  parse_extra(fields, extra.extra, parsing, threads);
+// With `threads`, the number of threads too.
+void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool reads_threads) {
+  parse_extra(fields, extra.extra, parsing, reads_threads);
   const Node* engines =
       fields.find({"engines", "args, replace, env, threads and seed for single engines.",
                    "{llama.cpp: {args: [-fa, \"1\"]}}"},
@@ -248,7 +252,8 @@ const std::vector<Section>& sections() {
 
 }  // namespace
 
-// Reads all sections of a weir.yaml, whose presets are expanded already.
+// Reads all sections of a weir.yaml, whose presets are expanded already. Missing sections get
+// their default, or a problem if they are needed.
 void parse_root(const Node& root, Parsing& parsing) {
   Fields fields(root, "the configuration", parsing.problems);
   const Node* version =
@@ -290,7 +295,7 @@ Json texts_as_json(const Node& node) {
 
 }  // namespace
 
-// Parses and checks a weir.yaml. Errors begin with file, line and column.
+// Parses and checks a weir.yaml. Each error line begins with file, line and column.
 Result<Settings> parse_settings(std::string_view yaml, std::string_view file_name,
                                 const Supported& supported) {
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));

@@ -22,7 +22,8 @@ bool is_metric_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && letter(name[0]) && std::ranges::all_of(name, fits);
 }
 
-// Reads `probes` into the engine; complains about unknown ones and repetitions.
+// Reads `probes` (what counts in the engine) into it; complains about unknown ones and
+// repetitions.
 void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
   for (const std::string& probe : read_texts(node, "probes", parsing.problems)) {
     const std::vector<std::string>& probes = parsing.supported.probes;
@@ -40,7 +41,7 @@ const std::vector<std::string> k_units{"s",     "ms",         "us",    "ns",    
                                        "KiB",   "MiB",        "GiB",   "kB",    "MB",  "GB",
                                        "tok/s", "requests/s", "count", "ratio", "%"};
 
-// Returns the kind of a metric of this unit whose declaration names no kind.
+// Returns the kind of a metric whose declaration in weir.yaml names a unit and no kind.
 unit::Kind default_kind(unit::Unit base_unit) {
   switch (base_unit) {
     case unit::Unit::count:
@@ -111,7 +112,8 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
   }
 }
 
-// Reads one entry of `cpu_ops_allowed`: the reason as a text, or a mapping {why, when, match}.
+// Reads one op of `cpu_ops_allowed`, which may run on the CPU in a GPU's cell: the reason as a
+// text, or a mapping {why, when, match}.
 void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engine,
                   Parsing& parsing) {
   Problems& problems = parsing.problems;
@@ -134,7 +136,8 @@ void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engin
   engine.cpu_ops_allowed.push_back(std::move(allowed));
 }
 
-// Reads `output_limit` in bytes.
+// Reads `output_limit`, the most bytes that an engine may print. Nothing, with a problem, outside
+// of 4 KiB to 32 MiB.
 std::optional<std::int64_t> read_output_limit(const Node& node, std::string_view what,
                                               Problems& problems) {
   constexpr std::int64_t k_min_bytes = 4096;
@@ -211,7 +214,8 @@ void add_default_limit(const ValueRule& rule, const std::string& engine,
   if (limit) limits.push_back(std::move(*limit));
 }
 
-// Reads `metrics` and `facts` of an engine with the generic output; either may be null.
+// Reads `metrics` and `facts` of an engine whose output is searched by patterns (output: generic);
+// either may be null.
 void parse_generic(const Node* metrics, const Node* facts, EngineSettings& engine,
                    Parsing& parsing) {
   constexpr std::size_t k_max_rules = 100;
@@ -263,14 +267,16 @@ bool is_whole_number(std::string_view text) {
   return !text.empty() && text.size() <= k_max_digits && std::ranges::all_of(text, text::is_digit);
 }
 
-// Reads `reads`, and makes of it the variable by which a twin learns it.
+// Reads `reads`: values that a simulated GPU returns when the engine reads results of a kernel
+// back. They go to it in a variable, as "KERNEL:VALUE:NTH;…".
 void parse_reads(const Node& node, EngineSettings& engine, Problems& problems) {
   constexpr std::string_view k_at = " at ";
   for (const Entry& entry : node.entries) {
     const std::string text = read_text(entry.value, "reads", problems).value_or("");
-    const std::size_t at = text.find(k_at);
-    const std::string value = text.substr(0, at);
-    const std::string nth = at == std::string::npos ? "0" : text.substr(at + k_at.size());
+    const std::size_t separator_at = text.find(k_at);
+    const std::string value = text.substr(0, separator_at);
+    const std::string nth =
+        separator_at == std::string::npos ? "0" : text.substr(separator_at + k_at.size());
     const bool is_part_of_name =
         !entry.key.empty() && entry.key.size() < 64 && std::ranges::all_of(entry.key, is_of_name);
     if (!is_part_of_name || !is_whole_number(value) ||
@@ -288,7 +294,8 @@ void parse_reads(const Node& node, EngineSettings& engine, Problems& problems) {
   }
 }
 
-// Reads `processes`. A role is the first part of names of metrics, "rank:syncs_per_token".
+// Reads `processes`: roles of an engine's processes, by patterns of their command. A role begins
+// names of metrics, "rank:syncs_per_token".
 void parse_processes(const Node& node, EngineSettings& engine, Problems& problems) {
   for (const Entry& entry : node.entries) {
     const bool is_name =
@@ -569,7 +576,8 @@ void parse_engines(const Node& node, Parsing& parsing) {
 
 bool names_op(std::string_view op) { return !op.empty() && op.find_first_of("*? ") == op.npos; }
 
-// Reads `cpu_ops_allowed` of each engine, once all names are known.
+// Reads `cpu_ops_allowed` of each engine, ops that may run on the CPU in a GPU's cell. Runs last,
+// once all names are known.
 void parse_cpu_ops(Parsing& parsing) {
   for (const auto& [name, node] : parsing.cpu_ops) {
     EngineSettings* engine = find_named(parsing.settings.engines, name);
@@ -577,10 +585,11 @@ void parse_cpu_ops(Parsing& parsing) {
       parsing.problems.report_expected(*node, "cpu_ops_allowed",
                                        "a mapping of op names to why they may run on the CPU");
     }
-    for (const auto& [op, at, value] : node->entries) {
+    for (const auto& [op, position, value] : node->entries) {
       if (!names_op(op)) {
         parsing.problems.add(
-            at, "\"{}\" names no op: cpu_ops_allowed takes each by its name, such as GET_ROWS",
+            position,
+            "\"{}\" names no op: cpu_ops_allowed takes each by its name, such as GET_ROWS",
             text::printable(op));
         continue;
       }

@@ -19,7 +19,8 @@ std::vector<std::string> limitable_names(const Settings& settings) {
   return names;
 }
 
-// Reads `metrics` of a limit: names or patterns; complains about those that match no metric.
+// Reads `metrics` of a limit: names or patterns, 1 to 100. Complains about those that match no
+// metric.
 void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsing) {
   // Each pattern is matched with each name, here and when a gate judges.
   constexpr std::size_t k_max_patterns = 2000;
@@ -49,7 +50,8 @@ void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsin
   }
 }
 
-// Reads the keys of a limit that say how and until when it applies. `at` is the limit's place.
+// Reads the keys of a limit that say how and until when it applies. `at` is the limit's position
+// in the file; an expired limit is a problem there.
 void parse_mode(Fields& fields, verdict::LimitEntry& entry, TextPosition at, Parsing& parsing) {
   Problems& problems = parsing.problems;
   fields.read({"mode", "gate: fail; report: show only; off: compare nothing.", "report", "gate"},
@@ -139,7 +141,7 @@ std::optional<double> read_count(const Node& node, std::string_view what, Proble
   return text ? problems.report_expected(node, what, "a count from 0 to 1e9") : std::nullopt;
 }
 
-// Reads the condition of a rule of `explain`.
+// Reads the condition of a rule of `explain`: a kernel, op or metric that changed in some way.
 void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
   Fields when(node, "when", problems);
   when.read({"kernel", "A kernel whose name matches the pattern changed.", "'mul_mat_vec*'"},
@@ -169,7 +171,7 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
   }
 }
 
-// Reads a rule of `explain`: a condition, and the sentence to print if it holds.
+// Reads a rule of `explain`: a condition, and the sentence that reports print if it holds.
 void parse_explain_rule(const Node& node, Parsing& parsing) {
   Fields fields(node, "a rule", parsing.problems);
   explain::Rule rule;
@@ -195,7 +197,7 @@ void parse_rules(const Node& node, Parsing& parsing) {
   for (const Node& item : node.items) parse_explain_rule(item, parsing);
 }
 
-// Reads the usual range of one count, and its best values.
+// Reads a band of one count: its usual range, and the range of the best values known.
 explain::Band parse_band(const Node& node, Problems& problems) {
   explain::Band band;
   Fields fields(node, "a band", problems);
@@ -232,7 +234,7 @@ std::vector<std::string> count_names() {
   return names;
 }
 
-// Reads `bands` of `explain`: usual ranges by count.
+// Reads `bands` of `explain`: usual ranges by the name of a count.
 void parse_bands(const Node& node, Parsing& parsing) {
   if (node.kind != Node::Kind::map) {
     return void(

@@ -36,8 +36,9 @@ Form points_form(const Form& point) {
                                       k_max_points));
 }
 
-// Reads a number or a list of different numbers: "128" or "[128, 512]".
-void parse_points(const Node& node, const char* what, const WholeNumber& number,
+// Reads a number or a list of different numbers, "128" or "[128, 512]", and adds them to `points`.
+// Sets `is_list` for a list.
+void parse_points(const Node& node, const char* what, const WholeNumber& number_type,
                   std::vector<std::int64_t>& points, bool& is_list, Problems& problems) {
   is_list = node.kind == Node::Kind::list;
   const auto list = is_list ? std::span(node.items) : std::span(&node, 1);
@@ -46,7 +47,7 @@ void parse_points(const Node& node, const char* what, const WholeNumber& number,
                              k_max_points));
   }
   for (const Node& item : list) {
-    const auto point = number.parse(item, what, problems);
+    const auto point = number_type.parse(item, what, problems);
     if (!point) continue;
     if (holds(points, *point)) {
       problems.add(item.position, "{} {} stands here twice", what, *point);
@@ -55,8 +56,8 @@ void parse_points(const Node& node, const char* what, const WholeNumber& number,
   }
 }
 
-// Reads `threads` of a prompt: one number, or a list of which each makes a cell. "all" in a list
-// means all cores of the machine, kept as 0.
+// Reads `threads` of a prompt: one number, or a list of which each value makes a benchmark cell.
+// "all" in a list means all cores of the machine, stored as 0.
 void parse_threads(const Node& node, PromptSettings& prompt, Problems& problems) {
   if (node.kind != Node::Kind::list) {
     prompt.extra.extra.threads = k_threads.parse(node, "threads", problems);
@@ -88,7 +89,8 @@ std::optional<double> read_rate(const Node& node, std::string_view what, Problem
 constexpr FieldType k_rate{read_rate, "number",
                            R"("type": "number", "exclusiveMinimum": 0, "maximum": 100000)"};
 
-// Reads `capacity`: the two rates between which the highest sustainable one is searched.
+// Reads `capacity`: two rates in requests per second, between which the highest sustainable rate
+// is searched.
 void parse_capacity(const Node& node, PromptSettings& prompt, Problems& problems) {
   Fields fields(node, "capacity", problems);
   std::pair<double, double> rates{0, 0};
@@ -175,7 +177,7 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
   }
 }
 
-// Complains about a prompt that has several sources of its text, or that asks for nothing.
+// Complains about a prompt that has several sources of its text, or that requests nothing.
 void check_prompt(const Entry& entry, const PromptSettings& prompt, Parsing& parsing) {
   Problems& problems = parsing.problems;
   // A key counts even if its value was refused, so that one mistake gives one complaint.
@@ -205,7 +207,7 @@ void check_prompt(const Entry& entry, const PromptSettings& prompt, Parsing& par
   }
 }
 
-// Reads a prompt: its text or length, what to generate, and for servers the load.
+// Reads a prompt: its text or length, the number of tokens to generate, and for servers the load.
 void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) {
   constexpr WholeNumber k_tokens{0, 10'000'000}, k_depth{0, 100'000'000};
   Problems& problems = parsing.problems;
@@ -240,7 +242,7 @@ void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) 
   if (entry.value.kind == Node::Kind::map) check_prompt(entry, prompt, parsing);
 }
 
-// Reads the list `include` or `exclude` of the matrix.
+// Reads the list `include` or `exclude` (`what`) of the matrix, each entry of which matches cells.
 std::vector<MatrixEntry> parse_entries(const Node& node, std::string_view what, Parsing& parsing) {
   std::vector<MatrixEntry> entries;
   Problems& problems = parsing.problems;
@@ -337,7 +339,7 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
 }  // namespace
 
 // Reads `models`: each is a path, a mapping with a path, or nothing for an engine that brings its
-// own.
+// own model.
 void parse_models(const Node& node, Parsing& parsing) {
   parse_named(node, "model", parsing.settings.models, parsing,
               [&](const Entry& entry, ModelSettings& model) {
@@ -376,7 +378,8 @@ void parse_prompts(const Node& node, Parsing& parsing) {
               [&](const Entry& entry, auto& prompt) { parse_prompt(entry, prompt, parsing); });
 }
 
-// Reads `matrix`: which combinations are cells (include), and which are not (exclude).
+// Reads `matrix`: which combinations of engine, model, backend, prompt and variant are benchmark
+// cells, and which are not.
 void parse_matrix(const Node& node, Parsing& parsing) {
   Settings& settings = parsing.settings;
   Fields fields(node, "matrix", parsing.problems);

@@ -14,8 +14,8 @@ bool is_http_url(std::string_view url) {
   return url.starts_with("http://") || url.starts_with("https://");
 }
 
-// Complains about a URL without a host, with credentials, or with an impossible port. Otherwise
-// they would fail only when the server is contacted.
+// Complains about a URL without a host, with credentials, or with an impossible port, which would
+// else fail only when the server is contacted. `what` names the key.
 void check_address(const Node& node, std::string_view what, std::string_view url,
                    Problems& problems) {
   std::string_view address = url.substr(url.find("://") + 3);
@@ -56,7 +56,8 @@ void check_url(const Node& node, std::string_view what, std::string_view url, Pr
   }
 }
 
-// Reads the base URL of a server, without the slashes at its end.
+// Reads the base URL of a server, without slashes at its end. Complains about anything but http(s)
+// without query.
 std::optional<std::string> read_url(const Node& node, std::string_view what, Problems& problems) {
   auto url = read_text(node, what, problems);
   if (!url) return url;
@@ -112,13 +113,13 @@ std::optional<std::string> read_line_pattern(const Node& node, std::string_view 
 constexpr ServerPath k_ready_address{"/health, a URL, or {line: REGEX}"};
 
 // Reads `ready`: a path or URL that answers once the server is up, or a mapping {url|line,
-// timeout}.
+// timeout}. `line` is a pattern for a line of its output.
 void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
-  const auto take_url = [&](const Node& url) {
-    if (auto place = k_ready_address.parse(url, "ready", problems))
-      server.ready_url = *std::move(place);
+  const auto set_url = [&](const Node& url) {
+    if (auto address = k_ready_address.parse(url, "ready", problems))
+      server.ready_url = *std::move(address);
   };
-  if (node.kind != Node::Kind::map) return take_url(node);
+  if (node.kind != Node::Kind::map) return set_url(node);
   Fields fields(node, "ready", problems);
   const Node* url = fields.find(
       {"url", "Path or URL that answers 2xx once it is up.", "/up", "/health"}, ServerPath::form());
@@ -130,7 +131,7 @@ void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
     problems.add(line->position,
                  "ready has both url and line: one of them says when the server is up");
   }
-  if (url != nullptr) take_url(*url);
+  if (url != nullptr) set_url(*url);
   const Node* timeout = fields.find({"timeout", "Longest time until it is up.", "2m", "60s"},
                                     k_duration_within_day.form());
   if (timeout == nullptr) return;
@@ -138,7 +139,7 @@ void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
                              .value_or(server.ready_seconds);
 }
 
-// Reads `slo`: the latencies that a request must keep to count as good.
+// Reads `slo`: the latencies in seconds that a request must keep to count as good.
 void parse_objectives(const Node& node, ServerSettings& server, Problems& problems) {
   Fields fields(node, "slo", problems);
   profile::ServedObjectives& objectives = server.objectives;
@@ -157,7 +158,8 @@ constexpr std::size_t k_max_levels = 8;
 constexpr std::size_t k_max_bytes = std::size_t{64} << 10;
 constexpr std::size_t k_longest_name = 128;
 
-// Returns the setting of weir.yaml that decides a member of the request ("max_tokens").
+// Returns the setting of weir.yaml that decides a member of the request ("max_tokens"), for
+// messages; "nothing: …" for a member that cannot be set.
 std::string_view setting_for(std::string_view member) {
   struct Setting {
     std::string_view name;
@@ -250,9 +252,9 @@ class ExtraBody {
   bool too_deep_ = false;
 };
 
-// Returns the additional fields of each request as JSON; "" for none. `sent` are the members that
-// weir itself sends.
-std::string read_extra_body(const Node& node, const std::vector<std::string>& sent,
+// Returns the additional members of each request as JSON text; "" for none. `sent` are the members
+// that weir sends itself, and that are refused here.
+std::string read_extra_body(const Node& node, const std::vector<std::string>& weir_members,
                             Problems& problems) {
   if (node.kind != Node::Kind::map) {
     problems.add(node.position,
@@ -261,7 +263,7 @@ std::string read_extra_body(const Node& node, const std::vector<std::string>& se
                  describe(node));
     return "";
   }
-  const Json body = ExtraBody(sent, problems).object(node, "", 0);
+  const Json body = ExtraBody(weir_members, problems).object(node, "", 0);
   std::string text = body.empty() ? "" : dump_json(body);
   if (text.size() > k_max_bytes) {
     problems.add(node.position, "extra_body: more than {} KiB, sent with each request",
@@ -270,7 +272,8 @@ std::string read_extra_body(const Node& node, const std::vector<std::string>& se
   return text;
 }
 
-// Reads `logits.max_kl` and adds it as a limit of the metric output_kl in this engine's cells.
+// Reads `logits.max_kl`, and adds it as a limit on the metric output_kl in this engine's cells:
+// how far probabilities may be from the base's.
 void parse_logits(const Node& node, EngineSettings& engine, Parsing& parsing) {
   Fields fields(node, "logits", parsing.problems);
   verdict::LimitEntry limit;

@@ -7,8 +7,8 @@
 
 namespace weir::config {
 
-// Compiles a regular expression with a group for the value. Fails if it is invalid, too long or too
-// expensive.
+// Compiles a regular expression with a group for the value. Fails if it is invalid, has no group,
+// is too long or needs too much memory.
 Result<Pattern> Pattern::compile(std::string_view expression) {
   constexpr std::size_t k_max_expression_bytes = 1000;
   constexpr std::int64_t k_memory = std::int64_t{256} << 10;  // compiles within milliseconds

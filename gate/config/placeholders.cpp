@@ -26,17 +26,19 @@ std::optional<Placeholder> placeholder_at(std::string_view text, std::size_t at)
       .from = at, .to = end + 1, .word = text.substr(at + 1, end - at - 1), .doubled = false};
 }
 
-// Returns the next "{word}" or "{{word}}" from `from` on.
+// Returns the next "{word}" or "{{word}}" (doubled) from the position `from` on; nothing if there
+// is none.
 std::optional<Placeholder> next_placeholder(std::string_view text, std::size_t from) {
-  for (std::size_t at = text.find('{', from); at != std::string_view::npos;
-       at = text.find('{', at + 1)) {
-    if (at + 1 < text.size() && text[at + 1] == '{') {
-      auto inside = placeholder_at(text, at + 1);
+  for (std::size_t brace = text.find('{', from); brace != std::string_view::npos;
+       brace = text.find('{', brace + 1)) {
+    if (brace + 1 < text.size() && text[brace + 1] == '{') {
+      auto inside = placeholder_at(text, brace + 1);
       if (inside && inside->to < text.size() && text[inside->to] == '}') {
-        return Placeholder{.from = at, .to = inside->to + 1, .word = inside->word, .doubled = true};
+        return Placeholder{
+            .from = brace, .to = inside->to + 1, .word = inside->word, .doubled = true};
       }
     }
-    if (auto placeholder = placeholder_at(text, at)) return placeholder;
+    if (auto placeholder = placeholder_at(text, brace)) return placeholder;
   }
   return std::nullopt;
 }
@@ -58,7 +60,8 @@ std::vector<std::string> placeholders_in(std::string_view text) {
   return words;
 }
 
-// Replaces each "{word}" by value(word), and "{{word}}" by "{word}". Does not search values again.
+// Returns the text with value(word) in place of each "{word}", and "{word}" in place of
+// "{{word}}". Values are not searched again.
 std::string substitute(std::string_view text,
                        const std::function<std::string(std::string_view)>& value) {
   std::string result;

@@ -10,8 +10,8 @@ extern const std::span<const PresetText> k_preset_texts;
 
 namespace {
 
-// Reads a preset's file. Only a few of the engine's keys are parsed here; the rest is parsed with
-// the weir.yaml that uses the preset.
+// Reads a preset, the settings for one known engine. Only a few of the engine's keys are parsed
+// here; the rest is parsed with the weir.yaml that uses it.
 Result<Preset> read_preset(const PresetText& file) {
   const std::string place = fmt::format("configs/presets/{}.yaml", file.first);
   WEIR_TRY(Node tree, parse_yaml(file.second, place));
@@ -34,11 +34,11 @@ Result<Preset> read_preset(const PresetText& file) {
   fields.find({"models"});
   fields.find({"limits"});
   if (const Node* engine = fields.require({"engine"})) {
-    const auto take = [&](const char* key, auto& into, const auto& how) {
-      if (const Node* node = engine->find(key)) into = how(*node, key, parsing.problems);
+    const auto read_key = [&](const char* key, auto& target, const auto& read) {
+      if (const Node* node = engine->find(key)) target = read(*node, key, parsing.problems);
     };
-    take("command", preset.command, read_arguments);
-    take("probes", preset.probes, read_texts);
+    read_key("command", preset.command, read_arguments);
+    read_key("probes", preset.probes, read_texts);
     if (const Node* output = engine->find("output")) preset.output = output->text;
   }
   if (const Node* devices = fields.require({"devices"})) {

@@ -48,24 +48,25 @@ std::array<std::string, 2> numbers_with(std::string_view unit) {
           fmt::format("{}[)\"']* ?[:=] ?{}", unit, k_number)};
 }
 
-// Returns the forms, surest first: labelled lines, then rates, then times of a token. A prefill
-// that the user names stands for the rates of lines without a label, one that is found does not.
+// Returns the forms of printed speeds, surest first: labelled lines, then rates, then times of a
+// token. Each is skipped if a metric in its `unless` is found already.
 std::vector<LineForm> line_forms() {
   constexpr const char *k_decode = "decode_tokens_per_second",
                        *k_prefill = "prefill_tokens_per_second";
   std::vector<LineForm> forms;
-  const auto add = [&](const char* name, std::vector<std::string_view> unless,
-                       std::string_view never, std::string_view label, std::string_view unit) {
+  const auto add_forms = [&](const char* name, std::vector<std::string_view> unless,
+                             std::string_view never, std::string_view label,
+                             std::string_view unit) {
     for (const std::string& number : numbers_with(unit))
       forms.push_back({{name, line_expression(never, label, number)}, unless});
   };
   for (const std::string_view never : {k_prompt_eval_or_total, k_prompt_eval})
-    add(k_decode, {k_decode}, never, k_generation, k_rate);
+    add_forms(k_decode, {k_decode}, never, k_generation, k_rate);
   for (const std::string_view never : {k_prompt_or_total, k_prompt})
-    add(k_decode, {k_decode, k_prefill}, never, "", k_rate);
-  add(k_prefill, {k_prefill}, "", k_prompt, k_rate);
+    add_forms(k_decode, {k_decode, k_prefill}, never, "", k_rate);
+  add_forms(k_prefill, {k_prefill}, "", k_prompt, k_rate);
   for (const std::string_view never : {k_prompt_or_total, k_prompt})
-    add("token_ms", {k_decode, "token_ms"}, never, "", k_time);
+    add_forms("token_ms", {k_decode, "token_ms"}, never, "", k_time);
   return forms;
 }
 
@@ -96,7 +97,8 @@ std::vector<PrintedMetric> find_printed_metrics(std::string_view text) {
   return metrics;
 }
 
-// Parses "NAME=REGEX", a metric and the pattern that finds its value in the output.
+// Parses "NAME=REGEX", a metric and the pattern that finds its value in the output. Fails for an
+// unknown metric or a bad pattern.
 Result<PrintedMetric> parse_printed_metric(const std::string& assignment) {
   const std::size_t equals = assignment.find('=');
   const std::string place = fmt::format("--metric {}", text::printable(assignment));

@@ -13,24 +13,23 @@
 namespace weir::config {
 namespace {
 
-constexpr std::size_t k_digits = 4, k_more_digits = 8;
+constexpr std::size_t k_alias_digits = 4, k_long_alias_digits = 8;
 
-// Returns the aliases of a section's private names. A short alias that equals another or a public
-// name gets more digits, whatever the order of the section.
-template <class Section>
-std::map<std::string, std::string> make_aliases(std::string_view kind, const Section& section) {
+// Returns aliases for the private names of a section, such as "model-1a2b". An alias that equals
+// another or a public name gets more digits, whatever the order of the section.
+std::map<std::string, std::string> make_aliases(std::string_view kind, const auto& section) {
   const auto alias = [&](const std::string& name, std::size_t digits) {
     return fmt::format("{}-{}", kind, short_hash(fmt::format("{}\n{}", kind, name), digits));
   };
   std::multiset<std::string> names;
   for (const auto& entry : section) {
-    names.insert(entry.is_private ? alias(entry.name, k_digits) : entry.name);
+    names.insert(entry.is_private ? alias(entry.name, k_alias_digits) : entry.name);
   }
   std::map<std::string, std::string> aliases;
   for (const auto& entry : section) {
     if (!entry.is_private) continue;
-    const std::string brief = alias(entry.name, k_digits);
-    aliases[entry.name] = names.count(brief) == 1 ? brief : alias(entry.name, k_more_digits);
+    const std::string brief = alias(entry.name, k_alias_digits);
+    aliases[entry.name] = names.count(brief) == 1 ? brief : alias(entry.name, k_long_alias_digits);
   }
   return aliases;
 }
@@ -80,7 +79,8 @@ struct Escape {
   std::string bytes;
 };
 
-// Reads %XX of an address, and the escapes of a JSON string. Nothing if there is none.
+// Reads the escape that the text begins with, %XX of an address or \n and \uXXXX of a JSON string:
+// its size, and the bytes that it stands for. Nothing if there is none.
 std::optional<Escape> read_escape(std::string_view text) {
   if (text.front() == '%') {
     const auto byte = read_hex(text, 1, 2);
@@ -103,21 +103,23 @@ std::optional<Escape> read_escape(std::string_view text) {
   return std::nullopt;
 }
 
-// Returns the decoded without its escapes; nothing if it has none.
+// Returns the text with its escapes replaced, in lower case, and where each byte comes from;
+// nothing if it has no escapes.
 std::optional<DecodedText> unescape(const DecodedText& decoded) {
-  const std::string_view from = decoded.text;
-  if (from.find_first_of("%\\") == std::string_view::npos) return std::nullopt;
+  const std::string_view escaped = decoded.text;
+  if (escaped.find_first_of("%\\") == std::string_view::npos) return std::nullopt;
   DecodedText plain;
-  for (std::size_t at = 0; at < from.size();) {
-    const auto escape = read_escape(from.substr(at));
-    const std::string bytes = escape ? text::lower(escape->bytes) : std::string(1, from[at]);
+  for (std::size_t position = 0; position < escaped.size();) {
+    const auto escape = read_escape(escaped.substr(position));
+    const std::string bytes =
+        escape ? text::lower(escape->bytes) : std::string(1, escaped[position]);
     plain.text += bytes;
     plain.source_offsets.insert(plain.source_offsets.end(), bytes.size(),
-                                decoded.source_offsets[at]);
-    at += escape ? escape->size : 1;
+                                decoded.source_offsets[position]);
+    position += escape ? escape->size : 1;
   }
   plain.source_offsets.push_back(decoded.source_offsets.back());
-  if (plain.text.size() == from.size()) return std::nullopt;
+  if (plain.text.size() == escaped.size()) return std::nullopt;
   return plain;
 }
 
@@ -188,7 +190,8 @@ void Redactor::add(const std::string& word, const std::string& alias) {
   if (!word.empty()) private_words_.emplace_back(text::lower(word), alias);
 }
 
-// Adds a path, its file name, and the name without endings and without the number of a shard.
+// Hides a path under `alias`, as well as its file name, and that name without endings and without
+// the number of a shard.
 void Redactor::add_path(const std::string& path, const std::string& alias) {
   const std::string normal = profile::normal_path(path);
   const std::string file = normal.substr(normal.rfind('/') + 1);  // npos + 1 is 0
@@ -212,24 +215,25 @@ void Redactor::add_path(const std::string& path, const std::string& alias) {
 // own part of the command.
 Arguments Redactor::add_container(const EngineSettings& engine, const std::string& alias) {
   const ContainerSettings& container = *engine.container;
-  const bool srun = container.runtime == Runtime::srun;
+  const bool is_srun = container.runtime == Runtime::srun;
   Arguments options = container.args, command = engine.command;
   std::string image = container.image;
   if (begins_with(command, container.runtime)) {
     std::erase(command, "{args}");  // may stand among the options
     const auto parts = parse_runtime_line(command, container.runtime);
     if (!parts) return command;
-    const auto at = command.begin() + static_cast<std::ptrdiff_t>(parts->image);
-    options.assign(command.begin() + static_cast<std::ptrdiff_t>(parts->options), at);
-    if (!srun && at != command.end()) image = *at;
-    command.erase(command.begin(), !srun && at != command.end() ? at + 1 : at);
+    const auto image_word = command.begin() + static_cast<std::ptrdiff_t>(parts->image);
+    options.assign(command.begin() + static_cast<std::ptrdiff_t>(parts->options), image_word);
+    if (!is_srun && image_word != command.end()) image = *image_word;
+    command.erase(command.begin(),
+                  !is_srun && image_word != command.end() ? image_word + 1 : image_word);
   }
   for (std::size_t i = 0; i < options.size(); ++i) {
     const std::string& word = options[i];
-    if (srun && word == k_container_image && i + 1 < options.size()) {
+    if (is_srun && word == k_container_image && i + 1 < options.size()) {
       ++i;
       add_image(options[i], alias);
-    } else if (srun && matches_option(word, k_container_image)) {
+    } else if (is_srun && matches_option(word, k_container_image)) {
       add_image(word.substr(std::min(word.size(), k_container_image.size() + 1)), alias);
     } else {
       add_places(word, alias);
@@ -239,7 +243,8 @@ Arguments Redactor::add_container(const EngineSettings& engine, const std::strin
   return command;
 }
 
-// Hides the name of an image under `alias`: whole, without tag, each part of it, and its digest.
+// Hides the name of a container's image under `alias`: whole, without tag, each part of it, and
+// its digest.
 void Redactor::add_image(const std::string& image, const std::string& alias) {
   if (image.empty() || image.find('{') != std::string::npos) return;
   add_path(image, alias);
@@ -260,22 +265,24 @@ void Redactor::add_image(const std::string& image, const std::string& alias) {
   }
 }
 
-// Hides the absolute paths in an option, which may hold several ("/a:/b", "source=/a,target=/b").
+// Hides the absolute paths in an option, which may contain several: "/a:/b",
+// "source=/a,target=/b". Folders that every machine has stay.
 void Redactor::add_places(std::string word, const std::string& alias) {
   // Folders of every machine reveal nothing, and replacing them would spoil other text.
-  static const std::set<std::string> k_everywhere{"bin",  "dev",  "etc", "lib", "lib64",
-                                                  "proc", "sbin", "sys", "usr"};
-  static const std::set<std::string> k_tops{"home", "media", "mnt", "opt", "root",
-                                            "run",  "srv",   "tmp", "var"};
+  static const std::set<std::string> k_system_folders{"bin",  "dev",  "etc", "lib", "lib64",
+                                                      "proc", "sbin", "sys", "usr"};
+  static const std::set<std::string> k_common_tops{"home", "media", "mnt", "opt", "root",
+                                                   "run",  "srv",   "tmp", "var"};
   std::ranges::replace_if(
       word, [](char c) { return c == '=' || c == ','; }, ':');
   for (const std::string& piece : text::split(word, ':')) {
     if (!piece.starts_with('/') || piece.find('{') != std::string::npos) continue;
     const std::string path = profile::normal_path(piece);
-    const std::size_t second = path.find('/', 1);
-    const std::string top = path.substr(1, second == std::string::npos ? second : second - 1);
-    if (top.empty() || k_everywhere.contains(top)) continue;
-    if (second == std::string::npos && k_tops.contains(top)) continue;
+    const std::size_t second_slash = path.find('/', 1);
+    const std::string top =
+        path.substr(1, second_slash == std::string::npos ? second_slash : second_slash - 1);
+    if (top.empty() || k_system_folders.contains(top)) continue;
+    if (second_slash == std::string::npos && k_common_tops.contains(top)) continue;
     add(piece, alias);
     add(path, alias);
   }
@@ -296,9 +303,8 @@ std::string Redactor::cell_name(const std::string& name) const {
   return key ? cell(*key).str() : text(name);
 }
 
-// Returns the longest word that stands at `at`, with no letters or digits adjoining; null if there
-// is none. Prompts bring many words. Those that the text begins with here all sort before it, so we
-// go from one to the next by binary search.
+// Returns the longest private word at position `at`, without letters or digits next to it; null if
+// there is none. Searches the sorted words from the longest possible beginning on.
 const Redactor::Word* Redactor::find_word_at(std::string_view text, std::size_t at) const {
   if (at > 0 && is_word_byte(text[at - 1]) && is_word_byte(text[at])) return nullptr;
   const std::string_view rest = text.substr(at);
@@ -319,7 +325,7 @@ const Redactor::Word* Redactor::find_word_at(std::string_view text, std::size_t 
   return nullptr;
 }
 
-// Redacts private words, also in text that is escaped, up to three times.
+// Returns the text with aliases for private words, also where it is escaped, up to three times.
 std::string Redactor::text(std::string_view original) const {
   std::string redacted(original);
   if (private_words_.empty()) return redacted;
@@ -342,15 +348,15 @@ std::string Redactor::text(std::string_view original) const {
 std::string Redactor::replace_private(std::string_view original, std::string_view decoded,
                                       std::span<const std::size_t> source_offsets) const {
   std::string redacted;
-  for (std::size_t at = 0; at < decoded.size();) {
-    if (const Word* match = find_word_at(decoded, at)) {
+  for (std::size_t position = 0; position < decoded.size();) {
+    if (const Word* match = find_word_at(decoded, position)) {
       const auto& [word, alias] = *match;
       redacted += alias;
-      at += word.size();
+      position += word.size();
     } else {
-      const std::size_t begin = source_offsets[at], end = source_offsets[at + 1];
+      const std::size_t begin = source_offsets[position], end = source_offsets[position + 1];
       redacted += original.substr(begin, end - begin);
-      ++at;
+      ++position;
     }
   }
   return redacted;

@@ -66,8 +66,8 @@ void compare_max_change(const char* kind, const std::optional<MaxChange>& from,
   compare_amounts("tolerate", from->tolerate, to->tolerate, /*more_is_looser=*/true, changes);
 }
 
-// Moves the kinds that came in place of an exact limit, or that one took the place of, into its
-// change, which is the first. An exact limit is tighter than any of them.
+// Moves the kinds of limit that replaced an exact one, or that it replaced, into the exact limit's
+// change, which comes first. They would be reported as several edits otherwise.
 void join_replaced_kinds(std::vector<Change>& changes) {
   Change& exact = changes.front();
   const bool was_exact = exact.effect == Effect::looser;
@@ -80,14 +80,15 @@ void join_replaced_kinds(std::vector<Change>& changes) {
       kinds.push_back(fmt::format("{} {}", change.kind, was_exact ? change.to : change.from));
   }
   if (kinds.empty()) return;
-  (was_exact ? exact.to : exact.from) = text::join(kinds);
+  std::string& replaced = was_exact ? exact.to : exact.from;
+  replaced = text::join(kinds);
   changes.erase(std::remove_if(changes.begin() + 1, changes.end(), is_replacement), changes.end());
 }
 
-// Returns the parts of a limit that differ, each with its effect.
+// Returns the parts of a limit that differ, each with its effect: looser or tighter.
 std::vector<Change> list_changes(const Limit& from, const Limit& to) {
   std::vector<Change> changes;
-  // Limits on a change say nothing under `mode: off`.
+  // Under `mode: off` limits on a change do not apply.
   const bool is_off = from.mode == Mode::off || to.mode == Mode::off;
   const bool is_exactness_new = !is_off && from.exact != to.exact;
   if (is_exactness_new) {
@@ -121,26 +122,27 @@ bool judges_same(const LimitEntry& a, const LimitEntry& b) {
   return judging_members(a) == judging_members(b);
 }
 
-// Adds a proposal for each limit of which only `until` differs. A later end is looser for an entry
-// under `mode: report` or `off`, and tighter for one that gates.
+// Adds a proposal (an edit that a pull request makes) for each limit of which only `until`
+// differs. A later end is looser for an entry under `mode: report` or `off`, tighter for one that
+// gates.
 void compare_expiry(const std::vector<LimitEntry>& base, const std::vector<LimitEntry>& head,
                     std::vector<Proposal>& proposals) {
   for (const LimitEntry& after : head) {
     for (const LimitEntry& before : base) {
       if (!judges_same(before, after) || before.until == after.until) continue;
-      const bool longer = !after.until || (before.until && *after.until > *before.until);
-      const bool loosens = after.mode.value_or(Mode::gate) != Mode::gate;
+      const bool is_longer = !after.until || (before.until && *after.until > *before.until);
+      const bool loosens_gate = after.mode.value_or(Mode::gate) != Mode::gate;
       proposals.push_back(
           {fmt::format("until of the limit of {}",
                        after.metrics.empty() ? "every metric" : text::join(after.metrics)),
            before.until.value_or(""), after.until.value_or(""),
-           longer == loosens ? Effect::looser : Effect::tighter});
+           is_longer == loosens_gate ? Effect::looser : Effect::tighter});
     }
   }
 }
 
-// Returns the base's limits, after the default ones of metrics that only engines of the head
-// declare.
+// Returns the limits that judge a pull request: the base's, after the defaults for metrics that
+// only engines of the head declare.
 std::vector<LimitEntry> judging_limits(const Settings& base, const Settings& head) {
   std::vector<LimitEntry> limits;
   for (const LimitEntry& entry : head.limits) {
@@ -614,7 +616,8 @@ Edits compare_rules(const Settings& base, const Matrix& base_cells, const Settin
   return RulesComparison(base, base_cells, head, head_cells, digest, file_edits).take_edits();
 }
 
-// Removes limits under `mode: report` or `off` whose `until` has passed. Returns a note for each.
+// Removes limits under `mode: report` or `off` whose last day, `until`, has passed. Returns a note
+// for each.
 std::vector<std::string> remove_expired_limits(Settings& base, const std::string& today) {
   std::vector<std::string> notes;
   std::erase_if(base.limits, [&](const verdict::LimitEntry& entry) {

@@ -22,19 +22,20 @@ struct RunnerKind {
   std::size_t shards = 1;
 };
 
-// Groups cells by the runner that they need, and within that by line.
+// Groups cells by the runner (CI machine) that they need, and within that in pieces that must stay
+// together: cells that differ in depth alone. `seconds` are estimates of each cell.
 std::vector<RunnerKind> group_by_runner(std::span<const Cell> cells,
                                         std::span<const double> seconds) {
   struct Place {
     std::size_t kind, piece;
   };
   std::vector<RunnerKind> kinds;
-  std::map<std::string, Place> places;  // by line
+  std::map<std::string, Place> place_of_line;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const auto match = std::ranges::find(kinds, cells[i].runner, &RunnerKind::runner);
     const auto kind = static_cast<std::size_t>(match - kinds.begin());
     if (match == kinds.end()) kinds.emplace_back().runner = cells[i].runner;
-    const auto [entry, is_new] = places.try_emplace(
+    const auto [entry, is_new] = place_of_line.try_emplace(
         cells[i].key.line().str(), Place{.kind = kind, .piece = kinds[kind].pieces.size()});
     if (is_new) kinds[kind].pieces.emplace_back();
     const Place& place = entry->second;
@@ -46,16 +47,18 @@ std::vector<RunnerKind> group_by_runner(std::span<const Cell> cells,
   return kinds;
 }
 
-// Gives every kind one shard, and each spare one to the kind whose shards take longest.
+// Gives each kind of runner one shard, and each spare one to the kind whose shards take longest. A
+// kind gets no more shards than it has pieces.
 void distribute_shards(std::vector<RunnerKind>& kinds, std::size_t count) {
   for (std::size_t spare = count - kinds.size(); spare > 0; --spare) {
     RunnerKind* busiest = nullptr;
-    const auto load = [](const RunnerKind& kind) {
+    const auto seconds_per_shard = [](const RunnerKind& kind) {
       return kind.seconds / static_cast<double>(kind.shards);
     };
     for (RunnerKind& kind : kinds) {
       if (kind.shards >= kind.pieces.size()) continue;
-      if (busiest == nullptr || load(kind) > load(*busiest)) busiest = &kind;
+      if (busiest == nullptr || seconds_per_shard(kind) > seconds_per_shard(*busiest))
+        busiest = &kind;
     }
     if (busiest == nullptr) return;
     ++busiest->shards;
@@ -81,8 +84,8 @@ std::vector<Shard> split(const RunnerKind& kind) {
 
 }  // namespace
 
-// Splits cells into at most `count` shards of about the same time. Cells that need other runners go
-// to other shards.
+// Splits cells into at most `count` shards, groups for parallel CI jobs, of about the same time.
+// Cells that need different runners never share a shard; fails if `count` is too small for that.
 Result<std::vector<Shard>> make_shards(std::span<const Cell> cells, std::span<const double> seconds,
                                        std::size_t count) {
   std::vector<RunnerKind> kinds = group_by_runner(cells, seconds);
@@ -101,20 +104,25 @@ Result<std::vector<Shard>> make_shards(std::span<const Cell> cells, std::span<co
   return shards;
 }
 
-// Guesses how long one process of a cell takes, in seconds: 0.5 to start, 50 tokens/s to generate,
-// 1000/s of a prompt. Good enough to balance shards.
+// Estimates how long one process of a cell takes, in seconds: 0.5 to start, 50 tokens/s to
+// generate, 1000/s of a prompt. Good enough to balance shards.
 double guessed_seconds(const Cell& cell, const profile::RunParameters& parameters) {
-  constexpr double k_start = 0.5;
-  const double each = static_cast<double>(parameters.tokens) / 50 +
-                      static_cast<double>(parameters.prompt_tokens + parameters.depth) / 1000;
-  const auto times = static_cast<double>(parameters.repeats);
-  if (cell.engine == nullptr || !cell.engine->server) return k_start + times * each;
+  constexpr double k_start_seconds = 0.5;
+  const double request_seconds =
+      static_cast<double>(parameters.tokens) / 50 +
+      static_cast<double>(parameters.prompt_tokens + parameters.depth) / 1000;
+  const auto request_count = static_cast<double>(parameters.repeats);
+  if (cell.engine == nullptr || !cell.engine->server)
+    return k_start_seconds + request_count * request_seconds;
   // For a server, repeats are requests. n at once are assumed to take sqrt(n) times as long as one.
-  const double warm_up = static_cast<double>(cell.engine->server->warm_up) * each;
-  if (cell.rate) return k_start + warm_up + (times / *cell.rate + each);
+  const double warm_up_seconds =
+      static_cast<double>(cell.engine->server->warm_up) * request_seconds;
+  if (cell.rate)
+    return k_start_seconds + warm_up_seconds + (request_count / *cell.rate + request_seconds);
   const std::int64_t at_once =
       std::max<std::int64_t>(1, std::min(cell.concurrency, parameters.repeats));
-  return k_start + warm_up + times * each / std::sqrt(static_cast<double>(at_once));
+  return k_start_seconds + warm_up_seconds +
+         request_count * request_seconds / std::sqrt(static_cast<double>(at_once));
 }
 
 }  // namespace weir::config

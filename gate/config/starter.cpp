@@ -15,8 +15,8 @@ extern const std::string_view k_config_form, k_github_form, k_post_form, k_gitla
 
 namespace {
 
-// Returns a form of starter/*.yml with the values of its {words}. A line that begins with "?word "
-// is kept if that word has a value; "?word" alone is then an empty line.
+// Returns a form of starter/*.yml with values for its {words}. A line that begins with "?word "
+// stays if that word has a value; "?word" alone becomes an empty line.
 std::string fill_form(std::string_view form, const std::map<std::string, std::string>& values) {
   const auto value = [&](std::string_view word) { return values.at(std::string(word)); };
   std::vector<std::string> lines;
@@ -50,9 +50,9 @@ std::vector<NamedEngine> named_engines(const StarterInput& input) {
 }
 
 // Returns the entries of `engines` in a new weir.yaml, one for each engine that was detected.
-std::string engines_section(const StarterInput& input, const std::vector<NamedEngine>& all) {
+std::string engines_section(const StarterInput& input, const std::vector<NamedEngine>& engines) {
   std::vector<std::string> lines;
-  for (const NamedEngine& engine : all) {
+  for (const NamedEngine& engine : engines) {
     const std::string& program = engine.engine->program;
     std::string keys = fmt::format("{{preset: {}", engine.preset->name);
     if (!program.empty()) keys += ", program: " + yaml_scalar(program);
@@ -72,25 +72,25 @@ std::string engines_section(const StarterInput& input, const std::vector<NamedEn
   return text::join(lines, "\n");
 }
 
-// Returns the section `models`, with the models that some engine can load. Without engines, with
-// all models.
-std::string models_section(const StarterInput& input, const std::vector<NamedEngine>& all) {
+// Returns the entries of `models` in a new weir.yaml: those that a detected engine can load, or
+// all without engines.
+std::string models_section(const StarterInput& input, const std::vector<NamedEngine>& engines) {
   std::vector<std::string> lines;
   std::set<std::string> names;
   for (const StarterModel& model : input.models) {
     const auto loads = [&](const NamedEngine& engine) {
       return loads_model(engine.preset->loads, model.path, model.folder);
     };
-    if (!all.empty() && std::ranges::none_of(all, loads)) continue;
+    if (!engines.empty() && std::ranges::none_of(engines, loads)) continue;
     lines.push_back(
         fmt::format("  {}: {}", fresh_name(model.name, "model", names), yaml_scalar(model.path)));
   }
   return text::join(lines, "\n");
 }
 
-// Returns the section `backends`: CPU and Vulkan if an engine runs there, and the first device of
-// an engine that has no CPU backend. A twin (a simulated GPU) is the only backend if it is given.
-std::string backends_section(const StarterInput& input, const std::vector<NamedEngine>& all) {
+// Returns `backends` of a new weir.yaml: CPU and Vulkan if an engine runs there, else an engine's
+// first device. A twin (simulated GPU) is the only backend if one is given.
+std::string backends_section(const StarterInput& input, const std::vector<NamedEngine>& engines) {
   if (!input.twin_name.empty()) {
     return fmt::format("{{{0}: {{device: {1}, twin: {0}}}}}", input.twin_name,
                        input.imitated_device);
@@ -99,7 +99,7 @@ std::string backends_section(const StarterInput& input, const std::vector<NamedE
   const auto add_backend = [&](const std::string& name) {
     if (!holds(backends, name)) backends.push_back(name);
   };
-  for (const NamedEngine& engine : all) {
+  for (const NamedEngine& engine : engines) {
     const std::size_t count_before = backends.size();
     for (const Preset::Device& device : engine.preset->devices) {
       const bool is_usable = device.name == "cpu" || (device.name == "vulkan" && input.has_vulkan);
@@ -110,7 +110,7 @@ std::string backends_section(const StarterInput& input, const std::vector<NamedE
       add_backend(engine.preset->devices.front().name);
     }
   }
-  if (all.empty()) {
+  if (engines.empty()) {
     add_backend("cpu");
     if (input.has_vulkan) add_backend("vulkan");
   }
@@ -145,8 +145,8 @@ std::string yaml_quoted(std::string_view text) {
 
 }  // namespace
 
-// Makes a valid and unused name of `wanted`, with '-' for other characters. Adds it to
-// `used_names`.
+// Returns a valid and unused name made of `wanted`, with '-' for other characters, and adds it to
+// `used_names`. `fallback` replaces an empty name; a number makes it unique.
 std::string fresh_name(std::string_view wanted, std::string_view fallback,
                        std::set<std::string>& used_names) {
   constexpr std::size_t k_max_name_length = 56;  // leaves room for a number
@@ -190,34 +190,34 @@ std::string shell_word(const std::string& text) {
   return "'" + replace_all(single_line(text), "'", "'\\''") + "'";
 }
 
-// Returns the commands that a job runs before weir: builds, and checks that programs and models
-// exist. `script`: they form one script, which begins in the repository's root. `file` is the
-// workflow's name, for messages.
-std::vector<std::string> setup_steps(const StarterCi& ci, const std::string& file, bool script) {
+// Returns the commands that a CI job runs before weir: builds, and checks that programs and models
+// exist. `script`: they form one script. `file` is the workflow's name, for messages.
+std::vector<std::string> setup_steps(const StarterCi& ci, const std::string& file, bool is_script) {
   std::vector<std::string> lines;
-  if (script && ci.folder != ".") lines.push_back("cd " + shell_word(ci.folder));
+  if (is_script && ci.folder != ".") lines.push_back("cd " + shell_word(ci.folder));
   lines.insert(lines.end(), ci.builds.begin(), ci.builds.end());
-  const auto require = [&](const std::string& test, const std::string& place,
-                           const std::string& what) {
+  const auto add_check = [&](const std::string& test, const std::string& place,
+                             const std::string& what) {
     lines.push_back(
         fmt::format("{} || {{ echo {}; exit 1; }}", test,
                     shell_word(fmt::format("::error title=weir::{}: {} {}", file, what, place))));
   };
   for (const std::string& program : ci.programs) {
     const bool is_installed = is_looked_up(program);
-    if (script && !is_installed) {
+    if (is_script && !is_installed) {
       lines.push_back(
           fmt::format("# The runner has no {}: name the command that builds it (build: in "
                       "weir.yaml), or get it here",
                       program));
     }
-    require("command -v " + shell_word(program) + " >/dev/null", program,
-            is_installed
-                ? "install this program here:"
-                : "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
+    add_check(
+        "command -v " + shell_word(program) + " >/dev/null", program,
+        is_installed
+            ? "install this program here:"
+            : "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
   }
   for (const std::string& model : ci.models) {
-    require("test -e " + shell_word(model), model, "fetch this model here:");
+    add_check("test -e " + shell_word(model), model, "fetch this model here:");
   }
   return lines;
 }
@@ -233,45 +233,48 @@ std::string below_root(const StarterCi& ci, const std::string& file) {
   return (ci.folder == "." ? "" : ci.folder + "/") + file;
 }
 
-// Returns the values of the words in the forms of the GitHub workflows.
+// Returns the values of the words in the forms of the GitHub workflows; "" drops the lines of a
+// word.
 std::map<std::string, std::string> github_values(const StarterCi& ci) {
   // GitHub would evaluate "${{" as an expression.
-  const auto plain = [](const std::string& text) {
+  const auto without_expressions = [](const std::string& text) {
     return replace_all(text, "${{", "${{ '${{' }}");
   };
-  const auto scalar = [&](const std::string& text) { return yaml_quoted(plain(text)); };
-  const std::string folder = ci.folder == "." ? "" : scalar(ci.folder);
-  const std::string file = ci.file == "weir.yaml" ? "" : scalar(ci.file);
+  const auto quoted_scalar = [&](const std::string& text) {
+    return yaml_quoted(without_expressions(text));
+  };
+  const std::string folder = ci.folder == "." ? "" : quoted_scalar(ci.folder);
+  const std::string file = ci.file == "weir.yaml" ? "" : quoted_scalar(ci.file);
   constexpr std::string_view k_block = "            ";
-  const bool posts = !ci.forks || ci.queue;
-  const auto if_posts = [&](const std::string& value) { return posts ? value : ""; };
-  const auto counts = [&](const std::string& value) { return ci.has_counts ? value : ""; };
+  const bool has_post_job = !ci.forks || ci.queue;
+  const auto if_post_job = [&](const std::string& value) { return has_post_job ? value : ""; };
+  const auto if_counts = [&](const std::string& value) { return ci.has_counts ? value : ""; };
   return {{"home", k_home},
           {"kind", ci.has_counts ? "counts" : "times"},
-          {"counts", counts("yes")},
+          {"counts", if_counts("yes")},
           {"times", ci.has_counts ? "" : "yes"},
           {"branch", ci.has_counts || ci.comments ? "yes" : ""},
           {"own", ci.forks ? "" : "yes"},
           {"queue", ci.queue ? "yes" : ""},
           {"queue_alone", ci.queue && ci.forks ? "yes" : ""},
-          {"posts", if_posts("yes")},
-          {"posts_counts", if_posts(counts("yes"))},
-          {"posts_branch", if_posts(ci.has_counts || ci.comments ? "yes" : "")},
-          {"posts_folder", if_posts(folder)},
-          {"posts_file", if_posts(file)},
+          {"posts", if_post_job("yes")},
+          {"posts_counts", if_post_job(if_counts("yes"))},
+          {"posts_branch", if_post_job(ci.has_counts || ci.comments ? "yes" : "")},
+          {"posts_folder", if_post_job(folder)},
+          {"posts_file", if_post_job(file)},
           {"judge", ci.forks ? "weir-post.yml" : "the job \"post\""},
           {"minutes", fmt::format("{:.0f}", std::ceil(ci.minutes))},
           {"vulkan", ci.vulkan ? k_vulkan_packages : ""},
-          {"steps",
-           plain(indent_lines(setup_steps(ci, ".github/workflows/weir.yml", true), "          "))},
+          {"steps", without_expressions(indent_lines(
+                        setup_steps(ci, ".github/workflows/weir.yml", true), "          "))},
           {"folder", folder},
           {"file", file},
-          {"baselines_config", counts(folder + file)},
-          {"baselines_folder", counts(folder)},
-          {"baselines_file", counts(file)},
+          {"baselines_config", if_counts(folder + file)},
+          {"baselines_folder", if_counts(folder)},
+          {"baselines_file", if_counts(file)},
           {"stored", ci.has_base ? "" : "yes"},
           {"base", ci.has_base ? "yes" : ""},
-          {"made", plain(indent_lines(ci.generated_models, k_block))}};
+          {"made", without_expressions(indent_lines(ci.generated_models, k_block))}};
 }
 
 }  // namespace
@@ -295,8 +298,8 @@ constexpr std::string_view k_nightly_models =
 
 std::string starter_github_waive() { return std::string(k_waive_workflow); }
 
-// Returns the workflow that measures every night. Lines of the template are replaced by this
-// repository's steps, models and options.
+// Returns the GitHub workflow that measures every night. Lines of the template are replaced by
+// this repository's steps, models and options.
 std::string starter_github_nightly(const StarterCi& ci) {
   auto values = github_values(ci);
   const auto line_if = [&](const char* name, const std::string& key) {

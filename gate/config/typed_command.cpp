@@ -339,17 +339,18 @@ class ConfigWriter {
 
 Result<TypedConfig> config_of(const TypedCommand& typed) { return ConfigWriter(typed).config(); }
 
-// Returns the devices that the arguments choose by the preset's rules, as "-ngl 0" chooses the CPU.
+// Returns the devices that typed arguments choose by the preset's rules: "-ngl 0" chooses the CPU.
 std::vector<std::string> typed_devices(const Preset& preset, const Arguments& args) {
   std::vector<std::string> words, devices;
   for (const std::string& word : args) words.push_back(canonical_flag(preset, word));
   for (const Preset::Device& device : preset.devices) {
     // The first option of a device, with its value, chooses it.
-    const Arguments& own = device.extra.args;
-    const auto option_end = own.begin() + std::min<std::ptrdiff_t>(2, std::ssize(own));
+    const Arguments& device_args = device.extra.args;
+    const auto option_end =
+        device_args.begin() + std::min<std::ptrdiff_t>(2, std::ssize(device_args));
     const bool is_typed =
-        std::search(words.begin(), words.end(), own.begin(), option_end) != words.end();
-    if (!own.empty() && is_typed) devices.push_back(device.name);
+        std::search(words.begin(), words.end(), device_args.begin(), option_end) != words.end();
+    if (!device_args.empty() && is_typed) devices.push_back(device.name);
   }
   return devices;
 }

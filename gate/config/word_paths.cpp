@@ -26,8 +26,8 @@ std::vector<std::string> split_at_any(std::string_view text, std::string_view se
   return text::split(joined, '\0');
 }
 
-// Replaces a word, or paths within it: parts between separators, and the rest of "-Ifolder".
-// `replace` returns nothing for other text.
+// Returns a word with its paths replaced: the whole word, parts between separators, or the rest of
+// "-Ifolder". `replace` returns nothing for text that is no path.
 std::string replace_paths(const std::string& word, const ReplacePath& replace) {
   if (auto path = replace(word)) return *std::move(path);
   std::string replaced;

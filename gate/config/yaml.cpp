@@ -221,17 +221,17 @@ std::size_t first_bad_byte(std::string_view text) {
   return std::string_view::npos;
 }
 
-// Returns the position of the first bracket inside of 10 000 open ones; npos if there is none.
-// Brackets in quoted texts count too, but no such text has so many. The scanner takes 300 bytes
-// for each, before the limit on levels applies.
+// Returns the position of the first bracket inside of 10 000 open ones; npos if there is none. The
+// YAML scanner takes 300 bytes for each, before the limit on levels applies. Brackets in quoted
+// texts count too.
 std::size_t find_deep_bracket(std::string_view text) {
   constexpr std::size_t k_max_open = 10'000;
   std::size_t open = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '[' || text[at] == '{') {
+  for (std::size_t position = 0; position < text.size(); ++position) {
+    if (text[position] == '[' || text[position] == '{') {
       ++open;
-      if (open > k_max_open) return at;
-    } else if ((text[at] == ']' || text[at] == '}') && open > 0) {
+      if (open > k_max_open) return position;
+    } else if ((text[position] == ']' || text[position] == '}') && open > 0) {
       --open;
     }
   }
@@ -260,18 +260,20 @@ Node* Node::find(std::string_view key) {
   return const_cast<Node*>(std::as_const(*this).find(key));  // NOLINT: this one may be changed
 }
 
-// Parses one YAML document. Duplicate keys, tags and invalid UTF-8 are errors.
+// Parses one YAML document. Duplicate keys, tags, invalid UTF-8, and too many bytes or levels are
+// errors with a position.
 Result<Node> parse_yaml(std::string_view text, std::string_view file, const YamlLimits& limits) {
   if (text.size() > limits.bytes) {
     return fail(Code::config, "{}: larger than {} bytes: this is no configuration", file,
                 limits.bytes);
   }
-  if (const std::size_t bad = first_bad_byte(text); bad != std::string_view::npos) {
-    return fail_at(file, byte_place(text, bad),
+  if (const std::size_t bad_byte = first_bad_byte(text); bad_byte != std::string_view::npos) {
+    return fail_at(file, byte_place(text, bad_byte),
                    "not UTF-8 text (a control character or an invalid byte)");
   }
-  if (const std::size_t deep = find_deep_bracket(text); deep != std::string_view::npos) {
-    return fail_at(file, byte_place(text, deep),
+  if (const std::size_t deep_bracket = find_deep_bracket(text);
+      deep_bracket != std::string_view::npos) {
+    return fail_at(file, byte_place(text, deep_bracket),
                    fmt::format("nested deeper than {} levels", limits.depth));
   }
   try {
