@@ -53,7 +53,8 @@ std::int64_t apple_available(std::uint64_t free_pages, std::uint64_t inactive_pa
   return static_cast<std::int64_t>((free_pages + inactive_pages) * page_bytes);
 }
 
-// Fills a machine's health from readings and sysctls.
+// Returns what disturbs measurements on a Mac: load, swap, heat and battery, from readings and
+// sysctls.
 MachineHealth apple_health(const Sysctls& sysctls, const AppleReadings& readings) {
   MachineHealth health;
   health.macos = true;

@@ -66,7 +66,7 @@ std::string call_name(long number) {
   return fmt::format("call {}", number);
 }
 
-// Returns true if a futex operation waits.
+// Returns true if a futex operation waits for another thread; false if it wakes one.
 bool is_wait(std::uint64_t operation) {
   constexpr std::uint64_t k_lock_pi2 = 13;
   switch (operation & FUTEX_CMD_MASK) {
@@ -93,7 +93,8 @@ std::int64_t read_kilobytes(std::string_view status, std::string_view key) {
   return kilobytes * k_kibi;
 }
 
-// Counts the processors in a line like "Cpus_allowed:	ff,ffffffff".
+// Returns the number of processors that a thread may use, from the line "Cpus_allowed:
+// ff,ffffffff" of /proc/PID/status; 0 without that line.
 std::int64_t count_cpus(std::string_view status) {
   constexpr std::string_view k_key = "Cpus_allowed:\t";
   const std::size_t key_at = status.find(k_key);
@@ -108,7 +109,8 @@ std::int64_t count_cpus(std::string_view status) {
   return cpus;
 }
 
-// Updates the peaks of memory from /proc/PID/status, and for an ending thread its allowed CPUs.
+// Updates the peaks of memory from /proc/PID/status, and for an ending thread the fewest allowed
+// processors.
 void record_memory_and_cpus(pid_t thread, bool is_ending, CallCounts& counts) {
   std::array<char, 32> path{};
   fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/status", thread);
@@ -196,7 +198,8 @@ bool is_first_module_of_python(std::string_view path) {
          name.starts_with("/encodings/__pycache__/__init__.cpython-");
 }
 
-// Returns true if the variables that a process began with have all that are needed.
+// Returns true if the environment that a process began with has all `needed` variables,
+// "NAME=VALUE" with VALUE as a part of theirs. `needed` ends in null.
 bool has_variables(pid_t thread, const char* const* needed) {
   static std::array<char, std::size_t{4} << 20> buffer;  // the system's limit is lower
   std::array<char, 64> path{};
@@ -208,16 +211,17 @@ bool has_variables(pid_t thread, const char* const* needed) {
     if (count > 0) size += static_cast<std::size_t>(count);
   }
   if (fd >= 0) close(fd);
-  const std::string_view all(buffer.data(), size);
+  const std::string_view environment(buffer.data(), size);
   const auto has = [&](std::string_view variable) {
     const std::size_t equals = variable.find('=') + 1;
-    for (std::size_t at = 0; at < all.size();) {
-      const std::string_view own = all.substr(at, all.find('\0', at) - at);
-      if (own.starts_with(variable.substr(0, equals)) &&
-          own.substr(equals).find(variable.substr(equals)) != std::string_view::npos) {
+    for (std::size_t at = 0; at < environment.size();) {
+      const std::string_view variable_here =
+          environment.substr(at, environment.find('\0', at) - at);
+      if (variable_here.starts_with(variable.substr(0, equals)) &&
+          variable_here.substr(equals).find(variable.substr(equals)) != std::string_view::npos) {
         return true;
       }
-      at += own.size() + 1;
+      at += variable_here.size() + 1;
     }
     return false;
   };
@@ -227,15 +231,15 @@ bool has_variables(pid_t thread, const char* const* needed) {
   return true;
 }
 
-// Records a file that a link below /proc/PID leads to: in the watched folder, or a GPU's library or
-// a module of Python that is opened without the needed variables.
+// Records the file behind a link below /proc/PID: one in the watched folder, or a GPU's library or a
+// module of Python that is opened without the needed variables. Does not allocate.
 void record_file(pid_t thread, std::string_view name, OpenedFiles& opened) {
   std::array<char, 64> link{};
   fmt::format_to_n(link.data(), link.size() - 1, "/proc/{}/{}", thread, name);
-  std::array<char, PATH_MAX> text{};
-  const ssize_t length = readlink(link.data(), text.data(), text.size() - 1);
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = readlink(link.data(), target.data(), target.size() - 1);
   if (length <= 0) return;
-  const std::string_view path(text.data(), static_cast<std::size_t>(length));
+  const std::string_view path(target.data(), static_cast<std::size_t>(length));
   if (opened.needed_variables != nullptr && opened.library.front() == '\0' &&
       is_gpu_library(path) && !has_variables(thread, opened.needed_variables)) {
     const std::string_view file = path.substr(path.rfind('/') + 1);
@@ -249,10 +253,10 @@ void record_file(pid_t thread, std::string_view name, OpenedFiles& opened) {
   for (const char* const* except = opened.except; *except != nullptr; ++except) {
     if (is_within(path, *except)) return;
   }
-  for (std::size_t at = 0; at < opened.size;) {
-    const std::string_view recorded(&opened.paths.at(at));
+  for (std::size_t offset = 0; offset < opened.size;) {
+    const std::string_view recorded(&opened.paths.at(offset));
     if (recorded == path) return;
-    at += recorded.size() + 1;
+    offset += recorded.size() + 1;
   }
   if (path.size() >= opened.paths.size() - opened.size) return;
   std::ranges::copy(path, opened.paths.begin() + static_cast<std::ptrdiff_t>(opened.size));
@@ -270,7 +274,8 @@ void record_opened(pid_t thread, OpenedFiles& opened) {
   record_file(thread, {name.data(), end}, opened);
 }
 
-// Counts the call that the thread is about to make. Returns true if its result is needed too.
+// Counts the system call that the thread is about to make. Returns true if its result is needed
+// too, for files that are opened or read.
 bool count_call_entry(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return false;
@@ -312,10 +317,9 @@ void note_start(pid_t thread, CallCounts& counts) {
   counts.max_threads = std::max(counts.max_threads, counts.threads);
 }
 
-// Counts the result of a call: a file that was opened, or bytes that were read. An open that finds
-// no file is taken back: programs that look for a file in each folder above theirs (Node for
-// package.json) make as many of these as their checkout lies deep. A process that was started
-// without a word to the tracer (CLONE_UNTRACED) is out of its sight.
+// Counts the result of a call: a file that was opened, bytes that were read, or a process that
+// hides from tracing. An open that finds no file is not counted: how often programs search depends
+// on the folder.
 void count_return(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return;
@@ -341,17 +345,17 @@ void count_return(pid_t thread, CallCounts& counts) {
 
 }  // namespace
 
-// Turns numbers of calls into names.
+// Returns the counts of system calls by name, from those by number.
 Calls calls_of(const CallCounts& counts) {
   Calls calls;
-  const auto add = [&](const std::string& name, std::uint64_t times) {
-    if (times > 0) calls.by_name[name] += static_cast<std::int64_t>(times);
+  const auto add_named = [&](const std::string& name, std::uint64_t count) {
+    if (count > 0) calls.by_name[name] += static_cast<std::int64_t>(count);
   };
   for (std::size_t i = 0; i < counts.by_number.size(); ++i) {
-    if (counts.by_number[i] > 0) add(call_name(static_cast<long>(i)), counts.by_number[i]);
+    if (counts.by_number[i] > 0) add_named(call_name(static_cast<long>(i)), counts.by_number[i]);
   }
-  add("futex wait", counts.futex_waits);
-  add("futex wake", counts.futex_wakes);
+  add_named("futex wait", counts.futex_waits);
+  add_named("futex wake", counts.futex_wakes);
   calls.files = counts.files;
   calls.peak = counts.peak;
   calls.max_threads = counts.max_threads;
@@ -379,7 +383,7 @@ std::optional<std::vector<std::string>> paths_of(const OpenedFiles& opened) {
 }
 
 // Lets the parent trace this process, which stops at the calls that a seccomp filter selects. Runs
-// in the child before it becomes the engine.
+// in the child before it becomes the engine. Returns false with errno if the system refuses.
 bool allow_tracing(const CallCounts& counts) {
   if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return false;
   // Stop until the parent has set its options: with the filter alone, each call would fail.
@@ -402,7 +406,8 @@ bool allow_tracing(const CallCounts& counts) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-// Handles a stop of a traced thread: counts what it stands for and lets the thread go on.
+// Handles a stop of a traced thread: counts the event that stopped it, and lets the thread
+// continue, with its signal if it got one.
 void handle_trace_stop(pid_t thread, int status, CallCounts& counts) {
   if (!WIFSTOPPED(status)) return;
   constexpr int k_event_shift = 16, k_call_returned = SIGTRAP | 0x80;
@@ -440,8 +445,8 @@ void handle_trace_stop(pid_t thread, int status, CallCounts& counts) {
   ptrace(wants_return_value ? PTRACE_SYSCALL : PTRACE_CONT, thread, nullptr, forwarded_signal);
 }
 
-// Lets the engine run until it has become its own program. Sets the trace options at its first
-// stop.
+// Lets the child run until it has become the engine's program, or ended. Sets the trace options at
+// its first stop.
 void trace_until_exec(pid_t engine, CallCounts& counts) {
   int status = 0;
   bool has_options = false;

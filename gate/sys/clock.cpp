@@ -39,17 +39,17 @@ std::string time_of(double seconds_since_epoch) {
   return format(seconds_since_epoch, "%Y-%m-%dT%H:%M:%SZ");
 }
 
-// Waits; returns false if the stop was requested first.
+// Waits for so many seconds; returns false if the stop was requested first.
 bool RealPause::wait(double seconds, const Stop& stop) {
-  constexpr double k_step = 0.2;  // used if the system had no pipe for the stop
+  constexpr double k_step_seconds = 0.2;  // used if the system had no pipe for the stop
   const RealClock clock;
   const double end = clock.steady() + seconds;
   while (!stop.requested()) {
     const double seconds_left = end - clock.steady();
     if (seconds_left <= 0) return true;
-    const double step = std::min(seconds_left, stop.fd() >= 0 ? 3600.0 : k_step);
-    pollfd until{stop.fd(), POLLIN, 0};
-    poll(&until, stop.fd() >= 0 ? 1 : 0, static_cast<int>(std::ceil(step * 1000)));
+    const double step_seconds = std::min(seconds_left, stop.fd() >= 0 ? 3600.0 : k_step_seconds);
+    pollfd stop_event{stop.fd(), POLLIN, 0};
+    poll(&stop_event, stop.fd() >= 0 ? 1 : 0, static_cast<int>(std::ceil(step_seconds * 1000)));
   }
   return false;
 }

@@ -17,7 +17,7 @@ bool is_program(const Files& files, const std::string& path) {
          });
 }
 
-// Returns true for the ending of a source, script, library or kernel: "py".
+// Returns true for the file ending of a source, script, library or kernel: "py".
 bool is_code_suffix(std::string_view suffix) {
   constexpr std::string_view k_suffixes[] = {
       "a",     "bash",  "bat",    "bc",    "ll",       "mlir",   "c",      "cc",  "cjs", "cl",

@@ -43,17 +43,17 @@ NoPipeSignal::~NoPipeSignal() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-// Sets the options and headers that all requests have.
-void CurlHandle::begin(const std::string& url, const HttpHeaders& lines,
+// Sets the options and headers that all requests have. `good` becomes false if memory runs out.
+void CurlHandle::begin(const std::string& url, const HttpHeaders& headers_to_send,
                        const Secret& authorization, double connect_seconds) {
-  const auto add = [&](const std::string& line) {
-    curl_slist* longer = curl_slist_append(headers, line.c_str());
-    good = good && longer != nullptr;
-    if (longer != nullptr) headers = longer;
+  const auto add_header = [&](const std::string& line) {
+    curl_slist* extended = curl_slist_append(headers, line.c_str());
+    good = good && extended != nullptr;
+    if (extended != nullptr) headers = extended;
   };
-  for (const auto& [name, value] : lines) add(fmt::format("{}: {}", name, value));
-  if (!authorization.empty()) add("Authorization: " + authorization.reveal());
-  add("Expect:");  // do not wait for "100 Continue"
+  for (const auto& [name, value] : headers_to_send) add_header(fmt::format("{}: {}", name, value));
+  if (!authorization.empty()) add_header("Authorization: " + authorization.reveal());
+  add_header("Expect:");  // do not wait for "100 Continue"
   set(CURLOPT_HTTPHEADER, headers);
   set(CURLOPT_ERRORBUFFER, words);
   set(CURLOPT_URL, url.c_str());
@@ -72,7 +72,8 @@ void CurlHandle::set_body(const char* bytes, std::size_t size) {
   set(CURLOPT_POSTFIELDS, bytes);
 }
 
-// Adds a header line. Returns false if the header is too large.
+// Adds a header line of the answer. Returns false, which ends the transfer, if all headers are too
+// large.
 bool CurlHead::take(std::string_view line) {
   constexpr std::size_t k_max_bytes = 256 << 10;
   bytes += line.size();
@@ -95,7 +96,8 @@ bool fits_in_headers(const std::string& method, const std::string& url, const Ht
          });
 }
 
-// Translates libcurl's error code for whole answers and for streams.
+// Returns what libcurl's error code means for whole answers and for streams; "other" if it is not
+// listed.
 CurlFault curl_fault(CURLcode code) {
   using Answer = HttpFailure::What;
   using Stream = StreamEnd::What;

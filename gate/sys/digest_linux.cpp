@@ -17,7 +17,8 @@ std::string sha256_hex(std::string_view bytes) {
   return hex(digest.data(), digest.size());
 }
 
-// Returns the SHA-256 of the pieces up to an empty one, in hexadecimal; "" if the library fails.
+// Returns the SHA-256 of the pieces that `next` returns up to an empty one, in hexadecimal; "" if
+// the library fails.
 Result<std::string> sha256_hex_of_pieces(const std::function<Result<std::string>()>& next) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         EVP_MD_CTX_free);

@@ -14,7 +14,7 @@ std::string sha256_hex(std::string_view bytes) {
   return hex(digest.data(), digest.size());
 }
 
-// Returns the SHA-256 of the pieces up to an empty one, in hexadecimal.
+// Returns the SHA-256 of the pieces that `next` returns up to an empty one, in hexadecimal.
 Result<std::string> sha256_hex_of_pieces(const std::function<Result<std::string>()>& next) {
   CC_SHA256_CTX context;
   CC_SHA256_Init(&context);

@@ -31,7 +31,8 @@ std::optional<FileState> file_state(const std::string& path) {
   return S_ISREG(info.st_mode) ? std::optional(state_of(info)) : std::nullopt;
 }
 
-// Returns the state of all files and links below a folder, except those in ".git".
+// Returns the state (size, times, inode) of all files and links below a folder, by path from it,
+// except those in ".git".
 Result<FileStates> file_states(const std::string& folder) {
   namespace fs = std::filesystem;
   FileStates states;

@@ -83,7 +83,7 @@ bool has_capabilities([[maybe_unused]] int fd) {
 #endif
 }
 
-// Reads at most `limit` bytes; `has_more` is set if the file has further ones.
+// Reads at most `limit` bytes of a regular file. `has_more` is set if the file has further ones.
 Result<std::string> read_bytes(const std::string& path, std::uint64_t limit, bool* has_more) {
   struct stat info {};
   WEIR_TRY(const Fd fd, open_regular_file(path, info));
@@ -170,7 +170,8 @@ Result<void> RealFiles::write_unsynced(const std::string& path, std::string_view
   return write_file(path, text, /*synced=*/false);
 }
 
-// Opens and locks a log; cuts off everything after `keep_bytes`.
+// Opens a log to append to, creates it if needed, and cuts off everything after `keep_bytes`.
+// Fails if another weir has it locked.
 Result<std::unique_ptr<AppendLog>> RealFiles::append_log(const std::string& path,
                                                          std::uint64_t keep_bytes) {
   Fd fd = open_retrying(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0666);
@@ -233,7 +234,7 @@ Result<double> RealFiles::written_at(const std::string& path) const {
   return static_cast<double>(changed.tv_sec) + 1e-9 * static_cast<double>(changed.tv_nsec);
 }
 
-// Lists the names in a folder, sorted.
+// Returns the names in a folder, sorted; at most k_max_names of them.
 Result<std::vector<std::string>> RealFiles::list(const std::string& path) const {
   std::error_code error;
   std::filesystem::directory_iterator entry(path, error);
@@ -252,7 +253,7 @@ Result<void> RealFiles::set_mode(const std::string& path, unsigned mode) {
   return {};
 }
 
-// Makes a folder and the ones above it, as `mkdir -p`.
+// Creates a folder and the ones above it, as `mkdir -p`.
 Result<void> RealFiles::make_dirs(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
@@ -301,20 +302,20 @@ Result<FileReader> FileReader::open(const std::string& path) {
                     has_other_rights);
 }
 
-// Reads up to `size` bytes at `offset`; fewer at the end of the file.
+// Reads `size` bytes at `offset`; fewer at the end of the file, none behind it.
 Result<std::string> FileReader::read_at(std::uint64_t offset, std::uint64_t size) const {
   if (offset >= size_) return std::string();
   std::string bytes(static_cast<std::size_t>(std::min(size, size_ - offset)), '\0');
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t count = pread(fd_.get(), bytes.data() + done, bytes.size() - done,
-                                static_cast<off_t>(offset + done));
+  std::size_t bytes_read = 0;
+  while (bytes_read < bytes.size()) {
+    const ssize_t count = pread(fd_.get(), bytes.data() + bytes_read, bytes.size() - bytes_read,
+                                static_cast<off_t>(offset + bytes_read));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return io_error(path_, "cannot be read");
     if (count == 0) break;  // the file has become shorter meanwhile
-    done += static_cast<std::size_t>(count);
+    bytes_read += static_cast<std::size_t>(count);
   }
-  bytes.resize(done);
+  bytes.resize(bytes_read);
   return bytes;
 }
 
@@ -326,7 +327,7 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
 }
 
 // Writes a file of `bytes` bytes that begins with `head`; the rest is a hole that uses no disk.
-// Returns the bytes that the file uses.
+// Returns the bytes of disk that the file uses.
 Result<std::uint64_t> write_with_hole(const std::string& path, std::string_view head,
                                       std::uint64_t bytes) {
   constexpr std::uint64_t k_block = 512;  // unit of st_blocks

@@ -29,18 +29,19 @@ FolderWatch::FolderWatch(const std::string& folder, std::string suffix)
     (void)inotify_add_watch(events_.get(), above.c_str(), IN_MOVE_SELF | IN_ONLYDIR);
 }
 
-// Reads inotify's events up to the first removal or replacement: of the folder itself, or of a file
-// with the suffix.
+// Returns what was removed or replaced since the last call: the folder itself, or a file in it
+// with the watched suffix. Nothing if neither was, or inotify is not available.
 std::optional<std::string> FolderWatch::find_removed() const {
   if (!events_.open() || own_watch_ < 0) return std::nullopt;
   alignas(inotify_event) std::array<char, 64 << 10> buffer{};
-  ssize_t count = 0;
-  while ((count = read(events_.get(), buffer.data(), buffer.size())) > 0) {
-    for (std::size_t at = 0; at < static_cast<std::size_t>(count);) {
+  for (;;) {
+    const ssize_t count = read(events_.get(), buffer.data(), buffer.size());
+    if (count <= 0) return std::nullopt;
+    for (std::size_t offset = 0; offset < static_cast<std::size_t>(count);) {
       inotify_event event{};
-      std::memcpy(&event, &buffer.at(at), sizeof event);
-      const std::size_t name_at = at + sizeof event;
-      at = name_at + event.len;
+      std::memcpy(&event, &buffer.at(offset), sizeof event);
+      const std::size_t name_at = offset + sizeof event;
+      offset = name_at + event.len;
       if ((event.mask & IN_IGNORED) != 0) continue;
       if ((event.mask & (IN_MOVE_SELF | IN_DELETE_SELF | IN_UNMOUNT | IN_Q_OVERFLOW)) != 0)
         return folder_;
@@ -48,7 +49,6 @@ std::optional<std::string> FolderWatch::find_removed() const {
       if (name.ends_with(suffix_)) return name;
     }
   }
-  return std::nullopt;
 }
 
 #else

@@ -27,7 +27,8 @@ struct UnpackedReader::Stream {};
 void UnpackedReader::Close::operator()(Stream* stream) const { delete stream; }
 #endif
 
-// Opens a file and prepares to decompress it if it is gzip.
+// Opens a file to read, which is decompressed if it begins as gzip. Fails for gzip if weir was
+// built without zlib.
 Result<UnpackedReader> UnpackedReader::open(const std::string& path) {
   WEIR_TRY(FileReader file, FileReader::open(path));
   WEIR_TRY(const std::string head, file.read_at(0, 2));

@@ -33,22 +33,22 @@ std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   return size;
 }
 
-// Returns true for addresses of this machine, which must not go through a proxy.
+// Returns true if a URL names this machine, so that no proxy may be used.
 bool is_loopback(const std::string& url) {
   CURLU* parts = curl_url();
   char* host = nullptr;
-  bool loopback = false;
+  bool is_this_machine = false;
   if (parts != nullptr && curl_url_set(parts, CURLUPART_URL, url.c_str(), 0) == CURLUE_OK &&
       curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK) {
     const std::string name = text::lower(host);
-    loopback = name == "localhost" || name == "127.0.0.1" || name == "[::1]";
+    is_this_machine = name == "localhost" || name == "127.0.0.1" || name == "[::1]";
   }
   curl_free(host);
   curl_url_cleanup(parts);
-  return loopback;
+  return is_this_machine;
 }
 
-// Describes why a request failed.
+// Describes why a request failed: what happened, whether any of it was sent, and a message.
 HttpFailure make_failure(CURLcode code, const Incoming& incoming, const CurlHandle& handle) {
   long request_bytes = 0;
   curl_easy_getinfo(handle.easy, CURLINFO_REQUEST_SIZE, &request_bytes);
@@ -63,7 +63,8 @@ HttpFailure make_failure(CURLcode code, const Incoming& incoming, const CurlHand
   return result;
 }
 
-// Sets all options of a request.
+// Sets all options of a request: method, body, limits in time and bytes, and where the answer
+// goes.
 void set_up(CurlHandle& handle, const HttpRequest& request, const HttpLimits& limits,
             Incoming& incoming) {
   handle.begin(request.url, request.headers, request.authorization, limits.connect_seconds);
@@ -87,7 +88,7 @@ void set_up(CurlHandle& handle, const HttpRequest& request, const HttpLimits& li
   handle.set(CURLOPT_WRITEDATA, &incoming);
 }
 
-// Carries out a request. Returns libcurl's result, or nothing if the stop came first.
+// Carries out a request. Returns libcurl's result, or nothing if the stop was requested first.
 std::optional<CURLcode> perform(CURLM* multi, CURL* easy, const Stop& stop) {
   if (curl_multi_add_handle(multi, easy) != CURLM_OK) return CURLE_FAILED_INIT;
   std::optional<CURLcode> outcome;
@@ -122,17 +123,18 @@ RealHttp::~RealHttp() {
   curl_multi_cleanup(multi_);
 }
 
-// Sends a request and waits for the complete answer.
+// Sends a request and waits for the complete answer. A failure says if any of the request was
+// sent.
 tl::expected<HttpResponse, HttpFailure> RealHttp::send(const HttpRequest& request,
                                                        const HttpLimits& limits, const Stop& stop) {
-  const auto make_error = [](What what, const char* words) {
-    return tl::unexpected(HttpFailure{.what = what, .message = words});
+  const auto make_error = [](What what, const char* message) {
+    return tl::unexpected(HttpFailure{.what = what, .message = message});
   };
   const bool is_valid =
       fits_in_headers(request.method, request.url, request.headers, request.authorization);
   if (!is_valid) return make_error(What::invalid, "the request holds control characters");
   if (stop.requested()) return make_error(What::stopped, "interrupted");
-  const NoPipeSignal quiet;
+  const NoPipeSignal no_pipe_signal;
   CurlHandle handle;
   Incoming incoming{.max_body_bytes = limits.body_bytes};
   set_up(handle, request, limits, incoming);

@@ -30,7 +30,8 @@ struct HeldFiles final : Held {
   std::vector<Fd> files;
 };
 
-// Makes the folder of locks. It belongs to everybody; sticky, so no user can remove another's file.
+// Creates the folder of lock files, if needed, for all users. It is sticky, so that no user can
+// remove another's file.
 Result<void> make_folder(const std::string& folder) {
   if (mkdir(folder.c_str(), 0777) == 0) {
     // Set the mode despite the umask. An existing folder keeps the mode that its owner gave it.
@@ -47,7 +48,8 @@ Result<void> make_folder(const std::string& folder) {
               errno_text());
 }
 
-// Opens the file of a lock and creates it if needed.
+// Opens the file of a lock, and creates it if needed. Fails if it is no regular file, or may not
+// be read.
 Result<Fd> open_file(const std::string& path) {
   // Read access is enough for a lock, and may be all that another user's file allows. Try to open
   // before creating: in a sticky folder, the system refuses O_CREAT on another user's file.
@@ -86,7 +88,9 @@ std::string HostLocks::default_folder() {
   return folder && !folder->empty() ? *folder : "/tmp/weir-locks";
 }
 
-// Takes all locks, in the order of their names so that two callers cannot block each other.
+// Takes all locks of this machine, waiting for each, and returns an object that holds them. They
+// are taken by name, so that two callers cannot block each other. `waiting` is called once with a
+// message.
 Result<std::unique_ptr<Held>> HostLocks::acquire(
     std::vector<LockWanted> wanted, const Stop& stop,
     const std::function<void(const std::string&)>& waiting) {

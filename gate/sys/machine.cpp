@@ -12,7 +12,8 @@
 namespace weir::sys {
 namespace {
 
-// Turns text into a part of a name: other characters than letters, digits, '.' and '_' become '-'.
+// Returns text as part of a name: other characters than letters, digits, '.' and '_' become a
+// single '-'.
 std::string to_name_part(std::string_view text) {
   std::string part;
   for (const char c : text) {
@@ -63,34 +64,35 @@ std::string Machine::name() const {
                      physical_cores == 1 ? "core" : "cores", gibibytes(memory_bytes), os_release);
 }
 
-// Reads /proc/cpuinfo: model, cores and CPU class.
+// Returns the CPU model, cores and CPU class (its instruction set) from /proc/cpuinfo.
+// `architecture` is that of uname(2).
 Machine parse_cpuinfo(std::string_view content, std::string_view architecture) {
   Machine machine;
-  std::int64_t logical = 0;
-  std::set<std::pair<std::string, std::string>> cores;
+  std::int64_t processor_count = 0;
+  std::set<std::pair<std::string, std::string>> core_ids;
   std::set<std::string, std::less<>> flags;
-  std::string package = "0", implementer;
+  std::string package_id = "0", implementer;
   for (const std::string& line : text::lines(content)) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
     const std::string key(text::trim(std::string_view(line).substr(0, colon)));
     const std::string value(text::trim(std::string_view(line).substr(colon + 1)));
-    if (key == "processor") ++logical;
+    if (key == "processor") ++processor_count;
     if (key == "model name" && machine.cpu_model.empty())
       machine.cpu_model = text::printable(value);
     if (key == "CPU implementer") implementer = value;
     if (key == "CPU part" && machine.cpu_model.empty()) {
       machine.cpu_model = text::printable(fmt::format("Arm {} {}", implementer, value));
     }
-    if (key == "physical id") package = value;
-    if (key == "core id") cores.emplace(package, value);
+    if (key == "physical id") package_id = value;
+    if (key == "core id") core_ids.emplace(package_id, value);
     if ((key == "flags" || key == "Features") && flags.empty()) {
       for (const std::string& flag : text::split(value, ' ')) flags.insert(flag);
     }
   }
-  machine.logical_cores = std::max<std::int64_t>(1, logical);
+  machine.logical_cores = std::max<std::int64_t>(1, processor_count);
   machine.physical_cores =
-      cores.empty() ? machine.logical_cores : static_cast<std::int64_t>(cores.size());
+      core_ids.empty() ? machine.logical_cores : static_cast<std::int64_t>(core_ids.size());
   if (machine.cpu_model.empty()) machine.cpu_model = std::string(architecture);
   if (architecture == "x86_64") {
     machine.cpu_class = x86_class(flags);
@@ -102,7 +104,7 @@ Machine parse_cpuinfo(std::string_view content, std::string_view architecture) {
   return machine;
 }
 
-// Returns "ID VERSION" of /etc/os-release.
+// Returns "ID VERSION", such as "debian 12", from /etc/os-release.
 std::string parse_os_release(std::string_view content) {
   std::map<std::string, std::string> values;
   for (const std::string& line : text::lines(content)) {
@@ -140,7 +142,8 @@ std::optional<double> parse_cpu_max(std::string_view content) {
   return *quota / *period;
 }
 
-// Reads the first line of /proc/stat: ticks of all processors together.
+// Returns the ticks of all processors together, from the first line of /proc/stat; nothing if it
+// has another form.
 std::optional<CpuTicks> parse_stat(std::string_view content) {
   const std::string_view line = content.substr(0, content.find('\n'));
   if (!line.starts_with("cpu ")) return std::nullopt;

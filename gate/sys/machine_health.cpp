@@ -31,7 +31,8 @@ std::optional<double> parse_throttled(std::string_view content) {
   return static_cast<double>(*throttled) / static_cast<double>(*periods);
 }
 
-// Reads the output of nvidia-smi, one GPU a line.
+// Returns the state of each GPU from nvidia-smi's output: name, reasons of a reduced clock, power
+// caps, load and persistence. At most 64 GPUs.
 std::vector<GpuHealth> parse_nvidia_smi(std::string_view content) {
   // Bits of nvml.h's nvmlClocksEventReasons: software power cap, hardware slowdown, software and
   // hardware thermal slowdown, power brake.
@@ -121,7 +122,7 @@ class Report {
   HealthReport report_;
 };
 
-// Judges what other programs do: processors and disk.
+// Reports whether other programs keep processors or the disk busy.
 void judge_load(const MachineHealth& health, Report& report) {
   const char* cure =
       "Stop them or wait; `weir gate --counts-only` needs no quiet machine, and --against a base "
@@ -154,7 +155,8 @@ void judge_load(const MachineHealth& health, Report& report) {
   report.add_fine_or_unknown("disk", health.io_wait.has_value());
 }
 
-// Judges governors, turbo and SMT.
+// Reports what lets the clock change or shares cores: governors, turbo and SMT (two threads a
+// core).
 void judge_frequency(const MachineHealth& health, Report& report) {
   std::string governor_names;
   int slow_processors = 0;
@@ -189,7 +191,7 @@ void judge_frequency(const MachineHealth& health, Report& report) {
   report.add_fine_or_unknown("SMT", health.smt.has_value());
 }
 
-// Judges heat, battery and power profile.
+// Reports what slows the processor down: heat, battery and power profile.
 void judge_heat_and_power(const MachineHealth& health, Report& report) {
   if (!health.hot_zone.empty()) {
     report.add_problem("heat", fmt::format("{}: the clock is held down", health.hot_zone),
@@ -214,7 +216,7 @@ void judge_heat_and_power(const MachineHealth& health, Report& report) {
   report.add_fine_or_unknown("power", health.on_battery || !health.power_profile.empty());
 }
 
-// Judges swap and free memory.
+// Reports whether memory is short: swap in use, or little memory free.
 void judge_memory(const MachineHealth& health, Report& report) {
   if (health.swap_used && *health.swap_used > k_swap) {
     report.add_problem(
@@ -236,26 +238,27 @@ void judge_memory(const MachineHealth& health, Report& report) {
   report.add_fine_or_unknown("memory", health.memory_available.has_value());
 }
 
-// Judges what other users of the machine take: quotas, steal time, virtual machines.
+// Reports what others may take from this machine: CPU quotas, time stolen by the hypervisor, and
+// virtual machines as such.
 void judge_sharing(const MachineHealth& health, Report& report) {
-  const char* hint = "Times need another machine or --against; counts do not";
+  const char* other_machine_hint = "Times need another machine or --against; counts do not";
   if (health.quota && *health.quota < static_cast<double>(health.processors)) {
     const bool is_used_up = health.throttled && *health.throttled > k_throttled;
-    const std::string what = fmt::format(
+    const std::string description = fmt::format(
         "a quota grants {:.1f} of {} processors{}", *health.quota, health.processors,
         is_used_up
             ? fmt::format(", used up in {} of its periods", unit::percent(*health.throttled, 0))
             : "");
     const char* cure =
         "Lift it (docker --cpus, Kubernetes limits.cpu), or give whole processors by --cpuset-cpus";
-    report.add("quota", is_used_up ? Weight::worse : Weight::note, what, cure);
+    report.add("quota", is_used_up ? Weight::worse : Weight::note, description, cure);
   }
   report.add_fine_or_unknown("quota", health.has_cgroup);
   if (health.steal && *health.steal > k_steal) {
     report.add_problem("steal",
                        fmt::format("other virtual machines take {} of the processors' time",
                                    unit::percent(*health.steal, 0)),
-                       hint);
+                       other_machine_hint);
   }
   report.add_fine_or_unknown("steal", health.steal.has_value());
   if (health.virtual_machine) {
@@ -264,11 +267,11 @@ void judge_sharing(const MachineHealth& health, Report& report) {
                                 health.virtual_machine_name.empty()
                                     ? ""
                                     : fmt::format(" ({})", health.virtual_machine_name)),
-                    hint);
+                    other_machine_hint);
   }
 }
 
-// Judges one GPU: its clock, power cap, load and driver.
+// Reports what makes one GPU slower or less steady: its clock, power cap, other work and driver.
 void judge_gpu(const GpuHealth& gpu, Report& report) {
   if (gpu.slowed == true) {
     report.add_problem("GPU",

@@ -35,7 +35,8 @@ void visit_ancestors(std::string path, const Visit& visit) {
   }
 }
 
-// Returns the tightest CPU limit of this process's cgroups, in processors, as far as visible here.
+// Returns the lowest CPU limit of this process's cgroups (version 2), in processors; nothing if
+// none is visible here.
 std::optional<double> cgroup_processors(const Files& files) {
   std::string path;
   for (const std::string& line : text::lines(read_or_empty(files, "/proc/self/cgroup"))) {
@@ -51,7 +52,8 @@ std::optional<double> cgroup_processors(const Files& files) {
 
 }  // namespace
 
-// Reads the facts that times and counts depend on.
+// Returns the facts of this machine that times and counts depend on: CPU, usable cores, memory and
+// system.
 Machine read_machine(const Files& files) {
   utsname system{};
   uname(&system);
@@ -61,9 +63,9 @@ Machine read_machine(const Files& files) {
   std::string release = parse_os_release(read_or_empty(files, "/etc/os-release"));
   machine.os_release = release.empty() ? "linux" : std::move(release);
   // Limits count threads, but two threads of one core are not two cores.
-  const double threads_a_core =
+  const double threads_per_core =
       static_cast<double>(machine.logical_cores) / static_cast<double>(machine.physical_cores);
-  double usable = static_cast<double>(allowed_processors(machine.logical_cores)) / threads_a_core;
+  double usable = static_cast<double>(allowed_processors(machine.logical_cores)) / threads_per_core;
   if (const auto limit = cgroup_processors(files)) usable = std::min(usable, *limit);
   machine.usable_cores =
       std::clamp<std::int64_t>(std::llround(std::ceil(usable)), 1, machine.physical_cores);
@@ -105,7 +107,8 @@ std::vector<std::string> list_names(const Files& files, const std::string& folde
   return names;
 }
 
-// Reads what governs the clock: governors, preferences, turbo, SMT, and throttling by heat.
+// Reads what governs the clock: governors, preferences, turbo, SMT (two threads a core), and how
+// often heat reduced it.
 void read_frequency(const Files& files, MachineHealth& health) {
   const std::string cpus = "/sys/devices/system/cpu";
   for (const std::string& cpu : list_names(files, cpus, "cpu")) {
@@ -130,7 +133,7 @@ void read_frequency(const Files& files, MachineHealth& health) {
   if (const auto smt = read_number(files, cpus + "/smt/active")) health.smt = *smt != 0;
 }
 
-// Reads the load of processors, disk, memory and swap.
+// Reads the load of processors and disk, and the use of memory and swap.
 void read_load(const Files& files, MachineHealth& health) {
   if (const auto load = read_word(files, "/proc/loadavg")) {
     health.load = text::to_double(text::split(*load, ' ').front());
@@ -149,9 +152,10 @@ void read_load(const Files& files, MachineHealth& health) {
   }
 }
 
-// Finds the tightest CPU quota from this process's cgroup up to the root, of either version.
+// Finds the lowest CPU quota from this process's cgroup up to the root, of version 1 or 2, in
+// processors.
 void read_quota(const Files& files, MachineHealth& health) {
-  const auto use_quota = [&](std::optional<double> quota, const std::string& folder) {
+  const auto keep_if_lower = [&](std::optional<double> quota, const std::string& folder) {
     if (!quota || (health.quota && *health.quota <= *quota)) return;
     health.quota = quota;
     health.throttled = parse_throttled(read_or_empty(files, folder + "/cpu.stat"));
@@ -165,7 +169,7 @@ void read_quota(const Files& files, MachineHealth& health) {
     if (parts[0] == "0") {
       visit_ancestors(path, [&](const std::string& group) {
         const std::string folder = "/sys/fs/cgroup" + group;
-        use_quota(parse_cpu_max(read_or_empty(files, folder + "/cpu.max")), folder);
+        keep_if_lower(parse_cpu_max(read_or_empty(files, folder + "/cpu.max")), folder);
       });
     } else if (std::ranges::find(controllers, "cpu") != controllers.end()) {
       visit_ancestors(path, [&](const std::string& group) {
@@ -173,13 +177,13 @@ void read_quota(const Files& files, MachineHealth& health) {
         const auto quota = read_number(files, folder + "/cpu.cfs_quota_us");
         const auto period = read_number(files, folder + "/cpu.cfs_period_us");
         if (!quota || !period || *quota <= 0 || *period <= 0) return;
-        use_quota(static_cast<double>(*quota) / static_cast<double>(*period), folder);
+        keep_if_lower(static_cast<double>(*quota) / static_cast<double>(*period), folder);
       });
     }
   }
 }
 
-// Finds out whether this is a virtual machine, and of which kind.
+// Sets whether this is a virtual machine, and of which vendor.
 void read_virtualization(const Files& files, MachineHealth& health) {
   const std::string cpus = read_or_empty(files, "/proc/cpuinfo");
   for (const std::string& line : text::lines(cpus)) {
@@ -190,19 +194,19 @@ void read_virtualization(const Files& files, MachineHealth& health) {
   }
   const std::string vendor = read_word(files, "/sys/class/dmi/id/sys_vendor").value_or("");
   const std::string product = read_word(files, "/sys/class/dmi/id/product_name").value_or("");
-  constexpr std::pair<const char*, const char*> k_known[] = {{"QEMU", "KVM"},
-                                                             {"KVM", "KVM"},
-                                                             {"Amazon EC2", "Amazon EC2"},
-                                                             {"Google", "Google Cloud"},
-                                                             {"VMware", "VMware"},
-                                                             {"VirtualBox", "VirtualBox"},
-                                                             {"Virtual Machine", "Hyper-V"},
-                                                             {"Xen", "Xen"},
-                                                             {"Firecracker", "Firecracker"},
-                                                             {"Parallels", "Parallels"}};
+  constexpr std::pair<const char*, const char*> k_vendors[] = {{"QEMU", "KVM"},
+                                                               {"KVM", "KVM"},
+                                                               {"Amazon EC2", "Amazon EC2"},
+                                                               {"Google", "Google Cloud"},
+                                                               {"VMware", "VMware"},
+                                                               {"VirtualBox", "VirtualBox"},
+                                                               {"Virtual Machine", "Hyper-V"},
+                                                               {"Xen", "Xen"},
+                                                               {"Firecracker", "Firecracker"},
+                                                               {"Parallels", "Parallels"}};
   const bool is_metal = product.find("metal") != std::string::npos;
-  for (const auto& [mark, name] : k_known) {
-    if (!is_metal && (vendor + " " + product).find(mark) != std::string::npos) {
+  for (const auto& [vendor_text, name] : k_vendors) {
+    if (!is_metal && (vendor + " " + product).find(vendor_text) != std::string::npos) {
       // Physical Google and Amazon machines have no hypervisor flag; Arm CPUs have no flags at all.
       health.virtual_machine = health.virtual_machine || cpus.find("flags") == std::string::npos;
       if (health.virtual_machine) health.virtual_machine_name = name;
@@ -211,23 +215,24 @@ void read_virtualization(const Files& files, MachineHealth& health) {
   }
 }
 
-// Reads temperatures, and whether a zone is so hot that the clock is reduced.
+// Reads the highest temperature in °C, and names a zone that is so hot that the clock is reduced.
 void read_temperature(const Files& files, MachineHealth& health) {
   const std::string zones = "/sys/class/thermal";
   for (const std::string& zone : list_names(files, zones, "thermal_zone")) {
-    const auto milli = read_number(files, zones + "/" + zone + "/temp");
+    const auto millidegrees = read_number(files, zones + "/" + zone + "/temp");
     // Missing sensors read 0 or absurd values.
-    if (!milli || *milli < 1000 || *milli > 150'000) continue;
-    const double degrees = static_cast<double>(*milli) / 1000;
+    if (!millidegrees || *millidegrees < 1000 || *millidegrees > 150'000) continue;
+    const double degrees = static_cast<double>(*millidegrees) / 1000;
     health.hottest_zone = std::max(health.hottest_zone.value_or(degrees), degrees);
     for (int trip = 0; trip < 16; ++trip) {
       const std::string path = fmt::format("{}/{}/trip_point_{}", zones, zone, trip);
       const auto type = read_word(files, path + "_type");
       if (!type) break;
-      const auto limit = read_number(files, path + "_temp");
+      const auto limit_millidegrees = read_number(files, path + "_temp");
       // At "active" trip points fans run faster; at these the clock goes down.
       const bool slows_clock = *type == "passive" || *type == "hot" || *type == "critical";
-      if (slows_clock && limit && *limit > 1000 && *milli >= *limit) {
+      if (slows_clock && limit_millidegrees && *limit_millidegrees > 1000 &&
+          *millidegrees >= *limit_millidegrees) {
         health.hot_zone =
             fmt::format("{} at {:.0f} °C",
                         read_word(files, zones + "/" + zone + "/type").value_or(zone), degrees);
@@ -236,7 +241,7 @@ void read_temperature(const Files& files, MachineHealth& health) {
   }
 }
 
-// Reads whether the machine runs on battery, and its power profile.
+// Reads whether the machine runs on battery, and its power profile ("" if unknown).
 void read_power(const Files& files, MachineHealth& health) {
   const std::string supplies = "/sys/class/power_supply";
   for (const std::string& supply : list_names(files, supplies, "")) {
@@ -253,17 +258,17 @@ void read_power(const Files& files, MachineHealth& health) {
   health.power_profile = read_word(files, "/sys/firmware/acpi/platform_profile").value_or("");
 }
 
-// Reads GPUs whose drivers (amdgpu, Intel) report in /sys.
+// Reads the GPUs whose drivers (amdgpu) report load, power caps and clock in /sys.
 void read_gpus(const Files& files, MachineHealth& health) {
   const std::string cards = "/sys/class/drm";
   for (const std::string& card : list_names(files, cards, "card")) {
     if (!text::has_only_digits(std::string_view(card).substr(4))) continue;
     const std::string device = cards + "/" + card + "/device/";
-    const auto level = read_word(files, device + "power_dpm_force_performance_level");
-    if (!level) continue;
+    const auto clock_level = read_word(files, device + "power_dpm_force_performance_level");
+    if (!clock_level) continue;
     GpuHealth gpu;
     gpu.name = "AMD GPU (" + card + ")";
-    gpu.clocks_fixed = *level != "auto" && *level != "low";
+    gpu.clocks_fixed = *clock_level != "auto" && *clock_level != "low";
     if (const auto busy = read_number(files, device + "gpu_busy_percent")) {
       gpu.busy = static_cast<double>(*busy) / 100;
     }
@@ -281,8 +286,8 @@ void read_gpus(const Files& files, MachineHealth& health) {
 
 }  // namespace
 
-// Reads the machine's health, but for its activity, which takes time to see, and NVIDIA's GPUs,
-// which a program reports.
+// Reads what may disturb measurements on this machine. Left out are its activity, which takes time
+// to see, and NVIDIA's GPUs, which a program reports.
 MachineHealth read_machine_health(const Files& files) {
   MachineHealth health;
   health.processors = read_machine(files).logical_cores;

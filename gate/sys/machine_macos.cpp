@@ -22,7 +22,8 @@ extern "C" std::uint32_t notify_cancel(int token);
 namespace weir::sys {
 namespace {
 
-// Returns functions that read a sysctl as a number or text.
+// Returns functions that read a sysctl by its name: as a number (nothing if there is none), or as
+// text ("").
 Sysctls real_sysctls() {
   return {[](const char* name) -> std::optional<std::int64_t> {
             std::int64_t number = 0;  // narrower values fill the lower half on both architectures
@@ -77,7 +78,7 @@ std::optional<CpuTicks> RealMachineLoad::ticks() const {
                      load.cpu_ticks[CPU_STATE_IDLE], load.cpu_ticks[CPU_STATE_NICE]);
 }
 
-// Returns the bytes of memory that programs may still get.
+// Returns the bytes of memory that programs may still get; nothing if the system does not tell.
 std::optional<std::int64_t> RealMachineLoad::memory_available() const {
   vm_statistics64 pages{};
   mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
@@ -92,7 +93,7 @@ std::optional<std::int64_t> RealMachineLoad::memory_available() const {
   return apple_available(pages.free_count, pages.inactive_count, page_bytes);
 }
 
-// Reads the facts that times on this Mac depend on.
+// Reads what may disturb measurements on this Mac: heat, battery, swap, memory and load.
 MachineHealth read_machine_health(const Files& /*files*/) {
   AppleReadings readings;
   readings.thermal_pressure = thermal_pressure();

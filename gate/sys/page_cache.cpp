@@ -14,8 +14,8 @@
 namespace weir::sys {
 namespace {
 
-// Has the system look at all pages of a part of a file. That copies nothing, and takes a fraction
-// of a second for some GB that are in the cache. Returns false where the system cannot do it.
+// Maps a part of a file so that the system reads its pages into memory, without copying them.
+// Returns false if the system cannot do that.
 bool populate(int fd, off_t offset, std::size_t bytes) {
 #ifdef __linux__
   constexpr int k_populate_read = 22;  // MADV_POPULATE_READ, since Linux 5.14
@@ -32,8 +32,8 @@ bool populate(int fd, off_t offset, std::size_t bytes) {
 
 }  // namespace
 
-// Reads a file into the system's cache: by a call that maps it if there is one, and the rest by
-// reading.
+// Reads a file into the system's cache, so that a later run does not wait for the disk. Maps it if
+// the system can, else reads it.
 void read_into_cache(const std::string& path) {
   constexpr off_t k_part_bytes = off_t{256} << 20;
   constexpr std::size_t k_buffer_bytes = std::size_t{1} << 20;

@@ -63,7 +63,8 @@ std::string follow_links(const std::string& path) {
   return error ? path : followed;
 }
 
-// Finds a program: a name with '/' is a path from `folder`, any other is looked up in PATH.
+// Returns the path of a program: a name with '/' is a path from `folder`, any other is looked up
+// in PATH. Nothing if there is no executable file.
 std::optional<std::string> find_program(const Files& files, std::string_view name,
                                         std::string_view folder, std::string_view path_variable) {
   const auto is_usable = [&](const std::string& path) {

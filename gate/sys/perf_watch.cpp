@@ -77,13 +77,14 @@ PerfWatch::PerfWatch(std::int64_t process) {
   }
 }
 
-// Finds the perf events among a process's descriptors, borrows them, and reads their counters.
+// Finds the perf events (hardware counters) among a process's descriptors, borrows them, and reads
+// their counters. `folder` is /proc/PID/fd.
 void PerfWatch::add_descriptors(std::int64_t process, const std::string& folder) {
   const auto names = RealFiles().list(folder);
   if (!names) {
     // A process can hide its descriptors (PR_SET_DUMPABLE). One that has ended has none.
-    const Fd hidden(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    has_events_ = has_events_ || (!hidden.open() && errno == EACCES);
+    const Fd folder_fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    has_events_ = has_events_ || (!folder_fd.open() && errno == EACCES);
     return;
   }
   for (const std::string& name : *names) {

@@ -46,7 +46,8 @@ RealProcesses::RealProcesses(const Clock& clock, Pause& pause) : clock_(clock), 
 #endif
 }
 
-// Runs a process to its end. Everything the engine does wrong is in the result.
+// Runs a process to its end. Whatever goes wrong in the engine, a failed start too, is part of the
+// result.
 Result<Finished> RealProcesses::run(const ProcessSpec& spec, const Stop& stop) {
   if (spec.argv.empty()) return fail(Code::internal, "a process needs a program to run");
   for (const std::string& argument : spec.argv) {
@@ -68,7 +69,7 @@ const std::string& error_output(const Finished& finished) {
   return text::trim(finished.err).empty() ? finished.out : finished.err;
 }
 
-// Describes how a process ended, to follow its name.
+// Describes how a process ended, to follow its name: "exited with code 1".
 std::string describe_ending(const Finished& finished, const ProcessSpec& spec) {
   switch (finished.ended) {
     case HowEnded::exited:
@@ -107,13 +108,14 @@ std::optional<std::string> environment_value(const std::string& name) {
 
 namespace {
 
-// Returns a socket that listens at the port (0: any) of 127.0.0.1; closed if that fails.
+// Returns a socket that listens at the port of 127.0.0.1 (0: any free one); a closed one with
+// errno if that fails.
 Fd bind_port(int port) {
   Fd fd(socket(AF_INET, SOCK_STREAM, 0));
   if (!fd.open()) return fd;
   // As servers do: ignore connections of earlier programs that are still closing.
-  const int yes = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const int enabled = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &enabled, sizeof enabled);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -141,12 +143,13 @@ Result<int> free_port() {
 
 bool is_free(int port) { return bind_port(port).open(); }
 
-// Tries to count system calls. Returns why that fails and what to do, or nothing if it works.
+// Tries to count the system calls of a shell. Returns why that fails and what to do, or nothing if
+// it works.
 std::optional<std::string> trace_problem(Processes& processes) {
-  ProcessSpec nothing;
-  nothing.argv = {"/bin/sh", "-c", ":"};
-  nothing.count_calls = true;
-  const auto finished = processes.run(nothing, Stop());
+  ProcessSpec probe_run;
+  probe_run.argv = {"/bin/sh", "-c", ":"};
+  probe_run.count_calls = true;
+  const auto finished = processes.run(probe_run, Stop());
   const bool has_started = finished && finished->ended != HowEnded::not_started;
   if (has_started && finished->calls && !finished->calls->by_name.empty()) return std::nullopt;
   if (has_started)
@@ -157,7 +160,8 @@ std::optional<std::string> trace_problem(Processes& processes) {
       finished ? finished->start_error : finished.error().message);
 }
 
-// Explains why the system refused a performance counter, and what to do about it.
+// Explains why the system refused a hardware counter (`error` is errno), and what to do about it.
+// `paranoid` is kernel.perf_event_paranoid, if known.
 std::string perf_refusal(int error, std::optional<int> paranoid) {
   constexpr int k_own_processes = 2;  // the highest level at which own programs can be counted
   switch (error) {

@@ -119,20 +119,21 @@ std::string read_session_priority() {
 }
 const std::string g_session_priority_at_start = read_session_priority();
 
-// Sets a thread's timer slack to that of weir's start. Reads it first: only somebody who may set it
-// may read it.
+// Sets a thread's timer slack to that of weir's start; thread 0 is the caller. Another thread's is
+// read first, and only written if it differs.
 void set_timer_slack(pid_t thread) {
-  const long wanted = g_scheduling_at_start.timer_slack_ns;
-  if (wanted <= 0) return;
+  const long slack_ns = g_scheduling_at_start.timer_slack_ns;
+  if (slack_ns <= 0) return;
   if (thread == 0) {
-    prctl(PR_SET_TIMERSLACK, wanted, 0, 0, 0);
+    prctl(PR_SET_TIMERSLACK, slack_ns, 0, 0, 0);
     return;
   }
-  std::array<char, 48> path{}, text{};
+  std::array<char, 48> path{}, slack_text{};
   snprintf(path.data(), path.size(), "/proc/%d/timerslack_ns", static_cast<int>(thread));
-  const std::string now = read_proc(path.data());
-  snprintf(text.data(), text.size(), "%ld", wanted);
-  if (!now.empty() && text::trim(now) != text.data()) write_proc(path.data(), text.data());
+  const std::string current = read_proc(path.data());
+  snprintf(slack_text.data(), slack_text.size(), "%ld", slack_ns);
+  if (!current.empty() && text::trim(current) != slack_text.data())
+    write_proc(path.data(), slack_text.data());
 }
 
 // Gives a thread (0: the caller) the scheduling that weir began with. Does not allocate for the
@@ -175,8 +176,8 @@ bool is_in_own_cgroups() {
 
 void restore_scheduling() { set_scheduling(0); }
 
-// Gives this process back the scheduling and limits that it began with. Returns false if one cannot
-// be had back.
+// Gives all threads of this process the scheduling and limits that it began with. Returns false if
+// one cannot be restored.
 bool restore_own_settings() {
   DIR* threads = opendir("/proc/self/task");
   while (const dirent* entry = threads == nullptr ? nullptr : readdir(threads)) {
@@ -184,16 +185,16 @@ bool restore_own_settings() {
       set_scheduling(static_cast<pid_t>(*thread));
   }
   if (threads != nullptr) closedir(threads);
-  bool has_all = restore_session_priority() && is_in_own_cgroups();
+  bool is_restored = restore_session_priority() && is_in_own_cgroups();
   for (int i = 0; i < k_limits; ++i) {
     const auto resource = static_cast<__rlimit_resource_t>(i);
     const rlimit& limit = g_limits_at_start.at(static_cast<std::size_t>(i));
     rlimit now{};
     const bool is_same = getrlimit(resource, &now) == 0 && now.rlim_cur == limit.rlim_cur &&
                          now.rlim_max == limit.rlim_max;
-    has_all = (is_same || setrlimit(resource, &limit) == 0) && has_all;
+    is_restored = (is_same || setrlimit(resource, &limit) == 0) && is_restored;
   }
-  return has_all;
+  return is_restored;
 }
 
 void adopt_descendants() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
@@ -203,8 +204,7 @@ void adopt_descendants() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
 // Kills our direct children: the engine, and orphans that became ours. Their children become ours
-// in turn, so call it until none is left. Only unreaped children are listed, so no id can have been
-// reused.
+// in turn, so call it until none is left. Unreaped ids cannot have been reused.
 void kill_descendants() {
   const int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -255,7 +255,7 @@ std::optional<int> paranoid_level() {
 PerfEvent instructions_event() { return {PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS}; }
 PerfEvent page_faults_event() { return {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}; }
 
-// Opens a counter over this process's children. Returns its descriptor, or -1 with errno.
+// Opens a hardware counter over this process's children. Returns its descriptor, or -1 with errno.
 int open_for_children(const PerfEvent& event) {
   perf_event_attr attributes{};
   attributes.size = sizeof attributes;
@@ -273,7 +273,7 @@ int open_for_children(const PerfEvent& event) {
       syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
-// Reads a counter; returns false with errno if that fails.
+// Reads a hardware counter; returns false with errno if that fails.
 bool read_counter(int fd, PerfCount& count) {
   std::uint64_t values[3] = {};
   ssize_t bytes_read = 0;

@@ -96,7 +96,8 @@ std::optional<std::uint64_t> parse_after_colon(std::string_view word) {
 
 }  // namespace
 
-// Reads a thread's state and number of context switches; nothing if a field is missing.
+// Returns a thread's state and number of context switches, from /proc/PID/task/TID/status; nothing
+// if a field is missing.
 std::optional<ThreadState> parse_thread_status(std::string_view text) {
   ThreadState state;
   int field_count = 0;
@@ -119,22 +120,24 @@ std::optional<ThreadState> parse_thread_status(std::string_view text) {
   return field_count == 3 ? std::optional(state) : std::nullopt;
 }
 
-// Adds the connections in a table like /proc/net/tcp that use the port.
+// Adds the connections of `port` from a table like /proc/net/tcp: how many there are, and how many
+// have unread or unsent bytes.
 void add_traffic(std::string_view text, int port, PortTraffic& traffic) {
   constexpr std::uint64_t k_established = 1;
-  constexpr std::size_t k_local = 1, k_remote = 2, k_state = 3, k_queues = 4, k_inode = 9;
+  constexpr std::size_t k_local_address = 1, k_remote_address = 2, k_connection_state = 3,
+                        k_queues = 4, k_inode = 9;
   for (const std::string& line : text::lines(text)) {
     const auto words = split_words(line);
-    if (words.size() <= k_inode || parse_hex(words[k_state]) != k_established) continue;
+    if (words.size() <= k_inode || parse_hex(words[k_connection_state]) != k_established) continue;
     const std::string_view queues = words[k_queues];
     const auto send_bytes = parse_hex(queues.substr(0, queues.find(':')));
     const auto unread_bytes = parse_after_colon(queues);
-    if (parse_after_colon(words[k_local]) == static_cast<std::uint64_t>(port)) {
+    if (parse_after_colon(words[k_local_address]) == static_cast<std::uint64_t>(port)) {
       ++traffic.connections;
       // A connection that waits to be accepted belongs to no open file yet.
       if (unread_bytes.value_or(1) != 0 || words[k_inode] == std::string_view("0"))
         ++traffic.unread;
-    } else if (parse_after_colon(words[k_remote]) == static_cast<std::uint64_t>(port) &&
+    } else if (parse_after_colon(words[k_remote_address]) == static_cast<std::uint64_t>(port) &&
                send_bytes.value_or(1) != 0) {
       ++traffic.unsent;
     }
@@ -159,7 +162,8 @@ std::vector<std::int64_t> Resting::members() const {
   return processes;
 }
 
-// Returns true if no thread has run since the last call, or each slept in enough rounds.
+// Returns true if the engine's processes are at rest: no thread has run since the last call, or
+// each was asleep once in k_rounds rounds. Sets awake_ to a thread that was not.
 bool Resting::rest() {
   Threads threads_now;
   awake_.clear();
@@ -180,9 +184,9 @@ bool Resting::rest() {
   const bool is_unchanged = threads_now == previous_threads_;
   previous_threads_ = std::move(threads_now);
   if (previous_threads_.empty()) return false;
-  const bool round_is_over = std::ranges::all_of(
+  const bool is_round_over = std::ranges::all_of(
       previous_threads_, [&](const auto& thread) { return asleep_.contains(thread.first); });
-  if (round_is_over) {
+  if (is_round_over) {
     asleep_.clear();
     ++rounds_;
   }
@@ -194,7 +198,7 @@ void Resting::begin_again() {
   rounds_ = 0;
 }
 
-// Returns the connections of the port; nothing if the system does not show them.
+// Returns the connections of the port on this machine; nothing if the system does not show them.
 std::optional<PortTraffic> Resting::traffic(int port) const {
   constexpr std::size_t k_max_bytes = std::size_t{16} << 20;
   PortTraffic traffic;
@@ -208,7 +212,7 @@ std::optional<PortTraffic> Resting::traffic(int port) const {
   return is_readable ? std::optional(traffic) : std::nullopt;
 }
 
-// Returns the descendants of a process.
+// Returns the ids of a process's children, their children and so on. `proc` is the path of /proc.
 std::vector<std::int64_t> list_descendants(std::int64_t process, const std::string& proc) {
   std::multimap<std::int64_t, std::int64_t> children;
   for (const std::int64_t pid : list_numbers(proc)) {
@@ -235,7 +239,8 @@ std::optional<std::int64_t> resident_bytes_below(std::int64_t process, const std
   return pages == 0 ? std::nullopt : std::optional(pages * sysconf(_SC_PAGESIZE));
 }
 
-// Processes that begin meanwhile are found in the next round.
+// Stops all descendants of a process by SIGSTOP, and returns those that it stopped. Processes that
+// begin meanwhile are found in the next of up to 100 rounds.
 std::vector<std::int64_t> stop_descendants(std::int64_t process) {
   constexpr int k_max_rounds = 100;
   std::set<std::int64_t> stopped;
@@ -277,8 +282,8 @@ std::string read_process_settings(std::int64_t process) {
   return settings;
 }
 
-// Returns the processors, memory nodes, priorities, policy, timer slack and tracer of a thread,
-// from its files. Only somebody who may set the slack may read it.
+// Returns the scheduling settings of a thread as text to compare: processors, memory nodes,
+// priorities, policy, timer slack and tracer.
 std::string thread_settings(std::string_view status, const std::vector<std::string>& stat,
                             std::int64_t thread) {
   const std::size_t begin = status.find("Cpus_allowed:"),
@@ -288,15 +293,15 @@ std::string thread_settings(std::string_view status, const std::vector<std::stri
   const std::size_t tracer = status.find("TracerPid:");
   if (tracer != std::string_view::npos)
     settings += status.substr(tracer, status.find('\n', tracer) - tracer);
-  for (const std::size_t place : {k_nice, k_realtime_priority, k_policy})
-    settings += place < stat.size() ? " " + stat[place] : std::string();
+  for (const std::size_t field : {k_nice, k_realtime_priority, k_policy})
+    settings += field < stat.size() ? " " + stat[field] : std::string();
 #ifdef __linux__
   constexpr int k_of_process = 1;  // IOPRIO_WHO_PROCESS: one thread
   settings += fmt::format(" {}", syscall(SYS_ioprio_get, k_of_process, thread));
   // The time slice, and bounds on the processor's clock.
-  std::array<std::uint64_t, 16> wishes{};  // struct sched_attr
-  (void)syscall(SYS_sched_getattr, thread, wishes.data(), sizeof wishes, 0);
-  for (const std::uint64_t word : wishes) settings += fmt::format(" {:x}", word);
+  std::array<std::uint64_t, 16> attributes{};  // struct sched_attr
+  (void)syscall(SYS_sched_getattr, thread, attributes.data(), sizeof attributes, 0);
+  for (const std::uint64_t word : attributes) settings += fmt::format(" {:x}", word);
   settings += read_proc(fmt::format("/proc/{}/timerslack_ns", thread), k_page).value_or("");
 #endif
   return settings;
@@ -328,7 +333,8 @@ StoppedTree::StoppedTree(std::int64_t process) : process_(process) {
   }
 }
 
-// Reads the threads of all descendants that can run by themselves.
+// Returns the state and settings of all threads of the descendants that weir may signal. Kernel
+// workers, and threads that have ended, are left out.
 StoppedTree::Threads StoppedTree::read_threads() const {
   Threads threads;
   for (const std::int64_t pid : list_descendants(process_)) {
@@ -353,16 +359,15 @@ StoppedTree::Threads StoppedTree::read_threads() const {
 StoppedTree::Change StoppedTree::find_change() const {
   const Threads threads_now = read_threads();
   for (const auto& [id, thread] : threads_now) {
-    const auto before = threads_.find(id);
+    const auto earlier = threads_.find(id);
     // A thread that waited in the kernel was not seen before.
-    if (before == threads_.end() ? !thread.state.is_stopped : before->second.state != thread.state)
-      return Change::ran;
     if (!thread.state.is_stopped) return Change::ran;
+    if (earlier != threads_.end() && earlier->second.state != thread.state) return Change::ran;
   }
   for (const auto& [id, thread] : threads_) {
-    const auto now = threads_now.find(id);
-    if (now == threads_now.end()) return Change::ran;
-    if (now->second.settings != thread.settings) return Change::settings;
+    const auto match = threads_now.find(id);
+    if (match == threads_now.end()) return Change::ran;
+    if (match->second.settings != thread.settings) return Change::settings;
   }
   return Change::none;
 }

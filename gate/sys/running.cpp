@@ -25,7 +25,7 @@ Finished not_started(std::string why) {
   return {.ended = HowEnded::not_started, .start_error = std::move(why)};
 }
 
-// Explains why an engine could not be started.
+// Explains why an engine could not be started, by the stage at which that failed and its errno.
 std::string explain_start(const ProcessSpec& spec, const SupervisorReport& report) {
   const std::string error_message = error_text(report.error);
   switch (report.stage) {

@@ -45,26 +45,27 @@ void reset_signals() {
   for (int number = 1; number < NSIG; ++number) sigaction(number, &action, nullptr);
 }
 
-// Moves the four descriptors to their places, in two steps because they may be in each other's way.
+// Moves the supervisor's four descriptors to their fixed numbers and closes all others. Goes by
+// high numbers, as one may be in another's place. Returns false with errno if the system refuses.
 bool place_descriptors(const SupervisorOrder& order) {
-  int high[4];
+  int high_fds[4];
   const int fds[4] = {order.control_fd, order.report_fd, order.out_fd, order.err_fd};
   for (int i = 0; i < 4; ++i) {
-    high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 16);
-    if (high[i] < 0) return false;
+    high_fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 16);
+    if (high_fds[i] < 0) return false;
   }
   for (int i = 0; i < 4; ++i) {
-    if (dup2(high[i], k_control + i) < 0) return false;
+    if (dup2(high_fds[i], k_control + i) < 0) return false;
     fcntl(k_control + i, F_SETFD, FD_CLOEXEC);
   }
   close_descriptors(k_first_unused);
-  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (null < 0) return false;
+  const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null_fd < 0) return false;
   // Let go of weir's own streams: whoever reads them must not wait for the supervisor.
   for (int fd = 0; fd < 3; ++fd) {
-    if (dup2(null, fd) < 0) return false;
+    if (dup2(null_fd, fd) < 0) return false;
   }
-  close(null);
+  close(null_fd);
   return true;
 }
 
@@ -101,7 +102,8 @@ struct StartFailure {
   _exit(127);
 }
 
-// Sleeps until a child ends, the time is up, or (unless `has_input` is null) weir sends an order.
+// Sleeps until a child ends, `ns` nanoseconds are over (below 0: no limit), or weir sends an
+// order. `has_input` is set to whether it did; null ignores orders.
 void pause_until(bool* has_input, std::int64_t ns) {
   sigset_t open_to_children;
   sigfillset(&open_to_children);
@@ -123,6 +125,7 @@ pid_t reap_one(const SupervisorOrder& order, int* status) {
 }
 
 // Kills what is left of the engine: its process group and orphans. Returns how many there were.
+// Gives up after k_reap_ns.
 std::int64_t kill_leftovers(pid_t engine, const SupervisorOrder& order) {
   std::int64_t killed = 0, strangers = 0;
   const std::int64_t deadline = steady_ns() + k_reap_ns;
@@ -147,19 +150,17 @@ std::int64_t peak_bytes(const rusage& usage) {
   return std::int64_t{usage.ru_maxrss} * (k_on_macos ? 1 : 1024);
 }
 
-// Adds the resources that the engine used, and all that it started, as far as that was reaped: what
-// leaves its parent comes back to this process.
+// Adds the CPU time, memory and switches that the engine and its children used. Peak memory is -1
+// if it may be this process's own, of which the engine was a copy at first.
 void add_usage_to_report(SupervisorReport& report, std::int64_t floor_bytes) {
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
-  const auto micro = [](const timeval& t) {
-    return static_cast<std::int64_t>(t.tv_sec) * 1'000'000 + t.tv_usec;
+  const auto to_microseconds = [](const timeval& time) {
+    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000 + time.tv_usec;
   };
-  report.cpu_us = micro(usage.ru_utime) + micro(usage.ru_stime);
+  report.cpu_us = to_microseconds(usage.ru_utime) + to_microseconds(usage.ru_stime);
   report.usage = {usage.ru_nvcsw, usage.ru_nivcsw, usage.ru_minflt, usage.ru_majflt};
   const std::int64_t peak = peak_bytes(usage);
-  // Between fork and exec the engine was a copy of this process. A peak no higher than ours may
-  // therefore not be its own.
   constexpr std::int64_t k_margin = 512 << 10;
   report.peak_bytes = peak > floor_bytes + k_margin ? peak : -1;
 }
@@ -188,7 +189,8 @@ void add_count_to_report(SupervisorReport& report, const Counter& counter) {
   if (counter.fd >= 0 && !read_counter(counter.fd, report.counted)) report.count_error = errno;
 }
 
-// Gives the engine's leftovers time to end by themselves, unless weir sends an order or is gone.
+// Gives the engine's remaining processes time to end by themselves, up to order.settle_ns. Returns
+// at once if weir sends an order or is gone.
 void wait_for_leftovers(const SupervisorOrder& order) {
   const std::int64_t deadline = steady_ns() + order.settle_ns;
   while (steady_ns() < deadline) {
@@ -323,12 +325,13 @@ void watch_engine(pid_t engine, std::int64_t started_ns, std::int64_t floor_byte
 
 }  // namespace
 
-// Forks the supervisor. Returns its process id, or -1 with errno.
+// Forks the supervisor, a process that starts and watches the engine. Returns its process id, or
+// -1 with errno.
 pid_t start_supervisor(const SupervisorOrder& order) {
   // Block all signals: none of weir's handlers may run in the child before it has reset them.
-  sigset_t all, previous_mask;
-  sigfillset(&all);
-  if (const int error = pthread_sigmask(SIG_SETMASK, &all, &previous_mask); error != 0) {
+  sigset_t all_signals, previous_mask;
+  sigfillset(&all_signals);
+  if (const int error = pthread_sigmask(SIG_SETMASK, &all_signals, &previous_mask); error != 0) {
     errno = error;
     return -1;
   }

@@ -28,12 +28,13 @@ bool is_name_character(char c) {
 // Returns true if the text has a user with a password before a host: "me:secret@host".
 bool has_login(std::string_view text) {
   constexpr std::string_view k_digest = "sha256:";  // "image:tag@sha256:…"
-  for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
-    const std::string_view host = text.substr(at + 1);
+  for (std::size_t at_sign = text.find('@'); at_sign != std::string_view::npos;
+       at_sign = text.find('@', at_sign + 1)) {
+    const std::string_view host = text.substr(at_sign + 1);
     if (host.empty() || !text::is_alphanumeric(host[0]) || host.starts_with(k_digest)) continue;
-    const std::size_t before = text.substr(0, at).find_last_of(" \t\r\n\"'/@,;");
-    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
-    const std::string_view login = text.substr(begin, at - begin);
+    const std::size_t separator = text.substr(0, at_sign).find_last_of(" \t\r\n\"'/@,;");
+    const std::size_t begin = separator == std::string_view::npos ? 0 : separator + 1;
+    const std::string_view login = text.substr(begin, at_sign - begin);
     const std::size_t colon = login.find(':');
     if (colon == 0 || colon == std::string_view::npos || colon + 1 == login.size()) continue;
     return true;
@@ -50,17 +51,18 @@ bool has_secret_setting(std::string_view text) {
       "*passwd",     "*passphrase",  "*secret",       "*secretkey",    "*accesskey", "*accountkey",
       "*apikey",     "*privatekey",  "*signingkey",   "*accesstoken",  "*authtoken", "*sastoken",
       "*oauthtoken", "*bearertoken", "*refreshtoken", "authorization", "*cookie"};
-  for (std::size_t at = text.find_first_of("=:"); at != std::string_view::npos;
-       at = text.find_first_of("=:", at + 1)) {
-    const std::string_view before = text.substr(0, at), after = text.substr(at + 1);
+  for (std::size_t sign_at = text.find_first_of("=:"); sign_at != std::string_view::npos;
+       sign_at = text.find_first_of("=:", sign_at + 1)) {
+    const std::string_view before = text.substr(0, sign_at), after = text.substr(sign_at + 1);
     const bool is_quoted = before.ends_with('"') || before.ends_with('\'');
-    if (text[at] == ':' && !is_quoted && !after.starts_with(' ')) continue;
-    const std::size_t value = after.find_first_not_of(k_quotes_and_blanks);
-    if (value == std::string_view::npos || after[value] == ';' || after[value] == '&') continue;
-    const std::string_view bare = before.substr(0, before.size() - (is_quoted ? 1 : 0));
-    std::size_t begin = bare.size();
-    while (begin > 0 && is_name_character(bare[begin - 1])) --begin;
-    std::string name = text::lower(bare.substr(begin));
+    if (text[sign_at] == ':' && !is_quoted && !after.starts_with(' ')) continue;
+    const std::size_t value_at = after.find_first_not_of(k_quotes_and_blanks);
+    if (value_at == std::string_view::npos || after[value_at] == ';' || after[value_at] == '&')
+      continue;
+    const std::string_view unquoted = before.substr(0, before.size() - (is_quoted ? 1 : 0));
+    std::size_t begin = unquoted.size();
+    while (begin > 0 && is_name_character(unquoted[begin - 1])) --begin;
+    std::string name = text::lower(unquoted.substr(begin));
     std::erase_if(name, [](char c) { return !text::is_alphanumeric(c); });
     if (std::ranges::any_of(k_names, [&](auto pattern) { return text::glob_match(pattern, name); }))
       return true;
@@ -68,17 +70,18 @@ bool has_secret_setting(std::string_view text) {
   return false;
 }
 
-// Returns true if a word of the text is a token or private key by its beginning.
+// Returns true if a word of the text begins as tokens of known services do, or if the text
+// contains a private key.
 bool has_token(std::string_view text) {
-  constexpr std::string_view k_beginnings[] = {"ghp_", "gho_",        "ghu_",   "ghs_",
-                                               "ghr_", "github_pat_", "glpat-", "hf_",
-                                               "sk-",  "xoxb-",       "xoxp-",  "eyJhbGci"};
+  constexpr std::string_view k_token_prefixes[] = {"ghp_", "gho_",        "ghu_",   "ghs_",
+                                                   "ghr_", "github_pat_", "glpat-", "hf_",
+                                                   "sk-",  "xoxb-",       "xoxp-",  "eyJhbGci"};
   constexpr std::size_t k_min_rest = 16;
-  for (const std::string_view beginning : k_beginnings) {
-    for (std::size_t at = text.find(beginning); at != std::string_view::npos;
-         at = text.find(beginning, at + 1)) {
+  for (const std::string_view prefix : k_token_prefixes) {
+    for (std::size_t at = text.find(prefix); at != std::string_view::npos;
+         at = text.find(prefix, at + 1)) {
       const bool is_begin = at == 0 || !is_name_character(text[at - 1]);
-      const std::string_view rest = text.substr(at + beginning.size());
+      const std::string_view rest = text.substr(at + prefix.size());
       const auto end = std::ranges::find_if_not(rest, is_name_character);
       if (is_begin && end - rest.begin() >= std::ptrdiff_t{k_min_rest}) return true;
     }
@@ -104,7 +107,8 @@ bool is_withheld(std::string_view name, std::string_view value,
 
 }  // namespace
 
-// Returns the environment without withheld variables. Of git's settings, only safe.directory stays.
+// Returns the environment for an engine, without variables that may hold secrets unless they are
+// in `passed`. Of git's settings, only safe.directory stays.
 EnvironmentList inherited(const EnvironmentList& own, const std::vector<std::string>& passed) {
   EnvironmentList list;
   std::ranges::copy_if(own, std::back_inserter(list), [&](const auto& entry) {
