@@ -75,8 +75,8 @@ struct Group {
   }
 };
 
-// Adds a member to the group that it fits. If it fits two groups, they become one, unless some cell
-// has a finding in each.
+// Adds a finding of one cell to the group with the same subject, or to a new group. Two groups
+// that it fits become one, unless some cell has a finding in each.
 void add_member(std::vector<Group>& groups, Member member) {
   Group single;
   single.subjects.push_back(member.subject);
@@ -104,8 +104,8 @@ bool run_on_other_devices(const Group& group, const Group& other_group) {
   });
 }
 
-// Joins groups without known names of kernels to the one group of their kind that has some. A probe
-// may see no names, or a backend may use names that no one knows.
+// Merges groups whose findings have no known names of kernels into the only group of the same kind
+// that has some. A probe may see no names, and another device other ones.
 void join_nameless(std::vector<Group>& groups) {
   for (Group& group : groups) {
     if (group.members.empty() || group.has_known_work()) continue;
@@ -142,23 +142,24 @@ struct Names {
   std::vector<std::string> all;  // in order of how many cells name them
   std::size_t common = 0;        // how many of them every cell names that names any
 };
-// Counts the works that the findings name. A work is spelled as in the findings if these agree.
+// Counts in how many findings of the group each kind of work is named, the most frequent first.
+// `common` of them are in all findings. Spelled as in the findings if these agree.
 Names count_names(const Group& group) {
   struct Count {
     std::string work, spelled;
     std::int64_t members = 0;
   };
   std::vector<Count> counts;
-  std::map<std::string, std::size_t> places;
+  std::map<std::string, std::size_t> index_of_work;
   std::int64_t naming_members = 0;
   for (const Member& member : group.members) {
     const auto& works = member.subject.works;
     const auto& spelled = member.subject.spelled;
     if (!works.empty()) ++naming_members;
     for (std::size_t i = 0; i < works.size(); ++i) {
-      const auto [position, fresh] = places.try_emplace(works[i], counts.size());
-      if (fresh) counts.push_back({works[i], spelled[i]});
-      Count& count = counts[position->second];
+      const auto [entry, is_new] = index_of_work.try_emplace(works[i], counts.size());
+      if (is_new) counts.push_back({works[i], spelled[i]});
+      Count& count = counts[entry->second];
       if (count.spelled != spelled[i]) count.spelled = works[i];
       ++count.members;
     }
@@ -201,7 +202,8 @@ std::string_view kind_sentence(const Group& group, const FindingKind& kind) {
   return seems && !kind.seems.empty() ? kind.seems : kind.sentence;
 }
 
-// Returns a headline made of the kind's sentence and of the works that all findings name.
+// Returns a headline: the sentence for the kind of finding, then up to three works that all
+// findings of the group name.
 std::string kind_headline(const Group& group, const Names& common_names, const FindingKind& kind) {
   constexpr std::size_t k_max_names = 3;
   const std::string_view sentence = kind_sentence(group, kind);
@@ -255,33 +257,33 @@ std::size_t metric_rank(const std::string& base, bool is_move) {
   return static_cast<std::size_t>(std::ranges::find(k_telling, base) - k_telling.begin()) + 1;
 }
 
-// Collects the metrics that members claim, with the range of their changes, the most telling first.
+// Collects the metrics that the group's findings explain, with the range of their changes over
+// cells. Metrics that failed in most cells come first.
 std::vector<ChangedMetric> collect_changed_metrics(const Group& group) {
   std::map<std::string, ChangedMetric> metrics;
-  // Cells by base: a count per token and the same per prefill are one.
-  std::map<std::string, std::set<const CellVerdict*>> failed_cells;
+  std::map<std::string, std::set<const CellVerdict*>> failed_cells;  // by the metric's base name
   for (const Member& member : group.members) {
     const std::set<std::string_view> claims(member.claims.begin(), member.claims.end());
     for (const Judgement& judgement : member.cell->metrics()) {
       const std::string& name = judgement.metric.name;
       if (!claims.contains(name)) continue;
-      ChangedMetric& carried = metrics[name];
-      verdict::Carrier& carrier = carried.carrier;
-      carrier.metric = name;
-      carried.metric = judgement.metric;
+      ChangedMetric& changed = metrics[name];
+      verdict::Carrier& range = changed.carrier;
+      range.metric = name;
+      changed.metric = judgement.metric;
       if (judgement.verdict == Outcome::fail) {
-        ++carried.failed;
+        ++changed.failed;
         failed_cells[judgement.metric.base].insert(member.cell);
       }
       if (!judgement.baseline || !judgement.current) continue;
       const double change = *judgement.current - *judgement.baseline;
-      carrier.min_change = carrier.cells == 0 ? change : std::min(carrier.min_change, change);
-      carrier.max_change = carrier.cells == 0 ? change : std::max(carrier.max_change, change);
-      ++carrier.cells;
+      range.min_change = range.cells == 0 ? change : std::min(range.min_change, change);
+      range.max_change = range.cells == 0 ? change : std::max(range.max_change, change);
+      ++range.cells;
     }
   }
   std::vector<ChangedMetric> list;
-  for (auto& [name, carried] : metrics) list.push_back(std::move(carried));
+  for (auto& [name, changed] : metrics) list.push_back(std::move(changed));
   std::ranges::stable_sort(list, {}, [&](const ChangedMetric& entry) {
     const std::string& base = entry.metric.base;
     return std::tuple(entry.carrier.cells == 0, entry.metric.kind != unit::Kind::count,
@@ -291,23 +293,24 @@ std::vector<ChangedMetric> collect_changed_metrics(const Group& group) {
   return list;
 }
 
-// Returns the other kinds of findings in these cells, the most frequent first. Kinds that any
-// change brings along are left out.
+// Returns the sentences of other kinds of findings in these cells, the most frequent first, at
+// most three. Kinds that any change brings along are left out.
 std::vector<std::string> other_kinds(const Group& group) {
   constexpr std::size_t k_max_counts_listed = 3;
-  constexpr std::array k_outcomes = {kind::memory_changed, kind::fixed_cost_changed,
-                                     kind::code_changed,   kind::made_late,
-                                     kind::count_changed,  kind::time_changed};
+  constexpr std::array k_follow_any_change = {kind::memory_changed, kind::fixed_cost_changed,
+                                              kind::code_changed,   kind::made_late,
+                                              kind::count_changed,  kind::time_changed};
   std::vector<std::pair<const FindingKind*, std::int64_t>> counts;  // in how many cells
   for (const Member& member : group.members) {
     std::set<std::string> kinds{group.kind()};
-    for (const Finding& other : member.cell->findings) {
-      const FindingKind* kind = find_named(k_finding_kinds, other.kind);
-      if (other.also || !other.claims.empty() || kind == nullptr || kind->sentence.empty()) {
+    for (const Finding& other_finding : member.cell->findings) {
+      const FindingKind* kind = find_named(k_finding_kinds, other_finding.kind);
+      if (other_finding.also || !other_finding.claims.empty() || kind == nullptr ||
+          kind->sentence.empty()) {
         continue;
       }
-      if (holds(k_outcomes, other.kind)) continue;
-      const bool is_new = kinds.insert(other.kind).second;
+      if (holds(k_follow_any_change, other_finding.kind)) continue;
+      const bool is_new = kinds.insert(other_finding.kind).second;
       if (!is_new) continue;
       auto* count = find_first(counts, [&](const auto& entry) { return entry.first == kind; });
       if (count == nullptr) count = &counts.emplace_back(kind, 0);
@@ -319,7 +322,8 @@ std::vector<std::string> other_kinds(const Group& group) {
   return collect<std::string>(counts, [](const auto& entry) { return entry.first->sentence; });
 }
 
-// Describes the cause that a group stands for, without its cells.
+// Describes the cause that a group of findings stands for, without its cells: headline, up to
+// three metrics that show it, ops, and where to look.
 verdict::Cause make_cause(const Group& group) {
   constexpr std::size_t k_max_carriers = 3, k_max_ops = 16;
   verdict::Cause cause;
@@ -328,15 +332,15 @@ verdict::Cause make_cause(const Group& group) {
   cause.headline = cause_headline(group, names);
   cause.ops = std::move(names.all);
   if (cause.ops.size() > k_max_ops) cause.ops.resize(k_max_ops);
-  const std::vector<ChangedMetric> carried = collect_changed_metrics(group);
-  std::set<std::string> bases;  // per token and per prefill they say the same
-  for (const ChangedMetric& entry : carried) {
+  const std::vector<ChangedMetric> changed_metrics = collect_changed_metrics(group);
+  std::set<std::string> listed_bases;  // a count per token and per prefill is listed once
+  for (const ChangedMetric& entry : changed_metrics) {
     if (cause.carriers.size() == k_max_carriers || entry.carrier.cells == 0) break;
     // Metrics that broke no limit are worth a line only if none did.
-    if (entry.failed == 0 && carried.front().failed > 0) continue;
-    if (bases.insert(entry.metric.base).second) cause.carriers.push_back(entry.carrier);
+    if (entry.failed == 0 && changed_metrics.front().failed > 0) continue;
+    if (listed_bases.insert(entry.metric.base).second) cause.carriers.push_back(entry.carrier);
   }
-  cause.follow = std::ssize(carried) - std::ssize(cause.carriers);
+  cause.follow = std::ssize(changed_metrics) - std::ssize(cause.carriers);
   cause.cause = common_text(group, &Finding::cause);
   cause.look_at = common_text(group, &Finding::look_at);
   cause.beside = other_kinds(group);
@@ -345,8 +349,8 @@ verdict::Cause make_cause(const Group& group) {
 
 // --- cells ---------------------------------------------------------------------------------------
 
-// Adds the findings that explain failures of this cell to the groups. Returns the metrics that they
-// claim.
+// Adds the findings that explain a failed metric of this cell to the groups. Returns the metrics
+// that they explain; each belongs to the first finding that claims it.
 std::set<std::string> add_findings(const CellVerdict& cell, std::vector<Group>& groups) {
   std::set<std::string> failed, claimed;
   for (const UnpassedJudgement& judgement : unpassed_judgements(cell)) {
@@ -404,7 +408,8 @@ bool Subject::same_as(const Subject& other) const {
          2 * shared >= std::ssize(works) + std::ssize(other.works) - shared;
 }
 
-// Reads the subject from the finding's kind, its metric and the names of its ops.
+// Returns what a finding is about, to compare findings of different cells: its kind, its metric,
+// and the works of its ops.
 Subject finding_subject(const Finding& finding) {
   constexpr std::array k_of_metrics = {kind::memory_changed, kind::served_changed,
                                        kind::count_changed};
@@ -428,8 +433,8 @@ Subject finding_subject(const Finding& finding) {
   return subject;
 }
 
-// Groups findings of all failed cells, turns each group into a cause, and lists the rest as
-// unexplained.
+// Groups the findings of all failed cells, turns each group into a cause, the most frequent first,
+// and lists failed metrics without one as unexplained.
 void find_causes(verdict::GateVerdict& gate) {
   std::vector<Group> groups;
   Unexplained unexplained;

@@ -33,9 +33,8 @@ std::vector<double> values_after(const Evidence& evidence, const std::string& me
   if (const MetricValue* value = look_up(evidence.after.metrics, metric)) {
     return value->tokens.empty() ? std::vector{value->value()} : value->tokens;
   }
-  const double* nothing_judged_reason = look_up(evidence.nothing_judged_reason, metric);
-  return nothing_judged_reason == nullptr ? std::vector<double>()
-                                          : std::vector{*nothing_judged_reason};
+  const double* varying_count = look_up(evidence.varying_counts, metric);
+  return varying_count == nullptr ? std::vector<double>() : std::vector{*varying_count};
 }
 
 // The selected ones of several values.
@@ -65,7 +64,8 @@ Selection select_values(const std::vector<double>& values,
   return result;
 }
 
-// Checks that a count is at most the upper end of its usual range, in each token.
+// Checks that a count is, in each token, at most the upper end of its usual range. Unknown if it
+// was not counted or has no range.
 Check check_limit(const CheckInput& input, const std::string& metric, const std::string& label) {
   const double good_limit = look_up(input.options.bands, metric, Band()).good_to.value_or(0);
   const std::string question = good_limit > 0
@@ -84,7 +84,8 @@ Check check_limit(const CheckInput& input, const std::string& metric, const std:
   return {question, Answer::fine, Selection{values, values.size()}.text()};
 }
 
-// Names the op that takes most time, if no unlisted time exceeds it.
+// Names the op that takes most time, with its share of the total. Unknown if no op was timed, or
+// unlisted work takes longer.
 Check check_slowest_op(const CheckInput& input) {
   std::map<std::string, double> seconds;  // by name, of all its types and shapes
   double total = 0;
@@ -98,14 +99,15 @@ Check check_slowest_op(const CheckInput& input) {
   if (total <= 0 || seconds.empty()) return unknown("no op was timed: weir profile CELL");
   const auto slowest =
       std::ranges::max_element(seconds, {}, [](const auto& entry) { return entry.second; });
-  const std::string takes = fmt::format("{} takes {:.0f} % of the time of ops",
-                                        safe_name(slowest->first), 100 * slowest->second / total);
+  const std::string share_text =
+      fmt::format("{} takes {:.0f} % of the time of ops", safe_name(slowest->first),
+                  100 * slowest->second / total);
   // The unlisted time may hold an op that takes longer.
   if (!not_listed.empty() && not_listed.mapped() > slowest->second) {
-    return unknown(fmt::format("{}, but {:.0f} % is in no op that is listed", takes,
+    return unknown(fmt::format("{}, but {:.0f} % is in no op that is listed", share_text,
                                100 * not_listed.mapped() / total));
   }
-  return fine(takes);
+  return fine(share_text);
 }
 
 // Returns the ops on the CPU that are not allowed there, each once regardless of types and shapes.
@@ -121,7 +123,8 @@ std::string unallowed_cpu_ops(const CheckInput& input) {
   return text::join(std::vector(names.begin(), names.end()));
 }
 
-// Checks that no op runs on the CPU unless that is allowed.
+// Checks that no op of a device's cell runs on the CPU, unless the configuration allows it.
+// Unknown if no probe saw ops.
 Check check_fallbacks(const CheckInput& input) {
   const Evidence& evidence = input.evidence;
   const auto& gate = evidence.gate;
@@ -167,21 +170,22 @@ std::string rows_text(const std::vector<Fusible::Row>& rows, unit::Scope scope) 
   return verdict::list_some(collect<std::string>(rows, row_text), k_max_rows_listed);
 }
 
-// Checks that ops in a row run as one kernel where engines can fuse them.
+// Checks that sequences of ops that engines can fuse run as one kernel each. Unknown if the names
+// of kernels do not tell.
 Check check_fusions(const CheckInput& input) {
-  const std::string lost = input.has_finding(kind::fusion_lost) ? "a fusion was lost" : "";
+  const std::string lost_text = input.has_finding(kind::fusion_lost) ? "a fusion was lost" : "";
   const auto& fusible = input.evidence.fusible;
   const unit::Scope scope = input.evidence.scope;
   if (fusible && !fusible->separate.empty()) {
     std::string problem =
         fmt::format("{} ran apart: as one kernel each at least {:g} fewer dispatches",
                     rows_text(fusible->separate, scope), fusible->saved.value());
-    if (!lost.empty()) problem = lost + "; " + problem;
-    const std::string per = per_text(scope);
-    if (!per.empty()) problem += " " + per;
+    if (!lost_text.empty()) problem = lost_text + "; " + problem;
+    const std::string unit_text = per_text(scope);
+    if (!unit_text.empty()) problem += " " + unit_text;
     return wrong(problem);
   }
-  if (!lost.empty()) return wrong(lost);
+  if (!lost_text.empty()) return wrong(lost_text);
   const auto& gate = input.evidence.gate;
   if (fusible && fusible->unknown.empty() && fusible->unclear.empty()) {
     return fine(fusible->joined.empty()
@@ -236,7 +240,8 @@ const Bands& default_bands() {
   return k_bands;
 }
 
-// Returns hints about counts of the later side that are unusually high or low for a GPU.
+// Returns hints about counts per token, of the later side, that are outside of their usual range
+// (`bands`) for a GPU. None for a cell of the CPU.
 std::vector<Hint> find_hints(const Evidence& evidence, const Bands& bands) {
   std::vector<Hint> hints;
   if (evidence.device == "cpu") return hints;
@@ -272,7 +277,8 @@ std::vector<Hint> find_hints(const Evidence& evidence, const Bands& bands) {
   return hints;
 }
 
-// Answers all questions of the checklist, in its order.
+// Answers all questions of the checklist for a slow engine, in its order: fine, wrong or unknown,
+// each with a reason.
 std::vector<Check> fill_checklist(const Evidence& evidence, const Options& options,
                                   const std::vector<Finding>& findings) {
   const CheckInput input{evidence, options, findings};

@@ -28,8 +28,8 @@ bool owns_kernels(const Entry& entry) {
                              [](const auto& item) { return item.starts_with("kernel "); });
 }
 
-// Returns true if all parts of a kernel that ran as one run on the device: none of its works is
-// missing among them because it moved to the CPU.
+// Returns true if a kernel that was split into parts has all of them on the device. No part is
+// missing because its work moved to the CPU.
 bool has_parts_on_device(const ExplainState& state, const Entry& entry) {
   WorkChanges joined, parts;
   for (const WorkChange& kernel : state.differences.kernels) {
@@ -38,14 +38,16 @@ bool has_parts_on_device(const ExplainState& state, const Entry& entry) {
     side.push_back(&kernel);
   }
   const std::vector<KernelName> names = names_in(parts);
-  const auto has_left = [&](const std::string& work) {
-    const auto does_it = [&](const KernelName& part) { return holds(part.works, work); };
-    const auto moved = [&](const WorkChange& op) { return op.is_increase() && op.work() == work; };
-    return std::ranges::none_of(names, does_it) &&
-           std::ranges::any_of(state.differences.cpu_ops, moved);
+  const auto is_gone_to_cpu = [&](const std::string& work) {
+    const auto computes_it = [&](const KernelName& part) { return holds(part.works, work); };
+    const auto has_moved_to_cpu = [&](const WorkChange& op) {
+      return op.is_increase() && op.work() == work;
+    };
+    return std::ranges::none_of(names, computes_it) &&
+           std::ranges::any_of(state.differences.cpu_ops, has_moved_to_cpu);
   };
   return std::ranges::any_of(joined, [&](const WorkChange* kernel) {
-    return std::ranges::none_of(kernel->parsed.works, has_left) &&
+    return std::ranges::none_of(kernel->parsed.works, is_gone_to_cpu) &&
            !find_fused_parts(kernel->parsed, names).empty();
   });
 }
@@ -208,8 +210,8 @@ void add_claim(Entry* owner, const std::string& judgement) {
 
 }  // namespace
 
-// Lets each finding claim the metrics that it explains. A finding that follows from the first one
-// passes its claims on.
+// Assigns each metric that the gate judged as changed to the finding that explains it. A finding
+// that only follows from the first one passes its metrics on to that.
 void add_claims(ExplainState& state) {
   if (!state.evidence.gate || state.entries.empty()) return;
   const Owners owners(state);
@@ -221,10 +223,10 @@ void add_claims(ExplainState& state) {
   const bool misplaced = state.evidence.gate->placement == verdict::Outcome::fail;
   if (misplaced || !state.differences.cpu_ops.empty())
     add_claim(owners.owner_of("cpu_ops"), "placement");
-  Entry& first = owners.leader();
+  Entry& leader = owners.leader();
   for (Entry& entry : state.entries) {
-    if (&entry == &first || !follows(state, entry, first)) continue;
-    std::ranges::move(entry.finding.claims, std::back_inserter(first.finding.claims));
+    if (&entry == &leader || !follows(state, entry, leader)) continue;
+    std::ranges::move(entry.finding.claims, std::back_inserter(leader.finding.claims));
     entry.finding.claims.clear();
   }
 }

@@ -5,16 +5,17 @@
 namespace weir::explain {
 namespace {
 
-// Returns how much worse a kernel's costs became, for sorting: by the most telling cost that got
-// worse, then by its factor.
+// Returns how much worse a kernel's compiled code became, to sort by: the rank of the most telling
+// cost (registers, spills) that got worse, and its factor. Zeros if none did.
 std::pair<std::size_t, double> find_worsening(const verdict::KernelChange& code) {
   std::size_t rank = unit::kernel_costs().size();  // the most telling cost comes first
   for (const unit::KernelCost& kernel_cost : unit::kernel_costs()) {
     for (const verdict::KernelChange::Cost& cost : code.costs) {
       if (unit::find_kernel_cost(cost.cost) != &kernel_cost) continue;
-      double good = static_cast<double>(cost.before), bad = static_cast<double>(cost.now);
-      if (kernel_cost.more_is_better) std::swap(good, bad);
-      if (bad > good) return {rank, bad / std::max(good, 1.0)};
+      double better_value = static_cast<double>(cost.before),
+             worse_value = static_cast<double>(cost.now);
+      if (kernel_cost.more_is_better) std::swap(better_value, worse_value);
+      if (worse_value > better_value) return {rank, worse_value / std::max(better_value, 1.0)};
     }
     --rank;
   }
@@ -36,17 +37,18 @@ std::optional<std::string> describe_spills(const verdict::KernelChange& code) {
 
 }  // namespace
 
-// Finds kernels whose code changed, or only their groups if nothing else did.
+// Adds a finding about kernels whose compiled code changed; about their workgroups only if nothing
+// else changed. It ranks after changed counts, which change code as well.
 void find_code(ExplainState& state) {
   constexpr std::size_t k_max_lines = 8;
   const auto& code = state.evidence.code;
-  const bool any_other_code = std::ranges::any_of(code, &verdict::KernelChange::code_changed);
-  state.claim("code");
-  // Group sizes depend on shapes, so they are a finding only if nothing else changed.
-  if (!any_other_code && !(state.entries.empty() && state.differences.counts.empty())) return;
+  const bool has_other_code = std::ranges::any_of(code, &verdict::KernelChange::code_changed);
+  state.mark_explained("code");
+
+  if (!has_other_code && !(state.entries.empty() && state.differences.counts.empty())) return;
   std::vector<const verdict::KernelChange*> changed;
   for (const verdict::KernelChange& kernel : code) {
-    if (kernel.code_changed == any_other_code) changed.push_back(&kernel);
+    if (kernel.code_changed == has_other_code) changed.push_back(&kernel);
   }
   if (changed.empty()) return;
   std::ranges::stable_sort(changed, std::greater<>(),
@@ -57,18 +59,18 @@ void find_code(ExplainState& state) {
   finding.headline = spills
                          ? fmt::format("The kernel {} {}.", safe_name(first.kernel), *spills)
                          : fmt::format("The kernel {} {}: {}.", safe_name(first.kernel),
-                                       any_other_code ? "has other code" : "runs in other groups",
+                                       has_other_code ? "has other code" : "runs in other groups",
                                        change_line(first));
   if (spills) finding.lines.push_back(change_line(first));
   for (std::size_t i = 1; i < std::min(changed.size(), k_max_lines); ++i) {
     finding.lines.push_back(
         fmt::format("{}: {}", safe_name(changed[i]->kernel), change_line(*changed[i])));
   }
-  for (const auto* one : changed) finding.ops.push_back(one->kernel);
+  for (const auto* kernel : changed) finding.ops.push_back(kernel->kernel);
   finding.look_at = "weir kernels --diff KERNEL, which shows all that differs.";
-  // Ranks after counts and memory: a change there changes code and group sizes as well.
+
   state.add(std::move(finding), /*units=*/0.5,
-            /*rank=*/any_other_code && state.differences.only_works() ? 1 : 3);
+            /*rank=*/has_other_code && state.differences.only_works_changed() ? 1 : 3);
 }
 
 }  // namespace weir::explain

@@ -224,26 +224,26 @@ bool same_code(const KernelCode& a, const KernelCode& b) {
 
 }  // namespace
 
-// Compares options, constants and SPIR-V of two pieces of code. If they have one source, and the
-// SPIR-V (`words`) of one side was not recorded, that of the other side stands for it.
+// Returns how two versions of a kernel's code differ: options, constants and SPIR-V. If both have
+// one source, SPIR-V that was recorded on one side stands for both.
 CodeChanges code_changes(const KernelCode& before, const KernelCode& after) {
-  const bool same_source = !before.source.empty() && before.source == after.source;
-  const auto words_of = [&](const KernelCode& code, const KernelCode& other_side) {
-    return code.words.empty() && same_source ? other_side.words : code.words;
+  const bool is_same_source = !before.source.empty() && before.source == after.source;
+  const auto recorded_or_other = [&](const KernelCode& code, const KernelCode& other_side) {
+    return code.words.empty() && is_same_source ? other_side.words : code.words;
   };
-  const auto words_before = words_of(before, after), words_after = words_of(after, before);
-  CodeComparison comparison(CodeSide(before, words_before), CodeSide(after, words_after));
+  const auto spirv_before = recorded_or_other(before, after),
+             spirv_after = recorded_or_other(after, before);
+  CodeComparison comparison(CodeSide(before, spirv_before), CodeSide(after, spirv_after));
   comparison.add_kinds();
   comparison.add_options();
   comparison.add_code();
-  const bool both_known = !words_before.empty() && !words_after.empty();
-  const bool sides_differ = both_known
-                                ? !std::ranges::equal(words_before, words_after)
-                                : !before.source.empty() && !after.source.empty() && !same_source;
-  if (sides_differ && !comparison.reported_code()) {
-    comparison.add_line(both_known
-                            ? "the same instructions, with other operands or in another order"
-                            : "other SPIR-V");
+  const bool has_both = !spirv_before.empty() && !spirv_after.empty();
+  const bool is_different =
+      has_both ? !std::ranges::equal(spirv_before, spirv_after)
+               : !before.source.empty() && !after.source.empty() && !is_same_source;
+  if (is_different && !comparison.reported_code()) {
+    comparison.add_line(has_both ? "the same instructions, with other operands or in another order"
+                                 : "other SPIR-V");
   }
   CodeChanges changes = std::move(comparison).changes();
   changes.before = before.hash;
@@ -251,19 +251,19 @@ CodeChanges code_changes(const KernelCode& before, const KernelCode& after) {
   return changes;
 }
 
-// Drops code that both sides have, and pairs the rest by the smallest difference.
+// Drops code that both sides have, pairs the rest by the smallest difference, and returns how each
+// pair differs; at most k_max_pairs.
 std::vector<CodeChanges> code_changes(std::vector<KernelCode> before,
                                       std::vector<KernelCode> after) {
-  // Code that is on both sides did not change.
   std::erase_if(before, [&](const KernelCode& code) {
     const auto match = std::ranges::find_if(after, std::bind_front(same_code, std::cref(code)));
     if (match == after.end()) return false;
     after.erase(match);
     return true;
   });
-  std::vector<CodeChanges> all;
-  for (; !before.empty() && !after.empty() && all.size() < k_max_pairs; before.pop_back()) {
-    // Pairs it with the code that differs least.
+  std::vector<CodeChanges> changes_of_pairs;
+  for (; !before.empty() && !after.empty() && changes_of_pairs.size() < k_max_pairs;
+       before.pop_back()) {
     std::vector<CodeChanges> candidates;
     for (const KernelCode& partner : after) {
       candidates.push_back(code_changes(before.back(), partner));
@@ -272,9 +272,9 @@ std::vector<CodeChanges> code_changes(std::vector<KernelCode> before,
       return changes.lines.size() + changes.headline.size() / 32;
     });
     after.erase(after.begin() + (smallest - candidates.begin()));
-    all.push_back(std::move(*smallest));
+    changes_of_pairs.push_back(std::move(*smallest));
   }
-  return all;
+  return changes_of_pairs;
 }
 
 }  // namespace weir::explain

@@ -69,7 +69,8 @@ std::vector<std::string> first_warnings(const std::vector<std::string>& warnings
   return {warnings.begin(), warnings.begin() + shown_count};
 }
 
-// Parses an op of the CPU as a profile names it: "MUL_MAT q8_0,f32->f32 256x64,256->64".
+// Parses an op of the CPU as profiles name it, "MUL_MAT q8_0,f32->f32 256x64,256->64", into name,
+// type and shape.
 WorkRow parse_op_row(const std::string& op_name) {
   WorkRow row;
   for (const std::string& word : text::split(op_name, ' ')) {
@@ -156,7 +157,8 @@ WorkRows read_rows(const Observed& observed, const Basis& shared, bool by_kernel
   return result;
 }
 
-// Reads a weir profile as rows: its kernels, and the ops that ran on the CPU.
+// Reads a weir profile as rows to compare: its kernels, and the ops that ran on the CPU, with
+// calls and without times.
 WorkRows read_rows(const Profile& profile) {
   WorkRows result;
   result.side.format = "weir";
@@ -178,12 +180,12 @@ WorkRows read_rows(const Profile& profile) {
     result.warnings.push_back("it has an error: " + error);
   }
   std::ranges::move(first_warnings(profile.warnings), std::back_inserter(result.warnings));
-  const bool cpu = profile.device == "cpu";
+  const bool is_cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->runs_disagree) {
     result.per = kernel_unit(*profile.kernels);
     for (const auto& [name, count] : profile.kernels->counts) {
       WorkRow row =
-          cpu ? parse_op_row(name) : WorkRow{"", parse_role(name), name, {}, {}, {}, {}, {}};
+          is_cpu ? parse_op_row(name) : WorkRow{"", parse_role(name), name, {}, {}, {}, {}, {}};
       row.backend = profile.device;
       row.calls = count.value();
       result.rows.push_back(std::move(row));
@@ -191,7 +193,7 @@ WorkRows read_rows(const Profile& profile) {
   } else if (profile.kernels) {
     result.warnings.emplace_back("runs of one length disagree about kernels: they are left out");
   }
-  if (cpu) return result;
+  if (is_cpu) return result;
   for (const auto& [op, count] : profile.placement.cpu_ops) {
     WorkRow row = parse_op_row(op);
     row.backend = "cpu";
@@ -229,11 +231,11 @@ bool can_compare(const RowPair& rows, std::size_t index) {
   return std::ranges::any_of(a, [&](const auto& value) { return b.contains(value); });
 }
 
-// Returns the parts whose names say that the same work is done in a second place: "lm_head_gemv"
-// beside "gemv". The other side may lack that work.
+// Returns the parts of names that say that the same work is done in a second place: "lm_head" of
+// "lm_head_gemv" if "gemv" runs too. The other side may lack that work.
 std::set<std::string> find_other_places(const RowPair& rows) {
   constexpr std::size_t k_max_name_length = 512;
-  std::set<std::string> places;
+  std::set<std::string> second_places;
   for (const Rows& side_rows : {rows.a, rows.b}) {
     std::set<std::string_view> names;
     for (const WorkRow* row : side_rows) names.insert(row->name);
@@ -241,37 +243,39 @@ std::set<std::string> find_other_places(const RowPair& rows) {
       const std::string_view name = std::string_view(row->name).substr(0, k_max_name_length);
       for (std::size_t underscore = name.find('_'); underscore != name.npos;
            underscore = name.find('_', underscore + 1)) {
-        if (names.contains(name.substr(underscore + 1))) places.insert(row->role.part);
+        if (names.contains(name.substr(underscore + 1))) second_places.insert(row->role.part);
       }
     }
   }
-  places.erase("");
-  return places;
+  second_places.erase("");
+  return second_places;
 }
 
-// Groups rows of one role by part, shape and type, as far as both sides report these.
+// Groups rows that do the same work by part, shape and type, each only as far as both sides report
+// it. A group has rows of side A, of side B, or of both.
 std::map<RowKey, RowPair> group_rows(const RowPair& rows) {
-  const std::array used{can_compare(rows, k_part), can_compare(rows, k_shape),
-                        can_compare(rows, k_type)};
+  const std::array is_comparable{can_compare(rows, k_part), can_compare(rows, k_shape),
+                                 can_compare(rows, k_type)};
   const std::set<std::string> common_shapes = find_common_shapes(rows.a, rows.b),
-                              places = find_other_places(rows);
+                              second_places = find_other_places(rows);
   std::map<RowKey, RowPair> groups;
   for (Rows RowPair::*side : {&RowPair::a, &RowPair::b}) {
     for (const WorkRow* row : rows.*side) {
       RowKey key = row_key(*row);
-      for (std::size_t i = 0; i < used.size(); ++i) {
+      for (std::size_t i = 0; i < is_comparable.size(); ++i) {
         const bool is_common = (i == k_shape && common_shapes.contains(key[i])) ||
-                               (i == k_part && places.contains(key[i]));
-        if (!used[i] && !is_common) key[i].clear();
+                               (i == k_part && second_places.contains(key[i]));
+        if (!is_comparable[i] && !is_common) key[i].clear();
       }
-      (groups[std::move(key)].*side).push_back(row);
+      Rows& rows_of_side = groups[std::move(key)].*side;
+      rows_of_side.push_back(row);
     }
   }
   return groups;
 }
 
-// If one group exists only in A and one only in B, they are the same work with another shape: joins
-// them.
+// Joins the only group that exists just in A with the only one that exists just in B: the same
+// work with another shape.
 void join_single_groups(std::map<RowKey, RowPair>& groups) {
   std::vector<RowKey> only_a, only_b;
   for (const auto& [key, rows] : groups) {
@@ -288,7 +292,8 @@ void join_single_groups(std::map<RowKey, RowPair>& groups) {
   groups.erase(key_b);
 }
 
-// Sums rows of one side; nothing without rows.
+// Adds up calls and times of one side's rows, and collects their names, types and shapes. Nothing
+// without rows; a sum is absent if a row lacks its value.
 std::optional<ComparedOp> sum_rows(const Rows& rows) {
   if (rows.empty()) return std::nullopt;
   ComparedOp sum;
@@ -352,31 +357,34 @@ std::vector<WorkName> work_names(const WorkRows& side) {
   });
 }
 
-// Matches the rows of A and B, by role and then by as much detail as both report.
+// Matches the rows of A and B: first work that one side timed together, then by kind of work, and
+// within that by as much detail as both report.
 std::vector<OpChange> match_ops(const WorkRows& a, const WorkRows& b) {
   std::vector<OpChange> ops;
-  std::set<const WorkRow*> joined;
-  const auto take = [&](const WorkRows& side, const std::vector<std::size_t>& indices) {
+  std::set<const WorkRow*> timed_rows;
+  const auto select_rows = [&](const WorkRows& side, const std::vector<std::size_t>& indices) {
     const Rows rows =
         collect<const WorkRow*>(indices, [&](std::size_t index) { return &side.rows[index]; });
-    joined.insert(rows.begin(), rows.end());
+    timed_rows.insert(rows.begin(), rows.end());
     return rows;
   };
   for (const TimedTogether& group : timed_together(work_names(a), work_names(b))) {
-    ops.push_back(make_group_change(group, {take(a, group.a), take(b, group.b)}));
+    ops.push_back(make_group_change(group, {select_rows(a, group.a), select_rows(b, group.b)}));
   }
-  std::map<std::pair<std::string, std::string>, RowPair> roles;  // by kind and work
+  std::map<std::pair<std::string, std::string>, RowPair> rows_of_work;  // by kind and work
   for (const auto& [side, rows] : {std::pair(&a, &RowPair::a), {&b, &RowPair::b}}) {
     for (const WorkRow& row : side->rows) {
-      if (!joined.contains(&row)) (roles[{row.kind, row.role.work}].*rows).push_back(&row);
+      if (timed_rows.contains(&row)) continue;
+      Rows& rows_of_side = rows_of_work[{row.kind, row.role.work}].*rows;
+      rows_of_side.push_back(&row);
     }
   }
-  for (const auto& [role, rows] : roles) {
+  for (const auto& [work, rows] : rows_of_work) {
     auto groups = group_rows(rows);
     join_single_groups(groups);
     for (const auto& [detail, both] : groups) {
-      OpChange op{role.second,      detail.front(),   Shift::unchanged,
-                  sum_rows(both.a), sum_rows(both.b), role.first};
+      OpChange op{work.second,      detail.front(),   Shift::unchanged,
+                  sum_rows(both.a), sum_rows(both.b), work.first};
       op.shift = classify_change(op);
       ops.push_back(std::move(op));
     }
@@ -385,13 +393,13 @@ std::vector<OpChange> match_ops(const WorkRows& a, const WorkRows& b) {
   return ops;
 }
 
-// Matches command buffers of A and B by label.
+// Matches command buffers of A and B by label. A label that one side lacks has that side empty.
 std::vector<OpChange> match_buffers(const WorkRows& a, const WorkRows& b) {
-  std::map<std::string, OpChange> labels;
-  for (const auto& [label, side] : a.buffers) labels[label].a = side;
-  for (const auto& [label, side] : b.buffers) labels[label].b = side;
+  std::map<std::string, OpChange> change_of_label;
+  for (const auto& [label, side] : a.buffers) change_of_label[label].a = side;
+  for (const auto& [label, side] : b.buffers) change_of_label[label].b = side;
   std::vector<OpChange> buffers;
-  for (auto& [label, buffer] : labels) {
+  for (auto& [label, buffer] : change_of_label) {
     buffer.role = label;
     buffer.shift = classify_change(buffer);
     buffers.push_back(std::move(buffer));
@@ -400,8 +408,8 @@ std::vector<OpChange> match_buffers(const WorkRows& a, const WorkRows& b) {
   return buffers;
 }
 
-// Warns if one side reports command buffers, and the other (`rows`) none, or not all labels of
-// them.
+// Warns if the other side reports command buffers, and this one (`rows`, called `name`) reports
+// none, or not all labels.
 void warn_about_buffers(const WorkRows& rows, const char* name, const WorkRows& other_rows,
                         const char* other_name, std::vector<std::string>& warnings) {
   if (other_rows.buffers.empty()) return;
@@ -416,8 +424,8 @@ void warn_about_buffers(const WorkRows& rows, const char* name, const WorkRows& 
   }
 }
 
-// Sums the times of each side. Rows that are not work of a device count only if a side has no
-// others; ops that only one side times are left out.
+// Adds up the times of each side. Rows that are no work of a device count only if a side has no
+// others; ops that only one side times are left out and counted.
 void sum_times(Comparison& result) {
   using Side = std::optional<ComparedOp> OpChange::*;
   const auto is_timed = [](const OpChange& op, Side side) {
@@ -447,38 +455,39 @@ void sum_times(Comparison& result) {
   sum_side(&OpChange::b, &OpChange::a, result.seconds_b);
 }
 
-// Replaces metrics of one name and unit, as of a test that ran twice, by the median of their
-// values.
+// Replaces metrics of one name and unit, as of a test that ran twice, by one with the median of
+// their values. A later one of another unit is dropped.
 std::vector<MetricChange> join_equal_names(std::vector<MetricChange> metrics) {
   std::vector<MetricChange> joined;
   std::vector<std::vector<double>> values;
-  std::map<std::string, std::size_t> positions;
+  std::map<std::string, std::size_t> index_of_name;
   for (MetricChange& metric : metrics) {
-    const auto [position, is_new] = positions.emplace(metric.name, joined.size());
+    const auto [entry, is_new] = index_of_name.emplace(metric.name, joined.size());
     if (is_new) {
       values.emplace_back();
       joined.push_back(std::move(metric));
-    } else if (joined[position->second].metric.unit != metric.metric.unit) {
+    } else if (joined[entry->second].metric.unit != metric.metric.unit) {
       continue;
     }
     const auto& value = is_new ? joined.back().a : metric.a;
-    if (value) values[position->second].push_back(*value);
+    if (value) values[entry->second].push_back(*value);
   }
   for (std::size_t i = 0; i < joined.size(); ++i) joined[i].a = stats::median(values[i]);
   return joined;
 }
 
-// Adds the metrics of `b` to those of `a` with the same name and unit.
+// Returns the metrics of A, with the values of B under equal name and unit, and those that only B
+// has.
 std::vector<MetricChange> match_metrics(std::vector<MetricChange> a, std::vector<MetricChange> b) {
   a = join_equal_names(std::move(a));
-  std::map<std::string, std::size_t> positions;
-  for (std::size_t i = 0; i < a.size(); ++i) positions.emplace(a[i].name, i);
+  std::map<std::string, std::size_t> index_of_name;
+  for (std::size_t i = 0; i < a.size(); ++i) index_of_name.emplace(a[i].name, i);
   for (const MetricChange& metric : join_equal_names(std::move(b))) {
-    const auto position = positions.find(metric.name);
-    if (position == positions.end()) {
+    const auto match = index_of_name.find(metric.name);
+    if (match == index_of_name.end()) {
       a.push_back({metric.name, metric.metric, std::nullopt, metric.a});
-    } else if (a[position->second].metric.unit == metric.metric.unit) {
-      a[position->second].b = metric.a;
+    } else if (a[match->second].metric.unit == metric.metric.unit) {
+      a[match->second].b = metric.a;
     }
   }
   return a;
@@ -490,15 +499,15 @@ Basis own_basis(const Observed& observed) { return common_basis(observed, observ
 // The rows of A and of B. Readers note warnings in `result`, and whether only decoding is compared.
 using TwoRows = std::pair<WorkRows, WorkRows>;
 
-// Reads the work of both sides so that it compares: per token if both report their tokens, and of
-// decoding alone if both separate that from prefill. Warns if not.
+// Reads the work of both sides so that it can be compared: per token if both report their tokens,
+// and of decoding alone if both separate that from prefill. Warns if not.
 TwoRows read_both(const Observed& a, const Observed& b, Comparison& result) {
   const Basis basis = common_basis(a, b);
   const bool by_kernel = names_kernels(a) && names_kernels(b);
   const auto settings = observed::common_case_settings(a, b);
-  TwoRows both{read_rows(a, basis, by_kernel, settings), read_rows(b, basis, by_kernel, settings)};
+  TwoRows rows{read_rows(a, basis, by_kernel, settings), read_rows(b, basis, by_kernel, settings)};
   result.decoding = basis.decoding;
-  if (both.first.rows.empty() && both.second.rows.empty()) return both;
+  if (rows.first.rows.empty() && rows.second.rows.empty()) return rows;
   if (!basis.decoding && (own_basis(a).decoding || own_basis(b).decoding)) {
     result.warnings.push_back(fmt::format("only {} separates decode from prefill: all is compared",
                                           own_basis(a).decoding ? "A" : "B"));
@@ -508,10 +517,11 @@ TwoRows read_both(const Observed& a, const Observed& b, Comparison& result) {
         "A or B does not report its tokens: calls and times are of whole runs, whatever their "
         "lengths");
   }
-  return both;
+  return rows;
 }
 
-// Reads both inputs. If one is a weir profile and their units differ, calls and times are dropped.
+// Reads both inputs as rows. If one is a weir profile, and their units differ (per token, per
+// run), calls and times are dropped.
 TwoRows read_both(const Compared& a, const Compared& b, Comparison& result) {
   const auto* const* observed_a = std::get_if<const Observed*>(&a.what);
   const auto* const* observed_b = std::get_if<const Observed*>(&b.what);
@@ -519,8 +529,8 @@ TwoRows read_both(const Compared& a, const Compared& b, Comparison& result) {
   const auto read_side = [](const Compared& input, const Compared& other_input) {
     if (const auto* profile = std::get_if<const Profile*>(&input.what)) return read_rows(**profile);
     const Observed& observed = *std::get<const Observed*>(input.what);
-    const bool cpu = std::get<const Profile*>(other_input.what)->device == "cpu";
-    return read_rows(observed, own_basis(observed), !cpu && names_kernels(observed),
+    const bool is_cpu = std::get<const Profile*>(other_input.what)->device == "cpu";
+    return read_rows(observed, own_basis(observed), !is_cpu && names_kernels(observed),
                      observed.case_settings);
   };
   TwoRows both{read_side(a, b), read_side(b, a)};
@@ -555,7 +565,7 @@ std::optional<double> OpChange::each_ratio() const {
   return *calls > 0 ? std::optional(*times / *calls) : std::nullopt;
 }
 
-// Compares rows, command buffers, times and metrics of two inputs.
+// Compares rows of work, command buffers, times and metrics of two inputs, A and B.
 Comparison compare(const Compared& a, const Compared& b) {
   Comparison result;
   auto [rows_a, rows_b] = read_both(a, b, result);
@@ -584,24 +594,24 @@ static std::optional<double> label_seconds(const std::optional<ComparedOp>& labe
   return side.all_labels ? std::optional(0.0) : std::nullopt;
 }
 
-// Computes how much longer a token of B takes, by label of its command buffers. Labels without a
-// time on both sides are only counted. Nothing if a side has no such times at all.
+// Returns how many seconds longer a token of B takes, in all and by label of command buffers.
+// Labels without a time on both sides are only counted; nothing if a side has no such times.
 std::optional<TokenGap> token_gap(const Comparison& comparison) {
   TokenGap gap;
-  bool a_timed = false, b_timed = false;
+  bool has_times_a = false, has_times_b = false;
   for (const OpChange& buffer : comparison.buffers) {
-    const auto from = label_seconds(buffer.a, comparison.a);
-    const auto to = label_seconds(buffer.b, comparison.b);
-    if (!from || !to) {
+    const auto seconds_a = label_seconds(buffer.a, comparison.a);
+    const auto seconds_b = label_seconds(buffer.b, comparison.b);
+    if (!seconds_a || !seconds_b) {
       ++gap.untimed_labels;
       continue;
     }
-    if (buffer.a) a_timed = true;
-    if (buffer.b) b_timed = true;
-    gap.buffers += *to - *from;
-    gap.labels.emplace_back(&buffer, *to - *from);
+    if (buffer.a) has_times_a = true;
+    if (buffer.b) has_times_b = true;
+    gap.buffers += *seconds_b - *seconds_a;
+    gap.labels.emplace_back(&buffer, *seconds_b - *seconds_a);
   }
-  if (!a_timed || !b_timed) return std::nullopt;
+  if (!has_times_a || !has_times_b) return std::nullopt;
   std::ranges::stable_sort(gap.labels, {},
                            [](const auto& label) { return -std::fabs(label.second); });
   for (const MetricChange& metric : comparison.metrics) {
@@ -613,8 +623,8 @@ std::optional<TokenGap> token_gap(const Comparison& comparison) {
   return gap;
 }
 
-// Marks rows as slower or faster that are named by a finding, or by the gap between tokens. For
-// these a change of k_named_ratio is enough.
+// Marks rows that a finding names, or that contribute most to the time between tokens, as slower
+// or faster. For these a change of k_named_ratio is enough.
 void shift_named_rows(Comparison& comparison) {
   std::set<std::string> ops, labels;
   for (const verdict::Finding& finding : comparison.findings) {
@@ -627,18 +637,18 @@ void shift_named_rows(Comparison& comparison) {
     }
   }
   const auto is_named = [&](const std::string& name) { return ops.contains(name); };
-  const auto shift = [&](OpChange& op, bool in_gap) {
+  const auto set_shift = [&](OpChange& op, bool is_in_gap) {
     const auto ratio = op.time_ratio();
     if (op.shift != Shift::unchanged || !ratio) return;
-    if (!in_gap && std::ranges::none_of(op.a->names, is_named) &&
+    if (!is_in_gap && std::ranges::none_of(op.a->names, is_named) &&
         std::ranges::none_of(op.b->names, is_named)) {
       return;
     }
     if (*ratio >= k_named_ratio) op.shift = Shift::slower;
     if (*ratio <= 1 / k_named_ratio) op.shift = Shift::faster;
   };
-  for (OpChange& op : comparison.ops) shift(op, /*in_gap=*/false);
-  for (OpChange& buffer : comparison.buffers) shift(buffer, labels.contains(buffer.role));
+  for (OpChange& op : comparison.ops) set_shift(op, /*is_in_gap=*/false);
+  for (OpChange& buffer : comparison.buffers) set_shift(buffer, labels.contains(buffer.role));
   sort_ops(comparison.ops);
   sort_ops(comparison.buffers);
 }

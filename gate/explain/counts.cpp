@@ -36,28 +36,29 @@ std::optional<double> count_ratio(const ExplainState& state, const std::string& 
   return both->after.value() / both->before.value();
 }
 
-// Returns the whole number by which the counts of most kernels were multiplied (`is_increase`) or
-// divided; 1 if there is none.
+// Returns the whole number, 2 to 1024, by which the counts of most kernels were multiplied
+// (`is_increase`) or divided; 1 if there is none.
 std::int64_t common_count_factor(const ExplainState& state, bool is_increase) {
   std::map<std::int64_t, int> factors;
-  int both = 0;
+  int kernels_on_both_sides = 0;
   for (const WorkChange& change : state.differences.kernels) {
     const Rational& small = is_increase ? change.before : change.after;
     const Rational& large = is_increase ? change.after : change.before;
     if (small == k_zero || large == k_zero) continue;
-    ++both;
+    ++kernels_on_both_sides;
     const double factor = large.value() / small.value();
     if (factor >= 2 && factor <= 1024 && factor == std::floor(factor)) {
       ++factors[static_cast<std::int64_t>(factor)];
     }
   }
-  const auto* match = find_first(
-      factors, [&](const auto& entry) { return entry.second >= 4 && entry.second * 2 > both; });
+  const auto* match = find_first(factors, [&](const auto& entry) {
+    return entry.second >= 4 && entry.second * 2 > kernels_on_both_sides;
+  });
   return match == nullptr ? 1 : match->first;
 }
 
-// Adds the finding that the same work runs in more or fewer batches, and claims every count and
-// kernel.
+// Adds the finding that the same work runs in more or fewer batches. It explains every changed
+// count and kernel.
 void add_batch_finding(ExplainState& state, const std::string& base, bool more,
                        std::string headline) {
   Finding finding = state.finding_about(kind::batches_changed, base);
@@ -67,15 +68,15 @@ void add_batch_finding(ExplainState& state, const std::string& base, bool more,
   }
   if (more) finding.cause = "the batch is limited (-b, -ub), or requests are not taken together.";
   finding.look_at = "batch sizes among the arguments, and the engine's defaults.";
-  for (const auto& [count, delta] : state.differences.counts) state.claim(count);
-  for (const bool up : {true, false}) state.claim(select_changes(state.differences.kernels, up));
-  state.claim("moves");
+  for (const auto& [count, delta] : state.differences.counts) state.mark_explained(count);
+  for (const bool is_increase : {true, false})
+    state.mark_explained(select_changes(state.differences.kernels, is_increase));
+  state.mark_explained("moves");
   state.add(std::move(finding), /*units=*/sum_counts(state.differences.counts).units, /*rank=*/0);
 }
 
-// Finds a change of batches without a count of graphs: all kernels and the waits are multiplied by
-// one factor. Layers that moved to the CPU make every kernel rarer as well, but do not divide the
-// waits.
+// Finds a change of batches when graphs were not counted: all kernels and the waits changed by one
+// factor. Layers that moved to the CPU would not divide the waits.
 void find_batches_by_kernels(ExplainState& state) {
   const auto syncs = count_ratio(state, "syncs");
   if (!syncs) return;
@@ -113,26 +114,26 @@ std::string where_to_look(const ExplainState& state, const Fit& fit) {
   return fmt::format("what those layers do that the other {} {} not.", rest, verb);
 }
 
-// Adds the finding that the CPU waits in each of the layers of `fit`, and claims the amounts that
-// fit them.
+// Adds the finding that the CPU waits for the device in each of the layers of `fit`. It explains
+// those of `amounts` that are multiples of these layers.
 void add_sync_per_layer(ExplainState& state, const std::vector<Amount>& amounts, const Fit& fit,
                         Finding finding) {
-  const bool more = amounts.front().delta > k_zero;
-  finding.kind = more ? kind::sync_per_layer : kind::sync_removed;
-  const char* change = more ? "came in between GPU steps" : "between GPU steps is gone";
+  const bool is_increase = amounts.front().delta > k_zero;
+  finding.kind = is_increase ? kind::sync_per_layer : kind::sync_removed;
+  const char* change = is_increase ? "came in between GPU steps" : "between GPU steps is gone";
   finding.headline = fmt::format("A CPU step {}, {}.", change,
                                  layers_phrase(fit, std::abs(fit.term(0)->per_layer)));
-  if (more) {
+  if (is_increase) {
     finding.cause =
         "a split or copy moved from a kernel to the CPU, which has to wait for the GPU before and "
         "after.";
     finding.look_at = where_to_look(state, fit);
   }
-  state.claim("syncs");
+  state.mark_explained("syncs");
   double units = k_sync_units * absolute_value(amounts.front().delta);
   for (const Term& term : fit.terms) {
     if (term.amount == 0) continue;
-    state.claim(amounts[term.amount].name);
+    state.mark_explained(amounts[term.amount].name);
     units += absolute_value(amounts[term.amount].delta);
   }
   state.add(std::move(finding), units);
@@ -147,8 +148,8 @@ bool knows_op_places(const Evidence& evidence) {
          both_sides_count(evidence, "cpu_ops");
 }
 
-// Recognizes a backend that runs whole layers as one dispatch each ("30 = 24 layers + 6"), and
-// rewrites the finding. Returns false, without a change, if there are too many dispatches for that.
+// Rewrites the finding if a backend now runs whole layers as one dispatch each: "30 = 24 layers +
+// 6". Returns false, without a change, if there are too many dispatches for that.
 bool set_dispatch_per_layer(const ExplainState& state, Finding& finding) {
   const auto both = exact_counts(state.evidence, "dispatches");
   if (state.model == nullptr || state.model->layers < 8 || !both || !both->after.is_integer()) {
@@ -168,7 +169,7 @@ bool set_dispatch_per_layer(const ExplainState& state, Finding& finding) {
   return true;
 }
 
-// Returns the headline of more or fewer dispatches, per layer if the finding has a number for that.
+// Returns the headline for more or fewer dispatches, per layer if the finding has that number.
 // `is_certain`: work that is missing did not move to the CPU.
 std::string total_headline(const ExplainState& state, const Finding& finding, bool more,
                            bool is_certain) {
@@ -184,29 +185,30 @@ std::string total_headline(const ExplainState& state, const Finding& finding, bo
     return is_certain ? "Fewer dispatches do the work: it is fused."
                       : "Fewer dispatches: the work is fused, or done elsewhere.";
   }
-  const auto each = std::abs(*finding.per_layer);
+  const auto per_layer = std::abs(*finding.per_layer);
   std::string layers = finding.layers.empty() ? "" : " in each layer";
   if (!finding.layers.empty() && !finding.tensors.empty()) {
     layers += " that has " + safe_name(finding.tensors.front());
   }
   std::string reason = is_certain ? "they are fused" : "fused, or done elsewhere";
   if (more) reason = "a fusion is lost, or work was added";
-  const char* dispatches = each == 1 ? "dispatch" : "dispatches";
-  return fmt::format("{} {} {}{}: {}.", each, more ? "more" : "fewer", dispatches, layers, reason);
+  const char* dispatches = per_layer == 1 ? "dispatch" : "dispatches";
+  return fmt::format("{} {} {}{}: {}.", per_layer, more ? "more" : "fewer", dispatches, layers,
+                     reason);
 }
 
-// Returns true if the waits grew with the dispatches: one for each, or one for every few.
+// Returns true if the number of waits follows the dispatches: one for each, or one for every few.
 bool changes_with(const ExactCounts& waits, const ExactCounts& works) {
-  constexpr double k_few = 4;
+  constexpr double k_min_waits = 4;
   const double before = waits.before.value(), after = waits.after.value();
   const auto rest_before = waits.before.minus(works.before),
              rest_after = waits.after.minus(works.after);
   if (rest_before && rest_after && *rest_before >= k_zero && *rest_before == *rest_after) {
     return true;
   }
-  if (before < k_few || works.before == k_zero) return false;
-  const double likely = before * works.after.value() / works.before.value();
-  return works.before != works.after && std::fabs(likely - after) < 1;
+  if (before < k_min_waits || works.before == k_zero) return false;
+  const double expected = before * works.after.value() / works.before.value();
+  return works.before != works.after && std::fabs(expected - after) < 1;
 }
 
 // Returns true if tensors now pass through other memory: the engine moves the same ones as before
@@ -221,24 +223,24 @@ bool goes_through_staging(const ExplainState& state, const Rational& waits) {
       k_moves, [&](const char* base) { return state.differences.count(base) == k_zero; });
 }
 
-// Adds a finding if the same kernels and copies are sent in another number of submissions, and the
-// CPU waits for each. The finding then explains the changed counts. Returns true if it was added.
+// Adds a finding if the same kernels and copies are sent in another number of submissions, each of
+// which the CPU waits for. Returns true if it was added.
 bool find_submissions(ExplainState& state, const ExactCounts& waits) {
-  const Rational k_several(4);
+  const Rational k_min_submits(4);
   const auto submits = exact_counts(state.evidence, "submits");
-  const bool each_waited_for = submits && submits->before == waits.before &&
-                               submits->after == waits.after && waits.before >= k_several &&
-                               waits.after >= k_several;
-  const bool same_work = state.differences.count("dispatches") == k_zero &&
-                         state.differences.kernels.empty() &&
-                         state.unexplained_change("copies") == k_zero;
-  if (!each_waited_for || !same_work) return false;
+  const bool is_each_waited_for = submits && submits->before == waits.before &&
+                                  submits->after == waits.after && waits.before >= k_min_submits &&
+                                  waits.after >= k_min_submits;
+  const bool is_same_work = state.differences.count("dispatches") == k_zero &&
+                            state.differences.kernels.empty() &&
+                            state.unexplained_change("copies") == k_zero;
+  if (!is_each_waited_for || !is_same_work) return false;
   Finding finding = state.finding_about(kind::submits_changed, "submits");
   finding.headline = fmt::format(
       "The same work is sent in {} submissions, each waited for: {}, before {}.",
       waits.after > waits.before ? "more" : "fewer", submits->after.str(), submits->before.str());
   finding.look_at = "after how many kernels, or when, the engine submits.";
-  state.claim_all({"submits", "syncs", "backend_syncs"});
+  state.mark_all_explained({"submits", "syncs", "backend_syncs"});
   state.add(std::move(finding),
             /*units=*/k_sync_units * absolute_value(state.differences.count("submits")));
   return true;
@@ -276,8 +278,8 @@ std::string barriers_per_dispatch(const Rational& barriers, const Rational& disp
 
 }  // namespace
 
-// Finds that the same work is done in more or fewer batches: graphs and their work are multiplied
-// together.
+// Finds that the same work is done in more or fewer batches: computed graphs and their work are
+// multiplied by about the same factor.
 void find_batches(ExplainState& state) {
   const std::string name = metric_name(state.evidence, "graphs");
   if (name.empty()) return find_batches_by_kernels(state);
@@ -285,39 +287,38 @@ void find_batches(ExplainState& state) {
   if (state.unexplained_change("graphs") == k_zero || !graphs) return;
   const auto dispatches = count_ratio(state, "dispatches");
   const auto work = dispatches ? dispatches : count_ratio(state, "cpu_ops");
-  // Graphs alone may be cut without more work; then all is not multiplied.
   if (!work) return;
   const bool more = *graphs > 1, more_work = *work > 1;
   const bool is_much = std::fabs(std::log(*work)) >= 0.5 * std::fabs(std::log(*graphs));
   if (more != more_work || !is_much) return;
-  const auto both = exact_counts(state.evidence, "graphs");
+  const auto graph_counts = exact_counts(state.evidence, "graphs");
   add_batch_finding(state, "graphs", more,
                     fmt::format("The same work is done in {} batches: {} graphs{}, before {}.",
-                                more ? "more, smaller" : "fewer, larger", both->after.str(),
-                                state.per_unit_text(), both->before.str()));
+                                more ? "more, smaller" : "fewer, larger", graph_counts->after.str(),
+                                state.per_unit_text(), graph_counts->before.str()));
 }
 
-// Finds that graphs of CUDA or HIP are used on one side only. Such a graph, unlike ggml's, hands
-// over many kernels to the device with one call.
+// Finds that graphs of CUDA or HIP are used on one side only. Such a graph, unlike ggml's, gives
+// the device many kernels with one call.
 void find_graphs(ExplainState& state) {
   const auto launches = exact_counts(state.evidence, "graph_launches");
   if (!launches || !is_on_one_side(launches->before, launches->after)) return;
   const auto dispatches = exact_counts(state.evidence, "dispatches");
   // A side that runs no kernels has no use for graphs.
   if (dispatches && (dispatches->before == k_zero || dispatches->after == k_zero)) return;
-  const bool lost = launches->after == k_zero;
+  const bool is_lost = launches->after == k_zero;
   Finding finding =
-      state.finding_about(lost ? kind::graphs_lost : kind::graphs_gained, "graph_launches");
-  finding.headline = lost ? "GPU graphs are no longer used: each kernel is handed over alone."
-                          : "GPU graphs are now used: many kernels are handed over at once.";
-  if (lost) {
+      state.finding_about(is_lost ? kind::graphs_lost : kind::graphs_gained, "graph_launches");
+  finding.headline = is_lost ? "GPU graphs are no longer used: each kernel is handed over alone."
+                             : "GPU graphs are now used: many kernels are handed over at once.";
+  if (is_lost) {
     finding.cause =
         "a switch of the engine, work that cannot be captured, or a graph that never settles.";
     finding.look_at =
         "when the engine captures: copies between devices, buffers that move, new shapes.";
   }
   const double units = absolute_value(state.unexplained_change("submits")) + 1;
-  state.claim_all({"graph_launches", "graph_instantiations", "submits"});
+  state.mark_all_explained({"graph_launches", "graph_instantiations", "submits"});
   state.add(std::move(finding), units, /*rank=*/0);
 }
 
@@ -367,7 +368,7 @@ void find_syncs(ExplainState& state) {
   finding.headline += ".";
   if (is_per_copy) {
     add_number({"copies", delta}, finding);
-    state.claim("copies");
+    state.mark_explained("copies");
   }
   if (more && !per_dispatch) {
     finding.cause = "results read back or written in between, or work no longer sent ahead.";
@@ -379,8 +380,8 @@ void find_syncs(ExplainState& state) {
       finding.look_at = fmt::format("where {} runs: nothing here says it.", safe_name(op->name));
     }
   }
-  state.claim(base);
-  state.claim("backend_syncs");
+  state.mark_explained(base);
+  state.mark_explained("backend_syncs");
   // Removed work is no longer waited for, so that finding comes first. A removed CPU step takes a
   // wait and at most one dispatch along.
   const bool work_removed =
@@ -390,35 +391,35 @@ void find_syncs(ExplainState& state) {
             /*rank=*/follows ? 2 : 1);
 }
 
-// Finds more or fewer dispatches where no kernel has a name: a fusion was lost or gained, or work
-// was added or removed.
+// Finds more or fewer dispatches (kernel launches) if no kernel has a name: a fusion was lost or
+// gained, or work was added or removed.
 void find_totals(ExplainState& state) {
   const Rational dispatches = state.unexplained_change("dispatches");
   if (!state.differences.kernels.empty() || dispatches == k_zero) return;
-  const bool more = dispatches > k_zero, is_certain = knows_op_places(state.evidence);
+  const bool is_increase = dispatches > k_zero, is_certain = knows_op_places(state.evidence);
   // Removed work may be done elsewhere, or not at all.
   const char* kind = is_certain ? kind::fusion_gained : kind::op_removed;
-  if (more) kind = kind::op_added;
+  if (is_increase) kind = kind::op_added;
   Finding finding = state.finding_about(kind, "dispatches");
   std::vector<Amount> amounts = changed_amounts(state, {"dispatches"});
   // Barriers stand between dispatches: they come and go with them, unless there are more.
   const Rational barriers = state.unexplained_change("barriers");
   if (same_sign(barriers, dispatches) && explained_by_dispatches(barriers, dispatches)) {
     amounts.push_back({"barriers", barriers});
-    state.claim("barriers");
+    state.mark_explained("barriers");
   }
   const auto fit = add_amounts(state, amounts, finding);
   // New work is seldom the same in each layer.
-  if (more && finding.per_layer) finding.kind = kind::fusion_lost;
-  if (more || !set_dispatch_per_layer(state, finding)) {
-    finding.headline = total_headline(state, finding, more, is_certain);
+  if (is_increase && finding.per_layer) finding.kind = kind::fusion_lost;
+  if (is_increase || !set_dispatch_per_layer(state, finding)) {
+    finding.headline = total_headline(state, finding, is_increase, is_certain);
   }
-  if (more) {
+  if (is_increase) {
     finding.look_at = "kernels by name: weir profile, or an engine that names them.";
   } else if (!is_certain) {
     finding.look_at = "whether the CPU does what is gone: only a probe that sees ops can tell.";
   }
-  state.claim("dispatches");
+  state.mark_explained("dispatches");
   state.add(std::move(finding), absolute_value(dispatches));
   if (fit) add_also(state, amounts, *fit);
 }
@@ -427,7 +428,7 @@ void find_totals(ExplainState& state) {
 void find_barriers(ExplainState& state) {
   const Rational barriers = state.unexplained_change("barriers");
   if (barriers == k_zero) return;
-  state.claim("barriers");
+  state.mark_explained("barriers");
   const bool more = barriers > k_zero;
   const std::optional<Rational>& by_line = state.evidence.more_dispatches;
   const Rational dispatches = by_line.value_or(state.differences.count("dispatches"));
@@ -472,7 +473,8 @@ void find_barriers(ExplainState& state) {
             per_dispatch.empty() ? absolute_value(barriers) : absolute_value(barriers) / 2);
 }
 
-// Finds that the graph is cut into more or fewer parts between backends.
+// Finds that the engine cuts its graph into more or fewer parts, each of which runs on one
+// backend.
 void find_splits(ExplainState& state) {
   const Rational splits = state.unexplained_change("splits");
   if (splits == k_zero) return;
@@ -482,8 +484,8 @@ void find_splits(ExplainState& state) {
   add_amounts(state, changed_amounts(state, {"splits", "copies"}), finding);
   finding.cause = "tensors or ops are placed on other backends.";
   finding.look_at = "where weights and cache are kept: buffers in the engine's log.";
-  state.claim_all({"splits", "copies", "submits", "tensor_copies", "tensor_sets", "tensor_gets",
-                   "copied_bytes", "backend_syncs", "cpu_ops"});
+  state.mark_all_explained({"splits", "copies", "submits", "tensor_copies", "tensor_sets",
+                            "tensor_gets", "copied_bytes", "backend_syncs", "cpu_ops"});
   state.add(std::move(finding), 3 * absolute_value(splits));
 }
 
@@ -508,9 +510,9 @@ void find_copies(ExplainState& state) {
     any_fewer = any_fewer || delta < k_zero;
     units += 2 * absolute_value(delta);
     amounts.push_back({readable_name(kind), delta});
-    state.claim(kind);
+    state.mark_explained(kind);
   }
-  state.claim("copied_bytes");
+  state.mark_explained("copied_bytes");
   if (base.empty()) {
     // Bytes alone are a finding only if there is no other.
     if (bytes == k_zero || !state.entries.empty()) return;
@@ -530,7 +532,7 @@ void find_copies(ExplainState& state) {
                          fmt::format("{} copied bytes", signed_text(bytes)));
   }
   if (more) finding.cause = "a tensor lives in other memory than the op that reads it.";
-  state.claim("backend_syncs");
+  state.mark_explained("backend_syncs");
   // Kernels that were fused keep intermediate results; as single kernels they hand them over, and
   // some engines copy the parameters of each. Such copies follow from the kernels.
   const Rational dispatches = state.differences.count("dispatches");
@@ -543,23 +545,23 @@ void find_copies(ExplainState& state) {
   state.add(std::move(finding), units, /*rank=*/follows ? 2 : 1);
 }
 
-// Finds counts that grow otherwise with the context, or that are no longer the same for every
-// token.
+// Finds counts that grow otherwise with the length of the context, or that are no longer the same
+// for every token.
 void find_context(ExplainState& state) {
   // Weighs the change over a thousand tokens of context, because a small growth per token adds up.
-  constexpr double k_context = 1000;
+  constexpr double k_context_tokens = 1000;
   auto context = state.differences.context;
   std::erase_if(context, [](const auto& entry) { return entry.first.ends_with("_bytes"); });
   Finding finding = make_finding(kind::grows_with_context);
   if (!context.empty()) {
-    for (const auto& [name, delta] : context) state.claim("context " + name);
+    for (const auto& [name, delta] : context) state.mark_explained("context " + name);
     const auto dispatches = context.find("dispatches");
     const auto& [base, delta] = dispatches != context.end() ? *dispatches : *context.begin();
     const bool grows = delta > k_zero;
     finding.metric = base + "_per_context_token";
     finding.delta = delta;
     finding.headline = fmt::format("Counts {} with the context.", grows ? "grow" : "grow less");
-    const Counts counts = sum_counts(context, k_context, " for each token of context");
+    const Counts counts = sum_counts(context, k_context_tokens, " for each token of context");
     for (const Amount& amount : counts.amounts) add_number(amount, finding);
     finding.cause =
         grows ? "work is done token by token of the context, or the cache is cut into parts." : "";
@@ -575,8 +577,8 @@ void find_context(ExplainState& state) {
   state.add(std::move(finding), /*units=*/0.5);
 }
 
-// Finds the same work in more or fewer submissions. It ranks behind other changes, which may be the
-// reason.
+// Finds the same work in more or fewer submissions, or command buffers by label. It ranks behind
+// other changes, which may be the reason.
 void find_submits(ExplainState& state) {
   const Rational delta = state.unexplained_change("submits");
   const WorkChanges buffers = pointers_to(state.differences.buffers);  // the largest change first
@@ -602,58 +604,59 @@ void find_submits(ExplainState& state) {
     finding.delta = buffers.front()->delta();
   }
   finding.look_at = "when the engine submits: after so many operations, bytes or flops.";
-  state.claim_all({"submits", "buffers"});
+  state.mark_all_explained({"submits", "buffers"});
   // Other code alone does not change submissions.
-  const bool follows = state.any_entry(
+  const bool may_follow = state.any_entry(
       [](const ExplainState::Entry& entry) { return entry.finding.kind != kind::code_changed; });
   state.add(std::move(finding), /*units=*/absolute_value(amounts.front().delta),
-            /*rank=*/follows ? 2 : 1);
+            /*rank=*/may_follow ? 2 : 1);
 }
 
-// Finds changes of the counts at the start: load, warm-up, prompt.
+// Finds counts of the start that changed: load, warm-up, prompt. Next to other changes they rank
+// last, and small ones are left out.
 void find_fixed(ExplainState& state) {
   // A change per token changes the warm-up as well, so such counts are left out.
   std::map<std::string, Rational> start_counts = state.differences.fixed;
   std::erase_if(start_counts,
                 [&](const auto& entry) { return state.differences.counts.contains(entry.first); });
-  for (const auto& [base, delta] : start_counts) state.claim(base);
+  for (const auto& [base, delta] : start_counts) state.mark_explained(base);
   // Kernels that only have other code or sizes change no count.
   const bool only_fixed =
       state.differences.counts.empty() &&
       !state.any_entry([](const ExplainState::Entry& entry) { return entry.rank < 2; });
   const Counts counts = sum_counts(start_counts);
   // Next to other changes, a small difference at the start says little.
-  constexpr double k_few = 5;
-  if (start_counts.empty() || (!only_fixed && counts.units < k_few)) return;
+  constexpr double k_min_units = 5;
+  if (start_counts.empty() || (!only_fixed && counts.units < k_min_units)) return;
   Finding finding = make_finding(kind::fixed_cost_changed, start_counts.begin()->first + "_fixed");
   finding.delta = start_counts.begin()->second;
-  const std::string per = state.per_unit_text();
+  const std::string unit_text = state.per_unit_text();
   const bool only_start = only_fixed && state.differences.kernels.empty();
-  const bool knows_rest = only_fixed && !per.empty();
+  const bool knows_rest = only_fixed && !unit_text.empty();
   finding.headline = only_start ? "Only what is done once changed" : "What is done once changed";
   if (!only_fixed) finding.headline += " as well";
   finding.headline += ": load, warm-up";
   if (state.evidence.scope == unit::Scope::per_token) finding.headline += ", prompt";
-  if (knows_rest) finding.headline += "; no count" + per + " did";
+  if (knows_rest) finding.headline += "; no count" + unit_text + " did";
   finding.headline += ".";
   if (start_counts.size() == 1 && start_counts.contains("allocations")) {
     finding.kind = kind::memory_changed;
     finding.headline = fmt::format("Devices are asked for memory {} often at the start",
                                    *finding.delta > k_zero ? "more" : "less");
-    if (knows_rest) finding.headline += "; no count" + per + " changed";
+    if (knows_rest) finding.headline += "; no count" + unit_text + " changed";
     finding.headline += ".";
   }
   add_amounts(state, counts.amounts, finding);
   // Memory that stays allocated says more than the number of requests for it.
   const auto allocations = start_counts.find("allocations");
   const bool is_kept = allocations != start_counts.end() && !state.differences.levels.empty() &&
-                       counts.units - absolute_value(allocations->second) < k_few;
+                       counts.units - absolute_value(allocations->second) < k_min_units;
   int rank = is_kept ? 3 : 2;
   if (!only_fixed) rank = 4;
   state.add(std::move(finding), /*units=*/counts.units + 0.5, rank);
 }
 
-// Reports counts that changed and that no other pattern explains, if there is no other finding.
+// Reports changed counts that no other pattern explains, if there is no other finding at all.
 void find_rest(ExplainState& state) {
   std::vector<std::string> bases;
   for (const auto& [base, delta] : state.differences.counts) {
@@ -666,7 +669,7 @@ void find_rest(ExplainState& state) {
       capitalized(fmt::format("{} changed, and nothing known explains it.",
                               bases.size() == 1 ? readable_name(bases.front()) : "Counts"));
   add_amounts(state, changed_amounts(state, bases), finding);
-  for (const std::string& base : bases) state.claim(base);
+  for (const std::string& base : bases) state.mark_explained(base);
   state.add(std::move(finding), /*units=*/1, /*rank=*/3);
 }
 

@@ -15,7 +15,8 @@ std::optional<TimeRange> join_ranges(const std::optional<TimeRange>& a,
                    std::max(a->max_seconds, b->max_seconds), a->times + b->times};
 }
 
-// Pairs works of both sides by name, and adds up how often and how long each ran.
+// Pairs kernels or ops (works) of both sides by name, and adds up how often and how long each ran.
+// `filter` selects works.
 std::vector<WorkChange> collect_work_changes(const Evidence& evidence, const WorkFilter& filter) {
   std::map<std::string, WorkChange> sums;
   for (const bool after : {false, true}) {
@@ -90,13 +91,13 @@ std::optional<Rational> round_to_count(double delta) {
   return Rational(static_cast<std::int64_t>(std::llround(delta)));
 }
 
-// Returns the change of a count that varies on at least one side. It is beyond doubt if no run of
-// one side lies among those of the other, and if it exceeds the spread of both.
+// Returns the change of a count that varies from run to run; nothing if chance may explain it. The
+// runs of both sides must not overlap, and the change must exceed three times their spread.
 std::optional<Rational> sampled_change(const MetricValue& before, const MetricValue& after) {
-  const auto samples = [](const MetricValue& value) {
+  const auto as_samples = [](const MetricValue& value) {
     return value.exact ? MetricValue{{}, {value.exact->value()}} : value;
   };
-  const MetricValue sampled_before = samples(before), sampled_after = samples(after);
+  const MetricValue sampled_before = as_samples(before), sampled_after = as_samples(after);
   const std::size_t min_samples = before.exact || after.exact ? 1 : 3;
   if (std::min(sampled_before.samples.size(), sampled_after.samples.size()) < min_samples) {
     return std::nullopt;
@@ -128,7 +129,8 @@ std::optional<Rational> count_change(const Evidence& evidence, const std::string
                                            : sampled_change(before, after);
 }
 
-// Sorts every metric that changed into `result`, by scope.
+// Sorts every metric that changed into `result` by its scope: per token, at the start, per token
+// of context. Times count only if the gate judged them as changed.
 void add_metrics(const Evidence& evidence, Differences& result) {
   for (const auto& [name, before] : evidence.before.metrics) {
     const auto metric = metric_by_name(evidence, name);
@@ -158,7 +160,6 @@ void add_metrics(const Evidence& evidence, Differences& result) {
       const double ratio = time_ratio(evidence, name, before.value(), match->second.value());
       if (ratio > 0 && std::isfinite(ratio) && ratio != 1) result.times[name] = ratio;
     }
-    // Times that no gate judged are left out: of many metrics some always differ by chance.
   }
 }
 
@@ -208,7 +209,9 @@ bool Differences::work_changed() const {
          !cpu_ops.empty() || !graph.empty() || !buffers.empty() || !levels.empty();
 }
 
-bool Differences::only_works() const { return counts.empty() && levels.empty() && fixed.empty(); }
+bool Differences::only_works_changed() const {
+  return counts.empty() && levels.empty() && fixed.empty();
+}
 
 bool Differences::any() const { return work_changed() || !fixed.empty() || !times.empty(); }
 
@@ -248,22 +251,22 @@ bool place_known(const Evidence& evidence, const WorkChange& work) {
          evidence.device == "cpu" || in_buffers;
 }
 
-// Collects all differences: metrics, kernels, ops on the CPU, the graph, command buffers, and works
-// with times.
+// Collects all differences between the two sides: metrics, kernels, ops on the CPU, the graph,
+// command buffers, and works with times.
 Differences find_differences(const Evidence& evidence) {
   Differences result;
   add_metrics(evidence, result);
   const auto is_op = [](const Work& work) { return work.kind == Work::Kind::op; };
-  const bool cpu = evidence.device == "cpu";
+  const bool is_cpu = evidence.device == "cpu";
   // If kernels have no names, ops of the device stand for them.
-  const bool by_op = cpu || (!evidence.kernels_known && evidence.graph_known);
+  const bool by_op = is_cpu || (!evidence.kernels_known && evidence.graph_known);
   if (evidence.kernels_known || by_op) {
     result.kernels = collect_changed(evidence, [&](const Work& work) {
-      const auto kind = cpu || by_op ? Work::Kind::op : Work::Kind::kernel;
-      return work.kind == kind && (cpu || !work.on_cpu);
+      const auto kind = is_cpu || by_op ? Work::Kind::op : Work::Kind::kernel;
+      return work.kind == kind && (is_cpu || !work.on_cpu);
     });
   }
-  if (evidence.cpu_ops_known && !cpu) {
+  if (evidence.cpu_ops_known && !is_cpu) {
     result.cpu_ops =
         collect_changed(evidence, [&](const Work& work) { return is_op(work) && work.on_cpu; });
   }

@@ -17,7 +17,8 @@ Work make_work(Work::Kind kind, const std::string& name, bool on_cpu, const Rati
   return {kind, name, {}, {}, {}, on_cpu, times, {}};
 }
 
-// Reads the metrics of a profile, and its kernels and ops as works.
+// Reads the metrics of a profile, and its kernels, ops and command buffers as works: what runs
+// some times per token.
 Side read_side(const profile::Profile& profile) {
   Side side;
   for (const auto& [name, measurement] : profile.metrics) {
@@ -30,13 +31,14 @@ Side read_side(const profile::Profile& profile) {
       side.metrics[name] = {measurement.exact, measurement.samples};
     }
   }
-  const bool cpu = profile.device == "cpu";
+  const bool is_cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->runs_disagree) {
     for (const auto& [name, count] : profile.kernels->counts) {
-      side.works.push_back(make_work(cpu ? Work::Kind::op : Work::Kind::kernel, name, cpu, count));
+      side.works.push_back(
+          make_work(is_cpu ? Work::Kind::op : Work::Kind::kernel, name, is_cpu, count));
     }
   }
-  if (cpu) return side;
+  if (is_cpu) return side;
   for (const auto& [op, count] : profile.placement.cpu_ops) {
     side.works.push_back(make_work(Work::Kind::op, op, /*on_cpu=*/true, count));
   }
@@ -54,7 +56,8 @@ std::optional<unit::Scope> main_scope(const std::vector<unit::Scope>& scopes) {
   return match == nullptr ? std::nullopt : std::optional(*match);
 }
 
-// Returns the preferred scope among those of a profile's counts.
+// Returns the scope (per token, per prefill) of the counts that both sides have; that of the first
+// one if no scope is preferred. Nothing without counts.
 std::optional<unit::Scope> find_scope(const profile::Profile& profile) {
   std::vector<unit::Scope> scopes;
   for (const auto& [name, measurement] : profile.metrics) {
@@ -63,7 +66,8 @@ std::optional<unit::Scope> find_scope(const profile::Profile& profile) {
   return main_scope(scopes);
 }
 
-// Returns the scope of the counts that both sides have; if none is preferred, that of the first.
+// Returns the scope (per token, per prefill) of the counts that both sides have; that of the first
+// one if no scope is preferred. Nothing without counts.
 std::optional<unit::Scope> find_scope(const Evidence& evidence,
                                       std::span<const verdict::Judgement> metrics) {
   const Side& side = evidence.before.metrics.empty() ? evidence.after : evidence.before;
@@ -143,13 +147,16 @@ void drop_works(Evidence& evidence, Work::Kind kind, bool on_cpu) {
   }
 }
 
-// Makes a value from a number in a verdict: exact if it is a whole number or has an exact text.
+// Returns a metric's value from a number in a verdict: exact if it is a whole number or has an
+// exact text, else a sample; empty without a number.
 MetricValue make_value(const std::optional<double>& value, const std::optional<std::string>& text,
                        profile::Nature nature) {
-  constexpr double k_exact = 9007199254740992;  // 2^53: beyond it a double is no count any more
+  constexpr double k_max_exact_double =
+      9007199254740992;  // 2^53: beyond it a double is no count any more
   MetricValue result;
   if (nature == profile::Nature::exact) {
-    const bool is_whole = value && std::fabs(*value) <= k_exact && *value == std::trunc(*value);
+    const bool is_whole =
+        value && std::fabs(*value) <= k_max_exact_double && *value == std::trunc(*value);
     if (text) result.exact = Rational::parse(*text);
     if (!result.exact && is_whole) result.exact = Rational(static_cast<std::int64_t>(*value));
   }
@@ -157,7 +164,8 @@ MetricValue make_value(const std::optional<double>& value, const std::optional<s
   return result;
 }
 
-// Adds changed works to both sides, each with how often it ran there.
+// Adds works (kernels or ops) that changed to both sides, each with how often it ran there; a side
+// that lacks one gets no entry.
 void add_changed(const std::vector<verdict::Changed>& changed, Work::Kind kind, bool on_cpu,
                  Evidence& evidence) {
   std::vector<Work>&before = evidence.before.works, &after = evidence.after.works;
@@ -184,24 +192,25 @@ bool is_called_changed(const verdict::Judgement& metric) {
   return is_decided(metric) && (!metric.low || !metric.high || *metric.low > 0 || *metric.high < 0);
 }
 
-// Returns the reason why the cell is not a pass, in one line: the cell's own, else that of
-// placement, else of the first metric with the same verdict.
+// Returns why the cell is not a pass, in one line: the cell's own reason, else that of placement,
+// else of the first metric with the same verdict.
 std::string find_reason(const verdict::CellVerdict& cell) {
   if (!cell.reason.empty()) return text::first_line(cell.reason);
-  const auto says = [&](const verdict::Judgement& judgement) {
+  const auto gives_reason = [&](const verdict::Judgement& judgement) {
     return judgement.verdict == cell.verdict && !judgement.reason.empty();
   };
   // Placement goes first, because counts depend on where the work ran.
   const auto* source = &cell.judgement_of(verdict::k_placement);
-  if (!says(*source)) source = find_first(cell.judgements, says);
+  if (!gives_reason(*source)) source = find_first(cell.judgements, gives_reason);
   if (source == nullptr) return "";
   const std::string reason = text::first_line(source->reason);
   // No metric of a new cell has a baseline, so its name says nothing.
-  const bool of_cell = cell.verdict == verdict::Outcome::new_;
-  return of_cell ? reason : unit::label(source->metric) + ": " + reason;
+  const bool is_new_cell = cell.verdict == verdict::Outcome::new_;
+  return is_new_cell ? reason : unit::label(source->metric) + ": " + reason;
 }
 
-// Copies what a gate says of a cell.
+// Copies what a gate decided about a cell: verdicts, reason, findings, and the metrics that it
+// judged as changed.
 CellRuling read_ruling(const verdict::CellVerdict& cell) {
   CellRuling result{cell.verdict,
                     cell.judgement_of(verdict::k_kernels).verdict,
@@ -226,7 +235,8 @@ double MetricValue::value() const {
   return exact ? exact->value() : stats::median(samples).value_or(0);
 }
 
-// Compares two profiles. Works are dropped unless both sides report them in the same way.
+// Compares two profiles. Works (kernels and ops) are dropped unless both sides report them in the
+// same way.
 Evidence make_evidence(const profile::Profile& before, const profile::Profile& after) {
   Evidence evidence;
   evidence.cell = after.cell.str();
@@ -239,30 +249,30 @@ Evidence make_evidence(const profile::Profile& before, const profile::Profile& a
   }
   evidence.before = read_side(before);
   evidence.after = read_side(after);
-  const bool cpu = after.device == "cpu" && before.device == "cpu";
-  const auto kind = cpu ? Work::Kind::op : Work::Kind::kernel;
+  const bool is_cpu = after.device == "cpu" && before.device == "cpu";
+  const auto kind = is_cpu ? Work::Kind::op : Work::Kind::kernel;
   if (comparable(before.functions, after.functions)) {
     add_functions(verdict::differences(before.functions->counts, after.functions->counts),
                   evidence);
   }
   evidence.code =
       verdict::find_kernel_changes(verdict::collect_code(before), verdict::collect_code(after));
-  const auto labels = [](const Side& side) {
+  const auto has_buffers = [](const Side& side) {
     return std::ranges::count(side.works, Work::Kind::buffers, &Work::kind) != 0;
   };
-  if (!labels(evidence.before) || !labels(evidence.after)) {
+  if (!has_buffers(evidence.before) || !has_buffers(evidence.after)) {
     drop_works(evidence, Work::Kind::buffers, /*on_cpu=*/false);
   }
   evidence.kernels_known = comparable(before.kernels, after.kernels);
   // The device may have lost all its work, so works are compared only with kernels on both sides.
-  if (!evidence.kernels_known) drop_works(evidence, kind, cpu);
-  evidence.cpu_ops_known = !cpu && reports_cpu_ops(before) && reports_cpu_ops(after);
-  if (!cpu && !evidence.cpu_ops_known) drop_works(evidence, Work::Kind::op, /*on_cpu=*/true);
+  if (!evidence.kernels_known) drop_works(evidence, kind, is_cpu);
+  evidence.cpu_ops_known = !is_cpu && reports_cpu_ops(before) && reports_cpu_ops(after);
+  if (!is_cpu && !evidence.cpu_ops_known) drop_works(evidence, Work::Kind::op, /*on_cpu=*/true);
   evidence.same_graph = evidence.cpu_ops_known && comparable(before.graph_ops, after.graph_ops) &&
                         before.graph_ops->counts == after.graph_ops->counts &&
                         before.placement.cpu_ops == after.placement.cpu_ops;
   if (evidence.cpu_ops_known && ops_replace_kernels(before, after)) {
-    drop_works(evidence, kind, cpu);
+    drop_works(evidence, kind, is_cpu);
     add_ops(*before.graph_ops, evidence.before);
     add_ops(*after.graph_ops, evidence.after);
     evidence.kernels_known = false;
@@ -307,7 +317,7 @@ Evidence make_evidence(const verdict::CellVerdict& cell) {
   for (const verdict::Judgement& metric : cell.metrics()) {
     const bool judged = is_decided(metric) || metric.nature == profile::Nature::exact;
     if (metric.current && !judged && metric.metric.kind == unit::Kind::count) {
-      evidence.nothing_judged_reason[metric.metric.name] = *metric.current;
+      evidence.varying_counts[metric.metric.name] = *metric.current;
     }
     if (!metric.current || !judged) continue;
     if (metric.metric.name == verdict::k_cell_metric) {

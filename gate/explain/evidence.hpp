@@ -92,7 +92,7 @@ struct Evidence {
   std::optional<CellRuling> gate;              // only for evidence from a verdict
   std::optional<Fusible> fusible{};            // about the later side, if its profile is there
   // Counts of the later side that differ from run to run, by full name: compared with nothing.
-  std::map<std::string, double> nothing_judged_reason{};
+  std::map<std::string, double> varying_counts{};
   // Additional dispatches at `length` for Scope::at_length, if `metrics` has none: computed from
   // those of the start and of each token.
   std::optional<Rational> more_dispatches{};

@@ -68,9 +68,8 @@ std::optional<Rational> more_dispatches(const Evidence& evidence, std::int64_t l
   return tokens_delta && start_delta ? tokens_delta->plus(*start_delta) : std::nullopt;
 }
 
-// Returns evidence of counts that differ from token to token, at the longest length alone that both
-// sides have. A count that is also known per token is left out, because it is explained with the
-// works.
+// Returns evidence of those counts that differ from token to token, at the longest length that
+// both sides have. Counts that exist per token are left out: they are explained with the kernels.
 Evidence counts_at_longest(const Evidence& evidence) {
   Evidence result;
   result.cell = evidence.cell;
@@ -81,7 +80,7 @@ Evidence counts_at_longest(const Evidence& evidence) {
   result.graph_known = evidence.graph_known;
   result.host_calls = evidence.host_calls;  // with rates per token, also off a line
   result.host_lines = evidence.host_lines;
-  if (evidence.scope == result.scope) return result;  // they are looked at with the works
+  if (evidence.scope == result.scope) return result;  // they are explained with the works
   std::set<std::string> names;
   for (const auto& [name, value] : evidence.after.metrics) {
     const auto metric = metric_by_name(evidence, name);
@@ -110,8 +109,8 @@ Evidence counts_at_longest(const Evidence& evidence) {
   return result;
 }
 
-// Runs all patterns over the evidence and its differences. Returns what they found in the order of
-// the report.
+// Runs all patterns, functions that each explain one kind of change, over the evidence and its
+// differences. Returns their findings in the order of the report.
 std::vector<ExplainState::Entry> run_patterns(const Evidence& evidence,
                                               const Differences& differences,
                                               const ModelFacts* model) {
@@ -133,19 +132,19 @@ std::set<std::string> collect_claims(const std::vector<ExplainState::Entry>& ent
   return claims;
 }
 
-// Lets the finding that claims the dispatches claim barriers at lengths too, if none does. Barriers
-// stand between dispatches, so they change for the same reason.
+// Lets the finding that explains the dispatches explain the barriers at lengths too, if no other
+// does. Barriers stand between dispatches, so they change for the same reason.
 void claim_barriers_at_lengths(const Evidence& at_lengths, const std::string& dispatches,
                                std::vector<ExplainState::Entry>& entries) {
   if (!at_lengths.gate || !at_lengths.more_dispatches) return;
-  ExplainState::Entry* owner = find_first(entries, [&](const ExplainState::Entry& entry) {
-    return holds(entry.finding.claims, dispatches);
-  });
-  if (owner == nullptr) return;
+  ExplainState::Entry* dispatches_entry = find_first(
+      entries,
+      [&](const ExplainState::Entry& entry) { return holds(entry.finding.claims, dispatches); });
+  if (dispatches_entry == nullptr) return;
   const std::set<std::string> claims = collect_claims(entries);
   for (const auto& [name, change] : at_lengths.gate->changed) {
     if (change.metric.base != "barriers" || claims.contains(name)) continue;
-    owner->finding.claims.push_back(name);
+    dispatches_entry->finding.claims.push_back(name);
   }
 }
 
@@ -158,8 +157,8 @@ Finding make_finding(const char* kind, std::string metric) {
   return finding;
 }
 
-void ExplainState::claim(const WorkChanges& kernels) {
-  for (const WorkChange* kernel : kernels) claim("kernel " + kernel->name);
+void ExplainState::mark_explained(const WorkChanges& kernels) {
+  for (const WorkChange* kernel : kernels) mark_explained("kernel " + kernel->name);
 }
 
 Finding ExplainState::finding_about(const char* kind, const std::string& base) const {

@@ -41,8 +41,8 @@ LayerSet make_family_set(const LayerFamily& family, const ModelFacts& model) {
   return set;
 }
 
-// Splits |delta| = each x size + rest with the smallest rest; nothing if `each` or the rest is too
-// large to be believed.
+// Writes |delta| as `each` x size + rest with the smallest rest: a change of `each` in every one
+// of `size` layers. Nothing if `each` or the rest is too large to be believed.
 std::optional<Term> fit_term(const Rational& delta, std::int64_t size) {
   if (!delta.is_integer() || size < 1) return std::nullopt;
   // Checked before abs(), which has no result for the smallest number.
@@ -118,7 +118,8 @@ const Term* Fit::term(std::size_t amount) const {
   return find_first(terms, [&](const Term& term) { return term.amount == amount; });
 }
 
-// Returns all layers and each family; with experts also those sets times the experts in use.
+// Returns the sets of layers that a change may be a multiple of: all layers, each family of
+// layers, and with experts also those times the experts in use.
 std::vector<LayerSet> layer_sets(const ModelFacts& model) {
   std::vector<LayerSet> sets;
   if (model.layers < 1) return sets;
@@ -140,7 +141,8 @@ std::vector<LayerSet> layer_sets(const ModelFacts& model) {
   return sets;
 }
 
-// Fits all amounts to each set of layers. Fits that chance would make as well are left out.
+// Writes the amounts as multiples of each set of layers, and returns the fits, best first. Fits
+// that chance would find as well are left out.
 std::vector<Fit> fits(const std::vector<Amount>& amounts, const ModelFacts& model) {
   std::vector<Fit> result;
   const std::vector<LayerSet> sets = layer_sets(model);
@@ -216,7 +218,8 @@ std::vector<Amount> changed_amounts(const ExplainState& state,
   return amounts;
 }
 
-// Adds each amount as a line, fitted to layers if a fit includes the first amount.
+// Adds each amount to the finding as a line, "+24 = 1 x 24 layers" if it is a multiple of layers.
+// Returns the fit that includes the first amount; nothing if there is none.
 std::optional<Fit> add_amounts(const ExplainState& state, const std::vector<Amount>& amounts,
                                Finding& finding) {
   if (amounts.empty()) return std::nullopt;
@@ -225,13 +228,12 @@ std::optional<Fit> add_amounts(const ExplainState& state, const std::vector<Amou
     finding.lines.push_back(fmt::format("and {} more", amounts.size() - k_max_amounts));
     return fit;
   }
-  std::vector<Fit> list;
-  if (state.model != nullptr) list = fits(amounts, *state.model);
-  // A fit needs the finding's own number, the first one, because it says which layers the finding
-  // names.
+  std::vector<Fit> fits_found;
+  if (state.model != nullptr) fits_found = fits(amounts, *state.model);
+
   const Fit* fit =
-      find_first(list, [](const Fit& candidate) { return candidate.term(0) != nullptr; });
-  bool first = true;
+      find_first(fits_found, [](const Fit& candidate) { return candidate.term(0) != nullptr; });
+  bool is_first = true;
   for (std::size_t i = 0; i < amounts.size(); ++i) {
     add_number(amounts[i], finding);
     const Term* term = fit == nullptr ? nullptr : fit->term(i);
@@ -239,10 +241,10 @@ std::optional<Fit> add_amounts(const ExplainState& state, const std::vector<Amou
       if (is_last_line_repeated(finding.lines)) finding.lines.pop_back();
       continue;
     }
-    const std::string& layers = first ? fit->set.description : fit->set.short_description;
+    const std::string& layers = is_first ? fit->set.description : fit->set.short_description;
     finding.lines.back() += " = " + term_text(*term, layers);
     set_layers(*fit, *term, finding.numbers.back());
-    first = false;
+    is_first = false;
   }
   if (fit == nullptr) {
     if (const auto split = uncertain_split(state, amounts.front())) finding.lines.push_back(*split);
@@ -264,7 +266,8 @@ void add_number(const Amount& amount, Finding& finding) {
   finding.numbers.push_back({amount.name, amount.delta, std::nullopt, {}});
 }
 
-// Adds the simplest fit of a single amount to a set of another size, as a finding "Also possible".
+// Adds a finding "Also possible": the simplest fit of a single amount to a set of layers of
+// another size than `best`. Names the amounts that do not fit these layers.
 void add_also(ExplainState& state, const std::vector<Amount>& amounts, const Fit& best) {
   if (state.model == nullptr || amounts.size() > k_max_amounts) return;
   struct Single {
@@ -291,9 +294,9 @@ void add_also(ExplainState& state, const std::vector<Amount>& amounts, const Fit
     });
     if (!fits_too) misfits.push_back(entry.name);
   }
-  const bool barriers = amount->name == "barriers", more = amount->delta > k_zero;
+  const bool is_barriers = amount->name == "barriers", is_increase = amount->delta > k_zero;
   const char* kind = kind::count_changed;
-  if (barriers) kind = more ? kind::batching_lost : kind::batching_gained;
+  if (is_barriers) kind = is_increase ? kind::batching_lost : kind::batching_gained;
   Finding finding = make_finding(kind, metric_name(state.evidence, amount->name));
   finding.also = true;
   finding.delta = amount->delta;
@@ -301,8 +304,8 @@ void add_also(ExplainState& state, const std::vector<Amount>& amounts, const Fit
   finding.numbers.push_back({amount->name, amount->delta, finding.per_layer, finding.layers});
   finding.headline = fmt::format("Also possible: {} {} = {}", signed_text(amount->delta),
                                  amount->name, term_text(fit.terms.front(), fit.set.description));
-  const char* batching = more ? " (batching off)" : " (batching on)";
-  if (barriers) finding.headline += batching;
+  const char* batching = is_increase ? " (batching off)" : " (batching on)";
+  if (is_barriers) finding.headline += batching;
   if (!misfits.empty()) {
     finding.headline +=
         fmt::format(", but {} would not fit these layers", text::join(misfits, " and "));

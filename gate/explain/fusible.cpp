@@ -32,7 +32,7 @@ TimesOf count_single_runs(const TimesOf& kernels, const TimesOf& ops) {
   return single_runs;
 }
 
-// Returns the reason why a profile does not show fusions; "" if it does.
+// Returns why a profile does not show which ops were fused into one kernel; "" if it does.
 std::string find_obstacle(const profile::Profile& profile) {
   if (profile.device == "cpu") return "a CPU's ops have no kernels whose names would tell";
   if (!profile.fusible || !profile.graph_ops) {

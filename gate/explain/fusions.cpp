@@ -19,9 +19,9 @@ void add_once(WorkChanges& list, const WorkChanges& more) {
   }
 }
 
-// Returns true if a kernel of another kind does the same attention, and no part of it does:
-// "attention_scores" of "attention" is one.
-bool goes_on_in_another(const WorkChange& change, const std::vector<KernelName>& others) {
+// Returns true if another kernel does the same attention, which then was not split:
+// "attention_scores" would be a part of "attention".
+bool is_done_by_other_kernel(const WorkChange& change, const std::vector<KernelName>& others) {
   if (!is_large_work(change.parsed) || is_matmul(change.parsed)) return false;
   return std::ranges::any_of(others, [&](const KernelName& other) {
     return !other.works.empty() && other.works == change.parsed.works &&
@@ -35,7 +35,7 @@ Fusion fusion_by_name(const WorkChanges& joined_side, const WorkChanges& parts_s
   const std::vector<KernelName> names = names_in(parts_side);
   WorkChanges all_parts;
   for (const WorkChange* candidate : joined_side) {
-    if (goes_on_in_another(*candidate, names)) continue;
+    if (is_done_by_other_kernel(*candidate, names)) continue;
     const auto parts = find_fused_parts(candidate->parsed, names);
     if (!parts.empty()) fusion.joined.push_back(candidate);
     for (const std::size_t part : parts) all_parts.push_back(parts_side[part]);
@@ -50,21 +50,22 @@ std::size_t count_kinds(const WorkChanges& changes) {
   return kinds.size();
 }
 
-// Finds a fusion by numbers alone: fewer kernels of few kinds make room for more kernels of several
-// kinds.
+// Finds a fusion by numbers alone: kernels of few kinds come, and more kernels of several kinds
+// go, or the reverse. Empty if kernels are too few or too large for that.
 Fusion fusion_by_number(const WorkChanges& joined_side, const WorkChanges& parts_side) {
   if (joined_side.empty()) return {};
   // Parts run as often as the joined kernel did; a kernel that runs more often is new work.
-  const double joined_calls = dispatch_change(joined_side);
+  const double joined_call_count = dispatch_change(joined_side);
   WorkChanges parts = parts_side;
-  std::erase_if(
-      parts, [&](const WorkChange* change) { return !(change->absolute_delta() <= joined_calls); });
+  std::erase_if(parts, [&](const WorkChange* change) {
+    return !(change->absolute_delta() <= joined_call_count);
+  });
   const bool is_more =
-      joined_calls < dispatch_change(parts) && count_kinds(parts) >= count_kinds(joined_side);
+      joined_call_count < dispatch_change(parts) && count_kinds(parts) >= count_kinds(joined_side);
   // Large kernels are parts only if each runs exactly as often as the joined one did.
-  const bool same_frequency = std::ranges::all_of(
-      parts, [&](const WorkChange* part) { return !(part->absolute_delta() < joined_calls); });
-  const bool is_likely = same_frequency || std::ranges::any_of(parts, is_small_kernel);
+  const bool has_same_frequency = std::ranges::all_of(
+      parts, [&](const WorkChange* part) { return !(part->absolute_delta() < joined_call_count); });
+  const bool is_likely = has_same_frequency || std::ranges::any_of(parts, is_small_kernel);
   // Kernels without names that also ran before: there is only less work.
   const auto unchanged_kinds = std::ranges::count_if(parts, [](const WorkChange* part) {
     return is_unnamed_kernel(part) && part->before != k_zero && part->after != k_zero;
@@ -105,24 +106,24 @@ std::string fusion_headline(const ExplainState& state, const Fusion& fusion, boo
     if (has_named_parts || parts.size() == 3) break;
     if (!is_unfused_form(part)) parts.push_back(part);
   }
-  const auto frequency_among = [&](WorkChanges changes) {
+  const auto frequency_of_same_work = [&](WorkChanges changes) {
     std::erase_if(changes, [&](const WorkChange* change) {
       return !same_work(change->parsed, joined_kernel->parsed);
     });
     return frequency_text(total_delta(changes), state.evidence.scope);
   };
-  const std::string frequency = frequency_among(fusion.joined);
+  const std::string frequency = frequency_of_same_work(fusion.joined);
   const std::string how_often = has_numbers ? " " + frequency : "";
   const std::string name = safe_name(joined_kernel->work());
-  const char* seems = fusion.by_number ? " seems" : "";
+  const char* seems_text = fusion.by_number ? " seems" : "";
   if (parts.empty()) {
     if (!has_numbers) return "";
-    const std::string frequency_alone = frequency_among(fusion.parts);
+    const std::string frequency_alone = frequency_of_same_work(fusion.parts);
     if (lost) {
-      return fmt::format("Fusion{} lost: {} runs {} where it ran {}.", seems, name, frequency_alone,
-                         frequency);
+      return fmt::format("Fusion{} lost: {} runs {} where it ran {}.", seems_text, name,
+                         frequency_alone, frequency);
     }
-    return fmt::format("Fusion{} gained: {} runs {} where it ran {}.", seems, name, frequency,
+    return fmt::format("Fusion{} gained: {} runs {} where it ran {}.", seems_text, name, frequency,
                        frequency_alone);
   }
   const std::string names = joined_names(parts);
@@ -133,10 +134,10 @@ std::string fusion_headline(const ExplainState& state, const Fusion& fusion, boo
                        safe_name(attention->work()), how_often, names);
   }
   if (!lost) {
-    return fmt::format("Fusion{} gained: {} runs as one {}{}, where {} ran.", seems, name,
+    return fmt::format("Fusion{} gained: {} runs as one {}{}, where {} ran.", seems_text, name,
                        op_or_kernel, how_often, names);
   }
-  return fmt::format("Fusion{} lost: {} ran as one {}{}; now {} run{} apart.", seems, name,
+  return fmt::format("Fusion{} lost: {} ran as one {}{}; now {} run{} apart.", seems_text, name,
                      op_or_kernel, how_often, names, parts.size() == 1 ? "s" : "");
 }
 
@@ -152,37 +153,41 @@ WorkChanges find_helpers(const WorkChanges& joined_kernels, WorkChanges candidat
   return candidates;
 }
 
-// Adds the finding of a fusion that was lost or gained, and claims its kernels and dispatches.
-void add_fusion(ExplainState& state, Fusion fusion, bool lost) {
+// Adds the finding of a fusion that was lost or gained. It explains its kernels and the dispatches
+// that the fusion costs or saves.
+void add_fusion(ExplainState& state, Fusion fusion, bool is_lost) {
   Finding finding =
-      state.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
-  finding.headline = fusion_headline(state, fusion, lost, /*has_numbers=*/true);
-  finding.summary = fusion_headline(state, fusion, lost, /*has_numbers=*/false);
+      state.finding_about(is_lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
+  finding.headline = fusion_headline(state, fusion, is_lost, /*has_numbers=*/true);
+  finding.summary = fusion_headline(state, fusion, is_lost, /*has_numbers=*/false);
   finding.lines = {changes_text(concatenated(fusion.joined, fusion.helpers), 4),
                    changes_text(fusion.parts, 6)};
-  const WorkChanges all = concatenated(fusion.joined, fusion.parts);
+  const WorkChanges all_kernels = concatenated(fusion.joined, fusion.parts);
   std::vector<Amount> amounts = changed_amounts(state, {"dispatches", "barriers"});
   if (state.differences.count("dispatches") == k_zero) {
-    amounts.insert(amounts.begin(), {safe_name(all.front()->name), all.front()->delta()});
+    amounts.insert(amounts.begin(),
+                   {safe_name(all_kernels.front()->name), all_kernels.front()->delta()});
   }
   add_amounts(state, amounts, finding);
-  if (lost) {
+  if (is_lost) {
     finding.cause =
         "a switch, a changed order of ops or a new shape or type keeps the pattern from matching.";
     finding.look_at = "the fusion's conditions, and environment variables that turn it off.";
   }
-  // The units are the dispatches that the fusion costs or saves.
+
   const double units =
-      std::max(1.0, absolute_value(total_delta(all))) + dispatch_change(fusion.helpers);
-  add_dispatched(state, std::move(finding), concatenated(all, fusion.helpers), units);
+      std::max(1.0, absolute_value(total_delta(all_kernels))) + dispatch_change(fusion.helpers);
+  add_dispatched(state, std::move(finding), concatenated(all_kernels, fusion.helpers), units);
 }
 
 }  // namespace
 
-// Finds one fusion, by name or by number, and adds it with the small kernels that belong to it.
-bool find_fusion(ExplainState& state, const UnexplainedChanges& changed, bool lost, FusionBy by) {
-  WorkChanges joined_side = lost ? changed.decreased : changed.increased;
-  WorkChanges parts_side = lost ? changed.increased : changed.decreased;
+// Finds one fusion, by names or by numbers, and adds it with the small kernels that seem to belong
+// to it. Returns false if there is none.
+bool find_fusion(ExplainState& state, const UnexplainedChanges& changed, bool is_lost,
+                 FusionBy by) {
+  WorkChanges joined_side = is_lost ? changed.decreased : changed.increased;
+  WorkChanges parts_side = is_lost ? changed.increased : changed.decreased;
   Fusion fusion = by == FusionBy::name ? fusion_by_name(joined_side, parts_side)
                                        : fusion_by_number(joined_side, parts_side);
   if (fusion.joined.empty() || fusion.parts.empty()) return false;
@@ -194,16 +199,16 @@ bool find_fusion(ExplainState& state, const UnexplainedChanges& changed, bool lo
     sort_by_size(*side);
   add_once(fusion.parts, parts_side);
   add_once(fusion.joined, joined_side);
-  add_fusion(state, std::move(fusion), lost);
+  add_fusion(state, std::move(fusion), is_lost);
   return true;
 }
 
-// Adds a finding if nearly every kernel is new while dispatches changed by half or more: a compiler
-// fuses ops now, or no longer does.
+// Adds a finding if nearly every kernel is new, and dispatches changed by half or more: a compiler
+// fuses ops now, or no longer does. Returns false otherwise.
 bool add_compiler_fusion_change(ExplainState& state) {
   const auto totals = exact_counts(state.evidence, "dispatches");
   const UnexplainedChanges changed(state);
-  const bool lost = totals && totals->after > totals->before;
+  const bool is_lost = totals && totals->after > totals->before;
   WorkChanges removed = changed.decreased, added = changed.increased;
   std::erase_if(removed, [](const WorkChange* change) { return change->after != k_zero; });
   std::erase_if(added, [](const WorkChange* change) { return change->before != k_zero; });
@@ -216,10 +221,11 @@ bool add_compiler_fusion_change(ExplainState& state) {
   const double factor = std::max(before / after, after / before);
   if (!are_nearly_all_new || factor < k_min_factor) return false;
   Finding finding =
-      state.finding_about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
-  finding.headline = fmt::format(
-      "Fusion seems {}: nearly every kernel is another, and {} run{} where {} ran.",
-      lost ? "lost" : "gained", totals->after.str(), state.per_unit_text(), totals->before.str());
+      state.finding_about(is_lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
+  finding.headline =
+      fmt::format("Fusion seems {}: nearly every kernel is another, and {} run{} where {} ran.",
+                  is_lost ? "lost" : "gained", totals->after.str(), state.per_unit_text(),
+                  totals->before.str());
   finding.lines = {fmt::format("{} kernels are gone, {} are new", removed.size(), added.size())};
   add_amounts(state, changed_amounts(state, {"dispatches", "barriers"}), finding);
   add_dispatched(state, std::move(finding), concatenated(removed, added),

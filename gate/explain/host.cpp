@@ -29,7 +29,8 @@ void set_cause(const std::string& call, bool more, Finding& finding) {
 
 }  // namespace
 
-// Finds system calls that changed, the largest change first.
+// Adds a finding about system calls that are made more or less often, up to six, the largest
+// change first.
 void find_calls(ExplainState& state) {
   std::vector<verdict::Changed> calls = state.evidence.calls;
   if (calls.empty()) return;
@@ -47,17 +48,18 @@ void find_calls(ExplainState& state) {
   finding.lines.erase(finding.lines.begin());
   set_cause(calls.front().name.substr(profile::k_system_call.size()),
             delta_of(calls.front()) > k_zero, finding);
-  state.claim_all({"system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls"});
+  state.mark_all_explained(
+      {"system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls"});
   state.add(std::move(finding), absolute_value(delta_of(calls.front())));
 }
 
-// Finds another peak number of threads.
+// Adds a finding if the engine has another peak number of threads than before.
 void find_threads(ExplainState& state) {
   const MetricValue* before = look_up(state.evidence.before.metrics, k_threads);
   const MetricValue* after = look_up(state.evidence.after.metrics, k_threads);
   if (before == nullptr || after == nullptr || before->value() == after->value()) return;
   Finding finding = make_finding(kind::threads_changed, k_threads);
-  state.claim(k_threads);
+  state.mark_explained(k_threads);
   finding.headline = fmt::format("The engine has {:g} threads at once, before {:g}.",
                                  after->value(), before->value());
   if (after->value() > before->value()) {

@@ -29,7 +29,7 @@ static void fields(Fields& io, Check& check) {
   io("note", check.note);
 }
 
-// Reads or writes an explanation as JSON, whichever `io` does.
+// Reads or writes an explanation of a cell's changes as JSON, whichever `io` does.
 void fields(Fields& io, Explanation& explanation) {
   io("cell", explanation.cell);
   if (explanation.is_alone) io("alone", explanation.is_alone);
@@ -79,7 +79,7 @@ static void side_fields(Fields& io, ComparedInput& side, std::optional<double>& 
   io.optional("seconds", seconds);
 }
 
-// Reads or writes a comparison as JSON, whichever `io` does.
+// Reads or writes a comparison of two inputs, A and B, as JSON, whichever `io` does.
 void fields(Fields& io, Comparison& both) {
   io.object("a", [&](Fields& a) { side_fields(a, both.a, both.seconds_a); });
   io.object("b", [&](Fields& b) { side_fields(b, both.b, both.seconds_b); });

@@ -72,8 +72,8 @@ void add_op_names(const WorkChanges& changes, Finding& finding) {
 void add_dispatched(ExplainState& state, Finding finding, const WorkChanges& kernels,
                     double units) {
   add_op_names(kernels, finding);
-  state.claim(kernels);
-  state.claim("dispatches");
+  state.mark_explained(kernels);
+  state.mark_explained("dispatches");
   state.add(std::move(finding), units);
 }
 

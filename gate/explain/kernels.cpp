@@ -14,11 +14,11 @@ bool copies_for_device(const ExplainState& state, const WorkChange* change) {
          2 * std::fabs(copies) >= std::fabs(kernels);
 }
 
-// Returns large kernels with new code that may have taken over, or handed on, the work of
-// `changes`. These must be small and run no more often, and every change must go in one direction.
-// If more kernels than moves have new code, it is a new build and proves nothing.
-std::vector<std::string> find_recoded(const ExplainState& state, const WorkChanges& changes,
-                                      bool added) {
+// Returns large kernels with new code that may have taken over, or given away, the work of the
+// small kernels `changes`. Empty if changes go both ways, or so many kernels have new code that it
+// is a new build.
+std::vector<std::string> find_kernels_with_new_code(const ExplainState& state,
+                                                    const WorkChanges& changes, bool is_added) {
   std::vector<std::string> names;
   double max_calls = 0;
   for (const verdict::KernelChange& code : state.evidence.code) {
@@ -26,41 +26,43 @@ std::vector<std::string> find_recoded(const ExplainState& state, const WorkChang
     names.push_back(code.kernel);
     max_calls = std::max(max_calls, code.calls.value());
   }
-  const bool same_direction =
-      std::ranges::all_of(state.differences.kernels,
-                          [&](const WorkChange& change) { return change.is_increase() == added; });
-  const bool all_small = std::ranges::all_of(changes, [&](const WorkChange* change) {
+  const bool has_one_direction = std::ranges::all_of(
+      state.differences.kernels,
+      [&](const WorkChange& change) { return change.is_increase() == is_added; });
+  const bool are_all_small = std::ranges::all_of(changes, [&](const WorkChange* change) {
     return is_small_kernel(change) && change->absolute_delta() <= max_calls;
   });
-  return same_direction && all_small && names.size() <= changes.size() ? names
-                                                                       : std::vector<std::string>{};
+  return has_one_direction && are_all_small && names.size() <= changes.size()
+             ? names
+             : std::vector<std::string>{};
 }
 
-// Adds a finding about kernels that came (`added`) or are gone: a fusion if the graph is the same,
-// else work.
+// Adds a finding about kernels that are new (`added`) or gone: a fusion lost or gained if the
+// graph of ops is the same, else work added or removed.
 void add_work_change(ExplainState& state, WorkChanges changes, bool added) {
   if (changes.empty()) return;
   sort_by_size(changes);
   // If the engine's graph has the same ops as before, kernels were fused or no longer are.
-  const bool same_graph =
+  const bool is_same_graph =
       state.evidence.same_graph || (state.evidence.graph_known && state.differences.graph.empty());
-  const std::vector<std::string> recoded = find_recoded(state, changes, added);
+  const std::vector<std::string> kernels_with_new_code =
+      find_kernels_with_new_code(state, changes, added);
   // Copies that no op asks for are needed by another kernel.
-  const bool fusion = (same_graph || !recoded.empty()) && is_small_kernel(changes.front()) &&
-                      !is_copy(changes.front()->parsed);
+  const bool is_fusion = (is_same_graph || !kernels_with_new_code.empty()) &&
+                         is_small_kernel(changes.front()) && !is_copy(changes.front()->parsed);
   const char* kind = added ? kind::op_added : kind::op_removed;
-  if (fusion) kind = added ? kind::fusion_lost : kind::fusion_gained;
+  if (is_fusion) kind = added ? kind::fusion_lost : kind::fusion_gained;
   Finding finding = state.finding_about(kind, "dispatches");
   const std::string names = joined_names(
       changes.size() > 3 ? WorkChanges(changes.begin(), changes.begin() + 3) : changes);
   const bool is_one = changes.size() == 1;
   const char* outcome = added ? "lost" : "gained";
   const char* now = added ? "now" : "no longer";
-  if (fusion && !same_graph) {
+  if (is_fusion && !is_same_graph) {
     finding.headline =
         fmt::format("Fusion seems {}: {} has other code, and {} {} {} apart.", outcome,
-                    safe_name(recoded.front()), names, now, is_one ? "runs" : "run");
-  } else if (fusion) {
+                    safe_name(kernels_with_new_code.front()), names, now, is_one ? "runs" : "run");
+  } else if (is_fusion) {
     finding.headline = fmt::format("Fusion {}: the same ops {} run {} in kernels of {} own.",
                                    outcome, now, names, is_one ? "its" : "their");
   } else {
@@ -75,8 +77,8 @@ void add_work_change(ExplainState& state, WorkChanges changes, bool added) {
   add_dispatched(state, std::move(finding), changes, dispatch_change(changes));
 }
 
-// Adds a finding that matmuls run in more or fewer dispatches. `amount` stands for the counts of
-// dispatches and barriers if these did not change.
+// Adds a finding that matrix multiplications run in more or fewer dispatches. `amount` stands in
+// if the counts of dispatches and barriers did not change.
 void add_batching(ExplainState& state, Finding finding, const WorkChanges& changes,
                   const Amount& amount) {
   // A sum of dispatches that includes other changes says nothing about this one.
@@ -95,17 +97,17 @@ void add_batching(ExplainState& state, Finding finding, const WorkChanges& chang
   add_dispatched(state, std::move(finding), changes, absolute_value(total_delta(changes)));
 }
 
-// Finds large kernels of one kind that were all replaced by others of it, which run more often.
-// These are two changes: other kernels do the work, and they do it in more pieces.
+// Adds findings about large kernels that were all replaced by others of the same work, which run
+// more often: other kernels do the work, in more pieces.
 void add_replaced_in_pieces(ExplainState& state) {
   const UnexplainedChanges changed(state);
   for (const auto& [words, changes] :
        group_by_work(concatenated(changed.increased, changed.decreased))) {
-    const bool all_new_or_gone = std::ranges::all_of(changes, [](const WorkChange* change) {
+    const bool are_all_new_or_gone = std::ranges::all_of(changes, [](const WorkChange* change) {
       return is_on_one_side(change->before, change->after);
     });
-    const bool any_gone = !changes.back()->is_increase();
-    if (!all_new_or_gone || !any_gone || is_small_kernel(changes.front()) ||
+    const bool has_gone = !changes.back()->is_increase();
+    if (!are_all_new_or_gone || !has_gone || is_small_kernel(changes.front()) ||
         is_unnamed_kernel(changes.front()) || total_delta(changes) < Rational(2)) {
       continue;
     }
@@ -125,55 +127,55 @@ void add_replaced_in_pieces(ExplainState& state) {
 
 }  // namespace
 
-// Matches kernels that changed in steps, each with those that the steps before left over: replaced,
-// variants, fusions, pieces, merged, and finally work added or removed.
+// Explains kernels that changed in steps, each with those that the steps before left over:
+// replaced, variants, fusions, pieces, merged, and finally work added or removed.
 void find_kernels(ExplainState& state) {
   add_replaced(state, /*one_by_one=*/false);
   std::vector<WorkChanges> groups = find_swapped(UnexplainedChanges(state));
   // Other tile sizes do not cause anything else that changed.
-  if (!state.differences.only_works())
+  if (!state.differences.only_works_changed())
     add_variants(state, extract_if(groups, differ_in_tuning_only), 3);
   // Small kernels that only changed their variant next to a fusion belong to it. So do other
   // kernels with a switch turned on, if no name says what was joined.
-  std::vector<WorkChanges> small = extract_if(
+  std::vector<WorkChanges> small_groups = extract_if(
       groups, [](const WorkChanges& group) { return std::ranges::all_of(group, is_small_kernel); });
-  std::vector<WorkChanges> switched = extract_if(groups, differ_in_switches);
+  std::vector<WorkChanges> switched_groups = extract_if(groups, differ_in_switches);
   add_variants(state, std::move(groups));
   const Rational dispatches = state.differences.count("dispatches");
-  bool fused = false;
+  bool is_fusion_found = false;
   // More dispatches suggest that a fusion was lost, so that is tried first; both may occur.
-  const bool lost_first = dispatches >= k_zero;
+  const bool is_loss_first = dispatches >= k_zero;
   std::set<const WorkChange*> switched_kernels;
-  for (const WorkChanges& group : switched) switched_kernels.insert(group.begin(), group.end());
-  for (const bool lost : {lost_first, !lost_first}) {
+  for (const WorkChanges& group : switched_groups)
+    switched_kernels.insert(group.begin(), group.end());
+  for (const bool is_lost : {is_loss_first, !is_loss_first}) {
     UnexplainedChanges changed(state);
     if (too_many_names(changed)) break;
     changed.remove_if([&](const WorkChange* change) { return switched_kernels.contains(change); });
-    fused = find_fusion(state, changed, lost, FusionBy::name) || fused;
+    is_fusion_found = find_fusion(state, changed, is_lost, FusionBy::name) || is_fusion_found;
   }
-  if (!fused) add_exchanged_kinds(state);
-  fused = fused || add_compiler_fusion_change(state);
-  if (!fused && dispatches != k_zero) {
+  if (!is_fusion_found) add_exchanged_kinds(state);
+  is_fusion_found = is_fusion_found || add_compiler_fusion_change(state);
+  if (!is_fusion_found && dispatches != k_zero) {
     UnexplainedChanges unfused(state);
     unfused.remove_if([&](const WorkChange* change) { return copies_for_device(state, change); });
     find_fusion(state, unfused, dispatches > k_zero, FusionBy::number);
   }
   add_replaced_in_pieces(state);
-  std::ranges::move(switched, std::back_inserter(small));
-  std::erase_if(small,
+  std::ranges::move(switched_groups, std::back_inserter(small_groups));
+  std::erase_if(small_groups,
                 [&](const WorkChanges& group) { return !state.is_unexplained(*group.front()); });
-  add_variants(state, std::move(small), dispatches == k_zero ? 1 : 2);
+  add_variants(state, std::move(small_groups), dispatches == k_zero ? 1 : 2);
   add_exchanged_kinds(state);
-  for (const bool lost : {lost_first, !lost_first}) add_merged(state, lost);
+  for (const bool is_lost : {is_loss_first, !is_loss_first}) add_merged(state, is_lost);
   add_replaced(state, /*one_by_one=*/true);
   const UnexplainedChanges rest(state);
   add_work_change(state, rest.increased, /*added=*/true);
   add_work_change(state, rest.decreased, /*added=*/false);
 }
 
-// Finds the same matmuls in more dispatches: kernels run more often, and nothing is gone for it.
-// Their number follows from the model's weights, so the pieces are smaller. The reverse only seems
-// so unless the graph is known to be the same, because work may be gone or run elsewhere.
+// Finds the same matrix multiplications in more, smaller dispatches: kernels run more often, and
+// none is gone. Fewer dispatches count only if the graph is known to be the same.
 void find_pieces(ExplainState& state) {
   WorkChanges changes;  // the largest first, as differences are
   for (const WorkChange& change : state.differences.kernels) {
@@ -189,19 +191,19 @@ void find_pieces(ExplainState& state) {
   }
   if (changes.empty()) return;
   const WorkChange& first = *changes.front();
-  const bool lost = first.is_increase(), seems = !lost && !state.evidence.graph_known;
+  const bool is_lost = first.is_increase(), is_uncertain = !is_lost && !state.evidence.graph_known;
   const bool is_same_graph = state.differences.graph.empty() && state.differences.cpu_ops.empty();
-  if (!lost && !is_same_graph) return;
-  std::string outcome = lost ? "lost" : "gained";
-  if (seems) outcome = "seems " + outcome;
+  if (!is_lost && !is_same_graph) return;
+  std::string outcome = is_lost ? "lost" : "gained";
+  if (is_uncertain) outcome = "seems " + outcome;
   Finding finding =
-      state.finding_about(lost ? kind::batching_lost : kind::batching_gained, "dispatches");
+      state.finding_about(is_lost ? kind::batching_lost : kind::batching_gained, "dispatches");
   finding.headline =
       fmt::format("Batching {}: {} runs {}, before {}, and nothing {}.", outcome,
                   safe_name(first.work()), frequency_text(first.after, state.evidence.scope),
-                  first.before.str(), lost ? "is gone" : "came");
+                  first.before.str(), is_lost ? "is gone" : "came");
   finding.lines.push_back(changes_text(changes, 6));
-  if (seems) {
+  if (is_uncertain) {
     finding.look_at =
         "whether the work is gone, or the CPU does it: a probe that sees ops can tell.";
   }

@@ -21,33 +21,35 @@ WorkChanges select_op(const ExplainState& state, const Op& op) {
 bool adds_up_tiles(const WorkChange* change) { return profile::adds_up_tiles(change->name); }
 
 // Returns true for kernels that add up what others of the op computed in pieces.
-bool adds_up(const WorkChange* change) {
+bool adds_up_pieces(const WorkChange* change) {
   return adds_up_tiles(change) || change->name.find("combine_results") != std::string::npos;
 }
 
 bool is_added(const WorkChange* change) { return change->is_increase(); }
 
-// Adds a finding if kernels of the op that use matrix cores took the place of others, or the
+// Adds a finding if, for this op, kernels that use matrix cores replaced as many others, or the
 // reverse.
 void add_move(ExplainState& state, const Op& op) {
   const WorkChanges all = select_op(state, op);
-  const auto select = [&](bool uses) {
+  const auto select_by_matrix_cores = [&](bool uses) {
     return filter(all, [&](const WorkChange* change) {
-      return profile::uses_matrix_cores(change->name) == uses && !adds_up(change);
+      return profile::uses_matrix_cores(change->name) == uses && !adds_up_pieces(change);
     });
   };
-  const WorkChanges on = select(true), off = select(false);
-  const Rational delta = total_delta(on);
-  if (delta == k_zero || total_delta(off) != k_zero.minus(delta)) return;
-  const bool gained = delta > k_zero;
-  const WorkChanges kernels = concatenated(concatenated(on, off), filter(all, adds_up));
-  const WorkChanges added = filter(gained ? on : off, is_added);
-  const WorkChanges removed = filter(gained ? off : on, std::not_fn(is_added));
+  const WorkChanges with_cores = select_by_matrix_cores(true),
+                    without_cores = select_by_matrix_cores(false);
+  const Rational delta = total_delta(with_cores);
+  if (delta == k_zero || total_delta(without_cores) != k_zero.minus(delta)) return;
+  const bool is_gained = delta > k_zero;
+  const WorkChanges kernels =
+      concatenated(concatenated(with_cores, without_cores), filter(all, adds_up_pieces));
+  const WorkChanges added = filter(is_gained ? with_cores : without_cores, is_added);
+  const WorkChanges removed = filter(is_gained ? without_cores : with_cores, std::not_fn(is_added));
   Finding finding = state.finding_about(
-      gained ? kind::matrix_cores_gained : kind::matrix_cores_lost, "dispatches");
+      is_gained ? kind::matrix_cores_gained : kind::matrix_cores_lost, "dispatches");
   finding.headline =
       fmt::format("Matrix cores are {} used for {}: {} in place of {}, {}.",
-                  gained ? "now" : "no longer", op.text, safe_name(added.front()->name),
+                  is_gained ? "now" : "no longer", op.text, safe_name(added.front()->name),
                   safe_name(removed.front()->name), frequency_text(delta, state.evidence.scope));
   finding.lines.push_back(changes_text(kernels, 6));
   finding.cause =
@@ -65,12 +67,13 @@ void find_matrix_cores(ExplainState& state) {
   for (const Op& op : k_ops) add_move(state, op);
 }
 
-// Claims kernels that add up cut tiles, if more or fewer run after as many others of the op.
+// Adds a finding if more or fewer kernels add up tiles that stream-k cut, while as many others of
+// the op run. Stream-k splits a matmul's tiles evenly among processors.
 void find_stream_k(ExplainState& state) {
   for (const Op& op : k_ops) {
     const WorkChanges all = select_op(state, op);
     const WorkChanges fixups = filter(all, adds_up_tiles),
-                      others = filter(all, std::not_fn(adds_up));
+                      others = filter(all, std::not_fn(adds_up_pieces));
     const Rational delta = total_delta(fixups);
     if (delta == k_zero || total_delta(others) != k_zero) continue;
     Finding finding = state.finding_about(kind::stream_k_changed, "dispatches");

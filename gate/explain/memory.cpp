@@ -19,10 +19,10 @@ constexpr MemoryUse k_uses[] = {
     {"device_memory_peak_bytes", "The engine takes", "buffers beside weights, cache and results."},
     {"bound_buffer_peak_bytes", "Buffers take", "which buffers the engine makes, and how large."}};
 
-// Returns " = 512 tokens of f16 or 256 tokens of f32": the lengths that a cache of so many bytes
-// may have. Empty if there is none.
+// Returns " = 512 tokens of f16 or 256 tokens of f32": the lengths that a KV cache of so many
+// bytes may have, in multiples of 256 tokens. "" if there is none.
 std::string context_text(const ModelFacts* model, const Rational& bytes) {
-  constexpr std::int64_t k_step = 256;
+  constexpr std::int64_t k_tokens_step = 256;
   struct Type {
     const char* name;
     std::int64_t bytes, numbers;
@@ -32,22 +32,23 @@ std::string context_text(const ModelFacts* model, const Rational& bytes) {
   std::vector<std::string> lengths;
   for (const Type& type : k_types) {
     const auto bytes_per_token = *model->cached_numbers * type.bytes / type.numbers;
-    if (bytes_per_token == 0 || bytes.numerator() % (bytes_per_token * k_step) != 0) continue;
+    if (bytes_per_token == 0 || bytes.numerator() % (bytes_per_token * k_tokens_step) != 0)
+      continue;
     lengths.push_back(
         fmt::format("{} tokens of {}", bytes.numerator() / bytes_per_token, type.name));
   }
   return lengths.empty() ? "" : " = " + text::join(lengths, " or ");
 }
 
-// Returns true if the cache changed by at least an eighth, which is more than its padding, while no
-// work moved: then the cache is the cause.
+// Returns true if the KV cache changed by at least an eighth, which is more than its padding,
+// while no work moved: then the cache is the cause of other changes.
 bool is_cache_cause(const ExplainState& state) {
   const auto bytes = exact_values(state.evidence, "kv_cache_bytes");
   // A gained fusion comes with another build.
-  constexpr std::array k_moved = {kind::work_moved_to_cpu, kind::work_moved_to_gpu,
-                                  kind::fusion_gained};
+  constexpr std::array k_moves_of_work = {kind::work_moved_to_cpu, kind::work_moved_to_gpu,
+                                          kind::fusion_gained};
   const auto moves_work = [&](const ExplainState::Entry& entry) {
-    return holds(k_moved, entry.finding.kind);
+    return holds(k_moves_of_work, entry.finding.kind);
   };
   return bytes && state.differences.levels.contains("kv_cache_bytes") && !state.entries.empty() &&
          !state.any_entry(moves_work) &&
@@ -68,7 +69,8 @@ bool are_buffers_cause(const ExplainState& state, const char* level) {
          absolute_value(state.differences.count("barriers")) <= k_little * barriers->before.value();
 }
 
-// Returns "kv cache: 512 KiB = 256 tokens of f16 to 1.00 MiB = 512 tokens of f16 (+512 KiB)".
+// Returns one line on memory that changed: "kv cache: 512 KiB = 256 tokens of f16 to 1.00 MiB =
+// 512 tokens of f16 (+512 KiB)".
 std::string level_text(const ExplainState& state, const std::string& name,
                        const ExactCounts& both) {
   const unit::Metric metric = unit::find_metric(name).value_or(unit::Metric{});
@@ -83,8 +85,8 @@ std::string level_text(const ExplainState& state, const std::string& name,
                      value_text(both.after), sign, unit::show(metric, absolute_value(delta)));
 }
 
-// Returns a finding about memory of this use. It explains all memory that changed in the same
-// direction. `is_explained_elsewhere`: an earlier finding says where to look.
+// Returns a finding about memory for one use, such as the KV cache. It explains all memory that
+// changed in the same direction. `is_explained_elsewhere`: an earlier finding says where to look.
 Finding memory_finding(ExplainState& state, const MemoryUse& use, bool is_explained_elsewhere) {
   const Rational delta = state.differences.levels.at(use.base);
   Finding finding = make_finding(kind::memory_changed, use.base);
@@ -94,7 +96,7 @@ Finding memory_finding(ExplainState& state, const MemoryUse& use, bool is_explai
   const bool has_cache_size = state.model != nullptr && state.model->cached_numbers;
   for (const auto& [name, change] : state.differences.levels) {
     if (!same_sign(change, delta)) continue;
-    state.claim(name);
+    state.mark_explained(name);
     const auto both = exact_values(state.evidence, name);
     if (!both) continue;
     finding.lines.push_back(level_text(state, name, *both));
@@ -110,7 +112,7 @@ Finding memory_finding(ExplainState& state, const MemoryUse& use, bool is_explai
 // Places of findings in the report: a smaller one is listed first.
 constexpr int k_rank_cause = 0, k_rank_likely = 1, k_rank_consequence = 2, k_rank_opposite = 3;
 
-// Finds that devices are asked for memory more or less often.
+// Adds a finding if devices are asked for memory more or less often per token.
 void find_allocations(ExplainState& state) {
   const Rational allocations = state.unexplained_change("allocations");
   if (allocations == k_zero) return;
@@ -122,17 +124,17 @@ void find_allocations(ExplainState& state) {
     finding.cause = "a buffer is made for each use, where one was kept before.";
     finding.look_at = "what is allocated between two submissions.";
   }
-  state.claim("allocations");
+  state.mark_explained("allocations");
   // More work has more results, each with its own memory.
   const Rational dispatches = state.differences.count("dispatches");
-  const bool follows = same_sign(dispatches, allocations) &&
-                       absolute_value(allocations) <= absolute_value(dispatches);
+  const bool is_consequence = same_sign(dispatches, allocations) &&
+                              absolute_value(allocations) <= absolute_value(dispatches);
   state.add(std::move(finding), /*units=*/2 * absolute_value(allocations),
-            follows ? k_rank_consequence : k_rank_likely);
+            is_consequence ? k_rank_consequence : k_rank_likely);
 }
 
-// Finds the first use of memory that takes more or less, and the first that changed in the other
-// direction. A finding explains all uses that changed in its direction.
+// Adds a finding about the first use of memory that takes more or less, and one about the first
+// that changed in the other direction.
 void find_memory_uses(ExplainState& state) {
   bool has_first = false, first_grew = false;
   for (const MemoryUse& use : k_uses) {
@@ -179,8 +181,8 @@ void find_made_late(ExplainState& state) {
   const Rational per_token = state.unexplained_change("pipelines");
   if (changes.empty() && per_token == k_zero) return;
   Finding finding = state.finding_about(kind::made_late, "pipelines");
-  state.claim("shader_modules");
-  state.claim("pipelines");
+  state.mark_explained("shader_modules");
+  state.mark_explained("pipelines");
   if (changes.empty()) {
     // In a burst, a pipeline that is made once is a fraction per token.
     const bool of_requests =

@@ -40,7 +40,8 @@ struct BlockTensor {
   std::string name;  // "ssm_conv1d", without ".weight" and ".bias"
 };
 
-// Parses "blk.12.ssm_conv1d.weight"; nothing for a tensor outside of layers.
+// Parses the name of a tensor, "blk.12.ssm_conv1d.weight", into layer 12 and "ssm_conv1d"; nothing
+// for a tensor outside of layers.
 std::optional<BlockTensor> parse_block_tensor(std::string_view name) {
   if (!name.starts_with("blk.")) return std::nullopt;
   name.remove_prefix(4);
@@ -71,34 +72,34 @@ std::vector<std::string> prefixes(const std::string& name) {
   return list;
 }
 
-// Returns the pattern for tensors that exactly these layers have: the prefix that covers most of
-// them, the shortest if several do.
+// Returns a pattern for tensors that exactly these layers have, "blk.*.ssm*": the prefix that
+// covers most of them, the shortest if several do.
 std::string find_pattern(const Layers& layers, const LayersByTensor& tensors) {
-  std::string best;
+  std::string best_prefix;
   std::size_t best_covered_tensors = 0;
   std::set<std::string> tried;  // else names with a common prefix take quadratic time
   for (const auto& [name, tensor_layers] : tensors) {
     if (tensor_layers != layers) continue;
-    for (const std::string& beginning : prefixes(name)) {
-      if (!tried.insert(beginning).second) continue;
+    for (const std::string& prefix : prefixes(name)) {
+      if (!tried.insert(prefix).second) continue;
       std::size_t covered_tensors = 0;
       bool has_others = false;
-      for (auto it = tensors.lower_bound(beginning);
-           !has_others && it != tensors.end() && it->first.starts_with(beginning); ++it) {
-        has_others = it->second != layers;
+      for (auto match = tensors.lower_bound(prefix);
+           !has_others && match != tensors.end() && match->first.starts_with(prefix); ++match) {
+        has_others = match->second != layers;
         ++covered_tensors;
       }
       if (has_others) continue;
-      const bool is_shorter = beginning.size() < best.size();
+      const bool is_shorter = prefix.size() < best_prefix.size();
       if (covered_tensors > best_covered_tensors ||
           (covered_tensors == best_covered_tensors && is_shorter)) {
-        best = beginning;
+        best_prefix = prefix;
         best_covered_tensors = covered_tensors;
       }
     }
   }
-  const bool is_full_name = best_covered_tensors == 1 && tensors.contains(best);
-  return "blk.*." + best + (is_full_name ? "" : "*");
+  const bool is_full_name = best_covered_tensors == 1 && tensors.contains(best_prefix);
+  return "blk.*." + best_prefix + (is_full_name ? "" : "*");
 }
 
 // Adds a family for each set of layers that have tensors which others lack.
@@ -122,8 +123,8 @@ std::optional<std::int64_t> small_number(const model::GgufHeader& header, std::s
   return static_cast<std::int64_t>(number);
 }
 
-// Adds families from values per layer in the metadata. Layers without keys and values keep no
-// cache; those with a sliding window attend to a part of it.
+// Adds families of layers (sets that are built alike) by values per layer in the metadata: layers
+// with keys and values, and layers without a sliding window.
 void add_metadata_families(const model::GgufHeader& header, ModelFacts& facts) {
   const auto* value = header.find_own("attention.head_count_kv");
   std::optional<std::vector<std::uint64_t>> heads;  // by layer
@@ -135,10 +136,10 @@ void add_metadata_families(const model::GgufHeader& header, ModelFacts& facts) {
     }
     add_family(facts, "attention.head_count_kv > 0", "with keys and values", with_cache);
   }
-  const auto every = small_number(header, "attention.sliding_window_pattern");
-  if (every && *every > 1 && *every <= 64) {
+  const auto period = small_number(header, "attention.sliding_window_pattern");
+  if (period && *period > 1 && *period <= 64) {
     add_family(facts, "attention.sliding_window_pattern", "without a sliding window",
-               every_nth_layer(facts.layers, *every, *every - 1));
+               every_nth_layer(facts.layers, *period, *period - 1));
   }
 }
 
@@ -160,24 +161,25 @@ std::optional<std::int64_t> read_number(const Json& config, std::initializer_lis
   return std::nullopt;
 }
 
-// Adds a family for each kind that layers are labelled with, in quotes between `before` and
-// `after`. A layer with label "" has none.
+// Adds a family (set of layers) for each different label; its description is the label in quotes
+// between `before` and `after`. A layer with label "" is in no family.
 void add_families_by_kind(const std::vector<std::string>& labels, const std::string& before,
                           const std::string& after, ModelFacts& facts) {
-  std::map<std::string, Layers> kinds;
+  std::map<std::string, Layers> layers_of_label;
   std::int64_t layer = 0;
-  for (const std::string& kind : labels) {
+  for (const std::string& label : labels) {
     if (layer == facts.layers) break;
-    kinds[kind].insert(layer);
+    layers_of_label[label].insert(layer);
     ++layer;
   }
-  kinds.erase("");
-  for (const auto& [kind, layers] : kinds) {
-    add_family(facts, kind, before + '"' + kind + '"' + after, layers);
+  layers_of_label.erase("");
+  for (const auto& [label, layers] : layers_of_label) {
+    add_family(facts, label, before + '"' + label + '"' + after, layers);
   }
 }
 
-// Adds families from lists of one word or letter a layer ("M-M*-"), as hybrid models have them.
+// Adds families of layers from lists with one word or letter for each layer ("M-M*-"), as
+// config.json of hybrid models has them.
 void add_layer_types(const Json& config, ModelFacts& facts) {
   const auto word = [](const Json& item) {
     return item.is_string() ? text::printable(item.get<std::string>().substr(0, 64)) : "";
@@ -202,35 +204,35 @@ void add_family_and_rest(ModelFacts& facts, const Layers& layers, const std::str
   add_family(facts, rest_description, "with " + rest_description, rest);
 }
 
-// Adds families from numbers that say which layers are special: every n-th, from the n-th on or
-// from an offset.
+// Adds families of layers from numbers that say which layers are special: every n-th, from the
+// n-th on or from an offset.
 void add_periods(const Json& config, ModelFacts& facts) {
   // `offset`: key of the first layer; "" if the n-th is the first.
-  const auto add = [&](const char* period, const char* offset, const char* description,
-                       const char* rest_description) {
-    const auto every = read_number(config, {period}, 64, 2);
-    if (!every) return;
-    const auto first = *offset ? read_number(config, {offset}, 64, 0).value_or(0) : *every - 1;
-    add_family_and_rest(facts, every_nth_layer(facts.layers, *every, first), description,
+  const auto add_periodic = [&](const char* period_key, const char* offset, const char* description,
+                                const char* rest_description) {
+    const auto period = read_number(config, {period_key}, 64, 2);
+    if (!period) return;
+    const auto first = *offset ? read_number(config, {offset}, 64, 0).value_or(0) : *period - 1;
+    add_family_and_rest(facts, every_nth_layer(facts.layers, *period, first), description,
                         rest_description);
   };
-  add("full_attention_interval", "", "full attention", "linear attention");
-  add("sliding_window_pattern", "", "full attention", "a sliding window");
-  add("attn_layer_period", "attn_layer_offset", "attention", "state space");
-  add("expert_layer_period", "expert_layer_offset", "experts", "a dense FFN");
+  add_periodic("full_attention_interval", "", "full attention", "linear attention");
+  add_periodic("sliding_window_pattern", "", "full attention", "a sliding window");
+  add_periodic("attn_layer_period", "attn_layer_offset", "attention", "state space");
+  add_periodic("expert_layer_period", "expert_layer_offset", "experts", "a dense FFN");
   if (const auto dense = read_number(config, {"first_k_dense_replace"}, k_max_layers)) {
     add_family_and_rest(facts, every_nth_layer(std::min(*dense, facts.layers), 1, 0), "a dense FFN",
                         "experts");
   }
-  add("decoder_sparse_step", "", "experts", "a dense FFN");
+  add_periodic("decoder_sparse_step", "", "experts", "a dense FFN");
 }
 
-// Sets how many numbers the cache keeps per token, if all layers keep the same and none has a
-// window.
+// Sets how many numbers the KV cache keeps per token. Left unset unless all layers keep the same
+// number, and none has a sliding window.
 void add_cache(const model::GgufHeader& header, ModelFacts& facts) {
   const auto sizes = model::read_sizes(header);
-  const bool windows = header.find_own("attention.sliding_window") != nullptr;
-  if (!sizes || windows || sizes->kv_rank != 0 || sizes->key != sizes->value) return;
+  const bool has_window = header.find_own("attention.sliding_window") != nullptr;
+  if (!sizes || has_window || sizes->kv_rank != 0 || sizes->key != sizes->value) return;
   const std::uint64_t heads = model::largest(sizes->kv_heads);
   constexpr std::uint64_t k_max_size = 1U << 20;
   if (heads == 0 || heads > k_max_size || sizes->key == 0 || sizes->key > k_max_size ||
@@ -245,35 +247,36 @@ void add_cache(const model::GgufHeader& header, ModelFacts& facts) {
 
 }  // namespace
 
-// Reads the number of layers, and families by tensors and metadata. Families by tensors need a
-// complete file.
+// Reads the number of layers and their families from a GGUF file's header. Families by tensors
+// need a complete file: of a split file's part, metadata alone counts.
 ModelFacts model_facts(const model::GgufHeader& header) {
   ModelFacts facts;
   facts.architecture = text::printable(header.architecture().substr(0, 64));
   LayersByTensor tensors;
-  Layers all;
+  Layers layers_with_tensors;
   for (const model::GgufTensor& tensor : header.tensors) {
     const auto block = parse_block_tensor(tensor.name);
     if (!block) continue;
-    all.insert(block->layer);
+    layers_with_tensors.insert(block->layer);
     if (tensors.size() >= k_max_names && !tensors.contains(block->name)) continue;
     tensors[block->name].insert(block->layer);
   }
-  const std::int64_t layers_seen = std::ssize(all);
+  const std::int64_t layers_seen = std::ssize(layers_with_tensors);
   std::int64_t layers_stated = small_number(header, "block_count").value_or(0);
   if (layers_stated > k_max_layers) layers_stated = 0;
-  const bool partial = is_part(header) || layers_stated > layers_seen;
-  facts.layers = partial ? layers_stated : layers_seen;
+  const bool is_partial = is_part(header) || layers_stated > layers_seen;
+  facts.layers = is_partial ? layers_stated : layers_seen;
   facts.experts_used = small_number(header, "expert_used_count");
   // Families by tensors need all layers.
-  if (!partial) add_tensor_families(tensors, facts.layers, facts);
+  if (!is_partial) add_tensor_families(tensors, facts.layers, facts);
   add_metadata_families(header, facts);
-  if (!partial) add_cache(header, facts);
+  if (!is_partial) add_cache(header, facts);
   order_families(facts);
   return facts;
 }
 
-// Reads the number of layers and families from a config.json.
+// Reads the number of layers and their families from a model's config.json. Fails if it names no
+// number of layers.
 Result<ModelFacts> model_facts_from_config(std::string_view source) {
   WEIR_TRY(const Json json, parse_json(source, {.bytes = std::size_t{4} << 20, .depth = 32}));
   if (!json.is_object()) return fail(Code::data, "a config.json holds an object");

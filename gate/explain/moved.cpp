@@ -57,38 +57,40 @@ bool has_more_submissions(const Differences& differences, bool to_cpu) {
   return syncs >= 2 && sign * differences.count("submits").value() >= 2 * syncs;
 }
 
-// Returns true if many kinds of kernels run less often, matmuls among them, and hardly one more
-// often. Some must still run, as they do for other layers. Kernels without names may be matmuls.
-bool fell_broadly(const std::vector<WorkChange>& kernels, bool to_cpu) {
+// Returns true if many kinds of kernels run less often (more often unless `to_cpu`), matmuls among
+// them, and hardly one the reverse. Some must still run, for other layers.
+bool run_less_broadly(const std::vector<WorkChange>& kernels, bool to_cpu) {
   std::set<std::string> kinds;
-  bool has_matmul = false, some_still = false;
+  bool has_matmul = false, is_any_still_running = false;
   for (const WorkChange* change : select_changes(kernels, !to_cpu)) {
     const bool is_unnamed_kernel = has_no_name(change->name);
     const bool still_runs = change->before != k_zero && change->after != k_zero;
     if (is_unnamed_kernel && !still_runs) continue;
-    some_still = some_still || still_runs;
+    is_any_still_running = is_any_still_running || still_runs;
     kinds.insert(is_unnamed_kernel ? change->name : change->parsed.base());
     has_matmul = has_matmul || is_unnamed_kernel || is_matmul(change->parsed);
   }
-  return has_matmul && some_still && kinds.size() >= 4 && sum_balance(kernels, to_cpu).has_fallen();
+  return has_matmul && is_any_still_running && kinds.size() >= 4 &&
+         sum_balance(kernels, to_cpu).has_fallen();
 }
 
-// Returns the kernels that run less often, except those that others replaced.
+// Returns the kernels that run less often (more often unless `to_cpu`), except those whose work
+// other kernels do now.
 WorkChanges kernels_without_replacement(const std::vector<WorkChange>& kernels, bool to_cpu) {
   constexpr std::size_t k_max_pairs = 1'000'000;
-  WorkChanges fewer = select_changes(kernels, !to_cpu);
-  const WorkChanges more = select_changes(kernels, to_cpu);
-  if (fewer.size() * more.size() > k_max_pairs) return fewer;
-  const std::vector<KernelName> more_names = names_in(more), fewer_names = names_in(fewer);
+  WorkChanges gone = select_changes(kernels, !to_cpu);
+  const WorkChanges new_kernels = select_changes(kernels, to_cpu);
+  if (gone.size() * new_kernels.size() > k_max_pairs) return gone;
+  const std::vector<KernelName> new_names = names_in(new_kernels), gone_names = names_in(gone);
   std::set<std::size_t> parts;
-  for (const KernelName& other : more_names) {
-    for (const std::size_t part : find_fused_parts(other, fewer_names)) parts.insert(part);
+  for (const KernelName& other : new_names) {
+    for (const std::size_t part : find_fused_parts(other, gone_names)) parts.insert(part);
   }
-  WorkChanges list;
-  for (std::size_t i = 0; i < fewer.size(); ++i) {
-    if (!parts.contains(i) && !is_replaced(*fewer[i], more_names)) list.push_back(fewer[i]);
+  WorkChanges unreplaced;
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    if (!parts.contains(i) && !is_replaced(*gone[i], new_names)) unreplaced.push_back(gone[i]);
   }
-  return list;
+  return unreplaced;
 }
 
 // Returns true if a kernel is gone altogether, none was replaced, and hardly one came.
@@ -114,15 +116,15 @@ bool has_cpu_step(const Differences& differences, bool to_cpu) {
   const Rational syncs = differences.count("syncs"), copies = differences.count("copies");
   if (syncs == k_zero || (syncs > k_zero) != to_cpu) return false;
   if (copies != k_zero && (copies > k_zero) != to_cpu) return false;
-  std::map<std::string, double> large, words;
+  std::map<std::string, double> large_deltas, word_deltas;
   for (const WorkChange& change : differences.kernels) {
     const double delta = change.delta().value();
-    if (is_large_work(change.parsed)) large[change.parsed.base()] += delta;
-    for (const std::string& word : change.parsed.words) words[word] += delta;
+    if (is_large_work(change.parsed)) large_deltas[change.parsed.base()] += delta;
+    for (const std::string& word : change.parsed.words) word_deltas[word] += delta;
   }
-  const Balance large_balance = sum_balance(large, to_cpu);
+  const Balance large_balance = sum_balance(large_deltas, to_cpu);
   if (!large_balance.is_zero()) return large_balance.has_fallen();
-  return sum_balance(words, to_cpu).has_fallen() &&
+  return sum_balance(word_deltas, to_cpu).has_fallen() &&
          (copies != k_zero || has_more_submissions(differences, to_cpu));
 }
 
@@ -149,8 +151,8 @@ bool stayed_on_device(const ExplainState& state, bool to_cpu) {
          std::ranges::none_of(k_crossings, moves_along);
 }
 
-// Returns true if each graph has the same ops on the CPU as before, and only the number of graphs
-// changed.
+// Returns true if each graph has the same ops on the CPU as before, and only the number of
+// computed graphs changed.
 bool follows_from_graphs(const ExplainState& state) {
   const auto ops = exact_counts(state.evidence, "cpu_ops");
   const auto graphs = exact_counts(state.evidence, "graphs");
@@ -211,7 +213,7 @@ std::optional<MovedWork> find_by_counts(const ExplainState& state) {
   const Rational dispatches = state.differences.count("dispatches");
   if (dispatches == k_zero) return std::nullopt;
   const bool to_cpu = dispatches < k_zero;
-  const bool is_broad = fell_broadly(kernels, to_cpu);
+  const bool is_broad = run_less_broadly(kernels, to_cpu);
   // If kernels have names they have to show it too: one more wait or copy says little.
   if (has_names && !is_broad && !is_plain_removal(kernels, to_cpu)) return std::nullopt;
   int votes = 0;
@@ -292,7 +294,8 @@ std::string moved_layers_text(const ExplainState& state, const MovedWork& moved)
   return fmt::format("{} of {} layers", number, state.model->layers);
 }
 
-// Returns "Work moved to the CPU: ROPE once a token and 2 more kinds."
+// Returns "Work moved to the CPU: ROPE once a token and 2 more kinds." with up to three ops, or
+// the layers that moved.
 std::string headline(const ExplainState& state, const MovedWork& moved) {
   const unit::Scope scope = state.evidence.scope;
   constexpr std::size_t k_shown = 3;
@@ -328,8 +331,8 @@ const char* moved_cause(const MovedWork& moved) {
          "host; fewer layers are offloaded.";
 }
 
-// Returns the changes that the move made: ops by name, then counts. Dispatches are left out if
-// other kernels more than make up for `kernels`, which left with the move.
+// Returns the changes that a move of work made: ops by name, then counts. Dispatches are left out
+// if other kernels more than make up for `kernels`, which left with the move.
 std::vector<Amount> move_amounts(const ExplainState& state, const MovedWork& moved,
                                  const WorkChanges& kernels) {
   std::vector<Amount> amounts = changed_amounts(state, {"cpu_ops"});
@@ -354,14 +357,15 @@ double claim_moved_counts(ExplainState& state) {
         "tensor_copies", "tensor_sets", "tensor_gets", "copied_bytes", "backend_syncs", "graphs"}) {
     const bool is_number_of_events = count != std::string_view("copied_bytes");
     if (is_number_of_events) units += absolute_value(state.unexplained_change(count));
-    state.claim(count);
+    state.mark_explained(count);
   }
   return units;
 }
 
 }  // namespace
 
-// Finds work that moved between the device and the CPU, and claims all counts that follow from it.
+// Finds work that moved between the device and the CPU. The finding explains all counts that
+// follow from the move.
 void find_moved(ExplainState& state) {
   if (state.evidence.device == "cpu" || !state.is_unexplained("moves")) return;
   auto moved = find_by_ops(state);
@@ -369,10 +373,12 @@ void find_moved(ExplainState& state) {
   moved = add_gate_names(state, std::move(moved));
   if (!moved) return;
   const bool to_cpu = moved->to_cpu;
-  const auto changed = [&](const char* base) { return state.differences.count(base) != k_zero; };
+  const auto has_changed = [&](const char* base) {
+    return state.differences.count(base) != k_zero;
+  };
   const char* base = "syncs";
-  if (changed("dispatches")) base = "dispatches";
-  if (changed("cpu_ops")) base = "cpu_ops";
+  if (has_changed("dispatches")) base = "dispatches";
+  if (has_changed("cpu_ops")) base = "cpu_ops";
   Finding finding =
       state.finding_about(to_cpu ? kind::work_moved_to_cpu : kind::work_moved_to_gpu, base);
   finding.headline = headline(state, *moved);
@@ -397,7 +403,7 @@ void find_moved(ExplainState& state) {
     finding.look_at = "the engine's log for buffers and fallbacks, and the op's supports check.";
   }
   const double units = claim_moved_counts(state);
-  state.claim(kernels);
+  state.mark_explained(kernels);
   state.add(std::move(finding), /*units=*/units + 1, /*rank=*/0);
 }
 

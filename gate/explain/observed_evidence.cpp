@@ -58,19 +58,21 @@ struct SideRows {
   std::set<std::string> uncounted;  // names of works without a number of calls
 };
 
-// Adds a row to the sum of its key; its time only if `timed`.
-void add_row(SideRows& side_rows, const RowKey& key, const ObservedOp& op, bool timed) {
-  auto& [work, calls, ranged] = side_rows.rows[key];
+// Adds a row of a profiler's output to the sum of its key; its time only if `timed`. The range of
+// single calls is kept only if every row has one.
+void add_row(SideRows& side_rows, const RowKey& key, const ObservedOp& op, bool counts_time) {
+  auto& [work, calls, has_range] = side_rows.rows[key];
   add_capped(calls, op.calls.value_or(0));
   if (!op.calls) side_rows.uncounted.insert(key.name);
   const auto own_time = steady_time(op);
-  if (timed && !own_time) ranged = false;
-  if (!timed || !own_time) return;
+  if (counts_time && !own_time) has_range = false;
+  if (!counts_time || !own_time) return;
   work.seconds = work.seconds.value_or(0) + *own_time;
   work.labels.insert(op.buffer);
   // The times of single calls include nested ops.
-  ranged = ranged && op.calls && op.min_seconds && op.max_seconds && !op.seconds_without_nested;
-  if (!ranged) return;
+  has_range =
+      has_range && op.calls && op.min_seconds && op.max_seconds && !op.seconds_without_nested;
+  if (!has_range) return;
   if (!work.range) work.range = TimeRange{*op.min_seconds, *op.max_seconds};
   work.range->min_seconds = std::min(work.range->min_seconds, *op.min_seconds);
   work.range->max_seconds = std::max(work.range->max_seconds, *op.max_seconds);
@@ -179,12 +181,12 @@ void drop_unmatched_works(Evidence& evidence) {
   }
 }
 
-// Adds command buffers by label. If a document does not list all labels, only those on both sides
-// are compared, by the time of each buffer.
+// Adds command buffers by label, with their number and time per token. If a side does not list all
+// labels, only those on both sides are compared, by the time of one buffer.
 void add_buffers(const Observed& before, const Observed& after, Evidence& evidence) {
-  const observed::BuffersOfTokens a = observed::buffers_per_token(before);
-  const observed::BuffersOfTokens b = observed::buffers_per_token(after);
-  if (a.labels.empty() || b.labels.empty()) return;
+  const observed::BuffersOfTokens before_buffers = observed::buffers_per_token(before);
+  const observed::BuffersOfTokens after_buffers = observed::buffers_per_token(after);
+  if (before_buffers.labels.empty() || after_buffers.labels.empty()) return;
   const auto make_work = [](const observed::BuffersPerToken& label, std::int64_t tokens) {
     Work work;
     work.kind = Work::Kind::buffers;
@@ -198,27 +200,29 @@ void add_buffers(const Observed& before, const Observed& after, Evidence& eviden
     }
     return work;
   };
-  if (a.is_complete && b.is_complete) {
-    for (const auto& label : a.labels) evidence.before.works.push_back(make_work(label, a.tokens));
-    for (const auto& label : b.labels) evidence.after.works.push_back(make_work(label, b.tokens));
+  if (before_buffers.is_complete && after_buffers.is_complete) {
+    for (const auto& label : before_buffers.labels)
+      evidence.before.works.push_back(make_work(label, before_buffers.tokens));
+    for (const auto& label : after_buffers.labels)
+      evidence.after.works.push_back(make_work(label, after_buffers.tokens));
     return;
   }
-  for (const observed::BuffersPerToken& label_before : a.labels) {
-    const auto* label_after =
-        find_first(b.labels, [&](const auto& label) { return label.label == label_before.label; });
+  for (const observed::BuffersPerToken& label_before : before_buffers.labels) {
+    const auto* label_after = find_first(
+        after_buffers.labels, [&](const auto& label) { return label.label == label_before.label; });
     if (label_after == nullptr || label_after->buffers.value() <= 0) continue;
-    Work work_after = make_work(*label_after, b.tokens);
+    Work work_after = make_work(*label_after, after_buffers.tokens);
     // Both sides get the same number of buffers, so that only the time of one can differ.
     work_after.times = label_before.buffers;
     if (work_after.seconds)
       *work_after.seconds *= label_before.buffers.value() / label_after->buffers.value();
-    evidence.before.works.push_back(make_work(label_before, a.tokens));
+    evidence.before.works.push_back(make_work(label_before, before_buffers.tokens));
     evidence.after.works.push_back(std::move(work_after));
   }
 }
 
-// Returns a count of the command buffers for each decoded token; nothing if a step has several
-// tokens.
+// Returns one count of the command buffers (`count`) for each decoded token; empty if a step has
+// several tokens.
 std::vector<double> counts_of_steps(const Observed& observed,
                                     std::optional<std::int64_t> ObservedBuffer::*count) {
   std::map<std::size_t, double> sums;
@@ -232,13 +236,14 @@ std::vector<double> counts_of_steps(const Observed& observed,
   return collect<double>(sums, [](const auto& sum) { return sum.second; });
 }
 
-// Adds counts per token that the document gives by its command buffers alone.
+// Adds counts per token (dispatches, barriers, syncs) that the profiler's output gives only for
+// its command buffers. Nothing unless all labels are listed.
 void add_buffer_counts(const Observed& observed, Side& side) {
   using observed::BuffersPerToken;
   const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
   if (buffers.labels.empty() || !buffers.is_complete) return;
   // A metric, its count in a buffer per token, and its count in each buffer.
-  for (const auto& [name, count, each] :
+  for (const auto& [name, count, count_in_buffer] :
        {std::tuple{"dispatches_per_token", &BuffersPerToken::dispatches,
                    &ObservedBuffer::dispatches},
         {"barriers_per_token", &BuffersPerToken::barriers, &ObservedBuffer::barriers},
@@ -248,7 +253,9 @@ void add_buffer_counts(const Observed& observed, Side& side) {
       const auto& label_count = label.*count;
       sum = sum && label_count ? sum->plus(*label_count) : std::nullopt;
     }
-    if (sum) side.metrics.try_emplace(name, MetricValue{sum, {}, counts_of_steps(observed, each)});
+    if (sum)
+      side.metrics.try_emplace(name,
+                               MetricValue{sum, {}, counts_of_steps(observed, count_in_buffer)});
   }
 }
 
@@ -294,24 +301,23 @@ void erase(std::vector<Work>& works, const std::set<std::size_t>& indices) {
   works = std::move(remaining);
 }
 
-// Replaces work that only one side timed together with one work per group, which is not judged. A
-// group stands for several calls of its parts, and parts that overlap take less time than their
-// sum. Only the later side keeps its time.
+// Replaces works that only one side timed together by one work for each group, which is not
+// judged. Only the later side keeps its time, as overlapping parts take less than their sum.
 void join_timed_together(Evidence& evidence) {
   std::vector<Work>& works = evidence.after.works;
-  std::set<std::size_t> before, after;
+  std::set<std::size_t> merged_before, merged_after;
   std::set<std::string> names;
   std::vector<Work> sums;
   for (const TimedTogether& group :
        timed_together(work_names(evidence.before.works), work_names(works))) {
-    before.insert(group.a.begin(), group.a.end());
-    after.insert(group.b.begin(), group.b.end());
+    merged_before.insert(group.a.begin(), group.a.end());
+    merged_after.insert(group.b.begin(), group.b.end());
     sums.push_back(merge_works(works, group.role, group.b));
     names.insert(group.role);
   }
   if (names.empty()) return;
-  erase(evidence.before.works, before);
-  erase(works, after);
+  erase(evidence.before.works, merged_before);
+  erase(works, merged_after);
   std::ranges::move(sums, std::back_inserter(works));
   constexpr std::size_t k_max_names_listed = 4;
   evidence.warnings.push_back(
@@ -326,22 +332,23 @@ bool differ_by_a_fifth(double a, double b) {
   return a > 0 && b > 0 && std::max(a, b) / std::min(a, b) >= k_factor;
 }
 
-// Warns about times of whole runs that differ but have too few runs to be judged.
+// Warns about times of whole runs that differ by a fifth, but have fewer than four samples, so
+// that they are not judged.
 void report_unjudged_metrics(Evidence& evidence) {
   constexpr std::size_t k_enough_samples = 4;
   for (const auto& [name, before] : evidence.before.metrics) {
     const auto after = evidence.after.metrics.find(name);
     if (after == evidence.after.metrics.end() || before.samples.empty()) continue;
-    const bool few =
+    const bool is_too_few =
         std::min(before.samples.size(), after->second.samples.size()) < k_enough_samples;
-    if (!few || !differ_by_a_fifth(before.value(), after->second.value())) continue;
+    if (!is_too_few || !differ_by_a_fifth(before.value(), after->second.value())) continue;
     evidence.warnings.push_back(fmt::format("{}: {:.3g}, then {:.3g}: not judged: too few runs",
                                             name, before.value(), after->second.value()));
   }
 }
 
-// Warns about times of single ops, or of command buffers, if some differ but too few have a time on
-// both sides to be judged.
+// Warns about times of single ops, or of command buffers (`of_buffers`), that differ by a fifth.
+// Times are not judged if fewer than five have one on both sides.
 void report_unjudged_works(bool of_buffers, Evidence& evidence) {
   constexpr std::size_t k_enough_works = 5;
   const auto key = [](const Work& work) {
@@ -351,18 +358,18 @@ void report_unjudged_works(bool of_buffers, Evidence& evidence) {
   for (const Work& work : evidence.before.works) {
     if (work.seconds) seconds_before[key(work)] = *work.seconds;
   }
-  std::size_t timed = 0, changed = 0;
+  std::size_t timed_count = 0, changed_count = 0;
   for (const Work& work : evidence.after.works) {
     const bool is_of_buffers = work.kind == Work::Kind::buffers;
     if (is_of_buffers != of_buffers || !work.seconds) continue;
     const double* before = look_up(seconds_before, key(work));
     if (before == nullptr) continue;
-    ++timed;
-    if (differ_by_a_fifth(*before, *work.seconds)) ++changed;
+    ++timed_count;
+    if (differ_by_a_fifth(*before, *work.seconds)) ++changed_count;
   }
-  if (timed >= k_enough_works || changed == 0) return;
+  if (timed_count >= k_enough_works || changed_count == 0) return;
   const char* exception =
-      timed > 1 ? " but for large changes, and those that each time of one side shows" : "";
+      timed_count > 1 ? " but for large changes, and those that each time of one side shows" : "";
   evidence.warnings.push_back(fmt::format(
       "times of single {} are not judged{}: fewer than five have one on both sides (weir compare "
       "shows them)",
@@ -376,8 +383,8 @@ void report_unjudged_times(Evidence& evidence) {
   report_unjudged_works(/*of_buffers=*/true, evidence);
 }
 
-// Reports rates and times of cases that differ, by the names of their settings. Cases of one test
-// each are those of the whole.
+// Warns about rates and times of benchmark cases that differ by a fifth, at most six. Cases are
+// matched by their name and settings.
 void report_case_times(const Observed& before, const Observed& after, Evidence& evidence) {
   constexpr std::size_t k_max_times = 6;
   if (before.cases.size() < 2 && after.cases.size() < 2) return;
@@ -385,21 +392,22 @@ void report_case_times(const Observed& before, const Observed& after, Evidence& 
   Observed cases_before, cases_after;  // without the figures of the whole
   cases_before.cases = before.cases;
   cases_after.cases = after.cases;
-  std::map<std::string, std::vector<double>> values;
+  std::map<std::string, std::vector<double>> values_before;
   for (const auto& figure : observed::figures_of(cases_before, settings)) {
-    if (figure.value && !figure.error) values[figure.name].push_back(*figure.value);
+    if (figure.value && !figure.error) values_before[figure.name].push_back(*figure.value);
   }
   std::map<std::string, std::vector<double>> values_after;
   for (const auto& figure : observed::figures_of(cases_after, settings)) {
     if (figure.value && !figure.error) values_after[figure.name].push_back(*figure.value);
   }
   std::vector<std::string> changes;
-  for (const auto& [name, samples] : values) {
+  for (const auto& [name, samples] : values_before) {
     const auto match = values_after.find(name);
     if (match == values_after.end()) continue;
-    const double from = *stats::median(samples), to = *stats::median(match->second);
-    if (!differ_by_a_fifth(from, to)) continue;
-    changes.push_back(fmt::format("{}: {:.3g}, then {:.3g}", name, from, to));
+    const double before_value = *stats::median(samples),
+                 after_value = *stats::median(match->second);
+    if (!differ_by_a_fifth(before_value, after_value)) continue;
+    changes.push_back(fmt::format("{}: {:.3g}, then {:.3g}", name, before_value, after_value));
   }
   for (std::size_t i = 0; i < std::min(changes.size(), k_max_times); ++i) {
     evidence.warnings.push_back(changes[i] + ": not judged: a gate judges times");
@@ -421,9 +429,8 @@ std::optional<double> seconds_per_token(const Observed& observed) {
   return tokens > 0 ? std::optional(seconds / tokens) : std::nullopt;
 }
 
-// Reports that tokens take longer. An op is judged next to the others, so if all are slower, or the
-// time between them grew, none stands out. Device twins have no times of ops; a token's means
-// nothing there.
+// Warns if a token takes longer or shorter by a fifth. Ops are judged next to each other, so none
+// stands out if all are slower, or time between them grew.
 void report_token_times(const Observed& before, const Observed& after, Evidence& evidence) {
   const auto has_times = [](const Side& side) {
     return std::ranges::any_of(side.works, [](const Work& work) { return bool(work.seconds); });
@@ -439,7 +446,7 @@ void report_token_times(const Observed& before, const Observed& after, Evidence&
       unit::show_seconds(*token_before), unit::show_seconds(*token_after)));
 }
 
-// Reports how often work outside of steps ran if that differs. It belongs to no token, so it is not
+// Warns if work outside of steps ran more or less often. It belongs to no token, so it is not
 // compared.
 void report_calls_in_no_step(const Observed& before, const Observed& after, const Basis& basis,
                              Evidence& evidence) {
@@ -466,7 +473,7 @@ bool has_work(const Observed& observed) {
          !observed.counts.empty() || !observed.splits.empty();
 }
 
-// Adds the warnings of the documents themselves.
+// Copies the warnings of both outputs, up to eight of each, with the side that they are about.
 void add_warnings(const Observed& before, const Observed& after, Evidence& evidence) {
   constexpr std::size_t k_max_warnings = 8;  // per side
   const auto first_warnings = [&](const Observed& observed) {

@@ -101,8 +101,8 @@ struct Differences {
   std::map<std::string, double> times;      // full name of what is no count -> ratio, beyond noise
 
   [[nodiscard]] Rational count(const std::string& base) const;  // 0 where it did not change
-  [[nodiscard]] bool work_changed() const;  // anything but the fixed part and times
-  [[nodiscard]] bool only_works() const;    // no count and no memory, of the start neither
+  [[nodiscard]] bool work_changed() const;        // anything but the fixed part and times
+  [[nodiscard]] bool only_works_changed() const;  // no count and no memory, of the start neither
   [[nodiscard]] bool any() const;
 };
 [[nodiscard]] Differences find_differences(const Evidence& evidence);
@@ -167,13 +167,14 @@ struct ExplainState {
   [[nodiscard]] bool is_unexplained(const WorkChange& kernel) const {
     return is_unexplained("kernel " + kernel.name);
   }
-  // Claims an item for the finding that is added next, unless a finding has it already.
-  void claim(const std::string& item) {
+  // Marks an item as explained by the finding that is added next, unless a finding explains it
+  // already. Later patterns then pass over it.
+  void mark_explained(const std::string& item) {
     if (claimed_items.insert(item).second) pending_items.push_back(item);
   }
-  void claim(const WorkChanges& kernels);
-  void claim_all(std::initializer_list<const char*> items) {
-    for (const char* item : items) claim(item);
+  void mark_explained(const WorkChanges& kernels);
+  void mark_all_explained(std::initializer_list<const char*> items) {
+    for (const char* item : items) mark_explained(item);
   }
   // The change of a count that no finding has claimed; else 0.
   [[nodiscard]] Rational unexplained_change(const std::string& base) const {

@@ -36,14 +36,15 @@ bool is_preparation(const WorkChange* change) {
 
 }  // namespace
 
-// Claims the products of both sides, if one side has as many more as the other has fewer, and the
-// kernels that go with them.
+// Adds a finding if matrix multiplications moved between the vendor's library (cuBLAS) and the
+// engine's own kernels: one has as many more as the other has fewer.
 void find_products(ExplainState& state) {
   const UnexplainedChanges changed(state);
   const WorkChanges all = concatenated(changed.increased, changed.decreased);
-  const WorkChanges library = filter(all, is_library_product), own = filter(all, is_own_product);
-  const Rational delta = total_delta(library);
-  if (delta == k_zero || total_delta(own) != k_zero.minus(delta)) return;
+  const WorkChanges library_products = filter(all, is_library_product),
+                    own_products = filter(all, is_own_product);
+  const Rational delta = total_delta(library_products);
+  if (delta == k_zero || total_delta(own_products) != k_zero.minus(delta)) return;
   const bool to_library = delta > k_zero;
   Finding finding = make_finding(to_library ? kind::moved_to_library : kind::moved_from_library,
                                  metric_name(state.evidence, "dispatches"));
@@ -51,8 +52,8 @@ void find_products(ExplainState& state) {
   finding.headline = fmt::format(
       "Matrix multiplications moved {}: {}, {}.",
       to_library ? "to the vendor's library" : "from the vendor's library to the engine's kernels",
-      safe_name(library.front()->name), frequency_text(moved, state.evidence.scope));
-  WorkChanges kernels = concatenated(library, own);
+      safe_name(library_products.front()->name), frequency_text(moved, state.evidence.scope));
+  WorkChanges kernels = concatenated(library_products, own_products);
   kernels = concatenated(kernels, filter(all, is_preparation));
   kernels = concatenated(kernels, filter(all, is_fixup));
   add_op_names(kernels, finding);
@@ -61,8 +62,8 @@ void find_products(ExplainState& state) {
       "the choice by type, number of tokens or GPU. The library takes plain floats, so quantized "
       "weights are dequantized first.";
   finding.look_at = "how the engine chooses between its own kernel and the library.";
-  state.claim(kernels);
-  state.claim_all({"hipblas_calls", "cublas_calls", "dispatches"});
+  state.mark_explained(kernels);
+  state.mark_all_explained({"hipblas_calls", "cublas_calls", "dispatches"});
   state.add(std::move(finding), dispatch_change(kernels));
 }
 

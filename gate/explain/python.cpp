@@ -23,8 +23,8 @@ bool is_costly_call(const verdict::Changed& call) {
          profile::rank_costly_call(profile::function_of(call.name)).has_value();
 }
 
-// Returns the calls that changed in the direction of `delta`, of the costly ones or the others: new
-// ones first, then the most telling, then the largest change.
+// Returns the Python calls that changed in the direction of `delta`, either costly ones or the
+// others. New calls come first, then the most telling, then the largest change.
 Changes select_calls(const Changes& calls, const Rational& delta, bool is_costly) {
   Changes selected = calls;
   std::erase_if(selected, [&](const verdict::Changed& call) {
@@ -39,8 +39,8 @@ Changes select_calls(const Changes& calls, const Rational& delta, bool is_costly
   return selected;
 }
 
-// Returns "The host calls `schedule` twice a token; it was once.", or of a new one "… now calls
-// `sleep` …".
+// Returns "The host calls `schedule` twice a token; it was once.", or for a new call "The host now
+// calls `sleep`, once a token."
 std::string call_headline(const ExplainState& state, const verdict::Changed& call) {
   const Rational before = call.baseline.value_or(k_zero), after = call.current.value_or(k_zero);
   const std::string name = safe_name(short_name(profile::function_of(call.name)));
@@ -69,60 +69,64 @@ void add_lines(const Changes& calls, Finding& finding) {
   }
 }
 
-// Finds calls that wait, log, copy or read back: one of them costs more than many others.
+// Adds a finding about Python calls that wait, log, copy or read back: one of them costs more than
+// many others.
 void find_costly_calls(ExplainState& state) {
   const char* base = "costly_calls";
   if (state.unexplained_change(base) == k_zero) base = "costly_thread_calls";
   const Rational delta = state.unexplained_change(base);
   if (delta == k_zero) return;
-  const bool more = delta > k_zero;
+  const bool is_increase = delta > k_zero;
   const Changes calls = select_calls(state.evidence.host_calls, delta, /*is_costly=*/true);
   Finding finding =
-      state.finding_about(more ? kind::costly_call_added : kind::costly_call_removed, base);
+      state.finding_about(is_increase ? kind::costly_call_added : kind::costly_call_removed, base);
   finding.headline = calls.empty()
                          ? fmt::format("The host makes {} calls that wait, log, copy or read back.",
-                                       more ? "more" : "fewer")
+                                       is_increase ? "more" : "fewer")
                          : call_headline(state, calls.front());
   add_lines(calls, finding);
-  state.claim(base);
-  if (more) {
+  state.mark_explained(base);
+  if (is_increase) {
     finding.cause = "each token waits for it.";
     finding.look_at = "who calls it: a breakpoint there, or python -m trace --trackcalls.";
   }
   state.add(std::move(finding), k_costly_units * absolute_value(delta));
 }
 
-// Finds functions that are called more or less often, and loops that run more lines.
+// Adds a finding about Python functions that are called more or less often, or about a loop that
+// runs more lines.
 void find_plain_calls(ExplainState& state) {
   Rational delta = k_zero;
   for (const char* base : profile::k_host_counts) {
     if (delta == k_zero) delta = state.unexplained_change(base);
   }
   if (delta == k_zero) return;
-  const bool more = delta > k_zero;
+  const bool is_increase = delta > k_zero;
   const Changes calls = select_calls(state.evidence.host_calls, delta, /*is_costly=*/false);
-  const Rational lines = state.unexplained_change("python_lines");
-  const Changes ran = select_calls(state.evidence.host_lines, lines, /*is_costly=*/false);
-  if (calls.empty() && ran.empty()) return;
-  Finding finding = state.finding_about(more ? kind::host_calls_added : kind::host_calls_removed,
-                                        calls.empty() ? "python_lines" : "python_calls");
+  const Rational line_delta = state.unexplained_change("python_lines");
+  const Changes line_changes =
+      select_calls(state.evidence.host_lines, line_delta, /*is_costly=*/false);
+  if (calls.empty() && line_changes.empty()) return;
+  Finding finding =
+      state.finding_about(is_increase ? kind::host_calls_added : kind::host_calls_removed,
+                          calls.empty() ? "python_lines" : "python_calls");
   constexpr double k_lines_a_call = 20;  // more than that of lines are a loop
   double calls_delta = 1;
   for (const verdict::Changed& call : calls) calls_delta += absolute_value(delta_of(call));
-  const bool is_loop =
-      !ran.empty() && (calls.empty() || absolute_value(lines) > k_lines_a_call * calls_delta);
+  const bool is_loop = !line_changes.empty() &&
+                       (calls.empty() || absolute_value(line_delta) > k_lines_a_call * calls_delta);
   finding.headline =
-      is_loop ? fmt::format("The host runs {} {} lines{} in `{}`.", magnitude(lines).str(),
-                            more ? "more" : "fewer", state.per_unit_text(),
-                            safe_name(short_name(profile::function_of(ran.front().name))))
+      is_loop ? fmt::format("The host runs {} {} lines{} in `{}`.", magnitude(line_delta).str(),
+                            is_increase ? "more" : "fewer", state.per_unit_text(),
+                            safe_name(short_name(profile::function_of(line_changes.front().name))))
               : call_headline(state, calls.front());
-  add_lines(is_loop ? ran : calls, finding);
+  add_lines(is_loop ? line_changes : calls, finding);
   for (const char* base : profile::k_host_counts) {
     const Rational change = state.unexplained_change(base);
     if (change != k_zero) add_number({readable_name(base), change}, finding);
-    state.claim(base);
+    state.mark_explained(base);
   }
-  if (more) {
+  if (is_increase) {
     finding.cause = "the GPU waits for the host where a step has little work for it.";
     finding.look_at = "what changed in these functions and in those that call them.";
   }

@@ -22,40 +22,41 @@ std::vector<verdict::Changed> select_reads(const ExplainState& state, const Rati
 
 }  // namespace
 
-// Finds that the program reads single values back more or less often. Each is a copy, and mostly a
-// wait.
+// Adds a finding if the program reads single values back from the device more or less often. Each
+// is a copy, and mostly a wait.
 void find_read_backs(ExplainState& state) {
   const Rational delta = state.unexplained_change(k_reads);
   if (delta == k_zero) return;
-  const bool more = delta > k_zero;
+  const bool is_increase = delta > k_zero;
   Finding finding =
-      state.finding_about(more ? kind::read_back_added : kind::read_back_removed, k_reads);
+      state.finding_about(is_increase ? kind::read_back_added : kind::read_back_removed, k_reads);
   const std::vector<verdict::Changed> reads = select_reads(state, delta);
-  finding.headline = more ? "A value is read back" : "A value is no longer read back";
+  finding.headline = is_increase ? "A value is read back" : "A value is no longer read back";
   if (!reads.empty()) {
-    constexpr std::string_view k_of = " of ";
+    constexpr std::string_view k_tensor_separator = " of ";
     const std::string_view name = read_name(reads.front());
     finding.headline += fmt::format(": {}", safe_name(name));
-    if (const auto at = name.find(k_of); at != std::string_view::npos) {
-      finding.ops.emplace_back(name.substr(at + k_of.size()));
+    if (const auto separator_at = name.find(k_tensor_separator);
+        separator_at != std::string_view::npos) {
+      finding.ops.emplace_back(name.substr(separator_at + k_tensor_separator.size()));
     }
   }
-  const Rational most = reads.empty() ? delta : delta_of(reads.front());
-  finding.headline += fmt::format(", {}.", frequency_text(most, state.evidence.scope));
+  const Rational largest_change = reads.empty() ? delta : delta_of(reads.front());
+  finding.headline += fmt::format(", {}.", frequency_text(largest_change, state.evidence.scope));
   constexpr std::size_t k_max_lines = 6;
   for (const verdict::Changed& read : std::span(reads).first(std::min(reads.size(), k_max_lines))) {
     finding.lines.push_back(
         fmt::format("{} {}", signed_text(delta_of(read)), safe_name(read_name(read))));
   }
   add_number({readable_name(k_reads), delta}, finding);
-  state.claim(k_reads);
+  state.mark_explained(k_reads);
   for (const char* base : {"copies", "syncs", "submits"}) {
     const Rational change = state.unexplained_change(base);
     if (!same_sign(change, delta) || absolute_value(change) > absolute_value(delta)) continue;
     add_number({base, change}, finding);
-    state.claim(base);
+    state.mark_explained(base);
   }
-  if (more) {
+  if (is_increase) {
     finding.cause = "a value decides what the program does next: the CPU waits until it is there.";
     finding.look_at =
         "what turns a tensor into a number: item(), tolist(), if; "

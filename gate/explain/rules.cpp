@@ -30,7 +30,7 @@ bool fits_metric(Change change, const MetricValue& before, const MetricValue& af
 }
 
 // Returns true and records the change in `finding` if a kernel or op matching `pattern` changed as
-// the rule asks. An empty pattern matches.
+// the user's rule asks. An empty pattern matches.
 bool move_fits(const Rule& rule, const std::string& pattern,
                std::initializer_list<const std::vector<WorkChange>*> lists, Finding& finding) {
   if (pattern.empty()) return true;
@@ -47,8 +47,8 @@ bool move_fits(const Rule& rule, const std::string& pattern,
   return false;
 }
 
-// Returns true and records the change in `finding` if a time or count that the rule names changed
-// as it asks. A rule without a metric matches.
+// Returns true and records the change in `finding` if a time or count that the user's rule names
+// changed as it asks. A rule without a metric matches.
 bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& differences,
                  Finding& finding) {
   if (rule.metric.empty()) return true;
@@ -78,7 +78,8 @@ bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& 
 
 }  // namespace
 
-// Returns a finding for each rule of which every part matches.
+// Returns a finding for each of the user's rules of which every part matches: cell, kernel, op and
+// metric.
 std::vector<Finding> user_findings(const Evidence& evidence, const Differences& differences,
                                    const std::vector<Rule>& rules) {
   std::vector<Finding> list;

@@ -21,7 +21,8 @@ constexpr std::array k_shares{
 
 }  // namespace
 
-// Adds a finding for each share that changed, and claims the counts that follow from it.
+// Adds a finding for each share of requests' tokens, such as those from a cache, that a server
+// reports otherwise than before. It explains the counts that follow from it.
 void find_served(ExplainState& state) {
   for (const Share& share : k_shares) {
     const auto both = exact_values(state.evidence, share.metric);
@@ -37,16 +38,16 @@ void find_served(ExplainState& state) {
     }
     // The server computes the rest itself, in more graphs. A small change of the share may itself
     // follow from other work, so it does not explain the graphs.
-    constexpr double k_much = 0.1;
+    constexpr double k_min_share_change = 0.1;
     const Rational graphs = state.unexplained_change("graphs");
     const bool computes_more = share_after < share_before;
-    const bool explains_graphs = std::fabs(share_after - share_before) >= k_much &&
+    const bool explains_graphs = std::fabs(share_after - share_before) >= k_min_share_change &&
                                  graphs != k_zero && computes_more == (graphs > k_zero);
-    state.claim_all({"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"});
+    state.mark_all_explained({"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"});
     if (explains_graphs) {
-      for (const auto& [count, delta] : state.differences.counts) state.claim(count);
+      for (const auto& [count, delta] : state.differences.counts) state.mark_explained(count);
     }
-    state.claim(share.metric);
+    state.mark_explained(share.metric);
     state.add(std::move(finding), /*units=*/1, /*rank=*/explains_graphs ? -1 : 0);
   }
 }

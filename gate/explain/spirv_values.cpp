@@ -41,7 +41,8 @@ constexpr Folded k_folded[] = {{113, [](U a, U) { return a; }},  // OpUConvert
 
 }  // namespace
 
-// Returns a number as text; a float always with a point.
+// Returns a number as text: `bits` as an integer if `width` is 0, else as a float of 16, 32 or 64
+// bits, always with a point.
 std::string number_text(std::uint64_t bits, std::uint32_t width) {
   if (width == 0) return fmt::format("{}", bits);
   std::string text;
@@ -56,11 +57,12 @@ std::string number_text(std::uint64_t bits, std::uint32_t width) {
   return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
-// Computes an instruction by a table; OpSelect and division have cases of their own.
+// Computes a SPIR-V instruction on constant operands; nothing if it is not known, or divides by 0.
+// Missing operands count as 0.
 std::optional<std::uint64_t> fold(std::uint32_t instruction,
                                   std::span<const std::uint64_t> operands) {
-  const auto operand = [&](std::size_t at) {
-    return at < operands.size() ? static_cast<U>(operands[at]) : 0;
+  const auto operand = [&](std::size_t index) {
+    return index < operands.size() ? static_cast<U>(operands[index]) : 0;
   };
   constexpr U k_select = 169;
   const U a = operand(0), b = operand(1);

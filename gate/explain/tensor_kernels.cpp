@@ -60,7 +60,8 @@ constexpr std::array k_unfused{
             "which class or custom op computes the norm."},
 };
 
-// Finds a fused kernel that is gone while kernels for its single steps are new or run more often.
+// Adds a finding if a fused kernel is gone, and kernels for its single steps are new or run more
+// often.
 void add_unfused(ExplainState& state, const Unfused& unfused) {
   const UnexplainedChanges changed(state);
   const WorkChanges gone = select(changed.decreased, unfused.fused);
@@ -74,7 +75,7 @@ void add_unfused(ExplainState& state, const Unfused& unfused) {
                      unfused.look_at);
 }
 
-// Finds steps by which masks are made: at least two kinds of them.
+// Adds a finding if kernels that build an attention mask are new: at least two kinds of steps.
 void add_mask(ExplainState& state) {
   const WorkChanges all = filter(UnexplainedChanges(state).increased, is_step);
   const auto kinds = std::ranges::count_if(
@@ -91,7 +92,7 @@ void add_mask(ExplainState& state) {
                      "how the mask is made, and if attention could take is_causal instead.");
 }
 
-// Finds conversions of type, if nothing else came.
+// Adds a finding if the only new kernels convert values to another type.
 void add_conversions(ExplainState& state) {
   const WorkChanges all = UnexplainedChanges(state).increased;
   const WorkChanges conversions = select(filter(all, is_step), k_conversions);

@@ -35,25 +35,25 @@ std::set<RoleKey> split_parts(const RoleKey& group) {
   return parts;
 }
 
-// Moves those rows of a part into the group that it may hold. Shapes decide if the group's name has
-// any.
-void move_part_rows(Sides& part, JoinedRoles& into) {
+// Moves rows of a part into the group that was timed together with it. If the group's name lists
+// shapes, only rows of these shapes move.
+void move_part_rows(Sides& part, JoinedRoles& group) {
   const auto is_named = [](const Rows& groups, const WorkName* row) {
     return std::ranges::any_of(groups, [&](const WorkName* group_row) {
       return group_row->name.find(row->shape) != std::string::npos;
     });
   };
   const auto fits_shape = [&](const WorkName* row) {
-    return is_named(into.groups.a, row) || is_named(into.groups.b, row);
+    return is_named(group.groups.a, row) || is_named(group.groups.b, row);
   };
-  const bool by_shape = (into.groups.b.empty() || std::ranges::any_of(part.a, fits_shape)) &&
-                        (into.groups.a.empty() || std::ranges::any_of(part.b, fits_shape));
+  const bool matches_shapes = (group.groups.b.empty() || std::ranges::any_of(part.a, fits_shape)) &&
+                              (group.groups.a.empty() || std::ranges::any_of(part.b, fits_shape));
   for (Rows Sides::*side : {&Sides::a, &Sides::b}) {
     Rows& rows = part.*side;
-    const auto first_taken =
-        std::stable_partition(rows.begin(), rows.end(),
-                              [&](const WorkName* row) { return by_shape && !fits_shape(row); });
-    (into.rows.*side).insert((into.rows.*side).end(), first_taken, rows.end());
+    const auto first_taken = std::stable_partition(
+        rows.begin(), rows.end(),
+        [&](const WorkName* row) { return matches_shapes && !fits_shape(row); });
+    (group.rows.*side).insert((group.rows.*side).end(), first_taken, rows.end());
     rows.erase(first_taken, rows.end());
   }
 }
@@ -66,8 +66,8 @@ bool has_repeated_role(const Rows& rows) {
   });
 }
 
-// Adds all rows of a role if only one side timed several of them together. Shapes that both sides
-// run as often stay out.
+// Adds all rows of one kind of work (role) as a group if only one side timed several of them
+// together. Shapes that both sides run equally often stay out.
 void add_repeated_role(const RoleKey& key, const Sides& rows, std::vector<JoinedRoles>& all) {
   if (rows.a.empty() || rows.b.empty()) return;
   if (has_repeated_role(rows.a) == has_repeated_role(rows.b)) return;
@@ -81,10 +81,10 @@ void add_repeated_role(const RoleKey& key, const Sides& rows, std::vector<Joined
   if (!joined.rows.a.empty() && !joined.rows.b.empty()) all.push_back(std::move(joined));
 }
 
-// Moves groups out of `roles` if the other side has each of their parts, together with these parts.
-// Groups that share a part become one.
+// Moves works that one side timed together out of `roles`, with their parts on the other side if
+// it has all of them. Groups that share a part become one.
 std::vector<JoinedRoles> extract_groups(ByRole& roles) {
-  std::vector<JoinedRoles> all;
+  std::vector<JoinedRoles> extracted;
   std::vector<RoleKey> group_keys;
   for (const auto& [key, rows] : roles) {
     if (!rows.a.empty() && !rows.b.empty()) continue;
@@ -95,26 +95,26 @@ std::vector<JoinedRoles> extract_groups(ByRole& roles) {
       return part_rows != nullptr && !(part_rows->*other_side).empty();
     });
     if (group.parts.size() < 2 || !has_all_parts) continue;
-    std::erase_if(all, [&](const JoinedRoles& earlier) {
-      const bool shares = std::ranges::any_of(
+    std::erase_if(extracted, [&](const JoinedRoles& earlier) {
+      const bool has_common_part = std::ranges::any_of(
           earlier.parts, [&](const RoleKey& part) { return group.parts.contains(part); });
-      if (!shares) return false;
+      if (!has_common_part) return false;
       group.parts.insert(earlier.parts.begin(), earlier.parts.end());
-      for (Sides JoinedRoles::*which : {&JoinedRoles::groups, &JoinedRoles::rows}) {
-        append((group.*which).a, (earlier.*which).a);
-        append((group.*which).b, (earlier.*which).b);
+      for (Sides JoinedRoles::*list : {&JoinedRoles::groups, &JoinedRoles::rows}) {
+        append((group.*list).a, (earlier.*list).a);
+        append((group.*list).b, (earlier.*list).b);
       }
       return true;
     });
-    all.push_back(std::move(group));
+    extracted.push_back(std::move(group));
     group_keys.push_back(key);
   }
   for (const RoleKey& key : group_keys) roles.erase(key);
-  for (JoinedRoles& group : all) {
+  for (JoinedRoles& group : extracted) {
     for (const RoleKey& part : group.parts) move_part_rows(roles[part], group);
   }
-  for (const auto& [key, rows] : roles) add_repeated_role(key, rows, all);
-  return all;
+  for (const auto& [key, rows] : roles) add_repeated_role(key, rows, extracted);
+  return extracted;
 }
 
 std::vector<std::size_t> find_indices(const Rows& rows, std::span<const WorkName> side) {
@@ -125,7 +125,8 @@ std::vector<std::size_t> find_indices(const Rows& rows, std::span<const WorkName
 
 }  // namespace
 
-// Groups rows of both sides by role, and returns the groups that only one side timed together.
+// Groups works of both sides by what they do (role). Returns the groups that only one side timed
+// together, as indices into `a` and `b`.
 std::vector<TimedTogether> timed_together(std::span<const WorkName> a,
                                           std::span<const WorkName> b) {
   ByRole roles;

@@ -24,14 +24,15 @@ double seconds_per_run(double seconds, const Rational& times) {
   return times.value() > 0 ? seconds / times.value() : seconds;
 }
 
-// Returns the works that have times on both sides, with their shares of the total.
+// Returns the works (ops, or command buffers if `of_buffers`) that have times on both sides:
+// seconds of one run, and the share of the total time.
 std::vector<TimedWork> time_works(const std::vector<WorkChange>& timed, bool of_buffers) {
-  double before = 0, after = 0;
+  double total_before = 0, total_after = 0;
   for (const WorkChange& change : timed) {
-    before += *change.seconds_before;
-    after += *change.seconds_after;
+    total_before += *change.seconds_before;
+    total_after += *change.seconds_after;
   }
-  const double total = std::max(before, after);
+  const double total = std::max(total_before, total_after);
   std::vector<TimedWork> list;
   for (const WorkChange& change : timed) {
     if (*change.seconds_before <= 0 || *change.seconds_after <= 0 || total <= 0) continue;
@@ -65,12 +66,12 @@ bool changed_by_factor(const TimedWork& work, const std::vector<double>& others)
   return sign * work.log_ratio >= min_log_ratio && sign * (work.log_ratio - usual) >= min_log_ratio;
 }
 
-// Returns true if the ratio lies outside of the prediction interval that the other works give: by
-// chance in one of a thousand pairs of runs, shared among all works. Equal times still vary by some
-// per cent, so the deviation has a lower bound.
+// Returns true if the work's change of time lies outside of the prediction interval that the other
+// works give, `others` as logarithms of ratios. Chance does that in one of a thousand runs, over
+// all works.
 bool is_beyond_chance(const TimedWork& work, const std::vector<double>& others) {
   constexpr std::size_t k_min_kinds_of_work = 4;
-  constexpr double k_false = 0.001;
+  constexpr double k_false_alarm = 0.001;
   constexpr double k_min_deviation = 0.03;
   if (others.size() < k_min_kinds_of_work) return false;  // too few to estimate how much times vary
   const auto count = static_cast<double>(others.size());
@@ -83,7 +84,7 @@ bool is_beyond_chance(const TimedWork& work, const std::vector<double>& others) 
   const double min_log_ratio = std::log(1.2);
   const double step = std::fabs(work.log_ratio - mean);
   if (step < min_log_ratio || std::fabs(work.log_ratio) < min_log_ratio) return false;
-  const double t = stats::student_quantile(1 - k_false / (2 * (count + 1)), count - 1);
+  const double t = stats::student_quantile(1 - k_false_alarm / (2 * (count + 1)), count - 1);
   return step > t * std::max(deviation, k_min_deviation) * std::sqrt(1 + 1 / count);
 }
 
@@ -102,13 +103,12 @@ double chance_of_order(const WorkChange& change, bool slower) {
                       std::lgamma(below_count + above_count + 1));
 }
 
-// Returns true if all times of this work lie above, or below, those of the other side while the
-// other works stayed as they were. If it has no times of single calls, those of its command buffers
-// count. This is the test for few works, whose spread says little.
+// Returns true if all times of this work lie on one side of those before, while the other works
+// stayed as they were. Without times of single calls, those of its command buffers count.
 bool is_ordered_and_alone(const TimedWork& work, const std::vector<TimedWork>& works,
                           const std::vector<WorkChange>& buffers) {
-  constexpr double k_false = 0.001;
-  constexpr double k_min_ratio = 1.2, k_still = 1.1;
+  constexpr double k_false_alarm = 0.001;
+  constexpr double k_min_ratio = 1.2, k_max_ratio_of_others = 1.1;
   const bool slower = work.log_ratio > 0;
   if (std::fabs(work.log_ratio) < std::log(k_min_ratio)) return false;
   const auto matters = [&](const TimedWork& other) {
@@ -117,9 +117,9 @@ bool is_ordered_and_alone(const TimedWork& work, const std::vector<TimedWork>& w
   const bool only_this_changed =
       std::ranges::any_of(works, matters) &&
       std::ranges::all_of(works, [&](const TimedWork& other) {
-        return !matters(other) || std::fabs(other.log_ratio) <= std::log(k_still);
+        return !matters(other) || std::fabs(other.log_ratio) <= std::log(k_max_ratio_of_others);
       });
-  const double max_chance = k_false / static_cast<double>(works.size());
+  const double max_chance = k_false_alarm / static_cast<double>(works.size());
   const auto is_ordered = [&](const WorkChange& change) {
     return chance_of_order(change, slower) <= max_chance;
   };
@@ -147,19 +147,20 @@ bool stands_out(const TimedWork& work, const std::vector<TimedWork>& list,
          (list.size() < k_few && is_ordered_and_alone(work, list, buffers));
 }
 
-// Returns true if each of several works changed in one direction by more than sessions differ, all
-// by about as much.
+// Returns true if four or more works all changed in one direction by a fifth or more, and by about
+// the same factor.
 bool changed_together(const std::vector<TimedWork>& list) {
-  constexpr std::size_t k_several = 4;
-  constexpr double k_min_ratio = 1.2, k_spread = 1.5;
-  std::vector<double> large;  // logarithms of ratios, of what matters
+  constexpr std::size_t k_min_works = 4;
+  constexpr double k_min_ratio = 1.2, k_max_spread = 1.5;
+  std::vector<double> log_ratios;  // logarithms of ratios, of what matters
   for (const TimedWork& work : list) {
-    if (work.share >= k_min_share) large.push_back(work.log_ratio);
+    if (work.share >= k_min_share) log_ratios.push_back(work.log_ratio);
   }
-  if (list.size() < k_several || large.empty()) return false;
-  const auto [low, high] = std::ranges::minmax(large);
+  if (list.size() < k_min_works || log_ratios.empty()) return false;
+  const auto [low, high] = std::ranges::minmax(log_ratios);
   const double sign = low < 0 ? -1 : 1;
-  return high - low <= std::log(k_spread) && std::ranges::all_of(list, [&](const TimedWork& timed) {
+  return high - low <= std::log(k_max_spread) &&
+         std::ranges::all_of(list, [&](const TimedWork& timed) {
            return sign * timed.log_ratio >= std::log(k_min_ratio);
          });
 }
@@ -173,8 +174,8 @@ struct LayerTimes {
   }
 };
 
-// Returns the layers whose time changed by more than runs vary, the largest change first. Empty if
-// all layers did, because then no single one is the place.
+// Returns the layers whose time changed by a fifth or more, the largest change first. Empty if all
+// layers did, as then no single one is the place.
 std::vector<LayerTimes> find_changed_layers(const Evidence& evidence, bool slower) {
   constexpr double k_min_ratio = 1.2;
   std::vector<LayerTimes> changed;
@@ -196,7 +197,7 @@ std::string factor_text(double factor) {
   return factor < 10 ? fmt::format("{:.3g}", factor) : fmt::format("{:.0f}", factor);
 }
 
-// Rewrites a finding about time that is in no listed op, so that it names the layers.
+// Rewrites a finding about time that is in no listed op, so that it names the layers that take it.
 void name_layers(const std::vector<LayerTimes>& layers, bool slower, Finding& finding) {
   constexpr std::size_t k_max_layers_listed = 4;
   const LayerTimes& first = layers.front();
@@ -219,13 +220,14 @@ void name_layers(const std::vector<LayerTimes>& layers, bool slower, Finding& fi
   std::ranges::sort(finding.layers);
 }
 
-// Adds a finding about one work; `what` stands before its name.
-void add_slow(ExplainState& state, const TimedWork& work, const char* what) {
+// Adds a finding that one work takes longer or less long each time; `what` stands before its name.
+void add_slow(ExplainState& state, const TimedWork& work, const char* prefix) {
   const bool slower = work.log_ratio > 0;
   Finding finding = make_finding(slower ? kind::op_slower : kind::op_faster);
   finding.ops = {work.change->name};
-  finding.headline = fmt::format("{}{} takes {} times as long", what, safe_name(work.change->name),
-                                 factor_text(std::exp(work.log_ratio)));
+  finding.headline =
+      fmt::format("{}{} takes {} times as long", prefix, safe_name(work.change->name),
+                  factor_text(std::exp(work.log_ratio)));
   finding.headline += slower ? "." : " as before.";
   finding.lines.push_back(fmt::format("{} → {} each time, {:.0f} % of all time",
                                       unit::show_seconds(work.before),
@@ -238,7 +240,8 @@ void add_slow(ExplainState& state, const TimedWork& work, const char* what) {
   state.add(std::move(finding), 100 * work.share);
 }
 
-// Adds the finding that all ops changed together: the device or the machine is another.
+// Adds the finding that all ops became slower or faster together: the device or the machine is
+// another.
 void add_changed_together(ExplainState& state, const std::vector<TimedWork>& list) {
   const auto [low, high] = std::ranges::minmax(list, {}, &TimedWork::log_ratio);
   const bool slower = low.log_ratio > 0;
@@ -259,7 +262,8 @@ void add_changed_together(ExplainState& state, const std::vector<TimedWork>& lis
   state.add(std::move(finding), /*units=*/1, /*rank=*/2);
 }
 
-// Returns "decode tok/s 28.6 → 25.1 (−12.2 %)".
+// Returns a metric's values before and after: "decode tok/s 28.6 → 25.1 (−12.2 %)". `ratio` is
+// after / before.
 std::string time_change_text(const Evidence& evidence, const std::string& name, double ratio) {
   const auto metric = metric_by_name(evidence, name);
   const auto value_text = [&](const Side& side) {
@@ -285,8 +289,8 @@ bool has_common_count(const Evidence& evidence) {
 
 }  // namespace
 
-// Adds a finding for each work, and for each label of command buffers, that takes longer or less
-// long.
+// Adds a finding for each op, and each label of command buffers, whose time stands out; or one
+// finding if all ops changed together.
 void find_slow(ExplainState& state) {
   for (const auto& [timed, prefix] :
        {std::pair(&state.differences.timed, ""),
@@ -305,31 +309,32 @@ void find_slow(ExplainState& state) {
   }
 }
 
-// Adds rates, times and memory that changed if nothing else explains them.
+// Adds a finding about rates, times and memory that changed, if no other finding explains them and
+// no work changed.
 void find_times(ExplainState& state) {
   // A change at the start explains no rate; any other finding may.
-  const bool explained = std::ranges::any_of(state.entries, [](const ExplainState::Entry& entry) {
-    return !entry.finding.metric.ends_with("_fixed");
-  });
-  if (state.differences.times.empty() || explained || state.differences.work_changed()) return;
+  const bool is_explained = std::ranges::any_of(
+      state.entries,
+      [](const ExplainState::Entry& entry) { return !entry.finding.metric.ends_with("_fixed"); });
+  if (state.differences.times.empty() || is_explained || state.differences.work_changed()) return;
   std::vector<std::pair<std::string, double>> times(state.differences.times.begin(),
                                                     state.differences.times.end());
   std::ranges::stable_sort(times, std::greater(),
                            [](const auto& time) { return std::fabs(std::log(time.second)); });
-  const bool counted = has_common_count(state.evidence);
+  const bool has_counts = has_common_count(state.evidence);
   Finding finding = make_finding(kind::time_changed, times.front().first);
   for (const auto& [name, ratio] : std::span(times).first(std::min<std::size_t>(times.size(), 6))) {
     finding.lines.push_back(time_change_text(state.evidence, name, ratio));
   }
-  finding.headline = finding.lines.front() + (counted ? ", counts unchanged." : ".");
+  finding.headline = finding.lines.front() + (has_counts ? ", counts unchanged." : ".");
   const auto metric = metric_by_name(state.evidence, times.front().first);
   if (metric && metric->kind == unit::Kind::time) {
     const bool slower = unit::got_worse(metric->better, /*rose=*/times.front().second > 1);
-    finding.summary = fmt::format("{} {}.", counted ? "The same work takes" : "The engine takes",
+    finding.summary = fmt::format("{} {}.", has_counts ? "The same work takes" : "The engine takes",
                                   slower ? "longer" : "less time");
   }
   finding.lines.erase(finding.lines.begin());
-  if (counted) {
+  if (has_counts) {
     finding.cause =
         "the same work takes another time: other code in the kernels, another compiler or driver, "
         "memory, or the machine.";

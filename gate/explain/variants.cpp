@@ -14,8 +14,8 @@ bool was_rebuilt(const ExplainState& state, const WorkChanges& removed) {
   return removed.size() >= 2 && removed.size() * 3 >= names.size();
 }
 
-// Returns kernels without names that replaced each other: all of them, if their changes add up to
-// 0; with `one_by_one` also pairs that ran as often.
+// Returns kernels without names that replaced each other: all of them if their changes add up to
+// 0, or with `one_by_one` pairs that ran equally often. Empty if that may be chance.
 WorkChanges find_replaced(const ExplainState& state, bool one_by_one) {
   UnexplainedChanges changed(state);
   changed.remove_if(std::not_fn(is_unnamed_kernel));
@@ -27,19 +27,20 @@ WorkChanges find_replaced(const ExplainState& state, bool one_by_one) {
   changed.remove_if(
       [](const WorkChange* change) { return change->before != k_zero && change->after != k_zero; });
   std::multimap<double, const WorkChange*> added;
-  for (const WorkChange* up : changed.increased) added.emplace(up->absolute_delta(), up);
+  for (const WorkChange* added_kernel : changed.increased)
+    added.emplace(added_kernel->absolute_delta(), added_kernel);
   WorkChanges pairs;
-  std::set<double> sizes;
-  for (const WorkChange* down : changed.decreased) {
-    const auto match = added.find(down->absolute_delta());
+  std::set<double> call_counts;
+  for (const WorkChange* removed_kernel : changed.decreased) {
+    const auto match = added.find(removed_kernel->absolute_delta());
     if (match == added.end()) continue;
-    pairs.insert(pairs.end(), {down, match->second});
-    sizes.insert(down->absolute_delta());
+    pairs.insert(pairs.end(), {removed_kernel, match->second});
+    call_counts.insert(removed_kernel->absolute_delta());
     added.erase(match);
   }
   // It is no accident if each of several replaced kernels has a partner that runs just as often.
   const bool all_paired = pairs.size() == 2 * changed.decreased.size() &&
-                          changed.decreased.size() >= 3 && sizes.size() >= 2;
+                          changed.decreased.size() >= 3 && call_counts.size() >= 2;
   return all_paired || was_rebuilt(state, changed.decreased) ? pairs : WorkChanges{};
 }
 
@@ -125,7 +126,7 @@ bool is_only_renamed(const WorkChanges& group) {
 
 }  // namespace
 
-// Adds the finding that kernels without names were replaced by others, and claims them.
+// Adds the finding that kernels without names were replaced by others that run as often.
 void add_replaced(ExplainState& state, bool one_by_one) {
   const WorkChanges all = find_replaced(state, one_by_one);
   if (all.empty()) return;
@@ -139,9 +140,10 @@ void add_replaced(ExplainState& state, bool one_by_one) {
   add_op_names(all, finding);
   finding.cause = "their code was changed or compiled anew, or another variant was chosen.";
   finding.look_at = "weir kernels, which shows the code of a recorded kernel.";
-  state.claim(all);
+  state.mark_explained(all);
   // The work is the same, so it ranks last if anything else changed.
-  state.add(std::move(finding), /*units=*/0.5, /*rank=*/state.differences.only_works() ? 1 : 3);
+  state.add(std::move(finding), /*units=*/0.5,
+            /*rank=*/state.differences.only_works_changed() ? 1 : 3);
 }
 
 std::vector<WorkChanges> find_swapped(const UnexplainedChanges& open) {
@@ -215,7 +217,7 @@ void add_variants(ExplainState& state, std::vector<WorkChanges> groups, int rank
   }
   double units = 0;
   for (const WorkChanges& group : groups) {
-    state.claim(group);
+    state.mark_explained(group);
     add_op_names(group, finding);
     units += dispatch_change(group);
     finding.lines.push_back(changes_text(group, 4));
