@@ -42,16 +42,18 @@ std::uint64_t used_bytes(const Driver& driver, int device) {
   return is_known ? total - free_bytes : 0;
 }
 
-// Describes one GPU. Attributes that are 0 both here and by default are left out.
+// Describes one of `devices` GPUs as JSON: name, capability, memory, driver and attributes.
+// Attributes that are 0 both here and in the default list are left out.
 Json describe_device(const Driver& driver, int device, int devices) {
   constexpr std::size_t k_longest_name = 256;
   std::string name(k_longest_name, '\0');
   std::size_t bytes = 0;
-  int version = 0, peers = 0;
+  int version = 0, can_access_peer = 0;
   driver.call("cuDeviceGetName", name.data(), int{k_longest_name - 1}, device);
   driver.call("cuDeviceTotalMem_v2", &bytes, device);
   driver.call("cuDriverGetVersion", &version);
-  if (devices > 1) driver.call("cuDeviceCanAccessPeer", &peers, device, device == 0 ? 1 : 0);
+  if (devices > 1)
+    driver.call("cuDeviceCanAccessPeer", &can_access_peer, device, device == 0 ? 1 : 0);
   Json attributes = Json::object();
   for (const RuntimeAttribute& attribute : k_cuda_runtime.attributes) {
     // The place on the PCI bus belongs to the machine, not to the GPU.
@@ -68,23 +70,23 @@ Json describe_device(const Driver& driver, int device, int devices) {
           {"used_bytes", used_bytes(driver, device)},
           {"driver_version", version},
           {"attributes", std::move(attributes)},
-          {"peer_access", peers != 0}};
+          {"peer_access", can_access_peer != 0}};
 }
 
 }  // namespace
 
-// Describes all GPUs of CUDA's driver; an empty list without a driver.
+// Describes all GPUs of CUDA's driver as a JSON list; empty without a driver.
 Json describe_cuda_devices() {
-  Json out = Json::array();
+  Json descriptions = Json::array();
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return out;
+  if (library == nullptr) return descriptions;
   const Driver driver(library);
   int devices = 0;
-  if (!driver.call("cuInit", 0U) || !driver.call("cuDeviceGetCount", &devices)) return out;
+  if (!driver.call("cuInit", 0U) || !driver.call("cuDeviceGetCount", &devices)) return descriptions;
   for (int device = 0; device < devices; ++device) {
-    out.push_back(describe_device(driver, device, devices));
+    descriptions.push_back(describe_device(driver, device, devices));
   }
-  return out;
+  return descriptions;
 }
 
 }  // namespace weir::probes

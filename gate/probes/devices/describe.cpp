@@ -37,18 +37,19 @@ std::uint64_t load_unsigned(const weir_field& field, const char* at) {
   }
 }
 
-// Lists the names of the flags; bits without a name become one number.
+// Returns the names of the set flags as a JSON list; bits without a name become one number at its
+// end.
 Json flags_to_json(const weir_field& field, std::uint64_t bits) {
-  Json out = Json::array();
+  Json names = Json::array();
   for (const weir_value& value : enum_values(field.of)) {
     const auto bit = static_cast<std::uint64_t>(value.value);
     // Skips names of several bits; of several names for one bit the first counts.
     if (!std::has_single_bit(bit) || (bits & bit) == 0) continue;
-    out.push_back(value.name);
+    names.push_back(value.name);
     bits &= ~bit;
   }
-  if (bits != 0) out.push_back(bits);
-  return out;
+  if (bits != 0) names.push_back(bits);
+  return names;
 }
 
 // The name of an enum's value; the number if it has none.
@@ -67,7 +68,7 @@ Json float_to_json(float value) {
 
 Json struct_to_json(const weir_struct& type, const char* bytes);
 
-// Returns the value at `at`, one of the field's elements, as JSON.
+// Returns the value at `at` as JSON. `at` points to the field, or to one element of an array.
 Json value_to_json(const weir_field& field, const char* at) {
   switch (field.kind) {
     case WEIR_FIELD_BOOL:
@@ -87,25 +88,26 @@ Json value_to_json(const weir_field& field, const char* at) {
   }
 }
 
-// Returns a Vulkan struct's fields as JSON, by name, without UUIDs and LUIDs.
+// Returns a Vulkan struct's fields as JSON, by name. UUIDs and LUIDs, which differ between equal
+// devices, are left out.
 Json struct_to_json(const weir_struct& type, const char* bytes) {
-  Json out = Json::object();
+  Json object = Json::object();
   for (const weir_field& field : struct_fields(type)) {
     if (is_identity_field(field.name)) continue;
-    const char* at = bytes + field.offset;
-    Json& value = out[field.name];
+    const char* field_bytes = bytes + field.offset;
+    Json& value = object[field.name];
     if (field.kind == WEIR_FIELD_TEXT) {
-      value = std::string(at, strnlen(at, field.count));
+      value = std::string(field_bytes, strnlen(field_bytes, field.count));
     } else if (field.array) {
       value = Json::array();
       for (std::uint32_t i = 0; i < field.count; ++i) {
-        value.push_back(value_to_json(field, at + std::size_t{i} * field.element_size));
+        value.push_back(value_to_json(field, field_bytes + std::size_t{i} * field.element_size));
       }
     } else {
-      value = value_to_json(field, at);
+      value = value_to_json(field, field_bytes);
     }
   }
-  return out;
+  return object;
 }
 
 Json named_struct(const char* name, const void* bytes) {

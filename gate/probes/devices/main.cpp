@@ -45,25 +45,26 @@ struct List {
   }
 };
 
-// Lists the devices of the Vulkan loader.
+// Lists the devices of the Vulkan loader, or the error that keeps them from being listed.
 List list_vulkan() {
-  List out;
-  const auto all = open_vulkan(k_program, VK_API_VERSION_1_3);
-  if (!all) return {std::move(out.devices), all.error().message};
-  const auto functions = weir_probe::fetch_class_functions(all->get, all->instance);
-  for (VkPhysicalDevice handle : all->devices) {
+  List list;
+  const auto vulkan = open_vulkan(k_program, VK_API_VERSION_1_3);
+  if (!vulkan) return {std::move(list.devices), vulkan.error().message};
+  const auto functions = weir_probe::fetch_class_functions(vulkan->get, vulkan->instance);
+  for (VkPhysicalDevice handle : vulkan->devices) {
     weir_probe_device device;
     const bool is_described = weir_probe::describe_device(functions, handle, &device);
-    out.add(is_described, device);
+    list.add(is_described, device);
   }
-  return out;
+  return list;
 }
 
-// Lists the devices of all OpenCL platforms, at most 64 of each.
+// Lists the devices of all OpenCL platforms, at most 64 of each, or the error that keeps them from
+// being listed.
 List list_opencl() {
-  List out;
+  List list;
   void* loader = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (loader == nullptr) return {std::move(out.devices), "no OpenCL loader (libOpenCL.so.1)"};
+  if (loader == nullptr) return {std::move(list.devices), "no OpenCL loader (libOpenCL.so.1)"};
   const auto get_platforms =
       reinterpret_cast<cl_api_clGetPlatformIDs>(dlsym(loader, "clGetPlatformIDs"));
   const auto get_devices = reinterpret_cast<cl_api_clGetDeviceIDs>(dlsym(loader, "clGetDeviceIDs"));
@@ -71,7 +72,7 @@ List list_opencl() {
       reinterpret_cast<cl_api_clGetDeviceInfo>(dlsym(loader, "clGetDeviceInfo")),
       reinterpret_cast<cl_api_clGetPlatformInfo>(dlsym(loader, "clGetPlatformInfo"))};
   if (get_platforms == nullptr || get_devices == nullptr) {
-    return {std::move(out.devices), "libOpenCL.so.1 lacks functions"};
+    return {std::move(list.devices), "libOpenCL.so.1 lacks functions"};
   }
   constexpr cl_uint k_max_devices = 64;
   cl_platform_id platforms[k_max_devices];
@@ -79,25 +80,27 @@ List list_opencl() {
   // Without a driver the loader returns an error of an extension.
   if (get_platforms(k_max_devices, platforms, &platform_count) != CL_SUCCESS ||
       platform_count == 0) {
-    return {std::move(out.devices), "no OpenCL driver"};
+    return {std::move(list.devices), "no OpenCL driver"};
   }
-  for (cl_uint i = 0; i < platform_count && i < k_max_devices; ++i) {
+  for (cl_uint platform = 0; platform < platform_count && platform < k_max_devices; ++platform) {
     cl_device_id devices[k_max_devices];
-    cl_uint count = 0;
+    cl_uint device_count = 0;
     const cl_int status =
-        get_devices(platforms[i], CL_DEVICE_TYPE_ALL, k_max_devices, devices, &count);
+        get_devices(platforms[platform], CL_DEVICE_TYPE_ALL, k_max_devices, devices, &device_count);
     if (status == CL_DEVICE_NOT_FOUND) continue;
     if (status != CL_SUCCESS) {
-      out.error = "clGetDeviceIDs failed";
+      list.error = "clGetDeviceIDs failed";
       continue;
     }
-    for (cl_uint j = 0; j < count && j < k_max_devices; ++j) {
+    for (cl_uint device_index = 0; device_index < device_count && device_index < k_max_devices;
+         ++device_index) {
       weir_probe_device device;
-      const bool is_described = weir_probe::opencl::describe_device(functions, devices[j], &device);
-      out.add(is_described, device);
+      const bool is_described =
+          weir_probe::opencl::describe_device(functions, devices[device_index], &device);
+      list.add(is_described, device);
     }
   }
-  return out;
+  return list;
 }
 
 std::string vulkan_device_name(const Json& description) {
@@ -106,22 +109,22 @@ std::string vulkan_device_name(const Json& description) {
   return description.value(name, std::string());
 }
 
-// Adds the sections of CUDA's GPUs to the Vulkan devices of the same name. A GPU without a Vulkan
-// device gets a description of its own.
+// Returns the descriptions of Vulkan devices, each with the section of the CUDA GPU of the same
+// name. A GPU without a Vulkan device gets a description of its own.
 Json merge_descriptions(const Result<Json>& vulkan) {
-  Json out = vulkan.value_or(Json::array());
+  Json descriptions = vulkan.value_or(Json::array());
   for (Json& cuda : describe_cuda_devices()) {
     bool has_vulkan = false;
-    for (Json& description : out) {
+    for (Json& description : descriptions) {
       if (cuda["name"] != vulkan_device_name(description)) continue;
       description["weir"]["cuda"] = cuda;
       has_vulkan = true;
     }
     if (!has_vulkan) {
-      out.push_back({{"weir", {{"schema", "weir.device/1"}, {"cuda", std::move(cuda)}}}});
+      descriptions.push_back({{"weir", {{"schema", "weir.device/1"}, {"cuda", std::move(cuda)}}}});
     }
   }
-  return out;
+  return descriptions;
 }
 
 // Prints the answer and ends the process, without running drivers' destructors.
@@ -136,7 +139,8 @@ int finish(const Json& answer) {
 
 using namespace weir::probes;
 
-// Prints descriptions (--describe), or lists of the devices of the named APIs.
+// Prints descriptions of all devices with --describe, else lists of the devices of the named APIs
+// (all without names), as JSON.
 int main(int count, char** arguments) {
   if (count == 2 && std::string(arguments[1]) == "--describe") {
     const auto vulkan = describe_vulkan_devices();

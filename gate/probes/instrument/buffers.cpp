@@ -62,7 +62,8 @@ Buffer* g_buffers;
 uint32_t g_buffer_count;
 uint64_t g_serial;  // atomic
 
-// Finds or adds the label with this name. Labels beyond the limit share the last one, "(other)".
+// Returns the record of a command buffer's label, adding it if it is new. Labels beyond the limit
+// share the last record, "(other)".
 Label* find_label(const char* name) {
   const uint64_t hash = hash_text(name, 0);
   for (uint32_t i = 0; i < g_label_count; ++i) {
@@ -109,8 +110,8 @@ void assign_all_pending(bool prefill) {
   for (uint32_t i = 0; i < g_entry_count; ++i) assign_pending(&g_entries[i], prefill);
 }
 
-// Adds the time of one dispatch to the entry of its label, position and kernel. Without room it is
-// left out.
+// Adds the time of one dispatch to the entry for its label, its position in the command buffer,
+// and its kernel. Without room the time is left out.
 void time_entry(const Buffer& buffer, uint32_t position, uint32_t kernel, uint64_t nanoseconds) {
   const uint32_t label = buffer.label;
   // A hash of 64 bits; a key must not be 0.
@@ -148,7 +149,8 @@ void remove_oldest() {
   if (oldest != nullptr) remove_buffer(oldest);
 }
 
-// Adds a buffer to the list; null without memory.
+// Adds a command buffer to the list and returns its record; null without memory. Too many buffers
+// make it drop the oldest.
 Buffer* add_buffer(uint64_t serial, const char* label) {
   const KeepErrno keep;
   if (g_buffer_count >= k_max_buffers) remove_oldest();
@@ -172,8 +174,8 @@ uint64_t length(const Clock& clock, uint64_t begin, uint64_t end) {
   return static_cast<uint64_t>(static_cast<double>(end - begin) * tick_length(clock));
 }
 
-// Adds the times of a buffer and of its dispatches to the tables. `pairs`: begin and end of each
-// dispatch, in ticks. Removes the buffer unless it is still open.
+// Adds the times of a command buffer and of its dispatches to the tables. `pairs`: begin and end
+// of each dispatch, in ticks. Removes the buffer's record unless it is still open.
 void add_buffer_times(const Clock& clock, uint64_t serial, uint64_t begin, uint64_t end,
                       const uint64_t* pairs, uint32_t dispatches) {
   Buffer** link = &g_buffers;
@@ -215,7 +217,7 @@ void report_clock(uint32_t device, Clock* clock) {
   if (clock->pairs == 2) write_pair(device, *clock, 1);
 }
 
-// Writes the clock to the event file before the first time that needs it. Needs the lock.
+// Writes a device's clock to the event file before the first time that needs it. Needs the lock.
 void use_clock(uint32_t device) {
   Clock& clock = g.clocks[device];
   if (clock.used) return;
@@ -248,7 +250,8 @@ void warn_about_tick() {
 
 }  // namespace
 
-// Writes a dispatch to the event file, and adds it to the record of the thread's buffer.
+// Writes a dispatch of x·y·z groups to the event file, and adds it to the thread's command buffer.
+// Does nothing if dispatches are not wanted.
 void record_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uint32_t z) {
   if ((weir_profile_flags & WEIR_PROFILE_DISPATCH) == 0) return;
   uint32_t group = WEIR_NO_GROUP;
@@ -265,8 +268,8 @@ void record_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, ui
   }
   Buffer* buffer = thread->recorded_buffer;
   if (buffer == nullptr || buffer->used == k_max_stamps_in_buffer) return;
-  const uint32_t at = buffer->used % k_kernels_of_chunk;
-  if (at == 0) {
+  const uint32_t place = buffer->used % k_kernels_of_chunk;
+  if (place == 0) {
     const KeepErrno keep;
     auto* chunk = static_cast<BufferChunk*>(calloc(1, sizeof(BufferChunk)));
     if (chunk == nullptr) return;
@@ -277,7 +280,7 @@ void record_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, ui
     }
     buffer->last = chunk;
   }
-  buffer->last->kernels[at] = kernel;
+  buffer->last->kernels[place] = kernel;
   __atomic_store_n(&buffer->used, buffer->used + 1, __ATOMIC_RELEASE);
 }
 
@@ -305,7 +308,7 @@ void forget_buffers() {
   while (g_buffers != nullptr) remove_buffer(&g_buffers);
 }
 
-// Clears the times of all labels and dispatches. Needs the lock.
+// Sets the times of all labels and dispatches to 0. Needs the lock.
 void reset_buffers() {
   for (uint32_t i = 0; i < g_label_count; ++i) {
     g_labels[i].timed = {};
@@ -331,15 +334,16 @@ void end_evaluation_of_buffers(uint32_t rows) {
 
 namespace {
 
-// Prints the dispatches of one row of the table of buffers, each with its position and kernel.
+// Prints the dispatches behind one row of the table of command buffers, each with its position and
+// kernel.
 void dump_entries(int descriptor, const Row& row) {
   bool has_header = false;
   for (uint32_t i = 0; i < g_entry_count; ++i) {
     const Entry& entry = g_entries[i];
     const Label& label = g_labels[entry.label];
     if (row.name != label.name && row.name != label.prefill_name) continue;
-    const bool prefill = row.name == label.prefill_name || label.timed.calls == 0;
-    const Sum& sum = prefill ? entry.prefill : entry.timed;
+    const bool is_prefill = row.name == label.prefill_name || label.timed.calls == 0;
+    const Sum& sum = is_prefill ? entry.prefill : entry.timed;
     if (sum.calls == 0) continue;
     if (!has_header) {
       print_line(descriptor, "\n  %-4s %-40.40s %8s %10s %8s\n", "nr", row.name, "times", "GPU ms",
@@ -355,8 +359,8 @@ void dump_entries(int descriptor, const Row& row) {
 
 }  // namespace
 
-// Prints the table of buffers by label, then a table of dispatches for each. A label's times in
-// prefill get a row of their own if it has other times.
+// Prints a table of command buffers by label, then a table of dispatches for each. A label's times
+// in prefill (reading the prompt) get a row of their own if it has others.
 void dump_buffers(int descriptor) {
   assign_all_pending(/*prefill=*/false);
   static Row rows[2 * k_max_labels];  // under the lock
@@ -380,7 +384,8 @@ void dump_buffers(int descriptor) {
 
 using namespace weir_probe;
 
-// Starts a command buffer of this thread, and returns its number.
+// Called by the engine: starts a command buffer of this thread. Returns its number, or 0 if none
+// are recorded.
 WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return 0;
   const Mark mark;
@@ -404,7 +409,8 @@ WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   return serial;
 }
 
-// Takes a buffer's times from the GPU, to the tables or to the event file.
+// Called by the engine: takes a command buffer's times from the GPU, in ticks. They go to the
+// tables and to the event file.
 WEIR_EXPORTED void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t begin, uint64_t end,
                                      const uint64_t* pairs, uint32_t dispatches) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0 || buffer == 0) return;
@@ -429,28 +435,29 @@ WEIR_EXPORTED void weir_record(const char* label, uint64_t nanoseconds) {
   add_times(&find_label(label)->timed, {1, nanoseconds, nanoseconds});
 }
 
-// Sets the clock's first pair, later its latest one. Two pairs give the length of a tick.
+// Called by the engine: takes one moment by the CPU's and the GPU's clock. The first and the
+// latest pair are kept; both give the length of a tick.
 WEIR_EXPORTED void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, uint64_t gpu_ticks) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
   current_thread();
   device = checked_device(device);
   const Locked locked(&g.lock);
   Clock& clock = g.clocks[device];
-  const uint32_t at = clock.pairs == 0 ? 0 : 1;
+  const uint32_t index = clock.pairs == 0 ? 0 : 1;
   const bool is_far_enough =
       cpu_nanoseconds >= clock.cpu[0] + k_min_pair_distance && gpu_ticks > clock.ticks[0];
-  if (at == 1 && !is_far_enough) return;
-  clock.cpu[at] = cpu_nanoseconds;
-  clock.ticks[at] = gpu_ticks;
-  clock.pairs = at + 1;
-  if (at == 1 && clock.tick <= 0) {
+  if (index == 1 && !is_far_enough) return;
+  clock.cpu[index] = cpu_nanoseconds;
+  clock.ticks[index] = gpu_ticks;
+  clock.pairs = index + 1;
+  if (index == 1 && clock.tick <= 0) {
     clock.tick = static_cast<double>(cpu_nanoseconds - clock.cpu[0]) /
                  static_cast<double>(gpu_ticks - clock.ticks[0]);
   }
   report_clock(device, &clock);
 }
 
-// Sets the length of a device's tick, unless it is known already.
+// Called by the engine: sets the length of a device's tick, unless it is known already.
 WEIR_EXPORTED void weir_clock_rate(uint32_t device, double nanoseconds_per_tick) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
   if (!(nanoseconds_per_tick > 0) || nanoseconds_per_tick > 1e9) return;
@@ -464,7 +471,8 @@ WEIR_EXPORTED void weir_clock_rate(uint32_t device, double nanoseconds_per_tick)
   }
 }
 
-// Converts ticks to the CPU's clock by the latest clock pair; without a pair ticks are returned.
+// Called by the engine: converts a GPU's ticks to the CPU's clock, by the latest pair of times.
+// Without a pair it returns the ticks.
 WEIR_EXPORTED uint64_t weir_ticks_to_nanoseconds(uint32_t device, uint64_t ticks) {
   device = checked_device(device);
   pthread_mutex_lock(&g.lock);

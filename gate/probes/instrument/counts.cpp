@@ -7,8 +7,8 @@ namespace {
 
 constexpr uint64_t k_kernel_salt = 2;
 
-// Returns the thread's own row for a kernel on a queue's device, adding it if it is new. A row that
-// exists goes into the cache of names.
+// Returns the thread's own row for a kernel on a queue's device, adding it if it is new. A row
+// that was there goes into the cache of names.
 weir_probe_kernel* find_kernel_row(Thread* thread, uint32_t queue, const char* name) {
   const uint64_t hash = hash_text(name, k_kernel_salt);
   const uint64_t key = mix(hash, queue);
@@ -33,7 +33,8 @@ weir_probe_kernel* find_kernel_row(Thread* thread, uint32_t queue, const char* n
   return row;
 }
 
-// Counts a dispatch for its kernel and queue, and records it for the buffer and events.
+// Counts a dispatch of x·y·z groups for its kernel and queue, and records it for command buffers
+// and events.
 void count_dispatch(uint32_t queue, const char* kernel, uint32_t x, uint32_t y, uint32_t z) {
   const Mark mark;
   Thread* const thread = mark.thread;
@@ -93,8 +94,8 @@ WEIR_EXPORTED void weir_copy_on(uint32_t queue, uint32_t kind, uint64_t bytes) {
              weir_event_copy{bytes, kind, WEIR_NO_GROUP});
 }
 
-// Counts a submission of one command buffer to a queue. `buffer` is 0 if the engine did not name
-// it.
+// Called by the engine: counts a submission of one command buffer to a queue. `buffer` is 0 if the
+// engine did not name it.
 WEIR_EXPORTED void weir_submit_on(uint32_t queue, uint64_t buffer) {
   const Mark mark;
   Thread* const thread = mark.thread;
@@ -114,7 +115,8 @@ WEIR_EXPORTED void weir_wait_begin_on(void) {
   mark.thread->wait_start = read_stamp(g.stamps);
 }
 
-// Counts a wait for the queue, and a sync if it is one. The wait began at weir_wait_begin().
+// Called by the engine: counts a wait for the queue, and a sync if it is one. The wait began at
+// weir_wait_begin().
 WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
   const Mark mark;
   Thread* const thread = mark.thread;

@@ -36,8 +36,9 @@ struct OpEvent {
 // As is_cpu_backend() of the reader: a Vulkan device that runs on the CPU is a device.
 bool is_on_cpu(const Kind& kind) { return strcmp(g.devices[kind.shape.device].api, "cpu") == 0; }
 
-// Adds a kind of op; null without memory. `shaped`: with the scope's operands.
-Kind* make_kind(uint64_t hash, const Scope& scope, bool shaped) {
+// Adds a kind of op (equal ops are counted together); null without memory. `is_shaped`: the
+// scope's operands, with their sizes, are part of it.
+Kind* make_kind(uint64_t hash, const Scope& scope, bool is_shaped) {
   const KeepErrno keep;
   auto* kind = static_cast<Kind*>(calloc(1, sizeof(Kind)));
   if (kind == nullptr) return nullptr;
@@ -45,7 +46,7 @@ Kind* make_kind(uint64_t hash, const Scope& scope, bool shaped) {
   kind->shape.hash = hash;
   kind->shape.device = scope.device;
   copy_text(kind->shape.op, sizeof kind->shape.op, scope.name->text);
-  if (shaped && scope.operands != 0) {
+  if (is_shaped && scope.operands != 0) {
     kind->shape.flags = WEIR_OP_SHAPED;
     kind->shape.sources = scope.operands - 1;
     memcpy(kind->shape.source, scope.operand, kind->shape.sources * sizeof(weir_probe_operand));
@@ -59,8 +60,9 @@ Kind* make_kind(uint64_t hash, const Scope& scope, bool shaped) {
   return kind;
 }
 
-// Finds or adds the kind of a scope; null without room. A growing context has ever new shapes, so
-// only the first 3072 kinds have shapes. The rest of the table is for kinds by name alone.
+// Returns the kind of op of a scope, adding it if it is new; null without room. Growing contexts
+// have ever new shapes, so only the first 3072 kinds have shapes. The rest are for kinds by name
+// alone.
 Kind* find_kind(const Scope& scope) {
   const Locked locked(&g.lock);
   if (void* kind = g_ops.kinds.find(scope.hash)) return static_cast<Kind*>(kind);
@@ -74,7 +76,7 @@ Kind* find_kind(const Scope& scope) {
   return make_kind(hash, scope, /*shaped=*/false);
 }
 
-// Appends a row for the kind to the thread's rows; null without memory.
+// Appends a row that counts ops of this kind to the thread's rows; null without memory.
 KindRow* add_kind_row(Thread* thread, Kind* kind) {
   KindChunk* chunk = thread->last;
   if (chunk->used == k_rows_of_chunk) {
@@ -91,7 +93,7 @@ KindRow* add_kind_row(Thread* thread, Kind* kind) {
   return row;
 }
 
-// Finds or adds the thread's row for the scope's kind; null without room.
+// Returns the thread's row for the scope's kind of op, adding it if it is new; null without room.
 KindRow* find_kind_row(Thread* thread, const Scope& scope) {
   auto* row = thread->rows.get<KindRow>(scope.hash);
   if (__builtin_expect(row != nullptr, 1)) return row;
@@ -140,8 +142,8 @@ void each_row(Visit visit) {
   }
 }
 
-// Collects the ops that threads counted since the last boundary, as a list of kinds with their
-// numbers in `pending`.
+// Collects what all threads counted since the last boundary of graphs. Returns a list of the kinds
+// of op, each with its number in `pending`.
 Kind* collect_pending_kinds() {
   Kind* first = nullptr;
   each_row([&](KindRow* row) {
@@ -158,8 +160,8 @@ Kind* collect_pending_kinds() {
   return first;
 }
 
-// Finds or adds the file's entry for a kind in a graph. Null without room: such ops are counted in
-// the total alone.
+// Returns the file's entry for a kind of op in a graph, adding it if it is new. Null without room:
+// such ops are counted in the total alone.
 weir_probe_op* find_op(uint32_t graph, Kind* kind) {
   const uint64_t key = mix(kind->hash, graph);
   if (void* entry = g_ops.ops.find(key)) return static_cast<weir_probe_op*>(entry);
@@ -173,8 +175,8 @@ weir_probe_op* find_op(uint32_t graph, Kind* kind) {
   return op;
 }
 
-// Returns the name of a scope, cut to the size of the file's field. If there is no room to store
-// it, it is written to `temporary`.
+// Returns the name of a scope, cut to the size of the file's field. Written to `temporary` if
+// there is no room to store it.
 const Name* scope_name(Thread* thread, const char* text, uint64_t owner, Name* temporary) {
   char cut[sizeof weir_probe_op::op];
   const bool fits = copy_text(cut, sizeof cut, text);
@@ -201,7 +203,7 @@ void drop_stale_scopes(Thread* thread) {
 }  // namespace
 
 // Counts all ops since the last boundary as one graph: its kind, its ops and the totals. Without
-// ops and rows there is no graph. Needs the lock.
+// ops and `rows` there is no graph. Needs the lock.
 void close_graph(uint32_t rows) {
   Kind* const first = collect_pending_kinds();
   if (first == nullptr && rows == 0) return;
@@ -253,7 +255,7 @@ void forget_ops_after_fork() {
   g.tokens = 0;
 }
 
-// Prints a table of ops by name, over all shapes and devices, and the number of evaluations.
+// Prints a table of ops by name, over all shapes and devices, and the number of evaluated graphs.
 void dump_ops(int descriptor) {
   auto* rows = static_cast<Row*>(calloc(k_max_kinds, sizeof(Row)));
   if (rows == nullptr) return;
@@ -295,7 +297,8 @@ void reset_op_times() {
 
 using namespace weir_probe;
 
-// Opens a scope of the thread. Scopes that are too deep only count in the depth.
+// Called by the engine: opens an op's scope in this thread. Scopes that lie too deep are only
+// counted as depth.
 WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t layer) {
   const Mark mark;
   Thread* const thread = mark.thread;
@@ -320,8 +323,8 @@ WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t l
   scope.begin = g.timed ? read_stamp(g.stamps) : 0;
 }
 
-// Adds an operand to the op that is open in this thread: type and sizes are part of what the op is
-// counted by.
+// Called by the engine: adds an operand to the op that is open in this thread. Ops of other types
+// or sizes are counted apart.
 WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
   const Mark mark;
   Thread* const thread = mark.thread;
@@ -335,7 +338,8 @@ WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
   scope.hash = hash_bytes(scope.hash ^ k_operand_salt, &operand, sizeof operand);
 }
 
-// Closes the thread's innermost scope: counts it, and times it without its waits for devices.
+// Called by the engine: closes the thread's innermost op. Counts it, and times it without its
+// waits for devices.
 WEIR_EXPORTED void weir_op_end_on(void) {
   const Mark mark;
   Thread* const thread = mark.thread;

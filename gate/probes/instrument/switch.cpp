@@ -31,7 +31,8 @@ uint32_t with_implied_flags(uint32_t flags) {
   return flags;
 }
 
-// Reads flags like "counts,ops"; warns about unknown words.
+// Returns the flags that a text such as "counts,ops" names. Warns about words that it does not
+// know.
 uint32_t parse_flags(const char* text) {
   static constexpr struct {
     const char* word;
@@ -93,8 +94,8 @@ bool has_device_work() {
   return false;
 }
 
-// Prints a line if counts were requested and no device did any work. Silence would look like a
-// fault.
+// Prints a line if counts were requested and no device did any work: saying nothing would look
+// like a fault.
 void report_no_device_work() {
   if ((g_flags_at_start & WEIR_PROFILE_COUNTS) == 0 || getpid() != g_first_pid) return;
   if (is_ready(g) && has_device_work()) return;
@@ -141,7 +142,7 @@ int compare_rows(const void* a, const void* b) {
 
 void sort_rows(Row* rows, uint32_t count) { qsort(rows, count, sizeof *rows, compare_rows); }
 
-// Prints a table of the queues that have counts.
+// Prints a table of those queues that have counts.
 void dump_queues(int descriptor) {
   bool has_header = false;
   for (uint32_t queue = 0; queue < g.queue_count; ++queue) {
@@ -163,7 +164,7 @@ void dump_queues(int descriptor) {
   }
 }
 
-// Prints a table of kernels by name, summed over threads.
+// Prints a table of kernels by name, each summed over all threads.
 void dump_kernels(int descriptor) {
   const uint32_t count = find_section(&g.file, WEIR_SECTION_KERNELS)->used;
   auto* rows = static_cast<Row*>(calloc(count, sizeof(Row)));
@@ -240,7 +241,7 @@ WEIR_EXPORTED void weir_profile_enable(uint32_t flags) {
 
 WEIR_EXPORTED uint64_t weir_now(void) { return now_nanoseconds(); }
 
-// Prints a warning unless it was printed before, up to 64 different ones.
+// Prints a warning unless it was printed before. At most 64 different ones are printed.
 WEIR_EXPORTED void weir_warn_once(const char* text) {
   if (text == nullptr) return;
   const uint64_t hash = hash_text(text, 0);

@@ -24,7 +24,7 @@ constinit Thread g_fallback = {};
 constexpr Capacity k_capacity{k_max_devices, k_max_queues* k_max_slots, 2048, 8, k_max_kinds,
                               k_max_graphs};
 
-// Clears all that a forked child inherited.
+// Clears, in a forked child, all that it inherited from its parent.
 void reset_after_fork() {
   detach_events_after_fork();
   if (!g.attached) clear_counts(&g.file);
@@ -46,7 +46,8 @@ bool is_gone(const Thread* thread) {
   return thread->generation == g.generation && thread_is_gone(thread->number);
 }
 
-// Returns the record of a thread that has ended, or a new one; null without memory. Needs the lock.
+// Returns the record of a thread that has ended, or a new one; null without memory. Needs the
+// lock.
 Thread* acquire_thread() {
   uint32_t count = 0;
   for (Thread* old = g.threads; old != nullptr; old = old->next) {
@@ -67,8 +68,8 @@ Thread* acquire_thread() {
 
 }  // namespace
 
-// Finds the thread's copy of a name by its hash, or makes one. Null without room, or for a text
-// that is too long.
+// Returns the thread's copy of a name, by its hash, making one if it is new. Null without room, or
+// for a text that is too long.
 const Name* intern_name(Thread* thread, uint64_t hash, const char* text) {
   const uint64_t key = mix(k_name_salt, hash);
   if (const auto* stored = thread->rows.get<Name>(key)) return stored;
@@ -91,7 +92,8 @@ uint64_t hash_text(const char* text, uint64_t salt) {
 
 bool is_fallback(const Thread* thread) { return thread == &g_fallback; }
 
-// Opens the probe file or plain memory on the first call, and the event file. Needs the lock.
+// Opens the file of counts (or plain memory) on the first call, and the event file. Needs the
+// lock.
 void ensure_file() {
   if (is_ready(g)) return;
   const auto open = [] {
@@ -189,8 +191,8 @@ weir_probe_queue* queue_counters(Thread* thread, uint32_t queue) {
 
 using namespace weir_probe;
 
-// Adds a device and returns its index. Without a class it gets one made of its API and name.
-// Devices beyond the limit share the last index.
+// Called by the engine: adds a device and returns its index. Without a class, one is made of its
+// API and name. Devices beyond the limit share the last index.
 WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, const char* name,
                                            const char* device_class) {
   weir_probe_device device{};
@@ -222,7 +224,8 @@ WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, co
   return index;
 }
 
-// Adds a queue and returns its index. Queues beyond the limit share the last index.
+// Called by the engine: adds a queue of a device and returns its index. Queues beyond the limit
+// share the last index.
 WEIR_EXPORTED uint32_t weir_queue_declare(uint32_t device) {
   device = checked_device(device);
   const Locked locked(&g.lock);

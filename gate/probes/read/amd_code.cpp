@@ -38,7 +38,7 @@ std::string target_of_triple(std::string_view triple) {
   return text::printable(target);
 }
 
-// Returns the target that an ELF header names by a number (EF_AMDGPU_MACH).
+// Returns the name of the GPU that an ELF header's flags hold as a number (EF_AMDGPU_MACH).
 std::string target_of_flags(std::uint64_t flags) {
   static constexpr std::pair<std::uint64_t, std::string_view> k_machines[] = {
       {0x02c, "gfx900"},  {0x02d, "gfx902"},  {0x02e, "gfx904"},  {0x02f, "gfx906"},
@@ -113,7 +113,7 @@ class Metadata final : public MsgpackVisitor {
   KernelNote kernel_;
 };
 
-// Reads the metadata in the notes of a section, if there is any.
+// Reads the kernels' metadata from a section of notes. False if it has none.
 Result<bool> read_notes(std::string_view section, Metadata& metadata) {
   constexpr std::uint64_t k_metadata = 32, k_old_metadata = 10;
   constexpr std::size_t k_max_depth = 16;
@@ -273,8 +273,8 @@ Result<std::vector<GpuKernel>> read_amd_object(std::string_view elf) {
   return kernels;
 }
 
-// Reads the list of entries that a bundle begins with. Fails if one lies outside of the `available`
-// bytes, or if all are larger together.
+// Reads the list of entries at the beginning of a bundle (code for several GPUs in one file).
+// Fails if one lies outside of the `available` bytes, or if all are larger together.
 Result<std::vector<BundleEntry>> read_bundle_entries(std::string_view head,
                                                      std::uint64_t available) {
   constexpr std::uint64_t k_max_entries = 256;
@@ -350,7 +350,8 @@ Unpacked unpack_zlib(std::string_view packed, std::uint64_t plain_bytes) {
 
 }  // namespace
 
-// Unpacks a compressed bundle. Its header has a version, the method, sizes and a hash.
+// Unpacks a compressed bundle of code for several GPUs. Its header has a version, the method,
+// sizes and a hash.
 Result<PackedBundle> unpack_bundle(std::string_view bytes) {
   constexpr std::uint64_t k_max_bytes = std::uint64_t{512} << 20;
   constexpr std::uint64_t k_zlib = 0, k_zstd = 1;

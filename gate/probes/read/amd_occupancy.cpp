@@ -19,7 +19,8 @@ struct Simd {
   std::uint32_t count;            // of a compute unit
 };
 
-// Returns the sizes of a GPU's SIMD; nothing for one that is not known.
+// Returns the sizes of the SIMD (one of a processor's units) of a GPU such as "gfx90a"; nothing
+// for unknown GPUs.
 std::optional<Simd> find_simd(std::string_view target) {
   constexpr std::uint32_t k_shared = 64 << 10, k_large_shared = 160 << 10,
                           k_largest_shared = 320 << 10;
@@ -58,8 +59,8 @@ std::uint32_t waves_by_scalars(std::uint32_t scalars) {
 
 }  // namespace
 
-// Returns how many waves one SIMD can hold: the least of what registers and shared memory allow. As
-// LLVM's AMDGPUBaseInfo computes it.
+// Returns how many waves one SIMD (a processor's unit) holds at once: the least of what registers
+// and shared memory allow. As LLVM's AMDGPUBaseInfo computes it.
 std::optional<std::uint32_t> amd_occupancy(std::string_view target,
                                            const profile::KernelFigures& figures,
                                            const AmdWave& wave) {

@@ -14,7 +14,8 @@ std::string constant_text(const weir_kernels_constant& constant, const std::stri
   return fmt::format("{}", value);
 }
 
-// Lists what specializes a pipeline's code: constants, and options that differ from the default.
+// Lists what specializes a pipeline's code, by name: constants, and options that differ from the
+// default.
 std::map<std::string, std::string> list_options(const RecordedPipeline& pipeline) {
   std::map<std::string, std::string> options;
   const auto add_unless_zero = [&](const char* name, std::uint64_t value) {
@@ -83,8 +84,8 @@ std::map<std::string, profile::CodeFacts> code_facts(const RecordedKernels& reco
   return facts;
 }
 
-// Writes a file with one pipeline: records of its device, extensions, features, code, and the
-// pipeline itself.
+// Returns the bytes of a recording with pipeline number `index` alone: records of its device,
+// extensions, features and code, and the pipeline itself.
 std::string single_pipeline_recording(const RecordedKernels& recorded, std::size_t index) {
   const RecordedPipeline& pipeline = recorded.pipelines[index];
   const RecordedDevice& device = recorded.devices[pipeline.head.device];

@@ -18,8 +18,9 @@ constexpr std::uint64_t k_largest_image = std::uint64_t{256} << 20;
 
 enum Packed : std::uint64_t { k_lz4 = 0x2000, k_zstd = 0x8000 };
 
-// Takes the next image of a container; nothing if it is cut short. An image that is neither PTX nor
-// machine code has arch 0. Its header is not documented; fields that are skipped are not needed.
+// Takes the next image (code for one GPU) of a container; nothing if it is cut short. One that is
+// neither PTX nor machine code has arch 0. The header is not documented; fields that are skipped
+// are not needed.
 std::optional<CudaImage> read_image(Cursor& from) {
   enum : std::uint64_t { k_ptx = 1, k_machine_code = 2 };
   constexpr std::size_t k_min_header_bytes = 64;
@@ -110,8 +111,8 @@ Result<std::vector<CudaImage>> read_cuda_images(std::string_view container) {
   return images;
 }
 
-// Returns the image's code, unpacked (LZ4, zstd). Nothing if it is broken, or if this build has no
-// zstd.
+// Returns an image's code, unpacked from LZ4 or zstd. Nothing if it is broken, or if this build
+// has no zstd.
 std::optional<std::string> unpack(const CudaImage& image) {
   if ((image.flags & (k_lz4 | k_zstd)) == 0) return std::string(image.bytes);
   if (image.unpacked_bytes > k_largest_image) return std::nullopt;

@@ -19,8 +19,9 @@ struct Choice {
   const CudaImage* image = nullptr;
   bool guessed = false;
 };
-// Chooses the machine code that the driver would load (gate/probes/twin/cuda/images.cpp). If the
-// driver would compile PTX instead, the nearest machine code is a guess. No image if there is none.
+// Chooses the machine code that the driver would load (gate/probes/twin/cuda/images.cpp) for
+// compute capability major.minor. If it would compile PTX instead, the nearest machine code is a
+// guess. No image if there is none.
 Choice choose_image(const std::vector<CudaImage>& images, int major, int minor) {
   const int arch = 10 * major + minor;
   const auto runs = [&](const CudaImage& image) {
@@ -49,8 +50,8 @@ void add_kernels(const std::map<std::string_view, weir_runtime_kernel>& cubin, b
   }
 }
 
-// Reads all containers of a file's section of code. Images that cannot be unpacked count in
-// `out.unread`.
+// Adds the kernels of all containers in a file's section of code. Images that cannot be unpacked
+// are counted in `out.unread`.
 Result<void> read_code(std::string_view section, int major, int minor, KernelEntries& kernels,
                        RuntimeKernels& out) {
   constexpr std::size_t k_header = k_cuda_container_header, k_padding = 8;
@@ -86,8 +87,8 @@ std::string_view code_section(std::string_view elf) {
 
 }  // namespace
 
-// Reads the kernels of all files into one table, sorted by name, for a GPU of this compute
-// capability.
+// Reads the kernels of all files into one table, sorted by name, for a GPU of compute capability
+// major.minor.
 Result<RuntimeKernels> read_cuda_kernels(std::span<const std::string_view> elves, int major,
                                          int minor) {
   RuntimeKernels out;

@@ -93,7 +93,8 @@ constexpr std::array k_cuda_capabilities{
     Capability{12, 0, 1536, 24, 100, 99, 1},  Capability{12, 1, 1536, 24, 100, 99, 1},
 };
 
-// Returns the attributes that all GPUs of a compute capability, such as "8.6", share.
+// Returns the attributes that all GPUs of one compute capability, such as "8.6", share. Fails for
+// unknown ones.
 Result<RuntimeGeneration> find_cuda_generation(const std::string& capability) {
   const auto* row = std::ranges::find_if(
       k_cuda_capabilities, [&](const Capability& entry) { return entry.text() == capability; });

@@ -13,7 +13,8 @@ void DeviceClock::add(const weir_event_clock& pair) {
     pairs_.push_back(pair);
 }
 
-// Sorts the pairs. Without any, it places the clock as early as all submissions allow.
+// Sorts the pairs of times. Without any, it places the device's clock as early as all submissions
+// allow.
 void DeviceClock::finish() {
   // Pairs come thread by thread, so they are not in order.
   std::ranges::stable_sort(pairs_, {}, &weir_event_clock::cpu);
@@ -39,8 +40,8 @@ double DeviceClock::ticks_since(std::uint64_t from, std::uint64_t ticks) const {
                           : static_cast<double>(ahead);
 }
 
-// Extrapolates from the last pair before `near`, in CPU nanoseconds. Clocks drift, so the rate is
-// the one between that pair and the next.
+// Converts ticks to CPU nanoseconds, from the last pair of times before `near`. Clocks drift, so
+// the rate is the one between that pair and the next.
 double DeviceClock::interpolate(std::uint64_t ticks, double near) const {
   const double tick = tick_->tick_seconds * 1e9;
   if (pairs_.front().source == WEIR_CLOCK_SAME) return static_cast<double>(ticks) * tick;
@@ -59,8 +60,8 @@ double DeviceClock::interpolate(std::uint64_t ticks, double near) const {
   return static_cast<double>(pairs_[start].cpu) + ticks_since(pairs_[start].ticks, ticks) * rate;
 }
 
-// Converts ticks to CPU nanoseconds, by pairs if there are any. `near`: a CPU time close to the
-// result.
+// Converts ticks to CPU nanoseconds, by pairs of times if there are any; nothing if the clock is
+// not known. `near`: a CPU time close to the result.
 std::optional<double> DeviceClock::cpu_nanoseconds(std::uint64_t ticks, double near) const {
   if (!tick_) return std::nullopt;
   const double tick = tick_->tick_seconds * 1e9;

@@ -56,7 +56,8 @@ bool runs_other_programs(const ProgramFacts& program) {
   return holds(k_runners, stem);
 }
 
-// Returns the reason why no probe can be loaded into a Linux program, if there is one.
+// Returns the reason why no probe (a library of weir's that counts) can be loaded into a Linux
+// program; nothing if all can.
 std::optional<Fit> find_barrier(const ProgramFacts& program) {
   const ProgramFile& file = program.file;
   if (file.kind == FileKind::script) {
@@ -91,7 +92,8 @@ std::optional<Fit> find_barrier(const ProgramFacts& program) {
   return std::nullopt;
 }
 
-// Names the program and libraries that call ggml, so that the preload can see their calls.
+// Names those of the program's files that call ggml from outside of it: weir's probe can see such
+// calls.
 std::string callers_of_ggml(const ProgramFacts& program) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name, const ProgramFile& file) {
@@ -105,7 +107,7 @@ std::string callers_of_ggml(const ProgramFacts& program) {
   return text::join(names);
 }
 
-// Judges if the ggml preload can see a Linux program's ggml.
+// Judges if weir's probe of ggml can see what a Linux program does with ggml.
 Fit judge_ggml(const ProgramFacts& program) {
   const auto* ggml = find_first(program.libraries, [](const LoadedLibrary& library) {
     return library.file.exports(k_sentinel);
@@ -134,8 +136,8 @@ Fit judge_ggml(const ProgramFacts& program) {
   return unused("no ggml in it");
 }
 
-// Judges if the probe of a device API can see a Linux program: by a library of the API that the
-// program or a plug-in needs, else by a name in the program's bytes.
+// Judges if the probe of a device API can see a Linux program. Looks for a library of the API that
+// the program or a plug-in needs, else for a name in the program's bytes.
 Fit judge_api(const DeviceApi& api, const ProgramFacts& program) {
   if (api.on_macos) {
     return unused(fmt::format("{} needs macOS, and a program built for it", api.title));
@@ -173,7 +175,8 @@ Fit judge_api(const DeviceApi& api, const ProgramFacts& program) {
 constexpr const char* k_own_build =
     "Use a build of your own: DYLD_INSERT_LIBRARIES is passed by in it";
 
-// Returns the reason why dyld loads no probe into a macOS program, if there is one.
+// Returns the reason why macOS loads no probe (a library of weir's that counts) into a program;
+// nothing if it does.
 std::optional<Fit> find_macos_barrier(const ProgramFacts& program) {
   const std::string path = sys::absolute(program.path);
   for (const char* folder :
@@ -221,7 +224,8 @@ Fit missing_on_macos(std::string_view probe) {
   return {"", State::absent, "this weir has no such probe", "ci/macos links it, on Linux"};
 }
 
-// Judges a macOS program. On Linux a probe that would see it is reported as "perhaps".
+// Judges what each probe can see of a macOS program. On Linux, one that would see it is reported
+// as "perhaps".
 std::vector<Fit> judge_mach_o(const ProgramFacts& program,
                               const std::vector<std::string>& installed) {
   const std::optional<Fit> barrier = program.file.mach_o
@@ -247,35 +251,35 @@ std::vector<Fit> judge_mach_o(const ProgramFacts& program,
   return fits;
 }
 
-// Judges a program that is linked with weir's instrument library; nothing for other programs.
-// Barriers to loading probes do not matter, as the program loads this library itself.
+// Judges a program that is linked with weir's instrument library; nothing for other programs. As
+// the program loads this library itself, nothing can keep it out.
 std::optional<Fit> judge_marks(const ProgramFacts& program) {
-  const auto fit = [&](std::string how) {
-    Fit out = program.changes_rights
+  const auto see = [&](std::string how) {
+    Fit fit = program.changes_rights
                   ? cannot_see(
                         "runs with other rights than its caller's, so the library in it ignores "
                         "WEIR_PROFILE",
                         k_copy)
                   : sees(std::move(how));
-    out.probe = "instrument";
-    return out;
+    fit.probe = "instrument";
+    return fit;
   };
   for (const auto* libraries : {&program.libraries, &program.plug_ins}) {
     if (const LoadedLibrary* library = find_library(*libraries, "libweir_instrument.so")) {
-      return fit(fmt::format("the engine's own marks ({}, which {} needs)", library->name,
+      return see(fmt::format("the engine's own marks ({}, which {} needs)", library->name,
                              library->needed_by));
     }
   }
-  if (program.holds_marks) return fit("the engine's own marks: weir's library is inside it");
+  if (program.holds_marks) return see("the engine's own marks: weir's library is inside it");
   if (program.file.kind == FileKind::script || runs_other_programs(program)) {
-    Fit out = may_see("runs what it is given: seen if that has marks");
-    out.probe = "instrument";
-    return out;
+    Fit script = may_see("runs what it is given: seen if that has marks");
+    script.probe = "instrument";
+    return script;
   }
   return std::nullopt;
 }
 
-// Judges a Linux program, a script, or a file of an unknown kind.
+// Judges what each probe can see of a Linux program, a script, or a file of an unknown kind.
 std::vector<Fit> judge_elf(const ProgramFacts& program, const std::vector<std::string>& installed) {
   std::vector<Fit> fits;
   const std::optional<Fit> barrier = find_barrier(program);
@@ -318,8 +322,8 @@ std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::s
   return fits;
 }
 
-// Judges if instructions can be counted, by perf events or by valgrind, in the way that weir.yaml
-// wants.
+// Judges if a program's instructions can be counted in the way that weir.yaml wants: by the
+// processor (perf events) or by valgrind.
 Fit judge_instructions(const ProgramFacts& program, const InstructionSupport& ways) {
   const auto fit = [](State state, std::string how, std::string cure = "") {
     return Fit{"instructions", state, std::move(how), std::move(cure)};

@@ -37,7 +37,7 @@ struct FileSection {
   std::uint64_t address = 0;  // in the loaded file
 };
 
-// Lists the sections of a 64-bit ELF file that have bytes in it, by the fields of Elf64_Ehdr and
+// Lists those sections of a 64-bit ELF file that have bytes in it, by the fields of Elf64_Ehdr and
 // Elf64_Shdr. None if the table of sections is broken.
 Result<std::vector<FileSection>> list_sections(const PartialFile& file) {
   constexpr std::uint64_t k_section = 64, k_without_bytes = 8, k_max_names = 1 << 20;

@@ -6,7 +6,7 @@
 namespace weir::probes {
 namespace {
 
-// Returns the table entry of a kernel. Figures that its code does not state are 0.
+// Returns a kernel's entry in the table of kernels. What its code does not state is 0.
 weir_runtime_kernel entry_of(const profile::GpuKernel& kernel) {
   const profile::KernelFigures& figures = kernel.figures;
   return {
@@ -24,8 +24,8 @@ weir_runtime_kernel entry_of(const profile::GpuKernel& kernel) {
 
 }  // namespace
 
-// Returns the table of all kernels in `files` that run on the target; the first of several with one
-// name.
+// Reads the kernels in `files` that run on the GPU `target` into one table. Of several with one
+// name, the first counts.
 Result<RuntimeKernels> read_hip_kernels(std::span<const PartialFile> files,
                                         const CodeTarget& target) {
   const std::string name = target.target.substr(0, target.target.find(':'));

@@ -100,8 +100,8 @@ constexpr std::array k_hip_generations{
     HipGeneration{"gfx11", 32, 2048, 64},   HipGeneration{"gfx120", 32, 2048, 64},
 };
 
-// Returns the capability that clr makes of a target: "gfx90a" is 9.0, "gfx1151" 11.5. Nothing for
-// what is no name of one GPU: "gfx11-generic".
+// Returns the compute capability that HIP gives a GPU: "gfx90a" is 9.0, "gfx1151" is 11.5. Nothing
+// for names of several GPUs, such as "gfx11-generic".
 std::optional<std::pair<int, int>> read_capability(std::string_view target) {
   constexpr std::string_view k_prefix = "gfx", k_digits = "0123456789abcdef",
                              k_features = "abcdefghijklmnopqrstuvwxyz0123456789+-:";
@@ -122,7 +122,8 @@ std::optional<std::pair<int, int>> read_capability(std::string_view target) {
   return std::pair(major, static_cast<int>(k_digits.find(number[minor_at])));
 }
 
-// Returns the attributes that all GPUs of a target, such as "gfx90a", share.
+// Returns the attributes that all GPUs of one target, such as "gfx90a", share. Fails for unknown
+// ones.
 Result<RuntimeGeneration> find_hip_generation(const std::string& target) {
   const auto capability = read_capability(target);
   const auto* row = std::ranges::find_if(k_hip_generations, [&](const HipGeneration& entry) {

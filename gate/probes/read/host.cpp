@@ -30,7 +30,8 @@ std::string_view count_name(const std::string& call) {
 
 }  // namespace
 
-// Counts each call by its name and in its group, with peaks of memory and reads of files.
+// Returns the counts of a program's system calls, by name and by group, with peaks of memory and
+// reads of files.
 profile::ProbeCounts system_call_counts(const sys::Calls& calls) {
   profile::ProbeCounts out;
   out.probe = "host";

@@ -292,7 +292,8 @@ Result<Callgrind> read_output(const sys::Files& files, const std::string& path) 
   return read_callgrind(text).map_error(with_prefix(sys::file_name_of(path)));
 }
 
-// Copies the largest functions to `functions`; the others become "(other)".
+// Copies the counts of the functions with most instructions to `functions`; all others become
+// "(other)".
 void add_largest_functions(const std::map<std::string, std::uint64_t>& self, std::uint64_t total,
                            std::map<std::string, std::int64_t>& functions) {
   std::vector<std::pair<std::uint64_t, std::string_view>> sizes;
@@ -313,7 +314,8 @@ void add_largest_functions(const std::map<std::string, std::uint64_t>& self, std
 
 Result<Callgrind> read_callgrind(std::string_view text) { return CallgrindReader(text).read(); }
 
-// Returns the command line that runs `argv` under callgrind, with output files in `folder`.
+// Returns the command line that runs `argv` under valgrind's tool callgrind, which counts
+// instructions. Its files go to `folder`.
 std::vector<std::string> under_valgrind(const std::string& valgrind, const std::string& folder,
                                         const std::vector<std::string>& argv) {
   const std::string escaped = escape_percent(folder);
@@ -330,7 +332,7 @@ std::vector<std::string> under_valgrind(const std::string& valgrind, const std::
   return command;
 }
 
-// Sums the instructions of all processes, in total and by function.
+// Sums the instructions that valgrind counted in all processes, in total and by function.
 Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files, const std::string& folder) {
   WEIR_TRY(const std::vector<std::string> paths, list_outputs(files, folder));
   std::uint64_t total = 0;
@@ -359,7 +361,8 @@ Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files, const std
   return counts;
 }
 
-// Collects the source files that ran in any process, and those that may be inlined unseen.
+// Lists the source files that ran in any process, and those that may have run unseen because they
+// are inlined.
 Result<profile::Executed> collect_executed(const sys::Files& files, const std::string& folder) {
   WEIR_TRY(const std::vector<std::string> paths, list_outputs(files, folder));
   profile::Executed executed;
@@ -388,8 +391,8 @@ std::string valgrind_log(const sys::Files& files, const std::string& folder) {
   return log;
 }
 
-// Returns the count of instructions. Fails if other programs shared the counter, or if it
-// overflowed.
+// Returns the processor's count of instructions. Fails if other programs shared the counter, or if
+// it overflowed.
 Result<profile::ProbeCounts> perf_counts(const sys::PerfCount& count) {
   if (count.running_ns < count.enabled_ns) {
     return fail(

@@ -142,8 +142,8 @@ std::string readable_kernel_name(const std::string& symbol) {
   return short_template_name(without_type(without_parameters(name)));
 }
 
-// Finds the files that match `pattern`; each gets its path below the pattern's folder as name, and
-// the hash of its code.
+// Returns the files that match `pattern`, each with the hash of its code. Its name is its path
+// below the pattern's folder.
 Result<std::vector<ShaderFile>> find_shaders(const sys::Files& files, const std::string& pattern) {
   // The folder before the first '*'.
   const std::string root = sys::folder_of(pattern.substr(0, pattern.find('*')) + "x");
@@ -161,12 +161,12 @@ Result<std::vector<ShaderFile>> find_shaders(const sys::Files& files, const std:
   return shaders;
 }
 
-// Renames kernels to the shaders that they were made of. All are named then, unless one kept a
-// hash.
+// Renames kernels from hashes to the shaders that they were made of. They are marked as named if
+// then every kernel has a name.
 void name_kernels(std::span<const ShaderFile> shaders, profile::ProbeCounts& counts) {
   if (shaders.empty() || counts.kernels_named) return;
   std::map<std::string, std::int64_t> renamed;
-  bool all_named = !counts.kernels.empty();
+  bool are_all_named = !counts.kernels.empty();
   for (const auto& [kernel, dispatches] : counts.kernels) {
     const ShaderFile* shader = find_shader(shaders, kernel);
     if (shader != nullptr) {
@@ -175,10 +175,10 @@ void name_kernels(std::span<const ShaderFile> shaders, profile::ProbeCounts& cou
     }
     renamed[kernel] += dispatches;
     // "(other)" and a hash are no names.
-    if (entry_of_hashed_name(kernel) || kernel.starts_with('(')) all_named = false;
+    if (entry_of_hashed_name(kernel) || kernel.starts_with('(')) are_all_named = false;
   }
   counts.kernels = std::move(renamed);
-  counts.kernels_named = all_named;
+  counts.kernels_named = are_all_named;
 }
 
 }  // namespace weir::probes

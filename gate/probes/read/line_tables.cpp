@@ -130,8 +130,8 @@ class Unit {
 
 }  // namespace
 
-// Returns source files that may run without a line of their own, or nothing if the tables cannot be
-// read.
+// Returns source files that may run without a line of their own, as they are inlined. Nothing if
+// the tables of lines cannot be read.
 std::optional<std::set<std::string>> find_maybe_inlined(std::string_view elf) {
   const Sections sections = read_sections(elf);
   const auto lines = sections.find(".debug_line");

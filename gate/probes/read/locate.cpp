@@ -33,8 +33,8 @@ void add_folders(const std::string& list, std::string_view below, std::vector<st
   }
 }
 
-// The folders where the Vulkan loader looks for explicit layers, in its order (Vulkan-Loader,
-// "Layer Discovery").
+// Returns the folders where the Vulkan loader looks for explicit layers, in its order ("Layer
+// Discovery" in Vulkan-Loader).
 std::vector<std::string> standard_layer_folders(const Lookup& lookup) {
   constexpr std::string_view k_below = "vulkan/explicit_layer.d";
   const auto value_or = [&](const char* name, const std::string& otherwise) {
@@ -60,8 +60,8 @@ bool has_any(const std::string& text, const char* characters) {
   return text.find_first_of(characters) != std::string::npos;
 }
 
-// Makes the variables that load the probe whose library, or layer's manifest, lies at `path`. Most
-// are lists, so a path must not contain their separator.
+// Returns the environment variables that load a probe from `path`: its library, or its layer's
+// manifest. Most are lists, so a path must not contain their separator.
 Result<Variables> loading_variables(DeviceApi::Load load, const std::string& path,
                                     const Places& places, const Lookup& lookup) {
   switch (load) {
@@ -108,7 +108,8 @@ bool exists_here(std::string_view probe) {
   return (api != nullptr && api->on_macos) == sys::k_on_macos;
 }
 
-// Returns the folder of probes, and each program from the first of `folders` that has it.
+// Returns the folder of probes, and where weir's helper programs are: each in the first of
+// `folders` that has it.
 Places find_programs(const sys::Files& files, const std::string& probes,
                      const std::vector<std::string>& folders) {
   const auto find = [&](const char* name) -> std::string {
@@ -124,7 +125,8 @@ Places find_programs(const sys::Files& files, const std::string& probes,
 
 }  // namespace
 
-// Finds the folder of probes: WEIR_PROBES, else below the program's folder or the one above it.
+// Finds the folder of probes: WEIR_PROBES if it is set, else below the folder of weir's program or
+// the one above it.
 Result<Places> locate(const sys::Files& files, const std::string& program,
                       const std::optional<std::string>& probes_override) {
   if (probes_override && !probes_override->empty()) {
@@ -202,7 +204,7 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
   return variables;
 }
 
-// The devices of weir.yaml that each probe can see, by the probe's name.
+// Returns which devices of weir.yaml each probe can see, by the probe's name.
 const std::map<std::string, std::vector<std::string>>& probe_devices() {
   static const auto k_devices = [] {
     std::map<std::string, std::vector<std::string>> devices;

@@ -32,9 +32,9 @@ Result<ProgramFile> read_file(const sys::FileReader& reader) {
       [&](std::uint64_t at, std::uint64_t size) { return reader.read_at(at, size); }, k_prefixes);
 }
 
-// Returns those words that the file's first 512 MiB contain. A program holds the names of libraries
-// that it opens at run time. All words are searched in one pass: libraries with code for GPUs have
-// hundreds of megabytes.
+// Returns those words that the first 512 MiB of a file contain. Programs hold the names of
+// libraries that they open at run time. All words are searched in one pass: libraries with code
+// for GPUs are large.
 std::set<std::string_view> find_words(const std::string& path,
                                       std::span<const std::string_view> words) {
   std::set<std::string_view> matches;

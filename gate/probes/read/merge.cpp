@@ -182,7 +182,7 @@ class Work {
       transfers_;
 };
 
-// Records what a kernel's machine code costs: registers, memory, occupancy.
+// Adds what a kernel's machine code costs to its counts: registers, memory, occupancy.
 void add_costs(const ProbeCode& code, profile::ProbeCounts* out) {
   if ((code.flags & WEIR_CODE_EXAMINED) == 0) return;
   profile::CodeFacts& facts = out->code_facts[profile::code_hash(code.hash)];
@@ -240,7 +240,8 @@ std::string short_name(const ProbeFile& file) {
   return text::shortened(name.substr(0, name.find(' ')), k_max_name_bytes);
 }
 
-// Returns the processes of a role that worked, by their names.
+// Returns those processes of a role in weir.yaml (such as "server") that did any work, sorted by
+// name.
 std::vector<const ProbeFile*> find_processes(std::string_view probe,
                                              std::span<const ProbeFile> files,
                                              const config::ProcessRole& role) {
@@ -258,9 +259,10 @@ std::vector<const ProbeFile*> find_processes(std::string_view probe,
 }
 
 constexpr const char* k_rank_differences = "rank_differences";
-constexpr std::size_t k_most_listed = 64;  // processes and differences
+constexpr std::size_t k_max_listed = 64;  // processes and differences
 
-// Adds to `counts`, those of `first`, what another process of the same role counted more or less.
+// Adds to `counts` where two processes of one role differ: what `other` counted more or less than
+// `first`.
 void add_differences(const ProbeFile& first, const ProbeFile& other,
                      const profile::ProbeCounts& other_counts, profile::ProbeCounts& counts) {
   // Dispatches are compared kernel by kernel. Submits follow, and polls depend on times.
@@ -275,7 +277,7 @@ void add_differences(const ProbeFile& first, const ProbeFile& other,
     if (difference == 0) continue;
     const std::int64_t size = difference < 0 ? -difference : difference;
     add_capped(counts.counts[k_rank_differences], size);
-    if (counts.warnings.size() >= k_most_listed) continue;
+    if (counts.warnings.size() >= k_max_listed) continue;
     counts.warnings.push_back(
         fmt::format("{} differs from {} in {}", short_name(other), short_name(first), what));
     add_capped(counts.functions[fmt::format("{}{} and {}: {}", profile::k_rank_difference,
@@ -284,7 +286,7 @@ void add_differences(const ProbeFile& first, const ProbeFile& other,
   }
 }
 
-// Adds a warning for each flag that the probe set.
+// Adds a warning for each flag of the file that tells of lost or unsure counts.
 void add_warnings(const ProbeFile& file, std::set<std::string>* warnings) {
   const auto warn = [&](std::uint32_t flag, std::string_view text) {
     if ((file.flags & flag) != 0) {
@@ -444,7 +446,8 @@ Result<std::vector<std::string>> list_files(const sys::Files& files, const std::
   return names;
 }
 
-// Merges the processes of each role apart. See read.hpp.
+// Merges the counts of a probe's processes, each role of weir.yaml (such as "server") apart. See
+// read.hpp.
 std::vector<profile::ProbeCounts> merge_by_role(std::string_view probe,
                                                 std::span<const ProbeFile> files,
                                                 std::span<const config::ProcessRole> roles) {
@@ -465,15 +468,15 @@ std::vector<profile::ProbeCounts> merge_by_role(std::string_view probe,
   out.push_back(merge(probe, roles.empty() ? files : std::span<const ProbeFile>()));
   for (const ProbeFile& file : files) {
     if (roles.empty() || file.probe != probe || !did_work(file)) continue;
-    if (out.front().warnings.size() >= k_most_listed) break;
+    if (out.front().warnings.size() >= k_max_listed) break;
     out.front().warnings.push_back(fmt::format(
         "a process that is none of `processes` worked, and is not counted: {}", short_name(file)));
   }
   return out;
 }
 
-// Reads the probe's files in `folder`, one a process. Unreadable files become warnings; a probe
-// that could not count is an error.
+// Reads a probe's files in `folder`, one a process. Files that cannot be read become warnings. A
+// probe that could not count is an error.
 Result<std::vector<ProbeFile>> read_processes(const sys::Files& files, const std::string& folder,
                                               std::string_view probe,
                                               std::vector<std::string>& warnings) {
@@ -507,8 +510,8 @@ Result<std::vector<ProbeFile>> read_processes(const sys::Files& files, const std
   return probe_files;
 }
 
-// Reads the probe's files in `folder` and merges those of processes with one role, as `roles` sort
-// them. Unreadable files become warnings; a probe that could not count is an error.
+// Reads a probe's files in `folder`, and merges those of processes with one role as `roles` sort
+// them. Files that cannot be read become warnings. A probe that could not count is an error.
 Result<std::vector<profile::ProbeCounts>> collect_by_role(
     const sys::Files& files, const std::string& folder, std::string_view probe,
     std::span<const config::ProcessRole> roles) {

@@ -311,7 +311,8 @@ bool is_entitled(std::string_view list, std::string_view key) {
   return value != std::string_view::npos && rest.substr(value).starts_with("<true/>");
 }
 
-// Reads the flags and entitlements of a code signature.
+// Reads the flags and entitlements of a macOS code signature; they tell if libraries may be loaded
+// into the program.
 void read_signature(std::string_view signature, MachO& out) {
   constexpr std::uint64_t k_signature = 0xfade0cc0, k_directory = 0xfade0c02, k_list = 0xfade7171;
   constexpr std::uint64_t k_restrict = 0x800, k_hardened = 0x10000;
@@ -351,8 +352,8 @@ std::uint64_t find_part(std::string_view head) {
   return start;
 }
 
-// Reads the load commands of a file that starts like a Mach-O one. Fails with Code::data where it
-// contradicts itself.
+// Reads the load commands of a macOS program (Mach-O). Fails with Code::data where it contradicts
+// itself.
 Result<MachO> read_mach_o(const ReadBytes& read) {
   constexpr std::uint64_t k_64_bits = 0xfeedfacf, k_header = 32;
   constexpr std::uint64_t k_segment = 0x19, k_dyld = 0xe, k_signed = 0x1d;
@@ -400,7 +401,8 @@ ReadBytes bytes_of(std::string_view bytes) {
   };
 }
 
-// Reads a file by its first bytes: a script, ELF, Mach-O, a Windows program, or something else.
+// Reads what kind of program a file is, by its first bytes: a script, ELF, Mach-O, a Windows
+// program, or something else.
 Result<ProgramFile> read_program_file(const ReadBytes& read,
                                       std::span<const std::string_view> prefixes) {
   WEIR_TRY(const std::string head, read(0, 256));

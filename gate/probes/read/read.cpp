@@ -258,7 +258,8 @@ class ProbeFileReader {
 
 }  // namespace
 
-// Reads a probe's file: the header, each section, and a check that all indices exist.
+// Reads a probe's file, the counts of one process: its header, each section, and a check that all
+// indices exist.
 Result<ProbeFile> read_probe_file(std::string_view bytes) {
   WEIR_TRY(const weir_probe_header header,
            read_header<weir_probe_header>(bytes, sizeof(weir_probe_header), WEIR_PROBE_MAGIC,

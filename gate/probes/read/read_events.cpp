@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t k_min_block_bytes = 64;
 constexpr std::uint32_t k_max_block_bytes = 1U << 26;
 
-// Adds the records of a block to their threads. A record with the thread's number comes first, and
+// Adds a block's records to their threads. A record with the thread's number comes first, and
 // again where another thread took the block over. `indices`: into out->threads, by that number.
 Result<void> read_block(std::string_view block, std::uint64_t number,
                         std::map<std::uint32_t, std::size_t>* indices, EventFile* out) {
@@ -67,7 +67,7 @@ std::string_view name_in(const std::string_view (&names)[N], std::uint32_t kind)
 
 }  // namespace
 
-// Reads an event file, block by block. A last block that is cut short is ignored.
+// Reads a file of events, block by block. A last block that is cut short is ignored.
 Result<EventFile> read_event_file(std::string_view bytes) {
   WEIR_TRY(const weir_events_header header,
            read_header<weir_events_header>(bytes, WEIR_EVENTS_HEADER_SIZE, WEIR_EVENTS_MAGIC,

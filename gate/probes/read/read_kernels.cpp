@@ -192,7 +192,7 @@ class KernelsReader {
 
 }  // namespace
 
-// Reads a recording: the header, how often each work ran, then the records.
+// Reads a recording of dispatches: the header, how often each ran, then the records.
 Result<RecordedKernels> read_recorded_kernels(std::string_view bytes) {
   WEIR_TRY(const weir_kernels_header header,
            read_header<weir_kernels_header>(bytes, WEIR_KERNELS_HEADER_SIZE, WEIR_KERNELS_MAGIC,
@@ -232,7 +232,8 @@ Result<RecordedKernels> read_recording(const sys::Files& files, const std::strin
       .map_error(with_prefix(text::printable(sys::file_name_of(path))));
 }
 
-// Returns the reason why dispatches were left out, for weir_kernels_left.
+// Returns a text for the reason why dispatches were not recorded; `reason` is one of
+// weir_kernels_left.
 std::string_view left_out_reason(std::size_t reason) {
   // Indexed by weir_kernels_left.
   constexpr std::string_view k_reasons[] = {

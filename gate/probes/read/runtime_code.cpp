@@ -32,8 +32,8 @@ Result<ProgramFile> read_functions(const RuntimeApi& api, const std::string& pat
   return read_program_file(file.read_at, api.prefixes);
 }
 
-// Fails if a twin lacks a library or function of the API that `library` needs. `twin_library`: the
-// twin's own.
+// Fails if the twin (a simulated GPU) lacks a library or function of the API that `library` needs.
+// `twin_library`: the twin's own library.
 Result<void> check_twin_has_all(const RuntimeApi& api, const LoadedLibrary& library,
                                 const ProgramFile& twin_library, const sys::Files& files) {
   std::vector<std::string> missing;
@@ -64,7 +64,8 @@ Result<void> add_code(const std::string& path, const sys::Files& files, RuntimeC
   return {};
 }
 
-// Adds the files with code of a Python environment's packages, and what a twin needs to stand in.
+// Adds the files with GPU code of a Python environment's packages. Fails if a twin (a simulated
+// GPU) cannot stand in for the libraries that they need.
 Result<void> add_packages(const RuntimeApi& api, const ProgramFacts& program,
                           const ProgramFile& twin_library, const sys::Files& files,
                           RuntimeCode& code) {
@@ -87,8 +88,8 @@ Result<void> add_packages(const RuntimeApi& api, const ProgramFacts& program,
 
 }  // namespace
 
-// Finds the files with code among a program, its libraries and plug-ins. Fails where a twin cannot
-// replace the API's libraries that one needs.
+// Finds the files with GPU code among a program, its libraries and plug-ins. Fails if a twin (a
+// simulated GPU) cannot stand in for the libraries that they need.
 Result<RuntimeCode> find_runtime_code(const RuntimeApi& api, const std::string& program,
                                       const std::string& libraries, const sys::Files& files,
                                       const Lookup& environment) {

@@ -57,7 +57,7 @@ std::optional<std::string_view> work_of(std::string_view identifier) {
   return std::nullopt;
 }
 
-// The short name of a type of tensors; nothing for other identifiers.
+// Returns the short name of a type of tensors; nothing for other identifiers.
 std::optional<std::string_view> type_of(std::string_view identifier) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 12> k_types = {
       {{"BFloat16", "bf16"},
@@ -77,7 +77,8 @@ std::optional<std::string_view> type_of(std::string_view identifier) {
   return entry == k_types.end() ? std::nullopt : std::optional(entry->second);
 }
 
-// Returns "Function<work, type>" of a kernel of ATen's, whose template arguments are `arguments`.
+// Returns a short name for a kernel of torch's ATen: "Function<work, type>". `arguments`: the
+// kernel's template arguments.
 std::string aten_name(std::string_view function, std::string_view arguments) {
   std::vector<std::string> parts;
   std::optional<std::string_view> work, type;
@@ -92,16 +93,17 @@ std::string aten_name(std::string_view function, std::string_view arguments) {
   return name;
 }
 
-// Drops scopes ("std::"), and what stands in the second level of brackets and below.
+// Returns a C++ name without scopes ("std::") and without all that stands in two or more levels of
+// brackets.
 std::string flat_name(std::string_view name) {
   std::string flat;
   int depth = 0;
-  for (std::size_t at = 0; at < name.size(); ++at) {
-    const char c = name[at];
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
     if (c == '>' || c == ')') --depth;
-    if (depth <= 1 && c == ':' && at + 1 < name.size() && name[at + 1] == ':') {
+    if (depth <= 1 && c == ':' && i + 1 < name.size() && name[i + 1] == ':') {
       while (!flat.empty() && is_of_identifier(flat.back())) flat.pop_back();
-      ++at;
+      ++i;
     } else if (depth <= 0 || (depth == 1 && c != '<' && c != '>' && c != '(' && c != ')')) {
       flat += c;
     }

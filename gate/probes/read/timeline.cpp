@@ -521,7 +521,7 @@ void sort_by_call(List&... lists) {
   (std::ranges::stable_sort(lists, {}, begin), ...);
 }
 
-// Sorts the scopes by their begin, outer ones before inner ones, and updates the indices that
+// Sorts scopes of ops by their begin, outer ones before inner ones, and updates the indices that
 // commands have. A scope without a layer gets that of the scope around it.
 void sort_scopes(observed::Process& process) {
   std::vector<observed::OpScope>& scopes = process.op_scopes;
@@ -554,7 +554,7 @@ void sort_scopes(observed::Process& process) {
   for (observed::LoneCommand& lone : process.commands) update_index(lone.command);
 }
 
-// Converts nanoseconds of the machine's clock to seconds since the earliest time, and sorts each
+// Converts nanoseconds of the machine's clock to seconds since the earliest time. Sorts each
 // process's lists by time.
 void to_relative_seconds(std::vector<observed::Process>& processes) {
   double first = std::numeric_limits<double>::max();
@@ -581,7 +581,8 @@ void to_relative_seconds(std::vector<observed::Process>& processes) {
 
 }  // namespace
 
-// Builds one timeline; several probes of a process become one process in it.
+// Builds one timeline of all records. Those that several probes made of one process become one
+// process.
 observed::Timeline make_timeline(std::vector<ProbeRecord> records) {
   observed::Timeline timeline;
   std::map<std::uint32_t, observed::Process> processes;
@@ -604,7 +605,8 @@ observed::Timeline make_timeline(std::vector<ProbeRecord> records) {
   return timeline;
 }
 
-// Reads each event file in `folder` with its probe file. Unreadable ones become warnings.
+// Reads each event file in `folder` with the probe file beside it. Files that cannot be read
+// become warnings.
 Result<ProbeRecords> read_records(const sys::Files& files, const std::string& folder) {
   constexpr std::string_view k_suffix = WEIR_EVENTS_SUFFIX;
   WEIR_TRY(const std::vector<std::string> paths, list_files(files, folder, "", k_suffix));

@@ -235,8 +235,8 @@ class Facts {
   std::vector<std::pair<std::string, std::string>> out_;
 };
 
-// Writes the twin's Vulkan device as a Khronos profile to `out`, and values that such a profile
-// cannot hold to `weir`.
+// Writes the Vulkan device of a twin (a simulated GPU) as a Khronos profile to `out`. Values that
+// such a profile cannot hold go to `weir`.
 void write_vulkan(const Twin& twin, Json& out, Json& weir) {
   Json features = Json::object(), properties = Json::object();
   for (const auto& [name, values] : twin.structs) {
@@ -281,8 +281,8 @@ void write_vulkan(const Twin& twin, Json& out, Json& weir) {
 
 }  // namespace
 
-// Lists the facts that engines decide by, as subject and text: {"subgroup size", "64, from 32 to 64
-// on request"}.
+// Lists the facts about a twin (a simulated GPU) that engines decide by, as subject and text:
+// {"subgroup size", "64, from 32 to 64 on request"}.
 std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin) {
   std::vector<std::pair<std::string, std::string>> facts;
   if (twin.has_vulkan()) facts = Facts(twin).collect();
@@ -297,7 +297,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin) {
   return facts;
 }
 
-// Writes a description that read_twin() reads as the same twin.
+// Returns a description of a twin (a simulated GPU) that read_twin() reads as the same twin.
 Json document_of(const Twin& twin) {
   Json out;
   Json weir = {{"schema", "weir.device/1"},

@@ -32,8 +32,8 @@ Result<Twin> load_file(const sys::Files& files, const std::string& path) {
   return twin;
 }
 
-// Finds the paths of all descriptions, by name. Of two with the same name, the one in the earlier
-// folder counts.
+// Returns the paths of all descriptions of twins (simulated GPUs), by name. Of two with one name,
+// that in the earlier folder counts.
 Result<std::map<std::string, std::string>> find_paths(const sys::Files& files,
                                                       const std::vector<std::string>& folders) {
   std::map<std::string, std::string> paths;
@@ -51,7 +51,8 @@ Result<std::map<std::string, std::string>> find_paths(const sys::Files& files,
 
 }  // namespace
 
-// The existing folders of descriptions, in the order of search.
+// Returns the existing folders with descriptions of twins (simulated GPUs), in the order of
+// search.
 std::vector<std::string> twin_folders(const sys::Files& files, const std::string& home,
                                       const std::string& program) {
   const std::string program_folder = sys::folder_of(program);
@@ -75,7 +76,8 @@ Result<std::vector<std::string>> twin_names(const sys::Files& files,
   return weir::collect<std::string>(paths, [](const auto& entry) { return entry.first; });
 }
 
-// Loads every description, sorted by name; an invalid one has an error instead of its facts.
+// Loads every description of a twin (a simulated GPU), sorted by name. One that is not valid has
+// an error instead of its facts.
 Result<std::vector<TwinEntry>> list_twins(const sys::Files& files,
                                           const std::vector<std::string>& folders) {
   WEIR_TRY(const auto paths, find_paths(files, folders));
@@ -95,7 +97,8 @@ Result<std::vector<TwinEntry>> list_twins(const sys::Files& files,
   return out;
 }
 
-// Loads a description by its name or its file's path. An unknown name fails, with suggestions.
+// Loads a twin (a simulated GPU) by its name or by its description's path. For unknown names it
+// fails, with suggestions.
 Result<Twin> load_twin(const sys::Files& files, const std::vector<std::string>& folders,
                        const std::string& name) {
   if (name.find('/') != std::string::npos || is_json_file(name)) return load_file(files, name);

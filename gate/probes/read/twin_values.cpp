@@ -49,7 +49,7 @@ const weir_field* find_single_field(const weir_field& field, const weir_struct& 
   return find_field(single, field.name);
 }
 
-// Finds all pairs of fields that hold the same value.
+// Returns all pairs of fields in Vulkan's structs that hold the same value.
 std::vector<Peers> find_peers() {
   std::vector<Peers> out;
   for (const weir_struct& version : all_structs()) {
@@ -128,7 +128,8 @@ void Warnings::add(std::string text) {
   }
 }
 
-// Copies values that only one of two peers has to the other. A difference becomes a warning.
+// Copies values that only one of two peers (fields of the same value) has to the other. A
+// difference becomes a warning.
 void agree(std::map<std::string, Json>& structs, Warnings& warnings) {
   static const std::vector<Peers> k_peers = find_peers();
   const auto find_value = [&](const weir_struct& owner, const weir_field& field) -> const Json* {
@@ -171,7 +172,8 @@ std::optional<std::uint64_t> number_from_text(std::string_view text) {
   return value;
 }
 
-// Reads an unsigned integer of at most `most`: a number without a fraction, or a text.
+// Reads an unsigned integer of at most `max_value`: a number without a fraction, or a text.
+// Nothing for all else.
 std::optional<std::uint64_t> to_unsigned(const Json& value, std::uint64_t max_value) {
   std::optional<std::uint64_t> out;
   if (value.is_number_integer()) {

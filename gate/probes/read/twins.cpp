@@ -14,19 +14,19 @@ namespace {
 constexpr std::size_t k_max_heaps = 16, k_max_types = 32;
 constexpr std::uint64_t k_gibibyte = std::uint64_t{1} << 30;
 
-// Copies a list of objects, with their keys renamed; other keys are dropped. An entry that is no
-// object becomes an empty one.
+// Returns a list of objects with their keys renamed; keys not in `keys` are dropped. An entry that
+// is no object becomes an empty one.
 Json rename_keys(const Json& list,
                  std::initializer_list<std::pair<const char*, const char*>> keys) {
-  Json out = Json::array();
+  Json renamed_list = Json::array();
   for (const Json& entry : list) {
     Json renamed = Json::object();
     for (const auto& [from, to] : keys) {
       if (const Json& value = member_or_null(entry, from); !value.is_null()) renamed[to] = value;
     }
-    out.push_back(std::move(renamed));
+    renamed_list.push_back(std::move(renamed));
   }
-  return out;
+  return renamed_list;
 }
 
 // True if there are heaps and types, and each type lies in one of the heaps.
@@ -37,7 +37,8 @@ bool is_consistent(const Json& heaps, const Json& types) {
   });
 }
 
-// Sets 8 GiB of device memory and 16 GiB of host memory, plain and cached.
+// Sets the memory of a twin (a simulated GPU) that describes none: 8 GiB of the device's, and 16
+// GiB of the host's, plain and cached.
 void set_default_memory(Json& heaps, Json& types) {
   const Json visible = {"VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT",
                         "VK_MEMORY_PROPERTY_HOST_COHERENT_BIT"};
@@ -122,9 +123,9 @@ Json minimum_limits() {
   };
 }
 
-// Returns a consistent VkPhysicalDeviceMemoryProperties. It comes from weir's {"heaps": [{"size",
-// "flags"}], "types": [{"heap", "flags"}]}, else from Vulkan's struct; either may be null. The
-// default is 8 GiB of device memory and 16 GiB of host memory.
+// Returns a twin's memory as a valid VkPhysicalDeviceMemoryProperties. It comes from weir's
+// {"heaps": [{"size", "flags"}], "types": [{"heap", "flags"}]}, else from Vulkan's struct. Either
+// may be null; without both it is set_default_memory()'s.
 Json read_memory(const Json& weir_memory, const Json& vulkan_memory, Warnings& warnings) {
   const bool is_weirs = !weir_memory.is_null();
   const Json& from = is_weirs ? weir_memory : vulkan_memory;
@@ -142,10 +143,10 @@ Json read_memory(const Json& weir_memory, const Json& vulkan_memory, Warnings& w
     warnings.add("memory: not described; 8 GiB of the device's and 16 GiB of the host's stand in");
     set_default_memory(heaps, types);
   }
-  Json out = {{"memoryHeapCount", heaps.size()}, {"memoryTypeCount", types.size()}};
-  out["memoryHeaps"] = std::move(heaps);
-  out["memoryTypes"] = std::move(types);
-  return out;
+  Json memory = {{"memoryHeapCount", heaps.size()}, {"memoryTypeCount", types.size()}};
+  memory["memoryHeaps"] = std::move(heaps);
+  memory["memoryTypes"] = std::move(types);
+  return memory;
 }
 
 constexpr JsonLimits k_limits{std::size_t{8} << 20, 32};
@@ -160,20 +161,20 @@ std::string read_text(const Json& json, const char* key) {
   return text.substr(0, 1000);
 }
 
-// Returns a device's name as one of a file: "AMD Radeon RX 7900 XTX (RADV NAVI31)" gives
+// Returns a device's name as that of a file: "AMD Radeon RX 7900 XTX (RADV NAVI31)" gives
 // "amd-radeon-rx-7900-xtx-radv-navi31".
 std::string make_twin_name(std::string_view title) {
-  std::string out;
+  std::string name;
   for (const char c : text::lower(title)) {
     if (text::is_alphanumeric(c)) {
-      out += c;
-    } else if (!out.empty() && out.back() != '-') {
-      out += '-';
+      name += c;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
     }
   }
-  out = out.substr(0, 63);
-  while (!out.empty() && out.back() == '-') out.pop_back();
-  return out.empty() ? "device" : out;
+  name = name.substr(0, 63);
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  return name.empty() ? "device" : name;
 }
 
 // Fills a twin from a description.

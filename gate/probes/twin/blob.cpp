@@ -38,8 +38,8 @@ bool read_single(const Section& section, T* out) {
   return true;
 }
 
-// Returns the first fault of the description, or null. Ends the device's name and replaces an
-// invalid period of timestamps.
+// Returns the first fault of a twin's description, or null. Ends the device's name with 0, and
+// replaces an invalid period of timestamps.
 const char* check_contents(Twin* twin) {
   VkPhysicalDeviceMemoryProperties& memory = twin->memory;
   if (memory.memoryTypeCount > VK_MAX_MEMORY_TYPES ||
@@ -64,7 +64,8 @@ const char* check_contents(Twin* twin) {
   return nullptr;
 }
 
-// Reads the mapped bytes into the twin's other members; returns the first fault, or null.
+// Reads the mapped bytes of a twin's description into its other members. Returns the first fault,
+// or null.
 const char* read_twin(Twin* twin) {
   weir_twin_header header;
   if (twin->size < sizeof header) return "too short";
@@ -103,8 +104,8 @@ const char* read_twin(Twin* twin) {
 
 }  // namespace
 
-// Maps and reads a description. On failure it prints a line and returns false. `path` need not end
-// with 0.
+// Maps and reads a twin's description. On failure it prints a line and returns false. `path` need
+// not end with 0.
 bool open_twin(const char* path, size_t length, Twin* out) {
   char name[4096];
   if (length >= sizeof name) {
@@ -149,7 +150,7 @@ bool read_queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties
   return true;
 }
 
-// Finds the values for a struct of a pNext chain; false for an unknown type.
+// Finds the twin's values for one of Vulkan's structs; false for a type that is not known.
 bool find_struct(const Twin& twin, VkStructureType type, StructValues* out) {
   for (uint32_t i = 0; i < twin.structs.count; ++i) {
     const auto entry = twin.structs.entry<weir_twin_struct>(i);

@@ -17,7 +17,7 @@ bool are_all_available(const void* requested, const uint8_t* available, size_t f
   return true;
 }
 
-// Returns true if the twin has all features that a program wants to enable.
+// Returns true if the twin (the simulated GPU) has all features that a program wants to enable.
 bool are_features_available(const Twin& twin, const VkDeviceCreateInfo* info) {
   const auto* features = reinterpret_cast<const uint8_t*>(&twin.features);
   if (info->pEnabledFeatures != nullptr &&
@@ -55,7 +55,7 @@ VkResult enable_extensions(Device* device, const VkDeviceCreateInfo* info) {
   return VK_SUCCESS;
 }
 
-// Makes the queues that the program requests; fails if a family has fewer.
+// Makes the queues that the program requests. Fails if a family has fewer.
 VkResult make_queues(Device* device, const VkDeviceCreateInfo* info) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < info->queueCreateInfoCount; ++i) {
@@ -114,7 +114,8 @@ uint64_t next_ticks(Device* device) {
 
 using namespace weir_twin;
 
-// Makes a device with the requested features, extensions and queues, if the twin has them.
+// Makes a device with the requested features, extensions and queues. Fails if the twin (the
+// simulated GPU) lacks some.
 VkResult vkCreateDevice(VkPhysicalDevice handle, const VkDeviceCreateInfo* info,
                         const VkAllocationCallbacks*, VkDevice* out) {
   auto* physical = object<Physical>(handle);
@@ -153,7 +154,8 @@ void vkGetDeviceQueue2(VkDevice device, const VkDeviceQueueInfo2* info, VkQueue*
       find_queue(object<Device>(device), info->flags, info->queueFamilyIndex, info->queueIndex));
 }
 
-// Reads the host's clock once, in nanoseconds and in the device's ticks.
+// Gives one moment by each clock that `infos` ask for: the host's nanoseconds or the device's
+// ticks.
 VkResult vkGetCalibratedTimestampsEXT(VkDevice handle, uint32_t count,
                                       const VkCalibratedTimestampInfoEXT* infos, uint64_t* out,
                                       uint64_t* deviation) {

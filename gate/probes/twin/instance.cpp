@@ -22,7 +22,8 @@ constexpr uint32_t k_instance_extension_count =
 
 constexpr uint32_t k_max_twins = 64;
 
-// Opens the twins in a list of paths separated by ':'. Those that cannot be opened are skipped.
+// Opens the descriptions of twins in a list of paths with ':' between them. Those that cannot be
+// opened are left out.
 void open_twins(Instance* instance, const char* paths) {
   while (instance->count < k_max_twins) {
     const char* end = strchrnul(paths, ':');
@@ -75,7 +76,8 @@ VkResult vkEnumerateInstanceVersion(uint32_t* version) {
   return VK_SUCCESS;
 }
 
-// Opens the twins that WEIR_TWIN names. Fails for an extension that no instance has.
+// Makes an instance with the twins that the variable WEIR_TWIN names. Fails for an extension that
+// no instance has.
 VkResult vkCreateInstance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks*,
                           VkInstance* out) {
   for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
@@ -129,8 +131,8 @@ PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance, const char* name) {
   return entry == nullptr ? nullptr : entry->function;
 }
 
-// Returns null for a function of a later version, or of an extension that is not enabled. Notes
-// that weir's layer counts the device.
+// Looks up a function. Null if it is of a later version, or of an extension that is not enabled.
+// Also notes if weir's layer counts the device.
 PFN_vkVoidFunction vkGetDeviceProcAddr(VkDevice handle, const char* name) {
   auto* device = object<Device>(handle);
   if (strcmp(name, WEIR_PROBE_COUNTED_DEVICE) == 0) {

@@ -22,7 +22,7 @@ uint64_t round_up(uint64_t value, uint64_t unit) {
 
 uint64_t max(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-// Creates a file of memory of k_window bytes, filled with a byte; -1 where that fails.
+// Creates a file in memory, k_window bytes long and filled with the byte `fill`. -1 on failure.
 int create_window(uint8_t fill) {
   const int file = memfd_create("weir-twin", MFD_CLOEXEC);
   if (file < 0) return -1;
@@ -58,8 +58,8 @@ int get_fill_file(Device* device) {
   return device->fill_file;
 }
 
-// Maps pages for memory that the host can see, filled with the device's fill byte. Large device
-// memory (`is_of_device`) repeats one window.
+// Maps pages for memory that the host can see, filled with the device's fill byte. Large memory of
+// the device (`is_of_device`) repeats one window of pages.
 bool map_pages(Device* device, Memory* memory, bool is_of_device) {
   memory->mapped = round_up(max(memory->size, 1), k_page);
   void* pages = mmap(nullptr, memory->mapped, PROT_READ | PROT_WRITE,
@@ -125,7 +125,8 @@ uint32_t usable_types(const Twin& twin, VkMemoryPropertyFlags needed) {
   return out;
 }
 
-// Returns the requirements of a buffer: the largest alignment that one of its usages has.
+// Returns the requirements of a buffer's memory. The alignment is the largest that one of its
+// usages has.
 VkMemoryRequirements memory_requirements(const Twin& twin, uint64_t size,
                                          VkBufferUsageFlags usage) {
   constexpr VkBufferUsageFlags k_texels =
@@ -165,8 +166,8 @@ VkResult unmap_memory2(VkDevice, const void*) { return VK_SUCCESS; }
 
 using namespace weir_twin;
 
-// Takes the size from the type's heap. Memory that the host can see gets pages; memory of the
-// program's own is imported; file descriptors are refused.
+// Takes memory from its type's heap, with pages if the host can see it. The program's own memory
+// is imported; file descriptors are refused.
 VkResult vkAllocateMemory(VkDevice handle, const VkMemoryAllocateInfo* info,
                           const VkAllocationCallbacks*, VkDeviceMemory* out) {
   static uint64_t next_address = uint64_t{1} << 36;

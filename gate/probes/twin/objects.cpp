@@ -15,7 +15,8 @@ using Slot = weir_probe::Table;
 
 using namespace weir_twin;
 
-// Returns new handles, and valid feedback with a time of 0 if the program wants feedback.
+// Gives a new handle for each pipeline, as nothing is compiled. If the program wants feedback, it
+// says that it took no time.
 VkResult vkCreateComputePipelines(VkDevice, VkPipelineCache, uint32_t count,
                                   const VkComputePipelineCreateInfo* infos,
                                   const VkAllocationCallbacks*, VkPipeline* out) {
@@ -32,7 +33,7 @@ VkResult vkCreateComputePipelines(VkDevice, VkPipelineCache, uint32_t count,
   return VK_SUCCESS;
 }
 
-// Returns the header that the specification requires, without data.
+// Gives a pipeline cache as the header that the specification requires, without data.
 VkResult vkGetPipelineCacheData(VkDevice handle, VkPipelineCache, size_t* size, void* out) {
   Physical* physical = object<Device>(handle)->physical;
   VkPhysicalDeviceProperties properties;

@@ -33,47 +33,47 @@ void fill_budget(const Physical& physical, VkPhysicalDeviceMemoryBudgetPropertie
   }
 }
 
-// Sets the values of a struct that no description has: UUIDs, places on the PCI bus, and budgets of
-// memory.
-void fill_computed(const Physical& physical, VkBaseOutStructure* at) {
+// Fills in what no description has: UUIDs, places on the PCI bus, and budgets of memory.
+void fill_computed(const Physical& physical, VkBaseOutStructure* fields) {
   const auto fill_ids = [&](auto* ids) {
     make_uuid(physical, "device", ids->deviceUUID);
     make_missing_uuid(physical, "driver", ids->driverUUID);
   };
-  switch (at->sType) {
+  switch (fields->sType) {
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES:
-      return fill_ids(reinterpret_cast<VkPhysicalDeviceVulkan11Properties*>(at));
+      return fill_ids(reinterpret_cast<VkPhysicalDeviceVulkan11Properties*>(fields));
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES:
-      return fill_ids(reinterpret_cast<VkPhysicalDeviceIDProperties*>(at));
+      return fill_ids(reinterpret_cast<VkPhysicalDeviceIDProperties*>(fields));
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT: {
-      auto* bus = reinterpret_cast<VkPhysicalDevicePCIBusInfoPropertiesEXT*>(at);
+      auto* bus = reinterpret_cast<VkPhysicalDevicePCIBusInfoPropertiesEXT*>(fields);
       if (bus->pciDomain + bus->pciBus + bus->pciDevice + bus->pciFunction == 0) {
         bus->pciBus = physical.index + 1;
       }
       break;
     }
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT:
-      fill_budget(physical, reinterpret_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(at));
+      fill_budget(physical, reinterpret_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(fields));
       break;
     default:
       break;
   }
 }
 
-// Fills each struct of a chain that is known with the description's values, else with zeros.
+// Fills in each known struct of a pNext chain with the description's values; the others get zeros.
 void fill_chain(const Physical& physical, void* chain) {
-  for (auto* at = static_cast<VkBaseOutStructure*>(chain); at != nullptr; at = at->pNext) {
+  for (auto* fields = static_cast<VkBaseOutStructure*>(chain); fields != nullptr;
+       fields = fields->pNext) {
     StructValues described{};
-    if (find_struct(physical.twin, at->sType, &described)) {
-      auto* body = reinterpret_cast<uint8_t*>(at) + sizeof *at;
-      const size_t size = described.size - sizeof *at;
+    if (find_struct(physical.twin, fields->sType, &described)) {
+      auto* body = reinterpret_cast<uint8_t*>(fields) + sizeof *fields;
+      const size_t size = described.size - sizeof *fields;
       if (described.bytes != nullptr) {
-        memcpy(body, described.bytes + sizeof *at, size);
+        memcpy(body, described.bytes + sizeof *fields, size);
       } else {
         memset(body, 0, size);
       }
     }
-    fill_computed(physical, at);
+    fill_computed(physical, fields);
   }
 }
 

@@ -98,7 +98,7 @@ void vkFreeCommandBuffers(VkDevice, VkCommandPool handle, uint32_t count,
   }
 }
 
-// Makes command buffers in the pool, all of them or none.
+// Makes command buffers in the pool: all of them, or none when memory is out.
 VkResult vkAllocateCommandBuffers(VkDevice device, const VkCommandBufferAllocateInfo* info,
                                   VkCommandBuffer* out) {
   auto* pool = object<CommandPool>(info->commandPool);
@@ -129,7 +129,7 @@ VkResult vkResetCommandBuffer(VkCommandBuffer buffer, VkCommandBufferResetFlags)
   return VK_SUCCESS;
 }
 
-// Copies the ops of secondary buffers to the primary.
+// Copies the commands of secondary command buffers to the primary one.
 void vkCmdExecuteCommands(VkCommandBuffer buffer, uint32_t count, const VkCommandBuffer* handles) {
   for (uint32_t i = 0; i < count; ++i) {
     const auto* inner = object<CommandBuffer>(handles[i]);

@@ -36,7 +36,8 @@ uint8_t* find_bytes(const void* operand, uint64_t offset, uint64_t* size) {
   return memory->pages + at;
 }
 
-// Sets bytes. Whole pages that get their initial value are discarded instead.
+// Sets bytes of a buffer. Whole pages that get their first value again are given back to the
+// system instead.
 void fill_bytes(const Memory& memory, uint8_t* to, uint64_t size, uint8_t byte) {
   if (memory.discardable && byte == memory.initial_byte && size >= 4 * k_page) {
     const uint64_t before = (k_page - (to - memory.pages) % k_page) % k_page;
@@ -64,18 +65,18 @@ void run_copy(const Device& device, const Op& op) {
   }
 }
 
-// Fills `z` bytes at offset `y` of the buffer `second` with the word `number`.
+// Runs a fill: writes the word `number` to `z` bytes at offset `y` of the buffer `second`.
 void run_fill(const Op& op) {
   uint64_t size = op.z;
-  uint8_t* to = find_bytes(op.second, op.y, &size);
-  if (to == nullptr) return;
+  uint8_t* bytes = find_bytes(op.second, op.y, &size);
+  if (bytes == nullptr) return;
   const auto byte = static_cast<uint8_t>(op.number);
   if (op.number == byte * 0x01010101U) {
-    fill_bytes(*static_cast<const Buffer*>(op.second)->memory, to, size, byte);
+    fill_bytes(*static_cast<const Buffer*>(op.second)->memory, bytes, size, byte);
     return;
   }
-  for (uint64_t at = 0; at + sizeof op.number <= size; at += sizeof op.number) {
-    memcpy(to + at, &op.number, sizeof op.number);
+  for (uint64_t offset = 0; offset + sizeof op.number <= size; offset += sizeof op.number) {
+    memcpy(bytes + offset, &op.number, sizeof op.number);
   }
 }
 
@@ -85,17 +86,17 @@ Query* find_query(const Op& op, uint64_t index) {
   return index < pool->count ? &pool->queries[index] : nullptr;
 }
 
-// Writes results of the `number` queries from `x` on to offset `y` of the buffer `second`, `z`
-// bytes apart, where all of a result fits.
+// Writes the results of `number` queries, from `x` on, to the buffer `second`: at offset `y`, each
+// `z` bytes after the other. Results that do not fit are left out.
 void run_copy_queries(const Op& op) {
   const auto* pool = static_cast<const QueryPool*>(op.first);
-  const uint64_t bytes = query_size(*pool, op.flags);
+  const uint64_t result_size = query_size(*pool, op.flags);
   for (uint32_t i = 0; i < op.number; ++i) {
     const Query* query = find_query(op, op.x + i);
-    uint64_t size = bytes;
-    uint8_t* to = find_bytes(op.second, op.y + i * op.z, &size);
-    if (query != nullptr && to != nullptr && size == bytes) {
-      write_query(*pool, *query, op.flags, to);
+    uint64_t room = result_size;
+    uint8_t* result = find_bytes(op.second, op.y + i * op.z, &room);
+    if (query != nullptr && result != nullptr && room == result_size) {
+      write_query(*pool, *query, op.flags, result);
     }
   }
 }
@@ -108,7 +109,8 @@ uint64_t valid_ticks(const Queue& queue, uint64_t ticks) {
   return bits == 0 || bits >= 64 ? ticks : ticks & ((uint64_t{1} << bits) - 1);
 }
 
-// Runs one command; false if it has to wait for an event. OpKind says what each member is.
+// Runs one command of a command buffer; false if it has to wait for an event. OpKind says what
+// each of its members is.
 bool run_op(Queue* queue, const Op& op) {
   switch (op.kind) {
     case k_copy:
@@ -157,7 +159,8 @@ bool can_start(const Batch& batch) {
   return true;
 }
 
-// Runs a batch from where it stopped; false if it has to wait for a semaphore or an event.
+// Runs a batch (one submission) from where it stopped before. False if it has to wait for a
+// semaphore or an event.
 bool run_batch(Queue* queue, Batch* batch) {
   if (!batch->started) {
     if (!can_start(*batch)) return false;
@@ -182,7 +185,7 @@ bool run_batch(Queue* queue, Batch* batch) {
   return true;
 }
 
-// Allocates a batch with room for its arrays; null without memory.
+// Allocates a batch (one submission) with room for its arrays; null without memory.
 Batch* allocate_batch(uint32_t waits, uint32_t buffers, uint32_t signals) {
   const size_t values = size_t{waits} + signals;
   auto* bytes = static_cast<uint8_t*>(calloc(
@@ -200,7 +203,8 @@ Batch* allocate_batch(uint32_t waits, uint32_t buffers, uint32_t signals) {
 // Allocates a batch that only signals its fence.
 Batch* allocate_empty_batch() { return allocate_batch(/*waits=*/0, /*buffers=*/0, /*signals=*/0); }
 
-// Makes a batch of a submission; values of timeline semaphores may be chained to it.
+// Makes a batch of a submission; null without memory. Values of timeline semaphores may be chained
+// to `info`.
 Batch* make_batch(const VkSubmitInfo& info) {
   Batch* batch =
       allocate_batch(info.waitSemaphoreCount, info.commandBufferCount, info.signalSemaphoreCount);
@@ -225,7 +229,7 @@ Batch* make_batch(const VkSubmitInfo& info) {
   return batch;
 }
 
-// Makes a batch of a submission of the newer form.
+// Makes a batch of a submission of the newer form; null without memory.
 Batch* make_batch(const VkSubmitInfo2& info) {
   Batch* batch = allocate_batch(info.waitSemaphoreInfoCount, info.commandBufferInfoCount,
                                 info.signalSemaphoreInfoCount);
@@ -278,7 +282,8 @@ struct BatchList {
   }
 };
 
-// Makes the file that tells of work past weir's layer, once a process, where counts are taken.
+// Makes an empty file which tells that work went past weir's layer, once a process, if counts are
+// taken.
 void report_uncounted_work() {
   static pid_t reported_by = 0;
   const weir_probe::KeepErrno keep;
@@ -336,7 +341,8 @@ void drop_pending(Device* device) {
   }
 }
 
-// Runs the batches of all queues as far as possible, and wakes waiting threads.
+// Runs the batches (submissions) of all queues as far as possible, and wakes the threads that
+// wait.
 void run_ready_batches(Device* device) {
   // A finished batch may signal what another queue waits for: repeat until nothing finishes.
   bool has_finished = true;

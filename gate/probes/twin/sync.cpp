@@ -10,7 +10,7 @@ uint64_t query_size(const QueryPool& pool, VkQueryResultFlags flags) {
   return value_size * (pool.values + more);
 }
 
-// Writes a query's values, and its availability if `flags` ask for it.
+// Writes the values of a query to `out`, and whether it is available if `flags` ask for that.
 void write_query(const QueryPool& pool, const Query& query, VkQueryResultFlags flags,
                  uint8_t* out) {
   const size_t value_size = (flags & VK_QUERY_RESULT_64_BIT) != 0 ? 8 : 4;
@@ -26,7 +26,8 @@ void write_query(const QueryPool& pool, const Query& query, VkQueryResultFlags f
   if ((flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != 0) write(query.available ? 1 : 0);
 }
 
-// Waits on a futex: a condition variable on the monotonic clock needs a newer glibc.
+// Waits until `ready` returns true, at most `timeout` nanoseconds; false if the time is up. It
+// waits on a futex: condition variables on this clock need a newer glibc.
 bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* data) {
   constexpr uint64_t k_second = 1000000000;
   constexpr uint64_t k_for_ever = uint64_t{1} << 62;  // 146 years
@@ -143,7 +144,7 @@ VkResult vkResetEvent(VkDevice device, VkEvent event) {
   return VK_SUCCESS;
 }
 
-// Makes a pool; the type of query decides how many values each has.
+// Makes a pool of queries. Their type decides how many values each has.
 VkResult vkCreateQueryPool(VkDevice, const VkQueryPoolCreateInfo* info,
                            const VkAllocationCallbacks*, VkQueryPool* out) {
   return create<QueryPool>(
@@ -166,7 +167,8 @@ void vkResetQueryPool(VkDevice device, VkQueryPool handle, uint32_t first, uint3
   for (uint32_t i = 0; i < count && first + i < pool->count; ++i) pool->queries[first + i] = {};
 }
 
-// Writes the results that fit into `size` bytes, after waiting for all if `flags` ask for it.
+// Writes those results of queries that fit into `size` bytes, after waiting for all if `flags` ask
+// for it.
 VkResult vkGetQueryPoolResults(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count,
                                size_t size, void* out, VkDeviceSize stride,
                                VkQueryResultFlags flags) {

@@ -24,7 +24,8 @@ int node_type(CUgraphNode node) {
   return succeeds(driver().cuGraphNodeGetType, node, &type) ? static_cast<int>(type) : -1;
 }
 
-// Reads function, name and sizes of a graph's kernel node.
+// Reads the function, name and sizes of a CUDA graph's kernel node into `out`. False if the driver
+// does not answer.
 bool read_launch(CUgraphNode node, Launch* out) {
   CUDA_KERNEL_NODE_PARAMS params{};
   const Driver& functions = driver();
@@ -45,7 +46,8 @@ bool read_launch(CUgraphNode node, Launch* out) {
 
 bool add_nodes(Graph* to, CUgraph graph, int depth);
 
-// Adds the work of one node, child graphs included. False if it cannot be read.
+// Adds the work of one node of a CUDA graph (kernels, copies, child graphs) to `to`. False if the
+// driver does not answer, or graphs are nested too deep.
 bool add_node(Graph* to, CUgraphNode node, int depth) {
   const int type = node_type(node);
   if (type == k_copy_node || type == k_fill_node) ++to->copies;
@@ -61,22 +63,23 @@ bool add_node(Graph* to, CUgraphNode node, int depth) {
   return true;
 }
 
-// Adds the work of all nodes of `graph`, which may be nested `depth` deep. False if it cannot be
-// read.
+// Adds the work of all nodes of a CUDA graph to `to`. `depth` is how deep it is nested in others.
+// False if the nodes cannot be listed, or are too many.
 bool add_nodes(Graph* to, CUgraph graph, int depth) {
-  const auto list = driver().cuGraphGetNodes;
-  CUgraphNode* const none = nullptr;
+  const auto list_nodes = driver().cuGraphGetNodes;
+  CUgraphNode* const no_array = nullptr;
   size_t count = 0;
-  if (depth > k_max_depth || !succeeds(list, graph, none, &count) || count > k_max_nodes) {
+  if (depth > k_max_depth || !succeeds(list_nodes, graph, no_array, &count) ||
+      count > k_max_nodes) {
     return false;
   }
   if (count == 0) return true;
   auto* nodes = static_cast<CUgraphNode*>(calloc(count, sizeof(CUgraphNode)));
   if (nodes == nullptr) return false;
-  bool complete = succeeds(list, graph, nodes, &count);
-  for (size_t i = 0; complete && i < count; ++i) complete = add_node(to, nodes[i], depth);
+  bool is_complete = succeeds(list_nodes, graph, nodes, &count);
+  for (size_t i = 0; is_complete && i < count; ++i) is_complete = add_node(to, nodes[i], depth);
   free(nodes);
-  return complete;
+  return is_complete;
 }
 
 }  // namespace

@@ -238,13 +238,14 @@ const CountedCall* g_driver_calls[k_max_ids];
 // initial-exec: read in two instructions, and no part of the C library that could allocate.
 __thread int t_depth __attribute__((tls_model("initial-exec")));
 
-// Counts watched calls; CUPTI calls this at the begin and end of each. Only outermost calls that
-// succeeded count, and polls, which return an error until the work is done.
+// Counts calls of the CUDA runtime and driver; CUPTI calls this at the begin and end of each. Only
+// outermost calls that succeeded count, and polls, which fail until the work is done.
 void CUPTIAPI on_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                           const void* untyped) {
   const auto* data = static_cast<const CUpti_CallbackData*>(untyped);
-  const CountedCall** by_id = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? g_runtime : g_driver_calls;
-  const CountedCall* call = id < k_max_ids ? by_id[id] : nullptr;
+  const CountedCall** calls_by_id =
+      domain == CUPTI_CB_DOMAIN_RUNTIME_API ? g_runtime : g_driver_calls;
+  const CountedCall* call = id < k_max_ids ? calls_by_id[id] : nullptr;
   if (call == nullptr) return;
   if (data->callbackSite == CUPTI_API_ENTER) {
     ++t_depth;
@@ -271,8 +272,8 @@ decltype(&cuptiSubscribe) g_subscribe;
 decltype(&cuptiEnableCallback) g_enable;
 CUpti_SubscriberHandle g_subscriber;
 
-// Loads CUPTI, preferably of the toolkit version that this was built with; later ones are
-// compatible.
+// Loads CUPTI, NVIDIA's profiling library, preferably of the toolkit that this was built with;
+// null if there is none. Later versions are compatible.
 void* find_cupti() {
   constexpr const char* k_names[] = {
       "libcupti.so." WEIR_TEXT(WEIR_CUDA_MAJOR),
@@ -299,7 +300,7 @@ bool enable_all(const CountedCall (&list)[count], const CountedCall** by_id,
   return any_enabled;
 }
 
-// Starts watching calls. Returns null, or an error text.
+// Starts to watch CUDA calls. Returns null, or an error text.
 const char* begin() {
   void* cupti = find_cupti();
   if (cupti == nullptr) return "cannot load libcupti.so";
@@ -315,9 +316,9 @@ const char* begin() {
     default:
       return "CUPTI saw no device";
   }
-  const bool runtime = enable_all(k_runtime, g_runtime, CUPTI_CB_DOMAIN_RUNTIME_API);
-  const bool driver = enable_all(k_driver, g_driver_calls, CUPTI_CB_DOMAIN_DRIVER_API);
-  return driver || runtime ? nullptr : "CUPTI offers none of the calls";
+  const bool has_runtime_calls = enable_all(k_runtime, g_runtime, CUPTI_CB_DOMAIN_RUNTIME_API);
+  const bool has_driver_calls = enable_all(k_driver, g_driver_calls, CUPTI_CB_DOMAIN_DRIVER_API);
+  return has_driver_calls || has_runtime_calls ? nullptr : "CUPTI offers none of the calls";
 }
 
 }  // namespace

@@ -71,12 +71,12 @@ void release(BufferUse* buffer_use) {
 
 }  // namespace
 
-// Counts a buffer's bytes for `use`, and no longer for an earlier use. A buffer that consists of
-// others is ignored, as those are reported one by one.
+// Counts a buffer's bytes for `use` (weights, cache, compute), and no longer for an earlier use. A
+// buffer that consists of others is ignored, as those are reported one by one.
 void note_buffer_use(Library* library, Buffer* buffer, int use) {
   if (buffer == nullptr || use <= k_any || use >= k_uses) return;
   const Functions& ggml = library->ggml;
-  // The buffers that it consists of are reported one by one.
+
   if (call_if_present(ggml.backend_buffer_is_multi_buffer, buffer) ||
       call_if_present(ggml.backend_buffer_is_meta, buffer)) {
     return;

@@ -33,9 +33,8 @@ struct Backends {
 
 bool equals(const char* op, const char* name) { return strcmp(op, name) == 0; }
 
-// Returns "cpu" for a device that computes in the host's memory, else the kind of device. ggml's
-// numbers 0 (CPU) and 1 (GPU) never changed; later ones did (accelerators such as BLAS, integrated
-// GPUs), so there the device's memory decides.
+// Returns "cpu" for a device that computes in the host's memory, else the kind of GPU. ggml's
+// numbers 0 (CPU) and 1 (GPU) never changed; for later ones the device's memory decides.
 const char* device_type(const Functions& ggml, BackendDevice* device, const char* name) {
   if (device == nullptr || ggml.backend_dev_type == nullptr) {
     return strncmp(name, "CPU", 3) == 0 || equals(name, "BLAS") ? "cpu" : "other";
@@ -50,7 +49,7 @@ const char* device_type(const Functions& ggml, BackendDevice* device, const char
   return memory != nullptr && ggml.backend_buft_is_host(memory) ? "cpu" : "integrated";
 }
 
-// Returns the index of the backend's device in the file, adding it if it is new.
+// Returns the index of the backend's device in the probe's file, and adds the device if it is new.
 uint32_t find_or_add_device(const Functions& ggml, Backend* backend) {
   const char* name = backend == nullptr ? nullptr : call_if_present(ggml.backend_name, backend);
   if (name == nullptr) {
@@ -59,20 +58,21 @@ uint32_t find_or_add_device(const Functions& ggml, Backend* backend) {
   }
   BackendDevice* device =
       backend == nullptr ? nullptr : call_if_present(ggml.backend_get_device, backend);
-  weir_probe_device entry{};
-  copy_text(entry.api, sizeof entry.api, "ggml");
-  copy_text(entry.name, sizeof entry.name, name);
-  copy_text(entry.type, sizeof entry.type, device_type(ggml, device, name));
-  const uint32_t used = find_section(&g.file, WEIR_SECTION_DEVICES)->used;
-  for (uint32_t i = 0; i < used; ++i) {
+  weir_probe_device new_entry{};
+  copy_text(new_entry.api, sizeof new_entry.api, "ggml");
+  copy_text(new_entry.name, sizeof new_entry.name, name);
+  copy_text(new_entry.type, sizeof new_entry.type, device_type(ggml, device, name));
+  const uint32_t device_count = find_section(&g.file, WEIR_SECTION_DEVICES)->used;
+  for (uint32_t i = 0; i < device_count; ++i) {
     const weir_probe_device& device_entry = g.file.devices[i];
-    if (equals(device_entry.name, entry.name) && equals(device_entry.type, entry.type)) return i;
+    if (equals(device_entry.name, new_entry.name) && equals(device_entry.type, new_entry.type))
+      return i;
   }
-  copy_text(entry.driver, sizeof entry.driver,
+  copy_text(new_entry.driver, sizeof new_entry.driver,
             device == nullptr ? nullptr : call_if_present(ggml.backend_dev_description, device));
-  copy_text(entry.device_class, sizeof entry.device_class, "ggml-");
-  copy_text(entry.device_class + 5, sizeof entry.device_class - 5, name);
-  return add_device(&g.file, entry);
+  copy_text(new_entry.device_class, sizeof new_entry.device_class, "ggml-");
+  copy_text(new_entry.device_class + 5, sizeof new_entry.device_class - 5, name);
+  return add_device(&g.file, new_entry);
 }
 
 // Returns the index in the file of a backend's device, cached for the graph.
@@ -159,12 +159,12 @@ void fill_operand(const Functions& ggml, const Tensor* tensor, weir_probe_operan
   memcpy(out->ne, view.ne(), sizeof out->ne);
 }
 
-// Adds an op's entry with types and shapes of its result and sources; null when there is no room.
-// The last entries are reserved for ops without shapes.
+// Adds an op's entry with types and shapes of its result and sources; null when the file has no
+// room. The last entries are reserved for ops without shapes.
 weir_probe_op* add_op(Library* library, const Step& step, uint32_t graph, uint64_t key) {
   weir_probe_section* section = find_section(&g.file, WEIR_SECTION_OPS);
-  const uint32_t room = section->capacity - (step.shaped ? k_reserved_for_unshaped : 0);
-  if (section->used >= room) return nullptr;
+  const uint32_t usable_entries = section->capacity - (step.shaped ? k_reserved_for_unshaped : 0);
+  if (section->used >= usable_entries) return nullptr;
   weir_probe_op* entry = &g.file.ops[section->used];
   memset(entry, 0, sizeof *entry);
   entry->hash = key;
@@ -186,8 +186,8 @@ weir_probe_op* add_op(Library* library, const Step& step, uint32_t graph, uint64
   return entry;
 }
 
-// Returns the entry of an op, adding it if it is new: without its shapes where there is no room for
-// them, null where there is none at all.
+// Returns the entry of an op in a graph, and adds it if it is new: without its shapes if there is
+// no room for them. Null if there is no room at all.
 weir_probe_op* find_or_add_op(Library* library, const Step& original, uint32_t graph) {
   Step step = original;
   for (;;) {
@@ -228,8 +228,8 @@ uint32_t find_or_add_graph(int steps, uint64_t splits, uint64_t cpu_ops) {
   return graph_index(&g.file, &g_graphs, fresh);
 }
 
-// Returns true if `node` uses the result of `before`, directly or by way of views. `before` is the
-// step before it, so that only views lie between them.
+// Returns true if `node` uses the result of `before`, the node that was computed just before it,
+// directly or by way of views.
 bool follows(const Tensor* node, const Tensor* before) {
   constexpr int k_max_views = 8;
   for (size_t i = 0; i < WEIR_OP_SOURCES; ++i) {
@@ -243,8 +243,8 @@ bool follows(const Tensor* node, const Tensor* before) {
   return false;
 }
 
-// Writes the order of the steps of a new kind of graph. A graph whose tensors cannot be read gets
-// none.
+// Writes the order of ops (steps) in a kind of graph, once per kind. A graph whose tensors cannot
+// be read, or which does not fit, gets none.
 void write_step_order(Library* library, uint32_t kind, int steps) {
   if (kind == 0 || kind >= k_max_kinds || g_has_order[kind]) return;
   g_has_order[kind] = true;
@@ -261,7 +261,7 @@ void write_step_order(Library* library, uint32_t kind, int steps) {
   __atomic_store_n(&section->used, section->used + static_cast<uint32_t>(steps), __ATOMIC_RELEASE);
 }
 
-// Adds to the graph's sums the transfers and waits since the graph before.
+// Adds the transfers and waits since the graph before to this graph's sums.
 void add_sums(weir_probe_graph* graph) {
   static constexpr struct {
     weir_probe_graph_sum sum;
@@ -278,7 +278,8 @@ void add_sums(weir_probe_graph* graph) {
   }
 }
 
-// Writes an event for a computed graph; the first time also the nodes of its kind.
+// Writes an event for a computed graph: its kind, begin and end. The first graph of a kind also
+// writes its nodes.
 void write_graph_event(Library* library, uint32_t kind, int steps, Interval interval) {
   const weir_event_graph body = {interval.begin, interval.end};
   write_event(WEIR_EVENT_GRAPH, kind, &body, sizeof body);
@@ -295,7 +296,8 @@ void write_graph_event(Library* library, uint32_t kind, int steps, Interval inte
   }
 }
 
-// Writes the times of the nodes that were computed one by one. They come in the order of the graph.
+// Writes the begin and end of the nodes that were computed one by one. Both lists are in the order
+// of the graph.
 void write_node_times(Library* library, uint32_t kind, int steps, const NodeTiming& timing) {
   int next_step = 0;
   for (uint32_t i = 0; i < timing.count; ++i) {

@@ -69,8 +69,8 @@ bool is_on_twin() {
   return getenv(WEIR_TWIN_VARIABLE) != nullptr || getenv(WEIR_RUNTIME_TWIN_VARIABLE) != nullptr;
 }
 
-// On a simulated GPU, replaces bytes of integers that the program read by valid indices, as no
-// kernel computed any. An asynchronous read (with a `backend`) is replaced again when its bytes
+// On a twin (simulated GPU), which computes nothing, replaces integers that the program read back
+// by valid indices. An asynchronous read (with a `backend`) is replaced again when its bytes
 // arrive.
 void fix_indices(Backend* backend, const Tensor* from, void* data, size_t offset, size_t size,
                  size_t copies, size_t stride_tensor, size_t stride_data) {
@@ -84,17 +84,17 @@ void fix_indices(Backend* backend, const Tensor* from, void* data, size_t offset
   const Tensor* result = find_computed_tensor(ggml, from);
   if (result == nullptr) return;
   const char* op = ggml.op_desc(result);
-  const bool sorts = strcmp(op, "ARGSORT") == 0 || strcmp(op, "TOP_K") == 0;
-  const uint64_t in_result = result == from ? 0 : TensorView(from).offset_in_view();
+  const bool is_sort_op = strcmp(op, "ARGSORT") == 0 || strcmp(op, "TOP_K") == 0;
+  const uint64_t offset_in_result = result == from ? 0 : TensorView(from).offset_in_view();
   TensorRead read = {};
   read.backend = backend;
   read.data = static_cast<char*>(data);
   read.size = size;
   read.copies = copies;
   read.stride = stride_data;
-  read.at = in_result + offset;
+  read.at = offset_in_result + offset;
   read.step = stride_tensor;
-  read.row = sorts ? static_cast<uint64_t>(TensorView(result).ne()[0]) : 0;
+  read.row = is_sort_op ? static_cast<uint64_t>(TensorView(result).ne()[0]) : 0;
   write_indices(read);
   set_flag(&g.file, WEIR_PROBE_INDICES_GIVEN);
   if (backend == nullptr) return;
@@ -104,8 +104,8 @@ void fix_indices(Backend* backend, const Tensor* from, void* data, size_t offset
   __atomic_add_fetch(&g_late_count, 1, __ATOMIC_RELEASE);
 }
 
-// Fixes the remembered reads of `backend` (null: of all) once more, as their bytes have arrived by
-// now, and forgets them.
+// Replaces the integers of asynchronous reads of `backend` (null: of all) once more, as their
+// bytes have arrived by now, and forgets these reads.
 void fix_late_indices(Backend* backend) {
   if (__atomic_load_n(&g_late_count, __ATOMIC_ACQUIRE) == 0) return;
   const Locked locked(&g.lock);

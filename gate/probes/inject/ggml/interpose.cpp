@@ -35,23 +35,24 @@ BufferType* tensor_memory(Library* library, const Tensor* tensor) {
   return is_readable(library, tensor) ? memory_type(library->ggml, tensor) : nullptr;
 }
 
-// Counts a transfer between two kinds of memory and returns its entry. Kinds of memory are static
-// objects of their backends, so their addresses identify them; collisions of the hash are accepted.
+// Counts a transfer between two kinds of memory and returns its entry in the file. Kinds of memory
+// are static objects, so their addresses identify them. Uploads from the host are also counted in
+// bytes.
 weir_probe_transfer* count_transfer(Library* library, uint32_t kind, BufferType* from,
                                     BufferType* to, uint64_t bytes) {
   const uint64_t key = reinterpret_cast<uint64_t>(from) * 0x9e3779b97f4a7c15ULL +
                        reinterpret_cast<uint64_t>(to) * 0xd6e8feb86659fd93ULL + kind;
   auto* entry = g_transfers.get<weir_probe_transfer>(key);
   if (entry == nullptr) {
-    weir_probe_transfer ends{};
-    ends.kind = kind;
-    copy_text(ends.from, sizeof ends.from, memory_name(library->ggml, from));
-    copy_text(ends.to, sizeof ends.to, memory_name(library->ggml, to));
+    weir_probe_transfer new_entry{};
+    new_entry.kind = kind;
+    copy_text(new_entry.from, sizeof new_entry.from, memory_name(library->ggml, from));
+    copy_text(new_entry.to, sizeof new_entry.to, memory_name(library->ggml, to));
     if (kind == WEIR_TRANSFER_SET || kind == WEIR_TRANSFER_FILL) {
-      copy_text(ends.from, sizeof ends.from, k_program);
+      copy_text(new_entry.from, sizeof new_entry.from, k_program);
     }
-    if (kind == WEIR_TRANSFER_GET) copy_text(ends.to, sizeof ends.to, k_program);
-    entry = find_or_add_transfer(&g.file, &g.lock, ends);
+    if (kind == WEIR_TRANSFER_GET) copy_text(new_entry.to, sizeof new_entry.to, k_program);
+    entry = find_or_add_transfer(&g.file, &g.lock, new_entry);
     g_transfers.insert(key, entry);
   }
   add(&entry->calls, 1);
@@ -137,7 +138,7 @@ bool is_own_wait(Counter counter) {
 
 }  // namespace
 
-// Opens the probe's file with its counters on the first call, also in a forked child.
+// Opens the probe's file with its counters on the first call, and again in a forked child.
 void ensure_initialized() {
   static const char* const k_names[k_counters] = {
       "graphs",         "ops",           "cpu_ops",        "splits",        "tensor_copies",

@@ -43,8 +43,8 @@ void* find_symbol(void* scope, const char* name) {
   return symbol == nullptr || is_in_probe(symbol) ? nullptr : symbol;
 }
 
-// Returns the functions of the ggml in `scope`, which `sentinel` (one of them) identifies. Null
-// when memory is out.
+// Returns the record of a ggml library with all functions that the probe calls, looked up in
+// `scope`. `sentinel`, one of its functions, identifies it. Null when memory is out.
 Library* find_or_add_library(void* scope, void* sentinel) {
   const uint64_t key = reinterpret_cast<uint64_t>(sentinel);
   if (auto* stored = g_by_sentinel.get<Library>(key)) return stored;
@@ -93,8 +93,8 @@ int add_path(dl_phdr_info* info, size_t, void* data) {
   return 0;
 }
 
-// Searches all loaded libraries for a ggml. For a call whose return address lies in a library
-// without one: the function that called us left by a jump.
+// Searches all loaded libraries for a ggml; null if there is none. Needed if the calling function
+// jumped here, so that the return address lies in another library.
 Library* find_anywhere() {
   auto* paths = static_cast<Paths*>(calloc(1, sizeof(Paths)));
   if (paths == nullptr) return nullptr;
@@ -108,8 +108,8 @@ Library* find_anywhere() {
   return library;
 }
 
-// Finds the ggml for a call site and remembers it: the global one, else that of the calling
-// library, else any. Null when there is none. Under g_lock.
+// Returns the ggml that a call belongs to, and remembers it for the call site: the global one,
+// else that of the calling library, else any. Null when there is none. Needs g_lock.
 Library* find_library(const void* caller) {
   if (Library* global = find_in_scope(RTLD_NEXT)) {
     __atomic_store_n(&g_global, global, __ATOMIC_RELEASE);
@@ -119,9 +119,9 @@ Library* find_library(const void* caller) {
     g_sites.insert(reinterpret_cast<uint64_t>(caller), &g_probe_site);
     return t_library;
   }
-  Dl_info info;
+  Dl_info caller_info;
   Library* library = nullptr;
-  if (dladdr(caller, &info) != 0) library = find_in_file(info.dli_fname);
+  if (dladdr(caller, &caller_info) != 0) library = find_in_file(caller_info.dli_fname);
   if (library == nullptr && t_library != nullptr) return t_library;
   if (library == nullptr) library = find_anywhere();
   if (library == nullptr) {
@@ -140,14 +140,14 @@ bool can_check(const Functions& ggml) {
          ggml.element_size != nullptr;
 }
 
-// Returns true if `tensor` has the layout that tensors have had since November 2024. Compares
-// fields at fixed offsets with ggml's own answers. Reads no further than a tensor's size.
+// Returns true if `tensor` has the memory layout of ggml since November 2024. Compares fields at
+// fixed offsets with ggml's own answers, and reads no further than a tensor's size.
 bool layout_fits(const Functions& ggml, const Tensor* tensor) {
   if (!can_check(ggml) || ggml.tensor_overhead() < k_header_of_object + k_min_tensor_size)
     return false;
-  const auto* at = reinterpret_cast<const char*>(tensor);
-  if (ggml.get_name(tensor) != at + k_name_at) return false;
-  if (ggml.get_data(tensor) != *reinterpret_cast<void* const*>(at + k_data_at)) return false;
+  const auto* bytes = reinterpret_cast<const char*>(tensor);
+  if (ggml.get_name(tensor) != bytes + k_name_at) return false;
+  if (ggml.get_data(tensor) != *reinterpret_cast<void* const*>(bytes + k_data_at)) return false;
   const TensorView view(tensor);
   int64_t elements = 1;
   for (int i = 0; i < 4; ++i) {
@@ -180,16 +180,16 @@ const char* file_containing(const void* address) {
 
 void reset_library_lock_after_fork() { pthread_mutex_init(&g_lock, nullptr); }
 
-// Returns true if fields of the tensor can be read directly. Checks the first k_tensor_checks
-// tensors; after one that does not fit, always returns false.
+// Returns true if fields of the tensor can be read directly. The first k_tensor_checks tensors are
+// checked; after one that does not fit, the result is always false.
 bool is_readable(Library* library, const Tensor* tensor) {
   const int layout = __atomic_load_n(&library->layout, __ATOMIC_RELAXED);
   if (layout == k_unknown || tensor == nullptr) return false;
   if (layout == k_fits) return true;
   if (!layout_fits(library->ggml, tensor)) {
-    const int before = __atomic_exchange_n(&library->layout, k_unknown, __ATOMIC_RELAXED);
+    const int earlier_layout = __atomic_exchange_n(&library->layout, k_unknown, __ATOMIC_RELAXED);
     set_flag(&g.file, WEIR_PROBE_SHAPES_UNKNOWN);
-    if (before != k_unknown) {
+    if (earlier_layout != k_unknown) {
       report_not_counting(
           "ggml", "shapes and directions, since it does not know how tensors look in this ggml", "",
           0);

@@ -27,10 +27,10 @@ bool original_name(const Functions& ggml, const Tensor* tensor, char (&out)[64])
   return size > 0;
 }
 
-// Returns the input tensor, written by the program, that the graph makes a mask of. Follows up to 8
-// ops and copies; null if that does not reach an input.
+// Returns the input tensor, written by the program, from which the graph computes a mask. Follows
+// up to 8 ops and copies; null if that does not reach an input.
 const Tensor* find_input(const Functions& ggml, Graph* graph, const Tensor* tensor) {
-  for (int i = 0; tensor != nullptr && i < 8; ++i) {
+  for (int step = 0; tensor != nullptr && step < 8; ++step) {
     const TensorView view(tensor);
     if (view.op() != 0) {
       tensor = view.source(0);
@@ -62,8 +62,8 @@ MaskSummary read_values(const Tensor* mask, const void* data, Value closed,
           wants_position_counts ? places : 0, values.independent_rows()};
 }
 
-// Returns the counts of a mask of 32-bit or 16-bit floats in the host's memory; zeros for any
-// other.
+// Counts the places of an attention mask that are open, if it consists of 32-bit or 16-bit floats
+// in the host's memory; zeros for any other mask.
 MaskSummary read_mask(const Functions& ggml, const Tensor* mask, bool wants_position_counts) {
   const MaskSummary unknown{.tensor = mask, .attended = 0, .places = 0, .independent_rows = 0};
   const int64_t count = ggml.nelements(mask);
@@ -89,7 +89,7 @@ bool is_input(const Functions& ggml, const Tensor* tensor) {
   return (TensorView(tensor).flags() & k_flag_input) != 0 || original_name(ggml, tensor, name);
 }
 
-// Sums up the masks of the graph's attention nodes into t_masks.
+// Sums up the masks of the graph's attention nodes into t_masks, if events are recorded.
 void read_masks(Library* library, Graph* graph) {
   if (!is_recording_events()) return;
   const OwnTimeScope own_time_scope;

@@ -47,8 +47,8 @@ void add_time(NodeTiming* timing, const Tensor* node, uint64_t end) {
   timing->nodes[timing->count++] = {node, timing->begin, end};
 }
 
-// Evaluation callback for the scheduler while a graph is timed (see EvalCallback). Serves the
-// program's own callback as well, if there is one.
+// Serves ggml's scheduler as evaluation callback while a graph is timed: asked before each node
+// (`is_query`), and called after it. Passes both on to the program's own callback.
 bool on_scheduler_node(Tensor* node, bool is_query, void* data) {
   auto* timing = static_cast<NodeTiming*>(data);
   if (is_query) {
@@ -102,7 +102,8 @@ void reset_ops_after_fork() {
   for (NodeTiming& timing : g_timings) timing.in_use = false;
 }
 
-// Returns a free NodeTiming if op times are recorded and it is this graph's turn; else null.
+// Returns a free NodeTiming if times of ops are recorded and this graph's turn has come; else
+// null.
 NodeTiming* begin_node_timing(Library* library, Graph* graph) {
   if (!g_enabled || !lists_nodes(library->ggml)) return nullptr;
   const int nodes = library->ggml.graph_n_nodes(graph);
@@ -135,8 +136,8 @@ void forget_callback(Sched* sched) {
   ::free(g_callbacks.remove(reinterpret_cast<uint64_t>(sched)));
 }
 
-// Has the scheduler compute the graph with our evaluation callback, so that it waits behind each
-// node. The program's callback is put back afterwards.
+// Computes the graph with the probe's evaluation callback, so that the scheduler waits after each
+// node and it can be timed. The program's callback is put back afterwards.
 int compute_node_by_node(NodeTiming* timing, Sched* sched, Graph* graph, ComputeSched compute,
                          bool) {
   const Functions& ggml = timing->library->ggml;
@@ -157,7 +158,7 @@ int compute_node_by_node(NodeTiming* timing, Sched* sched, Graph* graph, Compute
 }
 
 // Computes a backend's graph as views that each end with one node that does work, and times them.
-// If the graph cannot be split, `compute` does it all.
+// If the graph cannot be split, `compute` does it all. `waits`: the program itself waits for it.
 int compute_node_by_node(NodeTiming* timing, Backend* backend, Graph* graph, ComputeBackend compute,
                          bool waits) {
   const Functions& ggml = timing->library->ggml;
@@ -172,15 +173,15 @@ int compute_node_by_node(NodeTiming* timing, Backend* backend, Graph* graph, Com
   for (int i = 0, first = 0; i < nodes && status == k_success; ++i) {
     Tensor* node = ggml.graph_node(graph, i);
     const bool is_last = i + 1 == nodes;
-    const bool works = does_work(ggml, node);
-    if (!works && !is_last) continue;  // goes with the next node
+    const bool has_work = does_work(ggml, node);
+    if (!has_work && !is_last) continue;  // goes with the next node
     GraphView view = ggml.graph_view(graph, first, i + 1);
     first = i + 1;
     // The wait for the last node stands for the program's own.
     t_waits_of_probe = is_last && waits ? ProbeWaits::none : ProbeWaits::next;
     timing->begin = now_nanoseconds();
     status = ggml.backend_graph_compute(backend, reinterpret_cast<Graph*>(&view));
-    if (works) add_time(timing, node, now_nanoseconds());
+    if (has_work) add_time(timing, node, now_nanoseconds());
   }
   t_waits_of_probe = ProbeWaits::none;
   return status;

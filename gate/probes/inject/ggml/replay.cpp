@@ -42,8 +42,8 @@ void write_engine_text(uint32_t which, const char* text) {
   if (size < 4096) write_event(WEIR_EVENT_ENGINE, which, text, static_cast<uint32_t>(size) + 1);
 }
 
-// Describes a tensor: type, shape, strides, memory, and the root tensor that it may be a view of.
-// `slot`: 0 for the result, i + 1 for source i.
+// Describes a tensor for a later replay: type, shape, strides, memory, and the root tensor of
+// which it may be a view. `slot` is 0 for the result, i + 1 for source i.
 void fill_tensor(const Functions& ggml, const Tensor* tensor, uint32_t slot,
                  weir_event_step_tensor* out) {
   const TensorView view(tensor);
@@ -64,7 +64,8 @@ void fill_tensor(const Functions& ggml, const Tensor* tensor, uint32_t slot,
   copy_text(out->memory, sizeof out->memory, memory_name(ggml, memory_type(ggml, tensor)));
 }
 
-// Writes one node of a list with its parameters, result and sources.
+// Writes an event for one node of a recorded list: op, parameters, result and sources. `list` and
+// `position` say where it belongs.
 void write_node(const Functions& ggml, uint32_t list, uint32_t position, const Step& step) {
   weir_event_step_node node{};
   node.position = position;
@@ -106,7 +107,7 @@ void reset_replay_after_fork() {
 bool records_replay() { return g_enabled; }
 
 // Returns `function`, or in place of a backend's ggml_backend_set_n_threads one that notes the
-// number. Each original gets one of k_max_setters functions.
+// number. Each of up to k_max_setters originals gets its own.
 void* intercept_set_threads(const char* name, void* function) {
   if (!g_enabled || function == nullptr || name == nullptr ||
       strcmp(name, "ggml_backend_set_n_threads") != 0) {
@@ -141,8 +142,8 @@ void wait_for_steps(Library* library, Backend* backend) {
   wait_uncounted(library->ggml.backend_synchronize, backend);
 }
 
-// Writes a computed graph for a later replay. The list of its nodes is written once per file; later
-// graphs with the same list refer to it by number.
+// Writes a computed graph for a later replay. The list of its nodes is written once per file;
+// later graphs with equal nodes refer to it by number (UINT32_MAX: no room).
 void write_replay_events(Library* library, uint32_t kind, const Step* steps, int count,
                          Graph* graph, Interval interval) {
   if (!g_enabled) return;
@@ -156,24 +157,26 @@ void write_replay_events(Library* library, uint32_t kind, const Step* steps, int
   }
   uint64_t hash = hash_bytes(k_hash_seed, &kind, sizeof kind);
   for (int i = 0; i < count; ++i) hash = hash_bytes(hash, &steps[i].hash, sizeof steps[i].hash);
-  auto* written = g_lists.get<bool>(hash);
-  if (written == nullptr && g_list_count < k_lists) {
-    written = &g_list_written[g_list_count++];
-    g_lists.insert(hash, written);
+  auto* is_list_written = g_lists.get<bool>(hash);
+  if (is_list_written == nullptr && g_list_count < k_lists) {
+    is_list_written = &g_list_written[g_list_count++];
+    g_lists.insert(hash, is_list_written);
   }
-  const uint32_t list =
-      written == nullptr ? UINT32_MAX : static_cast<uint32_t>(written - g_list_written);
-  const weir_event_step body = {interval.begin,
-                                interval.end,
-                                kind,
-                                static_cast<uint32_t>(count),
-                                static_cast<uint32_t>(node_count < count ? count : node_count),
-                                __atomic_load_n(&g_threads, __ATOMIC_RELAXED),
-                                t_masks.attended,
-                                t_masks.places};
-  write_event(WEIR_EVENT_STEP, list, &body, sizeof body);
-  if (written == nullptr || *written) return;
-  *written = true;
+  const uint32_t list = is_list_written == nullptr
+                            ? UINT32_MAX
+                            : static_cast<uint32_t>(is_list_written - g_list_written);
+  const weir_event_step step_event = {
+      interval.begin,
+      interval.end,
+      kind,
+      static_cast<uint32_t>(count),
+      static_cast<uint32_t>(node_count < count ? count : node_count),
+      __atomic_load_n(&g_threads, __ATOMIC_RELAXED),
+      t_masks.attended,
+      t_masks.places};
+  write_event(WEIR_EVENT_STEP, list, &step_event, sizeof step_event);
+  if (is_list_written == nullptr || *is_list_written) return;
+  *is_list_written = true;
   for (int i = 0; i < count; ++i) {
     write_node(library->ggml, list, static_cast<uint32_t>(i), steps[i]);
   }

@@ -87,8 +87,8 @@ void note_signals(Buffer* buffer) {
   }
 }
 
-// Counts a buffer's work, the first time that it is committed. Runs before the commit, as another
-// thread may see it done at once.
+// Counts a command buffer's work when it is committed the first time. Runs before the commit, as
+// another thread may see it done at once.
 void count_commit(Buffer* buffer) {
   if (buffer->committed) return;
   buffer->committed = true;
@@ -143,23 +143,24 @@ void wait_until_scheduled(const Call<void>& call) {
   if (Buffer* buffer = find_or_add_buffer(call.self)) count_wait(buffer->queue);
 }
 
-// Reads a buffer's status, which is a poll. The first that reports the end is a sync.
+// Answers the method `status` of a command buffer, which counts as a poll. The first answer that
+// reports the end counts as a sync.
 unsigned long status(const Call<unsigned long>& call) {
   constexpr unsigned long k_completed = 4, k_failed = 5;
-  const unsigned long value = call();
+  const unsigned long status_value = call();
   Buffer* buffer = find_or_add_buffer(call.self);
-  if (buffer == nullptr) return value;
+  if (buffer == nullptr) return status_value;
   count_poll(buffer->queue);
-  if ((value == k_completed || value == k_failed) &&
+  if ((status_value == k_completed || status_value == k_failed) &&
       __atomic_exchange_n(&buffer->reported_done, 1, __ATOMIC_ACQ_REL) == 0) {
     count_sync(buffer->queue);
   }
-  return value;
+  return status_value;
 }
 
 // Counts a wait or poll by which the program saw `event` at `value`. A poll is a sync only if it
 // shows signals that were not seen before.
-void note_event_value(id event, uint64_t value, bool waited) {
+void note_event_value(id event, uint64_t value, bool has_waited) {
   auto* record = g.events.get<Event>(key_of(event));
   if (record == nullptr) return;
   const Locked locked(&g.lock);
@@ -168,12 +169,12 @@ void note_event_value(id event, uint64_t value, bool waited) {
   const bool has_pending = value < record->highest;
   if (is_new) record->lowest_pending = has_pending ? value + 1 : 0;
   if (queue == nullptr) return;
-  if (waited) {
+  if (has_waited) {
     count_wait(queue);
   } else {
     count_poll(queue);
   }
-  if (waited || is_new) count_sync(queue);
+  if (has_waited || is_new) count_sync(queue);
 }
 
 uint64_t signaled_value(const Call<uint64_t>& call) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t k_recipe = 1;
 
-// Writes the system's version and build, which is also that of its drivers.
+// Writes the system's version and build to `out`: Metal's drivers are a part of macOS.
 void read_system(char* out, size_t size) {
 #ifdef __APPLE__
   char version[64] = "", build[64] = "";
@@ -29,8 +29,7 @@ void read_system(char* out, size_t size) {
 #endif
 }
 
-// Returns the PCI number of a device's vendor, by its name; 0 if it is unknown. Metal only gives
-// names.
+// Returns the PCI number of a device's vendor, by a word of the device's name; 0 if it is unknown.
 uint32_t find_vendor(const char* name) {
   constexpr struct {
     const char* word;
@@ -46,7 +45,8 @@ uint32_t find_vendor(const char* name) {
   return 0;
 }
 
-// Hashes the device's families, features and limits, and the name of its architecture.
+// Returns a hash of the device's GPU families, features, limits and architecture: equal devices
+// have equal hashes.
 uint64_t hash_features(id device) {
   // MTLGPUFamily: Apple1 to Apple12, Mac1 and 2, Common1 to 3, Metal3 and 4.
   constexpr struct {
@@ -152,7 +152,7 @@ constexpr Hook k_of_queues[] = {
 
 }  // namespace
 
-// Returns the entry of a device: its names, and a class made from them and its features.
+// Returns the file's entry of a device: its names, and a class made from them and its features.
 weir_probe_device describe_device(id device) {
   weir_probe_device entry{};
   copy_text(entry.api, sizeof entry.api, "metal");

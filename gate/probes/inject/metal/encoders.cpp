@@ -5,8 +5,8 @@
 namespace weir_probe::metal {
 namespace {
 
-// Adds a dispatch to the buffer's list, or counts it with the last one if that is equal. False when
-// memory is out.
+// Adds a dispatch (kernel launch) to the buffer's list, or counts it with the last one if that is
+// equal. False when memory is out.
 bool append(Buffer* buffer, weir_probe_kernel* kernel, weir_probe_launch* launch) {
   Dispatch* last =
       buffer->dispatch_count == 0 ? nullptr : &buffer->dispatches[buffer->dispatch_count - 1];
@@ -22,8 +22,8 @@ bool append(Buffer* buffer, weir_probe_kernel* kernel, weir_probe_launch* launch
   return true;
 }
 
-// Counts a dispatch with `threads` threads in groups of `group`. `threads`: null if the GPU
-// decides.
+// Counts a dispatch (kernel launch) with `threads` threads in groups of `group`. `threads` is null
+// if the GPU decides the number.
 void count_dispatch(id self, const Size* threads, const Size& group) {
   Encoder* encoder = find_encoder(self);
   if (encoder == nullptr) {
@@ -35,14 +35,15 @@ void count_dispatch(id self, const Size* threads, const Size& group) {
   if (threads == nullptr) ++buffer->counters[WEIR_COUNT_INDIRECT_DISPATCHES];
   weir_probe_launch sizes{};
   sizes.kernel = static_cast<uint32_t>(encoder->kernel - g.file.kernels);
-  const Size grid = threads == nullptr ? Size{} : *threads;
-  const unsigned long global[3] = {grid.width, grid.height, grid.depth};
+  const Size threads_or_none = threads == nullptr ? Size{} : *threads;
+  const unsigned long global[3] = {threads_or_none.width, threads_or_none.height,
+                                   threads_or_none.depth};
   const unsigned long local[3] = {group.width, group.height, group.depth};
   sizes.dimensions = 1;
-  for (uint32_t i = 0; i < 3; ++i) {
-    sizes.global[i] = global[i];
-    sizes.local[i] = local[i];
-    if (global[i] > 1 || local[i] > 1) sizes.dimensions = i + 1;
+  for (uint32_t axis = 0; axis < 3; ++axis) {
+    sizes.global[axis] = global[axis];
+    sizes.local[axis] = local[axis];
+    if (global[axis] > 1 || local[axis] > 1) sizes.dimensions = axis + 1;
   }
   for (const uint64_t bytes : encoder->shared) sizes.shared += bytes;
   if (!append(buffer, encoder->kernel, g.launches.find_or_add(&g.file, &g.lock, sizes))) {

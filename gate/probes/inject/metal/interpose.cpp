@@ -17,8 +17,8 @@ IMP function_at(const void* array, uint32_t index) {
   return function;
 }
 
-// Replaces the method of a hook on a class, unless that was done. False when all replacements of
-// the hook are in use.
+// Replaces a class's method by the hook's function, unless that was done. False when all
+// replacements of the hook are in use.
 bool put_hook(const Hook& hook, Class object_type) {
   Method method = class_getInstanceMethod(object_type, sel_registerName(hook.selector));
   if (method == nullptr) return true;

@@ -73,7 +73,8 @@ void report_uncounted(uint32_t kind, const char* what) {
   if ((reported_before & kind) == 0) report_not_counting("metal", what, "", 0);
 }
 
-// Returns a queue's record, adding it and its device if they are new; null when memory is out.
+// Returns a command queue's record, and adds it and its device if they are new; null when memory
+// is out.
 Queue* find_or_add_queue(id object) {
   if (object == nullptr) return nullptr;
   if (auto* existing = g.queues.get<Queue>(key_of(object))) {
@@ -125,8 +126,8 @@ void add_pipeline(id object, const char* name) {
   __atomic_store_n(&pipeline->kernel, nullptr, __ATOMIC_RELEASE);
 }
 
-// Returns the kernel's entry in the file for a pipeline, which it caches. A pipeline whose creation
-// was not seen is added by its label.
+// Returns the file's entry of the kernel that a pipeline runs, and caches it. A pipeline whose
+// creation was not seen is added by its label.
 weir_probe_kernel* find_or_add_kernel(id object, const Device* device) {
   auto* pipeline = g.pipelines.get<Pipeline>(key_of(object));
   if (pipeline == nullptr) {  // its creation was not seen

@@ -64,9 +64,10 @@ uint64_t hash_words(const char* words) {
   return sum;
 }
 
-// Hashes the properties that an engine's choice of kernels may depend on.
+// Returns a hash of the device properties that an engine's choice of kernels may depend on. Cores
+// and cache count only for GPUs.
 uint64_t hash_features(const DeviceInfo& info, cl_device_type type) {
-  constexpr cl_device_info k_words[] = {CL_DEVICE_VERSION, CL_DEVICE_OPENCL_C_VERSION,
+  constexpr cl_device_info k_texts[] = {CL_DEVICE_VERSION, CL_DEVICE_OPENCL_C_VERSION,
                                         CL_DEVICE_EXTENSIONS, CL_DEVICE_PROFILE};
   constexpr cl_device_info k_sizes[] = {CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_IMAGE2D_MAX_WIDTH};
   constexpr cl_device_info k_numbers[] = {
@@ -81,24 +82,24 @@ uint64_t hash_features(const DeviceInfo& info, cl_device_type type) {
       CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF,
       CL_DEVICE_MAX_NUM_SUB_GROUPS,
   };
-  constexpr cl_device_info k_wide[] = {CL_DEVICE_SINGLE_FP_CONFIG, CL_DEVICE_DOUBLE_FP_CONFIG,
-                                       CL_DEVICE_HALF_FP_CONFIG, CL_DEVICE_SVM_CAPABILITIES,
-                                       CL_DEVICE_QUEUE_ON_HOST_PROPERTIES};
+  constexpr cl_device_info k_64_bit_numbers[] = {
+      CL_DEVICE_SINGLE_FP_CONFIG, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_HALF_FP_CONFIG,
+      CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES};
   Hash hash(k_recipe);
   hash.value(type);
-  for (const cl_device_info what : k_words) {
-    char* text = info.text(what);
+  for (const cl_device_info property : k_texts) {
+    char* text = info.text(property);
     hash.value(text == nullptr ? 0 : hash_words(text));
     free(text);
   }
-  for (const cl_device_info what : k_sizes) hash.value(info.value<size_t>(what));
-  for (const cl_device_info what : k_numbers) hash.value(info.value<cl_uint>(what));
-  for (const cl_device_info what : k_wide) hash.value(info.value<cl_ulong>(what));
+  for (const cl_device_info property : k_sizes) hash.value(info.value<size_t>(property));
+  for (const cl_device_info property : k_numbers) hash.value(info.value<cl_uint>(property));
+  for (const cl_device_info property : k_64_bit_numbers) hash.value(info.value<cl_ulong>(property));
   struct {
     size_t size[3];
   } groups = info.value<decltype(groups)>(CL_DEVICE_MAX_WORK_ITEM_SIZES);
   for (const size_t size : groups.size) hash.value(size);
-  // For a CPU these are the cores and the cache of this machine.
+
   if ((type & CL_DEVICE_TYPE_CPU) == 0) {
     hash.value(info.value<cl_uint>(CL_DEVICE_MAX_COMPUTE_UNITS));
     hash.value(info.value<cl_ulong>(CL_DEVICE_LOCAL_MEM_SIZE));

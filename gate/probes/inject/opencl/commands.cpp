@@ -138,7 +138,8 @@ void copy_sizes(uint64_t (&to)[count], const size_t* from, cl_uint dimensions,
   }
 }
 
-// Counts a kernel launch with its sizes and code.
+// Counts a kernel launch with its sizes and its code. `local` may be null: the driver then chooses
+// the groups.
 void count_dispatch(cl_command_queue handle, cl_kernel kernel, cl_uint dimensions,
                     const size_t* global, const size_t* local, const CommandTimer& timer) {
   Queue* queue = find_or_add_queue(handle);

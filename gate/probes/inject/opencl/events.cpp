@@ -16,8 +16,9 @@ bool read_time(cl_event event, cl_profiling_info what, cl_ulong* out) {
          *out != 0;
 }
 
-// Returns true if the command is done; then `body` has its times, if the driver gives any.
-bool read_if_done(const PendingCommand& command, weir_event_command* body) {
+// Returns true if the command is done or failed; `body` then has its times, if the driver gives
+// any.
+bool read_if_done(const PendingCommand& command, weir_event_command* times) {
   // Read the status first, and once: the command may be done a moment later.
   cl_int status = CL_COMPLETE;
   g.driver.clGetEventInfo(command.event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
@@ -34,9 +35,9 @@ bool read_if_done(const PendingCommand& command, weir_event_command* body) {
     return true;
   }
   read_time(command.event, CL_PROFILING_COMMAND_QUEUED, &queued);
-  body->queued = queued;
-  body->begin = begin;
-  body->end = end;
+  times->queued = queued;
+  times->begin = begin;
+  times->end = end;
   return true;
 }
 
@@ -49,26 +50,26 @@ void write_untimed(const Queue* queue, const PendingCommand& command) {
   write_event(WEIR_EVENT_COMMAND, command.kernel, &body, sizeof body);
 }
 
-// Writes those of the oldest `count` commands that are done, and returns how many places of the
-// ring are then free. The others move up to the commands behind them.
+// Writes those of the oldest `count` commands that are done, and moves the others up. Returns how
+// many places at the front of the ring are then free.
 uint32_t write_completed(Queue* queue, uint32_t count) {
   const PendingCommands& pending_commands = queue->pending_commands;
   const uint32_t max_misses = queue->in_order ? 1 : k_max_misses;
-  uint32_t missed[k_max_misses];
-  uint32_t misses = 0, checked = 0;
-  for (; checked < count && misses < max_misses; ++checked) {
+  uint32_t unfinished[k_max_misses];
+  uint32_t unfinished_count = 0, checked = 0;
+  for (; checked < count && unfinished_count < max_misses; ++checked) {
     const PendingCommand& command = pending_commands.at(checked);
     weir_event_command body = command_event(queue, command);
     if (!read_if_done(command, &body)) {
-      missed[misses++] = checked;
+      unfinished[unfinished_count++] = checked;
       continue;
     }
     write_event(WEIR_EVENT_COMMAND, command.kernel, &body, sizeof body);
     g.driver.clReleaseEvent(command.event);
   }
-  for (uint32_t i = misses; i-- > 0;)
-    pending_commands.at(checked - misses + i) = pending_commands.at(missed[i]);
-  return checked - misses;
+  for (uint32_t i = unfinished_count; i-- > 0;)
+    pending_commands.at(checked - unfinished_count + i) = pending_commands.at(unfinished[i]);
+  return checked - unfinished_count;
 }
 
 // Removes the `oldest` first places from the ring. Under the lock.
@@ -78,7 +79,7 @@ void drop_oldest(PendingCommands& pending_commands, uint32_t oldest) {
 }
 
 // Writes the oldest pending commands, at most `max_count`, without their times, and removes them.
-// Does nothing if another thread reads them.
+// Does nothing if another thread is reading them.
 void write_oldest_untimed(Queue* queue, uint32_t max_count) {
   PendingCommands& pending_commands = queue->pending_commands;
   uint32_t count = 0;
@@ -150,7 +151,8 @@ bool has_host_timer(cl_device_id device) {
          resolution != 0;
 }
 
-// Reads the device's and the host's clock together. False if the host's is not CLOCK_MONOTONIC.
+// Reads the device's and the host's clock together. False if the driver cannot, or its host clock
+// is not CLOCK_MONOTONIC.
 bool read_clocks(cl_device_id device, weir_event_clock* clock) {
   cl_ulong ticks = 0, host = 0;
   const uint64_t before = now_nanoseconds();
@@ -196,7 +198,7 @@ void write_wait_event(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
 }
 
 // Reads the times of the queue's finished commands. Only one thread reads at a time; another that
-// comes meanwhile asks it to read once more. The lock is not held while the driver is asked.
+// comes meanwhile makes it read once more. The lock is not held during calls of the driver.
 void collect_times(Queue* queue) {
   if (!queue->timed) return;
   PendingCommands& pending_commands = queue->pending_commands;
@@ -243,16 +245,17 @@ void write_pending_untimed(Queue* queue) {
   pending_commands.count = 0;
 }
 
-// Writes how the device's clock relates to the host's, at most once in k_calibrate_every. The first
-// time writes a clock in any case: without that relation if the device cannot read both clocks.
+// Writes how the device's clock relates to the host's, at most once in k_calibrate_every. The
+// first time writes an event in any case, without that relation if the device cannot read both
+// clocks.
 void calibrate_clock(Device* device) {
   const uint64_t last = __atomic_load_n(&device->last_calibration, __ATOMIC_RELAXED);
   const bool is_first = last == 0;
   if (!is_first && !device->host_timer) return;
   const uint64_t now = now_nanoseconds();
   if (!is_first && now - last < k_calibrate_every) return;
-  uint64_t expected = last;
-  if (!__atomic_compare_exchange_n(&device->last_calibration, &expected, now, false,
+  uint64_t expected_last = last;
+  if (!__atomic_compare_exchange_n(&device->last_calibration, &expected_last, now, false,
                                    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     return;  // another thread does it
   }
@@ -261,10 +264,10 @@ void calibrate_clock(Device* device) {
   clock.tick_seconds = k_tick;
   clock.valid_bits = 64;
   clock.source = WEIR_CLOCK_NONE;
-  const bool calibrated =
+  const bool is_calibrated =
       (!is_first || has_host_timer(device->handle)) && read_clocks(device->handle, &clock);
-  if (is_first) device->host_timer = calibrated;
-  if (is_first || calibrated) write_event(WEIR_EVENT_CLOCK, device->index, &clock, sizeof clock);
+  if (is_first) device->host_timer = is_calibrated;
+  if (is_first || is_calibrated) write_event(WEIR_EVENT_CLOCK, device->index, &clock, sizeof clock);
 }
 
 }  // namespace weir_probe::opencl

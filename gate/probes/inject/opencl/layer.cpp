@@ -38,7 +38,7 @@ void ensure_initialized() {
 // The functions below ask the driver without the lock: a driver that starts a process meanwhile
 // would wait for itself in before_fork.
 
-// Returns the device's record, adding it if it is new; null when memory is out.
+// Returns the device's record, and adds it if it is new; null when memory is out.
 Device* find_or_add_device(cl_device_id handle) {
   if (void* record = g.devices.find(handle_key(handle))) return static_cast<Device*>(record);
   weir_probe_device entry;
@@ -56,8 +56,8 @@ Device* find_or_add_device(cl_device_id handle) {
 
 namespace {
 
-// Records a kernel with its name and code. `program`: null if it is unknown. `original`: the kernel
-// that it is a copy of, or null.
+// Records a kernel with its name and a hash of its code. `program` is null if it is unknown;
+// `original` is the kernel that this is a copy of, or null.
 Kernel* record_kernel(cl_kernel handle, cl_program program, const Kernel* original) {
   size_t size = 0;
   char* name = nullptr;
@@ -106,15 +106,16 @@ cl_kernel clone_kernel(cl_kernel original, cl_int* error) {
 
 }  // namespace
 
-// Returns the entry of a kernel on a device. It is cached in the kernel's record for the device
+// Returns the file's entry of a kernel on a device. The kernel's record caches it for the device
 // that used it last.
 KernelEntry find_or_add_kernel(Device* device, cl_kernel handle) {
   auto* kernel = g.kernels.get<Kernel>(handle_key(handle));
   const uint64_t device_number = static_cast<uint64_t>(device->index) + 1;
   if (kernel != nullptr) {
-    const uint64_t place = __atomic_load_n(&kernel->place, __ATOMIC_ACQUIRE);
-    if (place >> 32 == device_number) {
-      return {static_cast<uint32_t>(place), __atomic_load_n(&kernel->code_entry, __ATOMIC_RELAXED)};
+    const uint64_t cached_place = __atomic_load_n(&kernel->place, __ATOMIC_ACQUIRE);
+    if (cached_place >> 32 == device_number) {
+      return {static_cast<uint32_t>(cached_place),
+              __atomic_load_n(&kernel->code_entry, __ATOMIC_RELAXED)};
     }
   }
   if (kernel == nullptr) kernel = record_kernel(handle, nullptr, nullptr);
@@ -160,24 +161,24 @@ void* get_extension_function_for_platform(cl_platform_id platform, const char* n
 
 using namespace weir_probe::opencl;
 
-// Answers the loader with the layer's name or the version of its interface.
-WEIR_EXPORTED cl_int clGetLayerInfo(cl_layer_info what, size_t size, void* value,
+// Answers the OpenCL loader's question for the layer's name or the version of its interface.
+WEIR_EXPORTED cl_int clGetLayerInfo(cl_layer_info property, size_t size, void* value,
                                     size_t* size_out) {
-  const auto answer = [&](const void* from, size_t needed) {
-    if (value != nullptr && size < needed) return CL_INVALID_VALUE;
-    if (value != nullptr) memcpy(value, from, needed);
-    if (size_out != nullptr) *size_out = needed;
+  const auto copy_answer = [&](const void* source, size_t source_bytes) {
+    if (value != nullptr && size < source_bytes) return CL_INVALID_VALUE;
+    if (value != nullptr) memcpy(value, source, source_bytes);
+    if (size_out != nullptr) *size_out = source_bytes;
     return CL_SUCCESS;
   };
   const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
   constexpr char k_name[] = "weir";
-  if (what == CL_LAYER_API_VERSION) return answer(&version, sizeof version);
-  if (what == CL_LAYER_NAME) return answer(k_name, sizeof k_name);
+  if (property == CL_LAYER_API_VERSION) return copy_answer(&version, sizeof version);
+  if (property == CL_LAYER_NAME) return copy_answer(k_name, sizeof k_name);
   return CL_INVALID_VALUE;
 }
 
-// Takes the loader's table of functions below, and returns the layer's own table, with the
-// intercepted functions replaced.
+// Takes the loader's table of `entries` functions below this layer, and returns the layer's own
+// table, with the intercepted functions replaced.
 WEIR_EXPORTED cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* below,
                                  cl_uint* entries_out, const cl_icd_dispatch** out) {
   constexpr cl_uint k_entries = sizeof(cl_icd_dispatch) / sizeof(void*);

@@ -44,8 +44,8 @@ uint64_t hash_programs(cl_uint count, const cl_program* programs) {
   return hash;
 }
 
-// Creates a program and hashes its source. The hash does not depend on how the source is split into
-// strings.
+// Creates a program and records a hash of its source, which does not depend on how the source is
+// split into strings.
 cl_program create_with_source(cl_context context, cl_uint count, const char** strings,
                               const size_t* lengths, cl_int* error) {
   cl_program program = g.driver.clCreateProgramWithSource(context, count, strings, lengths, error);

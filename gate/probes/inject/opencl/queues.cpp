@@ -10,7 +10,7 @@ enum class Origin { existing, created };
 
 bool wants_times() { return is_recording_events() && timing_wanted() != Timing::off; }
 
-// Records a queue: its device, its entry in the file and if its commands can be timed. `added`:
+// Records a queue: its device, its entry in the file, and if its commands can be timed. `added`:
 // properties that the layer requested, not the program. Null when the driver does not answer or
 // memory is out.
 Queue* record_queue(cl_command_queue handle, Origin origin, cl_command_queue_properties added = 0) {
@@ -118,16 +118,16 @@ struct Properties {
   }
 };
 
-// Creates a queue, with profiling added if times are requested. Queues on the device are left
-// unchanged, as they take no commands from the host.
+// Creates a queue, with profiling added if times of commands are requested. Queues on the device
+// stay unchanged, as they take no commands from the host.
 cl_command_queue create_queue_with_properties(cl_context context, cl_device_id device,
                                               const cl_queue_properties* properties,
                                               cl_int* error) {
   const Properties requested(properties);
-  const bool leave_unchanged =
+  const bool stays_unchanged =
       !requested.fits || requested.has(CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_ON_DEVICE);
   return create_queue_with_profiling(
-      leave_unchanged, error, [&](cl_command_queue_properties added, cl_int* out) {
+      stays_unchanged, error, [&](cl_command_queue_properties added, cl_int* out) {
         Properties extended = requested;
         if (added != 0) extended.add(added);
         return g.driver.clCreateCommandQueueWithProperties(
@@ -197,7 +197,7 @@ cl_int finish(cl_command_queue handle) {
   return result;
 }
 
-// Waits for events, and counts a wait at each of their queues; at a device only once.
+// Waits for events, and counts one wait: each queue of the events is in sync with the host then.
 cl_int wait_for_events(cl_uint count, const cl_event* events) {
   const uint64_t begin = call_begin();
   const cl_int result = g.driver.clWaitForEvents(count, events);
@@ -208,7 +208,7 @@ cl_int wait_for_events(cl_uint count, const cl_event* events) {
   for (cl_uint i = 0; i < count; ++i) {
     Queue* queue = find_event_queue(events[i]);
     bool is_new = queue != nullptr;
-    for (uint32_t j = 0; is_new && j < queue_count; ++j) is_new = queues[j] != queue;
+    for (uint32_t seen = 0; is_new && seen < queue_count; ++seen) is_new = queues[seen] != queue;
     if (!is_new) continue;
     // The call is one wait, however many queues it was for.
     count_wait(queue, WEIR_WAIT_EVENT, begin, queue_count == 0);
@@ -217,12 +217,13 @@ cl_int wait_for_events(cl_uint count, const cl_event* events) {
   return result;
 }
 
-// Passes the query on; one for the execution status counts as a poll of the event's queue.
-cl_int get_event_info(cl_event event, cl_event_info what, size_t size, void* value,
+// Passes the query on to the driver. A query for the execution status counts as a poll of the
+// event's queue, and as a sync if the command is done.
+cl_int get_event_info(cl_event event, cl_event_info property, size_t size, void* value,
                       size_t* size_out) {
   const uint64_t begin = call_begin();
-  const cl_int result = g.driver.clGetEventInfo(event, what, size, value, size_out);
-  if (result != CL_SUCCESS || what != CL_EVENT_COMMAND_EXECUTION_STATUS || value == nullptr) {
+  const cl_int result = g.driver.clGetEventInfo(event, property, size, value, size_out);
+  if (result != CL_SUCCESS || property != CL_EVENT_COMMAND_EXECUTION_STATUS || value == nullptr) {
     return result;
   }
   Queue* queue = find_event_queue(event);
@@ -255,7 +256,8 @@ void count_wait(Queue* queue, uint32_t kind, uint64_t begin, bool count_at_devic
   write_wait_event(queue, kind, begin, count_sync(queue));
 }
 
-// Puts the functions of this file into `table`. References are only counted with events.
+// Replaces the functions of queues, waits and events in `table` by those of this file. References
+// are only counted with events.
 void intercept_queues(cl_icd_dispatch* table) {
   WEIR_INTERCEPT(table, clFlush, flush);
   WEIR_INTERCEPT(table, clFinish, finish);

@@ -22,10 +22,10 @@ int count_ranks(void* communicator) {
   return succeeds(ask, communicator, &ranks) ? ranks : 0;
 }
 
-// Returns a name that stays: "ncclAllReduce(512 bf16, 2 ranks)". `function` alone once there are
-// many.
+// Returns a text such as "ncclAllReduce(512 bf16, 2 ranks)", which is never freed. After 1024
+// texts, or without memory, it returns `function` itself. `ranks` 0: unknown.
 const char* name_collective(const char* function, size_t number, int type, int ranks) {
-  constexpr uint32_t k_most_names = 1024;
+  constexpr uint32_t k_max_names = 1024;
   const bool is_known = type >= 0 && type < static_cast<int>(sizeof k_types / sizeof *k_types);
   char text[128];
   const int length = snprintf(text, sizeof text, "%s(%zu %s", function, number,
@@ -35,7 +35,7 @@ const char* name_collective(const char* function, size_t number, int type, int r
   const uint64_t key = hash_text(text);
   if (void* name = g_names.find(key)) return static_cast<const char*>(name);
   const Locked locked(&g.lock);
-  char* name = g_name_count < k_most_names ? strdup(text) : nullptr;
+  char* name = g_name_count < k_max_names ? strdup(text) : nullptr;
   if (name == nullptr) return function;
   ++g_name_count;
   g_names.insert(key, name);

@@ -21,7 +21,8 @@ bool is_device_memory(const void* at) {
     table.role = reinterpret_cast<decltype(table.role)>(find_below(k_api.functions.role));
 WEIR_FUNCTION_TABLE(Runtime, runtime, WEIR_RUNTIME_FUNCTIONS(WEIR_LOOK_UP_ROLE))
 
-// Returns the entry of a device, with a class made from its name, driver and features.
+// Describes a GPU as an entry of the probe's file. Its class names GPUs with equal features: a
+// text of the API, vendor, name, driver and features.
 weir_probe_device describe_device(int device) {
   weir_probe_device entry{};
   copy_text(entry.api, sizeof entry.api, k_api.name);

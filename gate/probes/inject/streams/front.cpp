@@ -30,8 +30,9 @@ __thread const char* t_outermost __attribute__((tls_model("initial-exec")));
 
 WEIR_EXPORTED int weir_probe_in_call() { return t_outermost == nullptr ? 0 : 1; }
 
-// Searches the global scope, then each loaded library of the API. dlopen takes the lock that
-// dl_iterate_phdr holds while it visits, so the path is found first and the handle after it.
+// Finds the API's own function of this name behind weir's: in the global scope, then in each
+// loaded library of the API. Null if there is none. dlopen takes the lock that dl_iterate_phdr
+// holds: so the path is found first, and the handle after it.
 void* find_below(const char* name) {
   void* function = dlsym(RTLD_NEXT, name);
   for (const char* const* library = k_libraries; *library != nullptr; ++library) {

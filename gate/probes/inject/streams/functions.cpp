@@ -44,8 +44,9 @@ uint64_t code_hash(const Launch& launch) {
   return hash_bytes(facts->code, &launch.attributes, sizeof launch.attributes);
 }
 
-// Asks the runtime for a kernel's resources and its occupancy at this launch. A twin's runtime
-// answers from the machine code (gate/probes/twin); without that, costs are only guessed.
+// Asks the runtime what a kernel costs at this launch: registers, memory, occupancy. The runtime
+// of a twin (a simulated GPU, gate/probes/twin) answers from machine code; without any, costs are
+// marked as not compiled.
 void measure_costs(const Launch& launch, weir_probe_code* out) {
   const auto* facts = g_facts.get<weir_runtime_kernel>(key_of(launch.function));
   out->flags = WEIR_CODE_EXAMINED;
@@ -54,8 +55,8 @@ void measure_costs(const Launch& launch, weir_probe_code* out) {
     out->flags |= WEIR_CODE_NOT_COMPILED;
     return;
   }
-  const uint64_t* local = launch.sizes.local;
-  const uint64_t threads = local[0] * local[1] * local[2];
+  const uint64_t* group_size = launch.sizes.local;
+  const uint64_t threads = group_size[0] * group_size[1] * group_size[2];
   int blocks = 0;
   const bool succeeded =
       read_costs(launch.function, &out->costs) &&

@@ -11,7 +11,8 @@ namespace {
 const weir_runtime_kernels* g_kernels;
 Once g_kernels_once;
 
-// Maps the table named by WEIR_RUNTIME_KERNELS_VARIABLE; complains if it is set and not valid.
+// Maps the table of facts about kernels that the variable WEIR_RUNTIME_KERNELS_VARIABLE names.
+// Complains if it is set and the table is not valid.
 void load_kernels() {
   const char* path = getenv(WEIR_RUNTIME_KERNELS_VARIABLE);
   size_t bytes = 0;

@@ -36,7 +36,8 @@ uint64_t stream_key(void* handle, int device) {
   return (static_cast<uint64_t>(device) + 1) << 4 | kind;
 }
 
-// Records a stream of a device, and the device if it is new; null when memory is out.
+// Returns the record of a stream, adding it if it is new, and its device too. Null when memory is
+// out.
 Stream* find_or_add_stream(uint64_t key, int device) {
   const weir_probe_device device_entry = describe_device(device);  // may ask the driver: no lock
   const Locked locked(&g.lock);
@@ -73,8 +74,8 @@ weir_probe_kernel* find_or_add_kernel(const Launch& launch, const Stream& on) {
   return kernel;
 }
 
-// Measures a kernel's costs for this launch. The occupancy depends on the launch: the entry keeps
-// the costs with the lowest.
+// Measures what a kernel costs at this launch, and keeps it in `entry` if the occupancy is lower
+// than before. Occupancy depends on the launch's sizes.
 void update_costs(const Launch& launch, weir_probe_code* entry) {
   weir_probe_code measured{};
   measure_costs(launch, &measured);  // may ask the driver: no lock
@@ -114,7 +115,7 @@ void count_small_read(const Stream& stream, const Copy& copy) {
   add(&find_or_add_read(&g.file, &g.lock, read)->count, 1);
 }
 
-// Counts one dispatch of a kernel on a stream, with its sizes and its code if that is known.
+// Counts one dispatch of a kernel on a stream, with its sizes, and with its code if that is known.
 void count_dispatch(Stream* stream, const Launch& launch) {
   weir_probe_kernel* kernel = find_or_add_kernel(launch, *stream);
   weir_probe_launch sizes = launch.sizes;
@@ -148,10 +149,10 @@ void count_queue_wait(Stream* stream) {
   count_sync(stream);
 }
 
-// Counts a copy or fill with its ends and bytes, and a wait if the call `waits`. Returns the
-// stream; null if it is captured.
+// Counts a copy or fill of memory with its ends and bytes, and a wait if the program `is_waiting`
+// for it. Returns the stream. Null if the call is only captured into a graph, or without memory.
 Stream* count_transfer(void* handle, uint32_t kind, const char* from, const char* to,
-                       uint64_t bytes, bool waits) {
+                       uint64_t bytes, bool is_waiting) {
   Stream* stream = capture_copy(handle) ? nullptr : find_stream(handle);
   if (stream == nullptr) return nullptr;
   add(&stream->entry->counters[WEIR_COUNT_COPIES], 1);
@@ -163,7 +164,7 @@ Stream* count_transfer(void* handle, uint32_t kind, const char* from, const char
   weir_probe_transfer* entry = find_or_add_transfer(&g.file, &g.lock, ends);  // few kinds
   add(&entry->calls, 1);
   add(&entry->bytes, bytes);
-  if (waits) count_wait(stream);
+  if (is_waiting) count_wait(stream);
   return stream;
 }
 
@@ -199,7 +200,8 @@ void count(Counter what, uint64_t amount) {
   add(g.counters[what], amount);
 }
 
-// Returns the sizes of a launch in threads, with as many dimensions as are larger than 1.
+// Returns a launch's sizes, counted in threads. Dimensions behind the last one that is larger than
+// 1 are left out.
 weir_probe_launch launch_sizes(Size3 grid, Size3 block, size_t shared) {
   weir_probe_launch sizes{};
   const uint32_t blocks[3] = {grid.x, grid.y, grid.z};
@@ -254,8 +256,8 @@ void count_library_call(const char* name, void* stream, Counter counter) {
   count_launch(stream, {name, name, launch_sizes({1, 1, 1}, {1, 1, 1}, 0), 0, counter});
 }
 
-// Counts the launch of an executable graph with the work that was recorded for it. For an unknown
-// graph it sets a flag in the file.
+// Counts the launch of a CUDA or HIP graph (work recorded once and started as a whole) with all
+// that was recorded for it. For an unknown graph it sets a flag in the file.
 void count_graph_launch(void* handle, void* exec) {
   Stream* stream = capture_graph_launch(handle, exec) ? nullptr : find_stream(handle);
   if (stream == nullptr) return;
@@ -272,8 +274,9 @@ void count_graph_launch(void* handle, void* exec) {
   count_submission(stream);
 }
 
-// Counts a copy with the ends that `direction` means.
-void count_copy(void* handle, const Copy& copy, bool waits) {
+// Counts a copy between program and device. `copy.direction` says which way; one that is not known
+// has no ends.
+void count_copy(void* handle, const Copy& copy, bool is_waiting) {
   constexpr struct {
     uint32_t kind;
     const char *from, *to;
@@ -287,7 +290,7 @@ void count_copy(void* handle, const Copy& copy, bool waits) {
   const auto& ends = k_ways[is_known ? copy.direction : k_unknown];
   // A copy within a device never makes the program wait.
   const Stream* stream = count_transfer(handle, ends.kind, ends.from, ends.to, copy.bytes,
-                                        waits && copy.direction != k_within);
+                                        is_waiting && copy.direction != k_within);
   if (stream == nullptr) return;
   count_small_read(*stream, copy);
   // A copy of what a kernel wrote is that kernel's.

@@ -8,7 +8,8 @@ namespace {
 
 constexpr uint32_t k_first_tallies = 16;
 
-// Returns the slot of (pipeline, label) in a hash table of tallies, or the free slot for it.
+// Returns the slot of (pipeline, label) in a hash table of tallies (counts of dispatches), or the
+// free slot for it. The capacity is a power of 2.
 DispatchTally* find_slot(DispatchTally* tallies, uint32_t capacity, Pipeline* pipeline,
                          Label* label) {
   const uint64_t mixed =
@@ -22,7 +23,7 @@ DispatchTally* find_slot(DispatchTally* tallies, uint32_t capacity, Pipeline* pi
   return &tallies[index];
 }
 
-// Doubles the table of tallies; false when memory is out.
+// Doubles the buffer's hash table of tallies (counts of dispatches). False when memory is out.
 bool grow_tallies(CommandBuffer* buffer) {
   const uint32_t capacity =
       buffer->tally_capacity == 0 ? k_first_tallies : buffer->tally_capacity * 2;
@@ -49,8 +50,9 @@ void forget_buffer(CommandBuffer* buffer) {
   free(buffer);
 }
 
-// Records a new command buffer of a pool.
-void add_command_buffer(Device* device, CommandPool* pool, VkCommandBuffer handle, bool secondary) {
+// Adds a record of a new command buffer to its pool. Without memory it sets a flag in the file.
+void add_command_buffer(Device* device, CommandPool* pool, VkCommandBuffer handle,
+                        bool is_secondary) {
   auto* buffer = static_cast<CommandBuffer*>(calloc(1, sizeof(CommandBuffer)));
   if (buffer == nullptr || !g.command_buffers.insert(handle_key(handle), buffer)) {
     free(buffer);
@@ -61,7 +63,7 @@ void add_command_buffer(Device* device, CommandPool* pool, VkCommandBuffer handl
   buffer->pool = pool;
   buffer->handle = handle;
   buffer->reset_count = pool->reset_count;
-  buffer->secondary = secondary;
+  buffer->secondary = is_secondary;
   link_record(&pool->first, buffer);
 }
 
@@ -118,7 +120,8 @@ void clear(CommandBuffer* buffer, VkCommandBufferResetFlags = 0) {
   if (captures_dispatches()) begin_capture(buffer);
 }
 
-// Begins a recording: empties the buffer's record and writes its first timestamp.
+// Stands in for vkBeginCommandBuffer: also empties the buffer's record and writes its first
+// timestamp.
 VkResult begin_command_buffer(VkCommandBuffer handle, const VkCommandBufferBeginInfo* info) {
   CommandBuffer* buffer = command_buffer(handle);
   if (buffer != nullptr) {
@@ -143,8 +146,8 @@ void bind_pipeline(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipeline 
       record == nullptr ? nullptr : find_or_add_tally(buffer, record, current_label(buffer));
 }
 
-// Adds the counts of secondary buffers to the primary. They are complete by now, and recording one
-// again makes the primary invalid.
+// Adds what secondary command buffers counted to the primary one that runs them. They are complete
+// by now: recording one again would make the primary invalid.
 void execute_commands(CommandBuffer* buffer, uint32_t count, const VkCommandBuffer* secondaries) {
   for (uint32_t i = 0; i < count; ++i) {
     const CommandBuffer* secondary = command_buffer(secondaries[i]);
@@ -174,8 +177,8 @@ const Hook k_hooks[] = {WEIR_BUFFER_HOOKS(WEIR_ROW)};
 
 extern const Hooks k_buffer_hooks = list_of(k_hooks);
 
-// Returns the buffer's tally of `pipeline` under `label`, adding it if it is new; null when memory
-// is out.
+// Returns the buffer's count of dispatches of `pipeline` under `label`, adding it if it is new.
+// Null when memory is out.
 DispatchTally* find_or_add_tally(CommandBuffer* buffer, Pipeline* pipeline, Label* label) {
   if (buffer->tally_capacity != 0) {
     DispatchTally* slot = find_slot(buffer->tallies, buffer->tally_capacity, pipeline, label);

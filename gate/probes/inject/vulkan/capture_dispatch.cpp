@@ -26,8 +26,8 @@ bool declares(const ShaderCode& code, uint32_t set, uint32_t binding) {
   return false;
 }
 
-// Returns the buffer's index among those of the dispatch, and adds it if it is new. Extends its
-// span to include the bytes from `offset` to `end`.
+// Returns the buffer's index among those of the dispatch, adding it if it is new. Extends the part
+// in use to the bytes from `offset` to `end`.
 uint32_t add_buffer(WorkBuilder* builder, uint64_t handle, const BufferInfo& buffer,
                     uint64_t offset, uint64_t end) {
   uint32_t index = 0;
@@ -44,8 +44,8 @@ uint32_t add_buffer(WorkBuilder* builder, uint64_t handle, const BufferInfo& buf
   return index;
 }
 
-// Adds the descriptor in `slot`, with `dynamic` added to its offset. Returns why the dispatch
-// cannot be captured, or k_nothing_left_out.
+// Adds a bound buffer, `slot`, to the dispatch. `dynamic` is added to its offset. Returns why the
+// dispatch cannot be captured, or k_nothing_left_out.
 uint32_t add_descriptor(const DeviceCapture& capture, const Descriptor& slot, uint64_t dynamic,
                         weir_kernels_descriptor descriptor, WorkBuilder* builder) {
   if (!slot.is_written) return WEIR_LEFT_UNBOUND;
@@ -66,9 +66,9 @@ uint32_t add_descriptor(const DeviceCapture& capture, const Descriptor& slot, ui
   return k_nothing_left_out;
 }
 
-// Adds the descriptors of set `index` that the shader declares. Returns why the dispatch cannot be
-// captured, or k_nothing_left_out. Dynamic offsets are in the order of the layout's bindings, those
-// of undeclared bindings included.
+// Adds those buffers of descriptor set `index` that the shader declares. Returns why the dispatch
+// cannot be captured, or k_nothing_left_out. Dynamic offsets are in the order of the layout's
+// bindings, those of undeclared bindings included.
 uint32_t add_set(const Device* device, const ShaderCode& code, const SetLayout& layout,
                  const CommandCapture::Bound& bound, uint32_t index, WorkBuilder* builder) {
   const DescriptorSet* set = bound.is_pushed
@@ -113,8 +113,8 @@ void make_offsets_relative(WorkBuilder* builder) {
   }
 }
 
-// Returns true if two works are equal. The size of the program's whole buffers is not compared: the
-// bytes may lie in any of them.
+// Returns true if two captured dispatches do the same. The sizes of the program's whole buffers
+// may differ: the bytes in use may lie in any of them.
 bool is_same_work(const CapturedWork* one, const CapturedWork* other) {
   if (one->pipeline != other->pipeline || one->bytes != other->bytes) return false;
   if (memcmp(one->body, other->body, sizeof(weir_kernels_work)) != 0) return false;
@@ -131,8 +131,8 @@ bool is_same_work(const CapturedWork* one, const CapturedWork* other) {
                 one->bytes - descriptors_at) == 0;
 }
 
-// Returns the stored work equal to `builder`'s, or stores it. Null when memory or the allowance is
-// used up.
+// Returns the stored dispatch that equals `builder`'s, storing it if it is new. Null when memory,
+// or what may be stored, is used up.
 CapturedWork* find_or_add_work(PipelineCapture* pipeline, const WorkBuilder& builder,
                                const char* push) {
   const size_t bytes = sizeof builder.head + builder.head.buffers * sizeof(weir_kernels_buffer) +
@@ -165,11 +165,11 @@ CapturedWork* find_or_add_work(PipelineCapture* pipeline, const WorkBuilder& bui
   return match;
 }
 
-// Returns `work` as dispatched under the name `kernel`, copying it for a name that is new. Null
-// when there is no memory. Under g_capture_lock.
+// Returns `work` as dispatched under the name with index `kernel`; a new name gets a copy. Null
+// when memory is out. Needs g_capture_lock.
 CapturedWork* find_or_add_named_work(CapturedWork* work, uint32_t kernel) {
-  for (CapturedWork* at = work; at != nullptr; at = at->other_name) {
-    if (at->kernel == kernel || at->kernel == k_not_written) return at;
+  for (CapturedWork* candidate = work; candidate != nullptr; candidate = candidate->other_name) {
+    if (candidate->kernel == kernel || candidate->kernel == k_not_written) return candidate;
   }
   const size_t bytes = sizeof(CapturedWork) + work->bytes;
   if (!reserve_capture_memory(bytes)) return nullptr;
@@ -184,8 +184,8 @@ CapturedWork* find_or_add_named_work(CapturedWork* work, uint32_t kernel) {
   return copy;
 }
 
-// Captures a dispatch from the buffer's current bindings and push constants. Null if it cannot be
-// captured; then sets `left_out_reason`.
+// Captures a dispatch of x·y·z groups with all that is bound, so that it can be run again. Null if
+// that cannot be done; `left_out_reason` then says why.
 CapturedWork* build_work(const CommandBuffer* buffer, PipelineCapture* pipeline, uint32_t x,
                          uint32_t y, uint32_t z, uint32_t* left_out_reason) {
   const CommandCapture& commands = *buffer->capture;
@@ -214,8 +214,8 @@ CapturedWork* build_work(const CommandBuffer* buffer, PipelineCapture* pipeline,
   return work;
 }
 
-// Returns the index of the work's count in the file; writes its record on first use. k_not_written
-// when there is no room.
+// Returns where the file counts this dispatch, writing its record on first use. k_not_written when
+// there is no room.
 uint32_t find_or_write_place(CapturedWork* work, uint32_t kernel, const char* name) {
   const Locked locked(&g_capture_lock);
   work = find_or_add_named_work(work, kernel);
@@ -246,8 +246,8 @@ CapturedDispatch* append_dispatch(CommandCapture* commands) {
   return &commands->dispatches[commands->count++];
 }
 
-// Notes the sets and dynamic offsets that a command binds. Offsets follow each other for all sets,
-// so those behind an unknown set cannot be assigned.
+// Notes the descriptor sets and dynamic offsets that a command binds. All sets' offsets follow
+// each other: those behind a set that is not known cannot be assigned.
 void bind_sets(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayout, uint32_t first,
                uint32_t count, const VkDescriptorSet* sets, uint32_t dynamic_offset_count,
                const uint32_t* dynamic) {
@@ -284,7 +284,8 @@ const Hook k_hooks[] = {WEIR_BINDING_HOOKS(WEIR_ROW)};
 
 extern const Hooks k_binding_hooks = list_of(k_hooks);
 
-// Adds a dispatch to the buffer's capture: its work, or the reason why it cannot be run again.
+// Adds a dispatch of x·y·z groups to the buffer's capture: all that is needed to run it again, or
+// the reason why it cannot be.
 void capture_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z,
                       uint32_t left_out_reason) {
   CapturedDispatch* dispatch = append_dispatch(buffer->capture);
@@ -313,7 +314,7 @@ void capture_push_constants(CommandCapture* commands, uint32_t offset, uint32_t 
   if (end > commands->push_bytes) commands->push_bytes = end;
 }
 
-// Empties the buffer's capture for a new recording; creates it if there is none.
+// Empties the buffer's capture for a new recording, creating it if there is none.
 void begin_capture(CommandBuffer* buffer) {
   if (buffer->device->capture == nullptr) return;
   if (buffer->capture == nullptr) {
@@ -349,8 +350,8 @@ void free_capture(CommandBuffer* buffer) {
   buffer->capture = nullptr;
 }
 
-// Counts the captured dispatches of a submission (`sign` 1), or takes them back (-1 modulo 2^64).
-// Works that were not submitted before are written to the file.
+// Counts the captured dispatches of a submission: `sign` 1 adds them, -1 (modulo 2^64) takes them
+// back. Writes those to the file that were not submitted before.
 void submit_capture(const CommandBuffer* buffer, uint64_t sign) {
   const CommandCapture* commands = buffer->capture;
   if (commands == nullptr) return;

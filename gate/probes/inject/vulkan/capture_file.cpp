@@ -44,7 +44,8 @@ bool stop(const char* what, int error) {
   return false;
 }
 
-// Makes and maps the file with its header. False, with errno set, if that fails.
+// Creates and maps the file of captured dispatches, with its header. False, with errno set, if
+// that fails.
 bool make_file(const File& file) {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < g_file.max_bytes) {
@@ -74,7 +75,8 @@ void write_features(uint32_t index, uint32_t type, const void* values, uint32_t 
 
 }  // namespace
 
-// Reads from the environment what to capture and creates the file for it, once.
+// Reads from the environment what to capture, and creates the file for it. Only the first call
+// does so.
 void open_capture(const File& file) {
   if (g_file.max_bytes != 0) return;
   CaptureMode mode = CaptureMode::dispatches;
@@ -108,8 +110,8 @@ bool reserve_capture_memory(uint64_t bytes) {
   return true;
 }
 
-// Appends a record with `head`, `tail` and padding to 8 bytes. After a failure recording ends, and
-// it returns false. Under g_capture_lock.
+// Appends a record of `head`, `tail` and padding to 8 bytes. False after a failure, when recording
+// ends. Needs g_capture_lock.
 bool write_capture_record(uint32_t kind, uint32_t index, const void* head, uint64_t head_bytes,
                           const void* tail, uint64_t tail_bytes) {
   if (g_file.full) return false;
@@ -143,7 +145,7 @@ void count_left_out(uint32_t reason, uint64_t amount) {
   add(&g_file.header->left_out[reason], amount);
 }
 
-// Creates the device's capture, and writes the extensions and features that it was created with.
+// Creates the device's capture, and writes the extensions and features that the program enabled.
 void capture_device(Device* device, const VkDeviceCreateInfo* info, uint32_t api_version) {
   device->capture = static_cast<DeviceCapture*>(calloc(1, sizeof(DeviceCapture)));
   if (device->capture == nullptr || !captures_code()) return;
@@ -162,24 +164,24 @@ void capture_device(Device* device, const VkDeviceCreateInfo* info, uint32_t api
   if (info->pEnabledFeatures != nullptr) {
     write_features(index, k_core_features, info->pEnabledFeatures, sizeof *info->pEnabledFeatures);
   }
-  for (auto at = static_cast<const VkBaseInStructure*>(info->pNext); at != nullptr;
-       at = at->pNext) {
-    if (at->sType == k_core_features) {
-      write_features(index, k_core_features, at + 1, sizeof(VkPhysicalDeviceFeatures));
+  for (auto next = static_cast<const VkBaseInStructure*>(info->pNext); next != nullptr;
+       next = next->pNext) {
+    if (next->sType == k_core_features) {
+      write_features(index, k_core_features, next + 1, sizeof(VkPhysicalDeviceFeatures));
       continue;
     }
     for (uint32_t i = 0; i < weir_struct_count; ++i) {
       const weir_struct& entry = weir_structs[i];
-      if (entry.chain != WEIR_CHAIN_FEATURES || entry.type != static_cast<uint32_t>(at->sType)) {
+      if (entry.chain != WEIR_CHAIN_FEATURES || entry.type != static_cast<uint32_t>(next->sType)) {
         continue;
       }
-      write_features(index, entry.type, at + 1, entry.size - static_cast<uint32_t>(sizeof *at));
+      write_features(index, entry.type, next + 1, entry.size - static_cast<uint32_t>(sizeof *next));
       break;
     }
   }
 }
 
-// Frees the device's capture with all its objects.
+// Frees a device's capture with the records of all its objects.
 void free_device_capture(Device* device) {
   DeviceCapture* capture = device->capture;
   if (capture == nullptr) return;

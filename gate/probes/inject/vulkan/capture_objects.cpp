@@ -17,7 +17,7 @@ void forget_set(DeviceCapture* capture, DescriptorSet* set) {
   free(set);
 }
 
-// Adds a record of a new descriptor set to its pool. A set whose layout is not tracked gets none.
+// Adds a record of a new descriptor set to its pool. A set gets none if its layout is not tracked.
 void add_set_record(DeviceCapture* capture, VkDescriptorPool pool, VkDescriptorSet handle,
                     VkDescriptorSetLayout layout_handle) {
   const auto* layout = capture->layouts.get<const SetLayout>(handle_key(layout_handle));
@@ -56,8 +56,8 @@ void write(DescriptorSet* set, const VkWriteDescriptorSet& update) {
                    next_descriptor);
 }
 
-// Applies one VkCopyDescriptorSet between two tracked sets. Like a write it goes on into the next
-// binding, as a set's slots lie one behind the other.
+// Copies descriptors between two tracked sets as `region` says. Like a write it goes on into the
+// next binding, as a set's slots lie one behind the other.
 void copy(DeviceCapture* capture, const VkCopyDescriptorSet& region) {
   const DescriptorSet* source = find_set(capture, region.srcSet);
   DescriptorSet* target = find_set(capture, region.dstSet);
@@ -79,7 +79,8 @@ void copy(DeviceCapture* capture, const VkCopyDescriptorSet& region) {
                    next_descriptor);
 }
 
-// Applies an update template: entry by entry, buffers are read from `data` at the entry's offset.
+// Updates a descriptor set through a template: reads the buffer of each entry from `data`, at the
+// entry's offset.
 void write_from_template(DescriptorSet* set, const UpdateTemplate& update_template,
                          const void* data) {
   for (uint32_t i = 0; i < update_template.entries; ++i) {
@@ -95,8 +96,9 @@ void write_from_template(DescriptorSet* set, const UpdateTemplate& update_templa
   }
 }
 
-// Returns the set that push descriptors at `index` of a command buffer write to; null if it cannot
-// be tracked. Its descriptors are cleared, unless it continues a pushed set of the same layout.
+// Returns the set that push descriptors of a command buffer write to, at set number `index`. Null
+// if it cannot be tracked. Its descriptors are cleared, unless it continues a pushed set of the
+// same layout.
 DescriptorSet* prepare_pushed_set(CommandBuffer* buffer, VkPipelineLayout layout_handle,
                                   uint32_t index) {
   if (buffer->capture == nullptr || index >= WEIR_KERNELS_MAX_SETS) return nullptr;

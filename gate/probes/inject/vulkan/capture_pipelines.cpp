@@ -27,7 +27,7 @@ T* find_or_add(T** all, T* candidate, uint64_t bytes, Same same) {
   return match;
 }
 
-// Returns the declaration of the SPIR-V variable `id`, adding it if it is new. Null, with
+// Returns the shader's declaration of the SPIR-V variable `id`, adding it if it is new. Null, with
 // `left_out` set, when there are too many.
 ShaderCode::Declaration* find_or_add_declaration(ShaderCode* code, uint32_t id) {
   for (uint32_t i = 0; i < code->declared_count; ++i) {
@@ -42,9 +42,9 @@ ShaderCode::Declaration* find_or_add_declaration(ShaderCode* code, uint32_t id) 
   return fresh;
 }
 
-// Reads from SPIR-V which descriptors the shader declares, and sets `left_out` if it cannot be
-// replayed. An instruction is a word with length and opcode, then operands; the numbers are those
-// of the specification.
+// Reads from SPIR-V which descriptors a shader declares, and sets `left_out` if it cannot be run
+// again. An instruction is a word with length and opcode, then operands. The numbers are the
+// specification's.
 void scan_spirv(ShaderCode* code) {
   constexpr uint32_t k_magic = 0x07230203;
   constexpr uint32_t k_header_words = 5;
@@ -55,11 +55,11 @@ void scan_spirv(ShaderCode* code) {
     code->left_out_reason = WEIR_LEFT_UNKNOWN;
     return;
   }
-  for (uint64_t at = k_header_words; at < words;) {
-    const uint32_t* word = code->spirv + at;
+  for (uint64_t position = k_header_words; position < words;) {
+    const uint32_t* word = code->spirv + position;
     const uint32_t length = word[0] >> 16;
     const uint32_t opcode = word[0] & 0xffff;
-    if (length == 0 || length > words - at) return;  // invalid: left to the driver
+    if (length == 0 || length > words - position) return;  // invalid: left to the driver
     if (opcode == k_capability && length >= 2 && word[1] == k_addresses) {
       code->left_out_reason = WEIR_LEFT_ADDRESSES;
     }
@@ -72,7 +72,7 @@ void scan_spirv(ShaderCode* code) {
         }
       }
     }
-    at += length;
+    position += length;
   }
 }
 
@@ -88,8 +88,8 @@ bool cannot_be_tracked(const VkDescriptorSetLayoutCreateInfo& info) {
   return false;
 }
 
-// Stores the bindings of a descriptor set layout in rising order. A layout with more than a limit,
-// or with other things than buffers, is `untracked`. Null when there is no room.
+// Stores the bindings of a descriptor set layout, in rising order. `untracked`: it has too many,
+// or others than buffers. Null when there is no room.
 const SetLayout* capture_layout(const VkDescriptorSetLayoutCreateInfo& info) {
   SetLayout* layout = static_cast<SetLayout*>(
       calloc(1, sizeof(SetLayout) + info.bindingCount * sizeof(SetLayout::Binding)));
@@ -102,12 +102,12 @@ const SetLayout* capture_layout(const VkDescriptorSetLayoutCreateInfo& info) {
         layout->has_untracked_descriptors || !weir_kernels_is_buffer(source.descriptorType) ||
         source.descriptorCount > WEIR_KERNELS_DESCRIPTORS || layout->slots > (1U << 16);
     if (layout->has_untracked_descriptors) continue;
-    uint32_t at = layout->bindings++;  // bindings are in rising order
-    for (; at > 0 && layout->binding[at - 1].binding > source.binding; --at) {
-      layout->binding[at] = layout->binding[at - 1];
+    uint32_t place = layout->bindings++;  // bindings are in rising order
+    for (; place > 0 && layout->binding[place - 1].binding > source.binding; --place) {
+      layout->binding[place] = layout->binding[place - 1];
     }
-    layout->binding[at] = {source.binding, static_cast<uint32_t>(source.descriptorType),
-                           source.descriptorCount, source.stageFlags, 0};
+    layout->binding[place] = {source.binding, static_cast<uint32_t>(source.descriptorType),
+                              source.descriptorCount, source.stageFlags, 0};
     layout->slots += source.descriptorCount;
   }
   uint32_t next_slot = 0;
@@ -184,7 +184,7 @@ void note_set_layout(DeviceCapture* capture, const VkDescriptorSetLayoutCreateIn
   }
 }
 
-// Captures the set layouts and the bytes of push constants of a new pipeline layout. Runs after
+// Stores the set layouts and the size of push constants of a new pipeline layout. Runs after
 // vkCreatePipelineLayout.
 void note_pipeline_layout(DeviceCapture* capture, const VkPipelineLayoutCreateInfo* info,
                           const VkAllocationCallbacks*, VkPipelineLayout* out) {
@@ -215,7 +215,8 @@ const Hook k_hooks[] = {WEIR_PIPELINE_HOOKS(WEIR_ROW)};
 
 extern const Hooks k_pipeline_hooks = list_of(k_hooks);
 
-// Returns the stored copy of SPIR-V code, adding it if it is new; null when there is no room.
+// Returns the stored copy of a shader's code (SPIR-V), adding it if it is new. Null when there is
+// no room.
 ShaderCode* capture_code(const void* spirv, uint64_t bytes) {
   auto* code = static_cast<ShaderCode*>(calloc(1, sizeof(ShaderCode) + bytes));
   if (code == nullptr) return nullptr;
@@ -243,7 +244,7 @@ uint64_t hash_layout(const Device* device, VkPipelineLayout handle) {
 }
 
 // Returns the stored capture of a compute pipeline, adding it if it is new. Null if its layout or
-// code is unknown, its specialization is too large, or there is no room.
+// code is unknown, its specialization too large, or when there is no room.
 PipelineCapture* capture_pipeline(Device* device, const VkComputePipelineCreateInfo& info,
                                   ShaderCode* code, uint64_t identity) {
   if (device->capture == nullptr || code == nullptr || info.stage.pName == nullptr) return nullptr;
@@ -281,7 +282,7 @@ PipelineCapture* capture_pipeline(Device* device, const VkComputePipelineCreateI
   });
 }
 
-// Writes the pipeline and its code to the file, each once; false when there is no room. Under
+// Writes the pipeline and its code to the file, each only once. False when there is no room. Needs
 // g_capture_lock.
 bool write_pipeline(PipelineCapture* pipeline) {
   ShaderCode* code = pipeline->code;
@@ -308,7 +309,7 @@ bool write_pipeline(PipelineCapture* pipeline) {
   return true;
 }
 
-// Writes a dispatched pipeline to the recording once, if only code is recorded. `pipeline` may be
+// Writes a dispatched pipeline to the file, once, if only code is recorded. `pipeline` may be
 // null.
 void write_dispatched_pipeline(PipelineCapture* pipeline) {
   if (pipeline == nullptr || captures_dispatches()) return;  // then written with its dispatches

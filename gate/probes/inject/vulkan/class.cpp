@@ -38,8 +38,8 @@ void hash_fields(const void* first, const void* last, Hash* hash) {
   hash->bytes(from, static_cast<size_t>(end - from));
 }
 
-// Hashes names and versions of the extensions. Hashes are added up, as the order of the list is the
-// driver's. False if the extensions cannot be listed.
+// Hashes names and versions of the device's extensions. The hashes are added up, as each driver
+// has its own order. False if the extensions cannot be listed.
 bool hash_extensions(const ClassFunctions& functions, VkPhysicalDevice device, Hash* hash) {
   uint32_t total = 0;
   VkExtensionProperties* extensions = list_extensions(functions.extensions, device, &total);
@@ -97,18 +97,19 @@ T chained(VkStructureType type, void* next) {
   return out;
 }
 
-// Hashes all features of Vulkan 1.0 to 1.3. Structs newer than the device's version stay zero.
-void hash_features(const ClassFunctions& functions, VkPhysicalDevice device, uint32_t api,
+// Hashes all features of Vulkan 1.0 to 1.3. Structs that are newer than the device's version stay
+// zero.
+void hash_features(const ClassFunctions& functions, VkPhysicalDevice device, uint32_t api_version,
                    Hash* hash) {
   auto f13 = chained<VkPhysicalDeviceVulkan13Features>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES, nullptr);
   auto f12 = chained<VkPhysicalDeviceVulkan12Features>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-      api >= VK_API_VERSION_1_3 ? &f13 : nullptr);
+      api_version >= VK_API_VERSION_1_3 ? &f13 : nullptr);
   auto f11 = chained<VkPhysicalDeviceVulkan11Features>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, &f12);
   auto f10 = chained<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
-                                                api >= VK_API_VERSION_1_2 ? &f11 : nullptr);
+                                                api_version >= VK_API_VERSION_1_2 ? &f11 : nullptr);
   if (functions.features2 != nullptr) {
     functions.features2(device, &f10);
   } else {
@@ -120,20 +121,21 @@ void hash_features(const ClassFunctions& functions, VkPhysicalDevice device, uin
   hash_fields(&f13.robustImageAccess, &f13.maintenance4, hash);
 }
 
-// Hashes properties that shaders rely on beyond features: subgroups, rounding, integer dot
+// Hashes those properties beyond features that shaders rely on: subgroups, rounding, integer dot
 // products. Also fills in the driver's id and name.
-void hash_properties(const ClassFunctions& functions, VkPhysicalDevice device, uint32_t api,
+void hash_properties(const ClassFunctions& functions, VkPhysicalDevice device, uint32_t api_version,
                      weir_probe_device* out, Hash* hash) {
   auto p13 = chained<VkPhysicalDeviceVulkan13Properties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES, nullptr);
   auto p12 = chained<VkPhysicalDeviceVulkan12Properties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES,
-      api >= VK_API_VERSION_1_3 ? &p13 : nullptr);
+      api_version >= VK_API_VERSION_1_3 ? &p13 : nullptr);
   auto subgroup = chained<VkPhysicalDeviceSubgroupProperties>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
-      api >= VK_API_VERSION_1_2 ? &p12 : nullptr);
-  auto p10 = chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
-                                                  api >= VK_API_VERSION_1_1 ? &subgroup : nullptr);
+      api_version >= VK_API_VERSION_1_2 ? &p12 : nullptr);
+  auto p10 =
+      chained<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                           api_version >= VK_API_VERSION_1_1 ? &subgroup : nullptr);
   if (functions.properties2 != nullptr) functions.properties2(device, &p10);
   hash->value(subgroup.subgroupSize);
   hash->value(subgroup.supportedStages);
@@ -163,8 +165,8 @@ VkExtensionProperties* list_extensions(PFN_vkEnumerateDeviceExtensionProperties 
   return nullptr;
 }
 
-// Looks up the instance functions that describe_device() needs. One that is missing under its name
-// is looked up under its former one.
+// Looks up the instance functions that describe_device() needs; those not found under their names
+// are looked up under former ones.
 ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance) {
   ClassFunctions functions{};
   const auto fetch = [&](auto* into, const char* name) {
@@ -183,8 +185,8 @@ ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance i
   return functions;
 }
 
-// Fills in a device's names and numbers, and a class made from its features. False, and without a
-// class, if basic functions are missing or memory is out.
+// Fills in a device's names and numbers, and a class: a text that is equal for devices with equal
+// features. False, without a class, if functions are missing or memory is out.
 bool describe_device(const ClassFunctions& functions, VkPhysicalDevice device,
                      weir_probe_device* out) {
   memset(out, 0, sizeof *out);

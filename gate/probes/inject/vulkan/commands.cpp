@@ -7,7 +7,7 @@
 namespace weir_probe {
 namespace {
 
-// Counts, captures and logs a dispatch of x·y·z groups. `flags` as in weir_event_dispatch;
+// Counts, captures and logs a dispatch of x·y·z groups. `flags` are those of weir_event_dispatch.
 // `left_out_reason`: why it cannot be run again, or k_nothing_left_out.
 void note_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags,
                    uint32_t left_out_reason) {

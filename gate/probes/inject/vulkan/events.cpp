@@ -88,7 +88,7 @@ void log_copy(CommandBuffer* buffer, uint32_t kind, uint64_t bytes) {
   append(buffer->recording, WEIR_EVENT_COPY, body);
 }
 
-// Empties the buffer's recording; creates it if events are on and there is none.
+// Empties the buffer's list of events, creating it if events are wanted and there is none.
 void begin_recording(CommandBuffer* buffer) {
   if (buffer->recording == nullptr) {
     if (!is_recording_events()) return;
@@ -106,7 +106,8 @@ void begin_recording(CommandBuffer* buffer) {
   recording->dispatch_count = 0;
 }
 
-// Appends the commands of `secondary` to `buffer`, all in one group: they share one time.
+// Appends the commands of the command buffer `secondary` to `buffer`. All get one group number, as
+// they share one time.
 void log_secondary(CommandBuffer* buffer, const CommandBuffer* secondary) {
   Recording* recording = buffer->recording;
   if (recording == nullptr || secondary->recording == nullptr) return;
@@ -150,8 +151,8 @@ uint64_t next_serial() {
   return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
 }
 
-// Writes the recording in pieces of whole records, and puts the kernels into its dispatches, which
-// are known by now.
+// Writes a command buffer's events to the file, in pieces of whole records. Puts the kernels into
+// its dispatches, as they are known by now.
 void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t index_in_submit) {
   const Recording* recording = buffer->recording;
   if (recording == nullptr) return;

@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t k_slab = 64;
 
-// Returns a free pipeline record; null when memory is out. Records are reused but never freed: a
-// stale recording may still point at one.
+// Returns a free record of a pipeline; null when memory is out. Records are used again but never
+// freed: an old recording may still point at one.
 Pipeline* new_pipeline(Device* device) {
   const Locked locked(&device->pipelines_lock);
   if (device->free_pipelines == nullptr) {
@@ -41,7 +41,7 @@ void release_pipeline(Device* device, Pipeline* pipeline) {
 }
 
 // Hashes a shader stage: code, entry point, specialization and required subgroup size. Sets
-// `module` to the record of its shader module, if it has one.
+// `module` to the record of its shader module, or null.
 uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage,
                     const ShaderModule** module) {
   uint64_t hash = k_hash_seed;
@@ -87,8 +87,8 @@ uint32_t compiled_flags(VkPipelineCreateFlags flags) {
   return flags & ~k_creation_only;
 }
 
-// Hashes those extension structs of a pipeline that change its code: robustness, and 64-bit flags,
-// which headers of 2022 do not have.
+// Hashes those extension structs of a pipeline that change its code: robustness, and flags of 64
+// bits. Headers of 2022 do not have the latter.
 uint64_t hash_chain(const void* chain) {
   struct Flags2 {
     VkStructureType sType;
@@ -149,7 +149,7 @@ void move_to_current_label(CommandBuffer* buffer) {
   buffer->bound = find_or_add_tally(buffer, buffer->bound->pipeline, current_label(buffer));
 }
 
-// Returns the device's label of that name, adding it if it is new; null when memory is out.
+// Returns the device's label of that name, adding it if it is new. Null when memory is out.
 Label* find_or_add_label(Device* device, const char* name) {
   const uint64_t hash = hash_text(name);
   const Locked locked(&g.lock);
@@ -191,7 +191,8 @@ void note_module(Device* device, const VkShaderModuleCreateInfo* info, const VkA
   if (captures_code()) module->code = capture_code(info->pCode, info->codeSize);
 }
 
-// Creates the pipelines and records each with its hashes, its name and, where asked for, its code.
+// Stands in for vkCreateComputePipelines: also records each pipeline with its hashes, its name
+// and, where asked for, its code.
 VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32_t count,
                                   const VkComputePipelineCreateInfo* infos,
                                   const VkAllocationCallbacks* allocator, VkPipeline* out) {
@@ -247,8 +248,8 @@ const Hook k_hooks[] = {WEIR_KERNEL_HOOKS(WEIR_ROW)};
 
 extern const Hooks k_kernel_hooks = list_of(k_hooks);
 
-// Returns the index in the file of the kernel that `pipeline` runs under `label` (may be null). Its
-// name is the pipeline's own, else the label, else made of entry point and hash. Cached.
+// Returns the index in the file of the kernel that `pipeline` runs under `label` (may be null).
+// Its name is the pipeline's own, else the label, else made of entry point and hash. Cached.
 uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label) {
   if (__atomic_load_n(&pipeline->named, __ATOMIC_RELAXED)) label = nullptr;
   uint32_t* const entry = label != nullptr ? &label->kernel : &pipeline->kernel;
@@ -274,7 +275,7 @@ uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label) {
   return kernel;
 }
 
-// Frees all pipeline records and labels of a device.
+// Frees all records of a device's pipelines, and its labels.
 void free_pipelines(Device* device) {
   const auto free_all = [](auto** list) {
     while (*list != nullptr) {

@@ -43,7 +43,8 @@ void reset_after_fork() {
 
 }  // namespace
 
-// Creates the files of this process before the first count, also in a forked child.
+// Creates the probe's files before the first count of a process. A forked child gets files of its
+// own.
 void ensure_file() {
   if (is_ready(g)) return;
   const Locked locked(&g.lock);
@@ -79,7 +80,7 @@ void fetch_next_functions(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevic
 #undef WEIR_FETCH
 }
 
-// Adds the device to the file and to the list of devices, with its queue families and heaps.
+// Adds a device to the file and to the list of devices, with its queue families and heaps.
 void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevice physical) {
   weir_probe_device entry;
   (void)describe_device(instance.functions, physical, &entry);
@@ -97,8 +98,8 @@ void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevi
   g.devices = device;
 }
 
-// Creates the instance through the layer below and records the functions that the layer needs of
-// it.
+// Stands in for vkCreateInstance: calls the layer below, and keeps the functions that weir's layer
+// needs.
 VkResult create_instance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks* allocator,
                          VkInstance* out) {
   auto* link = find_layer_link<VkLayerInstanceCreateInfo>(
@@ -161,8 +162,8 @@ VkResult create_calibrated_device(PFN_vkCreateDevice create, VkPhysicalDevice ph
   return result;
 }
 
-// Creates the device through the layer below, with calibrated timestamps where times were requested
-// and can be had. Then sets up the layer's record of it.
+// Stands in for vkCreateDevice: calls the layer below, and sets up weir's record of the device.
+// Adds calibrated timestamps where times were requested and can be had.
 VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
                        const VkAllocationCallbacks* allocator, VkDevice* out) {
   auto* link = find_layer_link<VkLayerDeviceCreateInfo>(
@@ -205,7 +206,7 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
   return result;
 }
 
-// Destroys the device and frees every record that belongs to it.
+// Stands in for vkDestroyDevice: also frees every record that belongs to the device.
 void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
   if (handle == VK_NULL_HANDLE) return;
   Device* device = find_device(handle);
@@ -231,7 +232,7 @@ void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
   free(device);
 }
 
-// Records a queue that the program fetched, the first time.
+// Adds a record of a queue when the program fetches it for the first time.
 void add_queue_record(Device* device, VkQueue handle, uint32_t family, uint32_t index) {
   if (handle == VK_NULL_HANDLE) return;
   const Locked locked(&g.lock);
@@ -273,7 +274,8 @@ PFN_vkVoidFunction find_hook(const char* name) {
   return nullptr;
 }
 
-// Answers vkGetDeviceProcAddr: the layer's function where it intercepts one that the driver has.
+// Stands in for vkGetDeviceProcAddr: gives weir's own function where it has one and the driver
+// does too.
 PFN_vkVoidFunction get_device_proc_addr(VkDevice handle, const char* name) {
   if (strcmp(name, "vkGetDeviceProcAddr") == 0) return untyped(get_device_proc_addr);
   Device* device = find_device(handle);
@@ -288,7 +290,7 @@ PFN_vkVoidFunction get_device_proc_addr(VkDevice handle, const char* name) {
   return below != nullptr || gives_names ? ours : nullptr;
 }
 
-// Answers vkGetInstanceProcAddr, which also gives device functions.
+// Stands in for vkGetInstanceProcAddr, which also gives device functions.
 PFN_vkVoidFunction get_instance_proc_addr(VkInstance handle, const char* name) {
   static const Hook hooks[] = {
       WEIR_HOOK(GetInstanceProcAddr, get_instance_proc_addr, always),

@@ -11,8 +11,8 @@ struct Memory {
 
 Level* heap_level(const Memory& memory) { return memory.local ? &g.local_memory : &g.host_memory; }
 
-// Adds an allocation to the level of its heap. Imported memory is left out: it is the program's
-// own, or counted where it was exported.
+// Adds an allocation to what its heap holds. Imported memory is left out: it is the program's own,
+// or counted where it was exported.
 void note_allocation(Device* device, const VkMemoryAllocateInfo* info, const VkAllocationCallbacks*,
                      VkDeviceMemory* out) {
   count_named(k_allocations);

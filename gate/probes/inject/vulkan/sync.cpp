@@ -178,19 +178,21 @@ void forget_fence(Device* device, VkFence fence, const VkAllocationCallbacks*) {
   device->fences.remove(handle_key(fence));
 }
 
-// Waits for fences, and counts the wait at each queue that signalled one.
-VkResult wait_for_fences(VkDevice handle, uint32_t fence_count, const VkFence* fences, VkBool32 all,
-                         uint64_t timeout) {
+// Stands in for vkWaitForFences: also counts the wait at each queue that signals one of the
+// fences.
+VkResult wait_for_fences(VkDevice handle, uint32_t fence_count, const VkFence* fences,
+                         VkBool32 wait_for_all, uint64_t timeout) {
   Device* device = find_device(handle);
   CompletedQueues queues(WEIR_WAIT_FENCE);
-  const VkResult result = device->next.WaitForFences(handle, fence_count, fences, all, timeout);
+  const VkResult result =
+      device->next.WaitForFences(handle, fence_count, fences, wait_for_all, timeout);
   const bool waited = count_call(device, result, timeout);
   if (result == VK_TIMEOUT) {
     for (uint32_t i = 0; i < fence_count; ++i)
       CompletedQueues::note_not_ready(find_fence_queue(device, fences[i]));
   }
   if (result != VK_SUCCESS) return result;
-  const bool waits_for_any = all == VK_FALSE && fence_count > 1;
+  const bool waits_for_any = wait_for_all == VK_FALSE && fence_count > 1;
   for (uint32_t i = 0; i < fence_count; ++i) {
     if (waits_for_any && device->next.GetFenceStatus(handle, fences[i]) != VK_SUCCESS) continue;
     queues.add(find_fence_queue(device, fences[i]), waited);
@@ -198,7 +200,7 @@ VkResult wait_for_fences(VkDevice handle, uint32_t fence_count, const VkFence* f
   return result;
 }
 
-// Polls a fence: its queue counts a sync if it is done.
+// Stands in for vkGetFenceStatus: also counts a sync for the fence's queue if its work is done.
 VkResult get_fence_status(VkDevice handle, VkFence fence) {
   Device* device = find_device(handle);
   const VkResult result = device->next.GetFenceStatus(handle, fence);
@@ -233,8 +235,8 @@ const Hook k_hooks[] = {WEIR_SYNC_HOOKS(WEIR_ROW)};
 
 extern const Hooks k_sync_hooks = list_of(k_hooks);
 
-// Keeps signals in rising order of value and drops the smallest when full. A new one almost always
-// goes to the end; submissions of several threads may come out of order.
+// Keeps which queue signals which value, in rising order, and drops the smallest value when full.
+// New values almost always go to the end; those of several threads may not.
 void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* queue) {
   Timeline* timeline = find_timeline(device, semaphore);
   if (timeline == nullptr) return;

@@ -11,7 +11,7 @@ constexpr uint64_t k_calibrate_every = 250000000;  // nanoseconds
 
 uint64_t bit_mask(uint32_t bits) { return bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
 
-// Writes an event that relates the device's ticks to the CPU clock, as far as the device can.
+// Writes an event that relates the device's ticks to the CPU's clock, as far as the device can.
 void calibrate(Device* device) {
   Timer& timer = device->timer;
   weir_event_clock clock = {};
@@ -38,8 +38,8 @@ void calibrate(Device* device) {
   write_event(WEIR_EVENT_CLOCK, device->index, &clock, sizeof clock);
 }
 
-// Returns a chunk of queries, a free one or a new one; null when there is none to be had. Sets
-// `may_be_stale` if times of another buffer may still be in it.
+// Returns a chunk of queries for timestamps, a free one or a new one; null when there is none to
+// be had. `may_be_stale`: it may still hold another buffer's times.
 QueryChunk* get_query_chunk(Device* device, bool* may_be_stale) {
   Timer& timer = device->timer;
   pthread_mutex_lock(&timer.lock);
@@ -64,8 +64,8 @@ QueryChunk* get_query_chunk(Device* device, bool* may_be_stale) {
   return nullptr;
 }
 
-// Adds a timestamp to the buffer: written when all earlier commands in it are done. Without memory
-// for it the recording's timing ends.
+// Adds a timestamp to the command buffer, which is taken when all earlier commands in it are done.
+// Without memory the recording gets no more times.
 void write_timestamp(CommandBuffer* buffer) {
   Stamps& stamps = buffer->recording->stamps;
   if (!stamps.enabled) return;
@@ -88,7 +88,8 @@ void write_timestamp(CommandBuffer* buffer) {
   ++stamps.queries;
 }
 
-// Returns all times of a buffer, for the caller to free; null when some are not available yet.
+// Returns all times of a command buffer, in ticks, for the caller to free. Null when some are not
+// available yet.
 uint64_t* read_timestamps(Device* device, const Stamps& stamps) {
   uint64_t* ticks = static_cast<uint64_t*>(malloc(stamps.queries * sizeof(uint64_t)));
   if (ticks == nullptr) return nullptr;
@@ -109,8 +110,8 @@ uint64_t* read_timestamps(Device* device, const Stamps& stamps) {
 }
 
 // Reads the times of a buffer's last submission and writes them as an event. False if they are not
-// available yet. Times of an earlier submission may still be in the queries: they lie before the
-// begin, or have been read already. Under the timer's lock.
+// available yet. Needs the timer's lock. Times of an earlier submission may still be there: they
+// lie before the begin, or were read already.
 bool collect_times(Device* device, Stamps* stamps) {
   uint64_t* ticks = read_timestamps(device, *stamps);
   if (ticks == nullptr) return false;
@@ -155,7 +156,8 @@ bool has_extension(const ClassFunctions& functions, VkPhysicalDevice physical, c
 
 }  // namespace
 
-// Returns true if times are requested and the device can relate its ticks to CLOCK_MONOTONIC.
+// Returns true if times are requested and the device can relate its ticks to the CPU's
+// CLOCK_MONOTONIC.
 bool can_calibrate(const ClassFunctions& functions, VkPhysicalDevice physical) {
   if (functions.time_domains == nullptr || timing_wanted() == Timing::off ||
       !has_extension(functions, physical, VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) {
@@ -173,7 +175,7 @@ bool can_calibrate(const ClassFunctions& functions, VkPhysicalDevice physical) {
   return has_device && has_monotonic;
 }
 
-// Sets up the timestamps of a new device if they are requested, and relates its clock to the CPU's.
+// Sets up timestamps of a new device if they are requested, and relates its clock to the CPU's.
 // Reports it if the device has no timestamps.
 void start_timer(Device* device, const ClassFunctions& functions, VkPhysicalDevice physical,
                  bool calibrated) {
@@ -206,7 +208,7 @@ void start_timer(Device* device, const ClassFunctions& functions, VkPhysicalDevi
   calibrate(device);
 }
 
-// Reads the remaining times of a device and destroys its query pools.
+// Reads the times of a device that are still to come, and destroys its query pools.
 void stop_timer(Device* device) {
   Timer& timer = device->timer;
   if (timer.mode == Timing::off) return;
@@ -214,8 +216,9 @@ void stop_timer(Device* device) {
   if (timer.calibrated) calibrate(device);
   // Also the stamps of command buffers that the program did not free.
   device->pools.each([](void* pool) {
-    for (CommandBuffer* at = static_cast<CommandPool*>(pool)->first; at != nullptr; at = at->next) {
-      if (at->recording != nullptr) free_stamps(at);
+    for (CommandBuffer* buffer = static_cast<CommandPool*>(pool)->first; buffer != nullptr;
+         buffer = buffer->next) {
+      if (buffer->recording != nullptr) free_stamps(buffer);
     }
   });
   while (timer.free_chunks != nullptr) {
@@ -288,7 +291,8 @@ void retire_stamps(CommandBuffer* buffer) {
   }
 }
 
-// Reads the buffer's times if they are available, and returns its query chunks to the device.
+// Reads the buffer's times if they are available, and gives its chunks of queries back to the
+// device.
 void free_stamps(CommandBuffer* buffer) {
   retire_stamps(buffer);
   Timer& timer = buffer->device->timer;
@@ -302,8 +306,8 @@ void free_stamps(CommandBuffer* buffer) {
   stamps.chunks = nullptr;
 }
 
-// Adds a buffer that is about to be submitted to the list of those whose times are to be read. If
-// it is still in the list, its earlier times are read first.
+// Adds a buffer that is about to be submitted to the list of those whose times are to be read. Its
+// times from before are read first, if it is still in the list.
 void add_in_flight(CommandBuffer* buffer, Queue* queue, uint64_t serial, uint32_t order) {
   Timer& timer = buffer->device->timer;
   Stamps& stamps = buffer->recording->stamps;
@@ -329,25 +333,25 @@ void cancel_in_flight(CommandBuffer* buffer, uint64_t serial) {
   if (buffer->recording->stamps.serial == serial) remove_in_flight(&timer, buffer);
 }
 
-// Reads the times of finished buffers of `queue` (null: of all queues). `idle`: all work is known
-// to be done. Calibrates the clock again when it is due.
-void read_times(Device* device, Queue* queue, bool idle) {
+// Reads the times of `queue`'s finished buffers (null: of all queues). `is_idle`: all work is
+// known to be done. Relates the clocks again when it is due.
+void read_times(Device* device, Queue* queue, bool is_idle) {
   Timer& timer = device->timer;
   if (timer.mode == Timing::off) return;
   const Locked locked(&timer.lock);
   CommandBuffer* next = nullptr;
-  for (CommandBuffer* at = timer.in_flight; at != nullptr; at = next) {
-    Stamps& stamps = at->recording->stamps;
+  for (CommandBuffer* buffer = timer.in_flight; buffer != nullptr; buffer = next) {
+    Stamps& stamps = buffer->recording->stamps;
     next = stamps.next_in_flight;
     if (queue != nullptr && stamps.queue != queue) continue;
-    if (stamps.may_be_stale && !idle) continue;
+    if (stamps.may_be_stale && !is_idle) continue;
     // In order of submission: buffers behind an unfinished one are not done either.
-    if (!collect_times(device, &stamps) && !idle) {
+    if (!collect_times(device, &stamps) && !is_idle) {
       if (queue != nullptr) break;
       continue;
     }
-    if (idle) stamps.may_be_stale = false;
-    remove_in_flight(&timer, at);
+    if (is_idle) stamps.may_be_stale = false;
+    remove_in_flight(&timer, buffer);
   }
   if (timer.calibrated && now_nanoseconds() - timer.last_calibration > k_calibrate_every) {
     calibrate(device);

@@ -59,8 +59,8 @@ char* stop(const char* what, int error) {
   return nullptr;
 }
 
-// Extends the file by a block and returns its mapping; null when the file is full or cannot grow.
-// Under the lock.
+// Makes the event file longer by a block and returns its mapping. Null when the file is full or
+// cannot grow. Needs the lock.
 char* add_block() {
   if (g_log.full) return nullptr;
   const uint64_t index = g_log.header->blocks;
@@ -112,17 +112,18 @@ char* write_position(Writer* writer) {
   return writer->block + sizeof(weir_events_block) + writer->used;
 }
 
-// Appends one record to the writer's block, which has room for it.
+// Appends one record, of `head` and `tail`, to the writer's block. The caller has checked that it
+// fits.
 void append(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
             const void* tail, uint32_t tail_bytes) {
   const uint32_t bytes =
       static_cast<uint32_t>(sizeof(weir_event)) + padded(head_bytes + tail_bytes);
-  char* at = write_position(writer);
+  char* position = write_position(writer);
   const weir_event event = {kind, static_cast<uint16_t>(bytes / 8), index};
-  memcpy(at, &event, sizeof event);
-  at += sizeof event;
-  if (head_bytes != 0) memcpy(at, head, head_bytes);
-  if (tail_bytes != 0) memcpy(at + head_bytes, tail, tail_bytes);
+  memcpy(position, &event, sizeof event);
+  position += sizeof event;
+  if (head_bytes != 0) memcpy(position, head, head_bytes);
+  if (tail_bytes != 0) memcpy(position + head_bytes, tail, tail_bytes);
   // The padding is 0 already: blocks are fresh from the file system.
   publish(writer, bytes);
 }
@@ -138,7 +139,7 @@ bool start_block(Writer* writer) {
 }
 
 // Returns a writer for this thread, one of an ended thread or a new one; null when memory is out.
-// In a block taken over, records continue behind those of the ended thread. Under the lock.
+// Needs the lock. In a block taken over, records continue behind those of the ended thread.
 Writer* acquire_writer() {
   Writer* writer = find_abandoned_writer();
   if (writer == nullptr) {
@@ -164,7 +165,8 @@ bool belongs_to_this_process(const Writer* writer) {
   return __atomic_load_n(&writer->log, __ATOMIC_RELAXED) == g_log.generation;
 }
 
-// Returns this thread's writer with room for `bytes`, or null after counting a dropped record.
+// Returns this thread's writer with room for `bytes`. Null, after counting a lost record, if there
+// is no room.
 Writer* writer_for(uint32_t bytes) {
   Writer* writer = t_writer;
   if (__builtin_expect(writer != nullptr && belongs_to_this_process(writer) &&
@@ -191,7 +193,7 @@ Writer* writer_for(uint32_t bytes) {
 }
 
 // Creates the event file of this process. False on failure, with errno set to the reason or 0.
-// Under the caller's lock.
+// Needs the caller's lock.
 bool make_file(const File& file) {
   auto* header = static_cast<weir_events_header*>(
       create_side_file(file, WEIR_EVENTS_SUFFIX, WEIR_EVENTS_HEADER_SIZE, &g_log.at));
@@ -281,8 +283,8 @@ void note_recording(uint64_t nanoseconds) {
   __atomic_fetch_add(&g_log.header->recording, nanoseconds, __ATOMIC_RELAXED);
 }
 
-// Writes when the device ran a command buffer, in as many records as its groups take. `pairs`:
-// begin and end of each group. All times in ticks.
+// Writes when the device ran a command buffer, in as many records as its groups of commands take.
+// `pairs`: begin and end of each group. All times are in ticks.
 void write_times(uint32_t queue, uint64_t serial, uint32_t order, uint64_t begin, uint64_t end,
                  const uint64_t* pairs, uint32_t groups) {
   constexpr uint32_t k_pair = 2 * sizeof(uint64_t);

@@ -34,9 +34,9 @@ int fail(const char* probe, const char* what, const char* path, int error) {
   return -1;
 }
 
-// Creates a file with a random name in WEIR_PROBE_DIR, sets `file->stem` and returns its
-// descriptor; -1 after a complaint. All its blocks are allocated, as a full disk must show here and
-// not as SIGBUS inside the engine.
+// Creates a file with a random name in the folder WEIR_PROBE_DIR and sets `file->stem` to that
+// name. Returns the file's descriptor; -1 after a complaint. All blocks are allocated now: a full
+// disk must show here, and not as SIGBUS inside the engine.
 int create_file(const char* probe, size_t size, File* file) {
   const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
   if (folder == nullptr || folder[0] == '\0') {
@@ -135,8 +135,8 @@ void set_pointers(File* file, void* memory) {
   });
 }
 
-// Fills in the header and the first entry of those sections that need one. The magic comes last, as
-// it makes the file valid.
+// Fills in the file's header, and the first entry of those sections that need one. The magic bytes
+// come last, as they make the file valid.
 void write_header(File* file, const char* probe) {
   weir_probe_header* header = file->header;
   header->version = WEIR_PROBE_VERSION;
@@ -190,8 +190,8 @@ void copy_without_counts(const File& from, const File& to) {
 OwnFile* g_own;  // once forks are handled
 void (*g_in_child)();
 
-// Replaces the mapping of the parent's file by memory of this process, at the same addresses and
-// with all counts at 0.
+// Gives a forked child memory of its own in place of its parent's file, at the same addresses. All
+// counts in it are 0.
 void detach_after_fork(File* file) {
   if (file->header == nullptr) return;
   if (!file->has_disk_file) {
@@ -216,8 +216,9 @@ void detach_after_fork(File* file) {
   file->has_disk_file = false;
 }
 
-// Creates the file of a forked process and moves its counts there. Does nothing in others. The flag
-// WEIR_PROBE_FORKED asks for the file until it is made, and then tells readers whose file it is.
+// Creates the file of a forked process and moves its counts there; does nothing in other
+// processes. The flag WEIR_PROBE_FORKED asks for the file until it is made. Then it tells readers
+// whose file it is.
 void make_forked_file(File* file) {
   if (file->has_disk_file || (file->header->flags & WEIR_PROBE_FORKED) == 0) return;
   file->header->flags &= ~WEIR_PROBE_FORKED;  // a single attempt, even if it fails
@@ -291,8 +292,8 @@ void set_flag(File* file, uint32_t flag) {
   __atomic_fetch_or(&file->header->flags, flag, __ATOMIC_RELAXED);
 }
 
-// Creates and maps the file of this process, with room for `capacity`. If that fails, it complains
-// and uses memory without a file.
+// Creates and maps the probe's file of this process, with room for `capacity`. If that fails, it
+// complains and uses memory without a file.
 void open_file(File* file, const char* probe, const Capacity& capacity) {
   weir_probe_header plan;
   lay_out(&plan, capacity);
@@ -317,8 +318,8 @@ void open_memory(File* file, const char* probe, const Capacity& capacity) {
 
 void clear_counts(File* file) { copy_without_counts(*file, *file); }
 
-// Creates the file with `open` and installs the fork handlers, once. In a forked process it creates
-// a file of its own and calls `renew` for further files.
+// Creates the probe's file with `open` and installs the handlers for forks, both once. A forked
+// process gets a file of its own; `renew` makes its further files.
 void ensure_initialized(OwnFile* own, void (*open)(), void (*in_child)(),
                         void (*renew)(const File&)) {
   if (own->file.header == nullptr) {
@@ -339,8 +340,8 @@ bool raise_flag(OwnFile* own, uint32_t flag) {
   return first;
 }
 
-// Creates a file with the name of `file` and another ending, and maps its first `bytes`. Null on
-// failure, with errno set to the reason or 0; then nothing is left behind.
+// Creates a file named like the probe's `file` but for its ending, and maps its first `bytes`.
+// Null on failure, with errno set to the reason or 0; then nothing is left behind.
 void* create_side_file(const File& file, const char* suffix, size_t bytes, SideFile* out) {
   errno = 0;
   const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
@@ -406,14 +407,15 @@ static bool add_rest_of_name(File* file, uint32_t kernel, const char* rest) {
   return fits;
 }
 
-// Returns the index of the kernel (device, hash, named), adding it if it is new; 0 without room.
-uint32_t kernel_index(File* file, uint32_t device, uint64_t hash, bool named, const char* name,
+// Returns the index in the file of the kernel (device, hash, is_named), adding it if it is new; 0
+// without room. `is_named`: `name` is the program's, not made up from a hash.
+uint32_t kernel_index(File* file, uint32_t device, uint64_t hash, bool is_named, const char* name,
                       const char* entry_point) {
   weir_probe_section* section = find_section(file, WEIR_SECTION_KERNELS);
   for (uint32_t i = 1; i < section->used; ++i) {
     const weir_probe_kernel& kernel = file->kernels[i];
     if (kernel.hash == hash && kernel.device == device &&
-        ((kernel.flags & WEIR_KERNEL_NAMED) != 0) == named) {
+        ((kernel.flags & WEIR_KERNEL_NAMED) != 0) == is_named) {
       return i;
     }
   }
@@ -421,7 +423,7 @@ uint32_t kernel_index(File* file, uint32_t device, uint64_t hash, bool named, co
   weir_probe_kernel& entry = file->kernels[section->used];
   entry.hash = hash;
   entry.device = device;
-  entry.flags = named ? WEIR_KERNEL_NAMED : 0;
+  entry.flags = is_named ? WEIR_KERNEL_NAMED : 0;
   const bool fits = copy_text(entry.name, sizeof entry.name, name);
   if (!fits && !add_rest_of_name(file, section->used, name + sizeof entry.name - 1)) {
     entry.flags |= WEIR_KERNEL_TRUNCATED;

@@ -36,8 +36,9 @@ enum Kind : uint16_t { k_ptx = 1, k_machine_code = 2 };
 
 }  // namespace
 
-// Chooses the image that a driver would load: the newest machine code of the same major and at most
-// this minor version, else the newest PTX that is not newer than the GPU.
+// Chooses the image (code for one GPU) that a driver would load: the newest machine code of the
+// same major and at most this minor version. Else it is the newest PTX that is not newer than the
+// GPU.
 Module choose_image(const void* binary) {
   Module best{};
   const auto* wrapper = static_cast<const FatWrapper*>(binary);
@@ -49,10 +50,10 @@ Module choose_image(const void* binary) {
   const int major = attribute(k_major);
   const int gpu_arch = 10 * major + attribute(k_minor);
   const FatHeader* fat = wrapper->data;
-  const auto* at = reinterpret_cast<const char*>(fat) + fat->header_bytes;
-  const char* const end = at + fat->bytes;
-  while (at + sizeof(FatEntry) <= end) {
-    const auto* entry = reinterpret_cast<const FatEntry*>(at);
+  const auto* position = reinterpret_cast<const char*>(fat) + fat->header_bytes;
+  const char* const end = position + fat->bytes;
+  while (position + sizeof(FatEntry) <= end) {
+    const auto* entry = reinterpret_cast<const FatEntry*>(position);
     const int arch = static_cast<int>(entry->arch);
     const bool is_code = entry->kind == k_machine_code;
     const bool has_usable_kind = is_code ? arch / 10 == major : entry->kind == k_ptx;
@@ -60,7 +61,7 @@ Module choose_image(const void* binary) {
     const bool is_better = is_code != best.machine_code ? is_code : arch > best.arch;
     if (fits && (best.arch == 0 || is_better)) best = {arch, is_code, 0};
     if (entry->header_bytes == 0) break;
-    at += entry->header_bytes + entry->bytes;
+    position += entry->header_bytes + entry->bytes;
   }
   return best;
 }
@@ -72,8 +73,8 @@ void print_no_image() {
              attribute(k_major), attribute(k_minor));
 }
 
-// Returns the error that the driver would give for a launch: by the sizes of grid and block, shared
-// memory and registers.
+// Returns the error that NVIDIA's driver would give for a launch; 0 if it would run it. Looks at
+// sizes of grid and block, shared memory and registers.
 int check_launch(const Function& function, Size3 grid, Size3 block, size_t shared) {
   if (function.module.arch == 0) return report_no_image();
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
@@ -99,9 +100,9 @@ int check_launch(const Function& function, Size3 grid, Size3 block, size_t share
   return k_ok;
 }
 
-// After NVIDIA's occupancy calculator. Warps get registers in units of 256 and are spread over the
-// parts of a multiprocessor. Blocks get shared memory in units of 128 bytes (256 before compute
-// capability 8.0), plus the system's 1 KiB since then. Returns 0 if no block of that size fits.
+// Returns how many blocks of `threads` a multiprocessor runs at once; 0 if none fits. As NVIDIA's
+// occupancy calculator: warps get registers in units of 256. Blocks get shared memory in units of
+// 128 bytes (256 before compute capability 8.0), plus the system's 1 KiB since then.
 int resident_blocks(const Function& function, int threads, size_t dynamic_shared) {
   constexpr int k_warp = 32, k_unit = 256;
   const int major = attribute(k_major);

@@ -52,7 +52,8 @@ const Elf64_Shdr* find_section(const Sections& in, const char* prefix, const cha
   return nullptr;
 }
 
-// Reads what the kernel `name` costs. The number of registers is in its section's information.
+// Reads what the kernel `name` costs from machine code; false if it is not there. The number of
+// registers is in its section's information.
 bool read_facts(const char* code, const char* name, weir_runtime_kernel* out) {
   constexpr unsigned k_registers_shift = 24;
   const Sections sections = sections_of(code);
@@ -97,8 +98,8 @@ bool refuses_ptx(const char* text) {
   return true;
 }
 
-// Loads an image as a module. Copies machine code (ELF), whose kernels are looked up later; refuses
-// PTX that is too new.
+// Loads an image of code as a module, and returns CUDA's error code. Copies machine code (ELF),
+// whose kernels are looked up later; refuses PTX that is too new.
 int load(void** out, const void* image) {
   if (twin() == nullptr) return k_no_device;
   if (image == nullptr) return k_invalid_value;
@@ -134,7 +135,8 @@ ModuleKernel* find_kernel(LoadedModule* in, const char* name) {
   return kernel;
 }
 
-// Returns the module's kernel of this name. If the module has machine code, the name must be in it.
+// Finds the module's kernel of this name, and returns CUDA's error code. If the module has machine
+// code, the name must be in it.
 int get_function(void** out, LoadedModule* in, const char* name) {
   *out = find_kernel(in, name);
   if (*out != nullptr) return k_ok;
@@ -209,7 +211,8 @@ WEIR_EXPORTED int cuKernelGetFunction(void** out, void* kernel) {
   return k_ok;
 }
 
-// Answers with facts of the kernel's code, or with a guess if there is no code to read.
+// Gives an attribute of a kernel from the facts about its code, or a guess if there is no code to
+// read.
 WEIR_EXPORTED int cuFuncGetAttribute(int* out, int number, void* kernel) {
   Function* function = nullptr;
   if (const int error = find_loaded_function(kernel, &function)) return error;

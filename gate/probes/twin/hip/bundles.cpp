@@ -38,16 +38,16 @@ template <class Visit>
 bool any_target(const char* bundle, Visit visit) {
   BundleHead head;
   memcpy(&head, bundle, sizeof head);
-  constexpr uint64_t k_most_entries = 1000, k_longest_name = 1000;
-  const char* at = bundle + sizeof head;
-  for (uint64_t i = 0; i < head.entries && i < k_most_entries; ++i) {
+  constexpr uint64_t k_max_entries = 1000, k_max_name_bytes = 1000;
+  const char* position = bundle + sizeof head;
+  for (uint64_t i = 0; i < head.entries && i < k_max_entries; ++i) {
     BundleEntry entry;
-    memcpy(&entry, at, sizeof entry);
-    if (entry.name_bytes > k_longest_name) return false;
-    const char* name = at + sizeof entry;
+    memcpy(&entry, position, sizeof entry);
+    if (entry.name_bytes > k_max_name_bytes) return false;
+    const char* name = position + sizeof entry;
     const char* target = find_target(name, entry.name_bytes);
-    at = name + entry.name_bytes;
-    if (target != nullptr && visit(target, static_cast<size_t>(at - target))) return true;
+    position = name + entry.name_bytes;
+    if (target != nullptr && visit(target, static_cast<size_t>(position - target))) return true;
   }
   return false;
 }
@@ -59,7 +59,7 @@ bool is_own_target(const char* name, size_t length) {
 char g_targets[256];  // of the first bundle without code for this GPU, for people
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Keeps the targets of a bundle.
+// Keeps the names of the GPUs that a bundle (code for several GPUs) has code for.
 void note_targets(const char* bundle) {
   const Locked locked(&g_lock);
   if (g_targets[0] != 0) return;
@@ -102,8 +102,8 @@ RegisterFile find_register_file(const char* target) {
 
 }  // namespace
 
-// Chooses the code for this GPU in a program's fat binary. A compressed bundle is taken unread, as
-// the table of kernels tells if it has code: see check_launch().
+// Chooses the code for this GPU in a program's fat binary; a module with arch 0 if there is none.
+// Compressed code is taken unread, as the table of kernels tells if it fits: see check_launch().
 Module choose_image(const void* binary) {
   const auto* wrapper = static_cast<const BundleWrapper*>(binary);
   Dl_info file{};
@@ -127,7 +127,8 @@ void print_no_image() {
              target(), g_targets[0] == 0 ? "other GPUs" : g_targets);
 }
 
-// Returns the error that HIP would give for a launch, as clr's hip_module.cpp refuses them.
+// Returns the error that HIP would give for a launch, 0 if it would run it. The rules are those of
+// clr's hip_module.cpp.
 int check_launch(const Function& function, Size3 grid, Size3 block, size_t shared) {
   if (function.module.arch == 0) return report_no_image();
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
@@ -141,8 +142,8 @@ int check_launch(const Function& function, Size3 grid, Size3 block, size_t share
   return threads > static_cast<uint64_t>(max_block_threads(function)) ? k_launch_failed : int{k_ok};
 }
 
-// Computes it as clr (hip_platform.cpp) does: four SIMDs of a processor, a wave's registers in
-// whole units, and shared memory without rounding.
+// Returns how many blocks a processor of the GPU runs at once, computed as clr (hip_platform.cpp)
+// does. It has four SIMDs; a wave gets registers in whole units; shared memory is not rounded.
 int resident_blocks(const Function& function, int block_threads, size_t dynamic_shared) {
   constexpr uint64_t k_simds = 4, k_scalar_registers = 800, k_scalar_unit = 16;
   const weir_runtime_kernel* facts = function.facts;

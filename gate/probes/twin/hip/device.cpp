@@ -40,7 +40,7 @@ static_assert(offsetof(Properties, processors) == 388 && offsetof(Properties, pc
 
 size_t attribute_size(int number) { return static_cast<size_t>(attribute(number)); }
 
-// Fills HIP's properties of a device from the description of the simulated GPU.
+// Fills in HIP's properties of device `index` from the description of the simulated GPU.
 void fill_properties(Properties* out, int index) {
   const weir_runtime_twin& gpu = *twin();
   *out = {};

@@ -15,7 +15,7 @@ __thread int t_device;
 uint32_t g_used;  // atomic; a bit for each device
 __thread int t_error;
 
-// Maps the description that the environment names, if it is valid.
+// Maps the description of the simulated GPU that the environment names, if it is valid.
 void load() {
   const char* path = getenv(WEIR_RUNTIME_TWIN_VARIABLE);
   size_t bytes = 0;

@@ -152,7 +152,8 @@ WEIR_RUNTIME(FuncGetAttributes, (FunctionAttributes * out, const void* kernel)) 
   out->preferred_carveout = -1;
   return k_ok;
 }
-// Sets a kernel's limit of dynamic shared memory. Other attributes have no effect.
+// Sets a kernel's limit of dynamic shared memory, and returns the API's error code. Other
+// attributes have no effect.
 int set_function_attribute(const void* kernel, int number, int value) {
   constexpr int k_max_dynamic_shared = 8;
   Function* function = nullptr;

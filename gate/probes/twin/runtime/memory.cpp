@@ -42,13 +42,15 @@ pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 Once g_once;
 int g_fill;
 
-// Reserves the range of addresses, as large as the system allows, and reads the fill byte.
+// Reserves addresses for the simulated GPU's memory, as many as the system allows, and reads the
+// fill byte.
 void reserve() {
   for (uint64_t bytes = uint64_t{8} << 40; bytes >= uint64_t{1} << 36; bytes /= 2) {
-    void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) continue;
-    g_arena.begin = round_up_to(reinterpret_cast<uint64_t>(at), k_reservation_granularity);
-    g_arena.end = reinterpret_cast<uint64_t>(at) + bytes;
+    void* address =
+        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (address == MAP_FAILED) continue;
+    g_arena.begin = round_up_to(reinterpret_cast<uint64_t>(address), k_reservation_granularity);
+    g_arena.end = reinterpret_cast<uint64_t>(address) + bytes;
     break;
   }
   const char* fill = getenv(WEIR_TWIN_FILL_VARIABLE);
@@ -96,7 +98,7 @@ void forget_contents(uint64_t at, uint64_t bytes) {
             static_cast<off_t>(bytes));
 }
 
-// Reads device memory: what was written, and fill bytes for pages where nothing was.
+// Reads the simulated GPU's memory: what was written, and fill bytes for pages where nothing was.
 void read_contents(char* to, uint64_t at, size_t bytes) {
   const auto [contents, begin] = find_place(at);
   if (g_fill != 0 || pread(contents, to, bytes, begin) < 0) memset(to, g_fill, bytes);
@@ -140,15 +142,15 @@ uint64_t allocate_addresses(uint64_t bytes, uint64_t device_bytes, int index) {
   const uint64_t granularity =
       device_bytes == 0 ? k_reservation_granularity : k_allocation_granularity;
   const uint64_t size = round_up_to(bytes, granularity);
-  uint64_t at = g_arena.begin;
+  uint64_t address = g_arena.begin;
   DeviceMemory::Block** link = g_arena.memory.first();
-  while (*link != nullptr && (*link)->at < at + size) {
+  while (*link != nullptr && (*link)->at < address + size) {
     const uint64_t end = round_up_to((*link)->at + (*link)->bytes, granularity);
-    if (end > at) at = end;
+    if (end > address) address = end;
     link = &(*link)->next;
   }
-  if (size > g_arena.end - at) return 0;
-  return g_arena.memory.insert_block(link, at, size, device_bytes, index) ? at : 0;
+  if (size > g_arena.end - address) return 0;
+  return g_arena.memory.insert_block(link, address, size, device_bytes, index) ? address : 0;
 }
 bool free_block(uint64_t at) {
   const Locked locked(&g_lock);
@@ -195,7 +197,8 @@ void read_value(char* to, uint64_t at, size_t bytes, const LastKernel& kernel) {
   }
 }
 
-// Copies bytes between memory of the host and of the device. Large ones to the device do nothing.
+// Copies bytes between memory of the host and of the simulated GPU. Large copies to the GPU do
+// nothing.
 void copy_bytes(void* to, const void* from, size_t bytes, const LastKernel& kernel) {
   const bool to_device = is_device_address(to);
   if (!is_device_address(from)) {
@@ -239,11 +242,11 @@ struct Rows {
   size_t to_pitch, from_pitch, width, height;
 };
 
-// Copies rows of bytes, or adds the copy to the stream's capture. A copy that waits fails within a
-// capture.
-int copy(void* to, const void* from, const Rows& rows, void* stream, bool waits) {
+// Copies rows of bytes, or adds the copy to the stream's capture; returns the API's error code. A
+// copy that the program `is_waiting` for fails within a capture.
+int copy(void* to, const void* from, const Rows& rows, void* stream, bool is_waiting) {
   if (twin() == nullptr) return fail(k_no_device);
-  if (waits) {
+  if (is_waiting) {
     const int wait_error = check_wait(stream);
     if (wait_error != k_ok) return wait_error;
   }
@@ -258,8 +261,8 @@ int copy(void* to, const void* from, const Rows& rows, void* stream, bool waits)
   return error == k_ok ? error : fail(error);
 }
 
-// Fills memory with the byte `value`, of the device or of the host. A stream that is captured only
-// records it.
+// Fills memory of the GPU or of the host with the byte `value`; returns the API's error code. A
+// stream that is captured only records it.
 int set(void* to, int value, size_t bytes, void* stream) {
   if (twin() == nullptr) return fail(k_no_device);
   int error = k_ok;

@@ -108,7 +108,8 @@ int record_event(void* event, void* stream) {
   return success_if(capture == nullptr || !capture->broken, k_capture_broken);
 }
 
-// Starts a capture of the stream into `graph`. The default stream cannot be captured.
+// Starts to capture the stream's work into `graph`; returns the API's error code. The default
+// stream cannot be captured.
 int begin_capture(void* stream, Graph* graph) {
   if (!is_handle(stream)) return fail(k_capture_unsupported);
   auto* capture = static_cast<Capture*>(calloc(1, sizeof(Capture)));
@@ -131,7 +132,7 @@ int begin_capture(void* stream, Graph* graph) {
 
 }  // namespace
 
-// Returns true if work on the stream runs now; else adds it as a node to the stream's capture.
+// Returns true if work on the stream runs now. Else it is added as a node to the stream's capture.
 bool runs_now(void* stream, NodeType type, int* error, const void* function) {
   if (!any_capture()) return true;
   const Locked locked(&g_lock);

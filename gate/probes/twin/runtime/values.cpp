@@ -34,23 +34,24 @@ void add_rule(const char* word, size_t length, unsigned long value, unsigned lon
   rule.nth = nth;
 }
 
-// Reads the user's rules: "word:value:nth;…".
+// Reads the user's rules for values that programs read: "word:value:nth;…". `word` is a part of a
+// kernel's name. The value is for its nth read, or for all without `nth`.
 void read_rules() {
-  const char* at = getenv(WEIR_TWIN_READS_VARIABLE);
-  while (at != nullptr && *at != 0) {
-    const size_t length = strcspn(at, ":");
-    const char* word = at;
-    at += length;
+  const char* position = getenv(WEIR_TWIN_READS_VARIABLE);
+  while (position != nullptr && *position != 0) {
+    const size_t length = strcspn(position, ":");
+    const char* word = position;
+    position += length;
     unsigned long numbers[2] = {};
     for (unsigned long& number : numbers) {
-      if (*at != ':') break;
+      if (*position != ':') break;
       char* end = nullptr;
-      number = strtoul(at + 1, &end, 10);
-      at = end;
+      number = strtoul(position + 1, &end, 10);
+      position = end;
     }
     add_rule(word, length, numbers[0], numbers[1]);
-    at += strcspn(at, ";");
-    if (*at == ';') ++at;
+    position += strcspn(position, ";");
+    if (*position == ';') ++position;
   }
   // torch's reductions of a boolean tensor: all() of a mask is true, any() of what is unusual is
   // not.
@@ -67,9 +68,9 @@ bool answer(Rule* rule, const char* kernel, char* to, size_t bytes) {
   return true;
 }
 
-// Ends the program after many equal reads in a row: it waits for a value that no kernel computes.
+// Ends the program after 5000 equal reads in a row: it waits for a value that no kernel computes.
 void check_loop(const char* to, size_t bytes, const char* kernel) {
-  constexpr uint64_t k_most_equal_reads = 5000;
+  constexpr uint64_t k_max_equal_reads = 5000;
   // Atomic, all three.
   static uint64_t count;
   static const char* last_kernel;
@@ -83,13 +84,13 @@ void check_loop(const char* to, size_t bytes, const char* kernel) {
     __atomic_store_n(&count, 0, __ATOMIC_RELAXED);
     return;
   }
-  if (__atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) != k_most_equal_reads) return;
+  if (__atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) != k_max_equal_reads) return;
   print_line(
       STDERR_FILENO,
       "weir: the program read %lu times %zu bytes that a kernel should have written, and got "
       "%lu each time: no kernel runs on a twin. Give the value by reads: (docs/how-to/"
       "python.md). The kernel: %.200s\n",
-      k_most_equal_reads, bytes, value, kernel);
+      k_max_equal_reads, bytes, value, kernel);
   _exit(EXIT_FAILURE);
 }
 
