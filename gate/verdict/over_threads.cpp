@@ -50,9 +50,9 @@ std::string changes_over_threads(const std::vector<const Profile*>& group,
     values.push_back(*value);
     shown_values.push_back(unit::show(measurement->metric, *value));
   }
-  const bool all_equal = std::ranges::all_of(
+  const bool are_all_equal = std::ranges::all_of(
       shown_values, [&](const auto& word) { return word == shown_values.front(); });
-  if (all_equal) return "";
+  if (are_all_equal) return "";
   const unit::Metric& metric = group.front()->metrics.at(name).metric;
   const double waits_of_most_threads = values.back();
   const bool serialises = metric.base == "futex_waits" && waits_of_most_threads >= 1 &&

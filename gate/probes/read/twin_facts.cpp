@@ -299,18 +299,18 @@ std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin) {
 
 // Returns a description of a twin (a simulated GPU) that read_twin() reads as the same twin.
 Json document_of(const Twin& twin) {
-  Json out;
+  Json description;
   Json weir = {{"schema", "weir.device/1"},
                {"name", twin.name},
                {"title", twin.title},
                {"source", twin.source}};
   if (!twin.assumed.empty()) weir["assumed"] = twin.assumed;
-  if (twin.has_vulkan()) write_vulkan(twin, out, weir);
+  if (twin.has_vulkan()) write_vulkan(twin, description, weir);
   for (const RuntimeApi* api : runtime_apis()) {
     if (const Json& section = twin.*api->section; section.is_object()) weir[api->name] = section;
   }
-  out["weir"] = std::move(weir);
-  return out;
+  description["weir"] = std::move(weir);
+  return description;
 }
 
 }  // namespace weir::probes
