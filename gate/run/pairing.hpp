@@ -65,8 +65,8 @@ class Pairing {
     double seconds = 0;         // spent on its pairs
     std::size_t pairs = 0;
     bool given_up = false;
-    [[nodiscard]] double seconds_per_pair() const;  // seconds a pair
-    [[nodiscard]] bool is_open() const;             // has something to decide
+    [[nodiscard]] double seconds_per_pair() const;
+    [[nodiscard]] bool is_open() const;  // has something to decide
     [[nodiscard]] bool is_open(std::size_t test) const;
     // Pairs until all its metrics are decided, as far as can be told.
     [[nodiscard]] double more_pairs() const;

@@ -79,8 +79,7 @@ struct KernelRun {
 struct SiteIndex {
   SiteModel model;
   std::vector<SiteCell> cells;  // by project and name
-  std::map<std::pair<std::string, std::string>, std::size_t>
-      cell_index_by_name;  // project and name
+  std::map<std::pair<std::string, std::string>, std::size_t> cell_index_by_name;  // project, name
   std::map<std::string, std::size_t> cell_index_by_id;
   std::vector<history::Metric> metrics;         // by name
   std::vector<std::string> machines;            // by name
@@ -89,8 +88,8 @@ struct SiteIndex {
   std::vector<std::size_t> runs_with_pages;     // places of runs, the newest first
   std::map<std::string, std::size_t> run_index_by_id;
   std::unordered_map<std::size_t, std::string> page_id_by_run;  // for runs with a page
-  std::unordered_map<std::size_t, std::vector<std::size_t>>
-      verdicts_by_run;  // places in `verdicts`
+  // Places in `verdicts`.
+  std::unordered_map<std::size_t, std::vector<std::size_t>> verdicts_by_run;
   // Points of runs with a page: series and point.
   std::unordered_map<std::size_t, std::vector<std::pair<std::size_t, std::size_t>>> points_by_run;
   std::map<std::string, std::vector<std::string>> commits;  // by the name of their file
