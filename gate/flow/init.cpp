@@ -119,13 +119,16 @@ std::vector<config::StarterEngine> find_engines(const sys::World& world) {
   return engines;
 }
 
-// Returns true if `path` is a model's folder as MLX and others load it.
+// Returns true if `path` is a model's folder as MLX, transformers and others load it; one without
+// weights has a tokenizer.
 bool is_model_folder(const sys::Files& files, const std::string& path) {
   if (files.kind(path) != sys::Kind::folder) return false;
   if (files.kind(sys::join_path(path, "config.json")) != sys::Kind::file) return false;
   const auto names = files.list(path);
-  const auto weights = [](const std::string& name) { return name.ends_with(".safetensors"); };
-  return names && std::ranges::any_of(*names, weights);
+  const auto is_of_a_model = [](const std::string& name) {
+    return name.ends_with(".safetensors") || name == "tokenizer.json";
+  };
+  return names && std::ranges::any_of(*names, is_of_a_model);
 }
 
 // Finds at most k_max_models models that the engines can load.

@@ -2,12 +2,14 @@
 #include "gate/flow/workflows.hpp"
 
 #include "gate/base/find.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/starter.hpp"
 #include "gate/config/typed_command.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/model/gguf.hpp"
+#include "gate/model/hugging_face.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_text.hpp"
 #include "gate/source/virtual_environment.hpp"
@@ -253,17 +255,36 @@ std::optional<std::set<std::string>> tracked_files(const Job& job, const std::st
   return files;
 }
 
-// Returns the arguments of `weir model make` that make this model again, read from the name in its
-// header. "" if weir did not make it.
+// Returns false if a shell may give a character of the text a meaning.
+bool is_plain(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) {
+    return text::is_alphanumeric(c) || c == '/' || c == '.' || c == '_' || c == '-' || c == ' ';
+  });
+}
+
+// Returns the options of `weir model make` that its config.json names. "" if it names none.
+std::string folder_make_options(const std::string& folder, sys::Files& files) {
+  constexpr std::uint64_t k_longest_config = std::uint64_t{1} << 20;
+  const auto text = files.read_prefix(sys::join_path(folder, "config.json"), k_longest_config);
+  const auto config = text.and_then([](const std::string& json) { return parse_json(json); });
+  if (!config) return "";
+  const Json& options = member_or_null(*config, model::k_make_arguments);
+  if (!options.is_string() || !is_plain(options.get<std::string>())) return "";
+  return options.get<std::string>();
+}
+
+// Returns the arguments of `weir model make` that make this model again, read from config.json or
+// the name in its header. "" if weir did not make it.
 std::string model_make_arguments(const std::string& file, const std::string& shown_path,
                                  sys::Files& files) {
+  if (!is_plain(shown_path) || shown_path.find(' ') != std::string::npos) return "";
+  if (files.kind(file) == sys::Kind::folder) {
+    const std::string options = folder_make_options(file, files);
+    return options.empty() ? "" : shown_path + " " + options;
+  }
   const auto header =
       model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(file, bytes); });
-  if (!header || !std::ranges::all_of(shown_path, [](char c) {
-        return text::is_alphanumeric(c) || c == '/' || c == '.' || c == '_' || c == '-';
-      })) {
-    return "";  // a shell may give these characters a meaning
-  }
+  if (!header) return "";
   // "weir llama 4x256 f16"
   const model::GgufValue* name = header->find("general.name");
   const auto name_parts = text::split(name == nullptr ? "" : name->to_string().value_or(""), ' ');
@@ -310,10 +331,15 @@ std::string find_missing_files(const Job& job, const LoadedConfig& loaded,
   std::set<std::string> listed;
   const auto is_new = [&](const std::string& item) { return listed.insert(item).second; };
   const auto tracked = tracked_files(job, folder);
+  const auto is_tracked = [&](const std::string& path) {
+    const auto inside = tracked->lower_bound(path + "/");
+    return tracked->contains(path) ||
+           (inside != tracked->end() && inside->starts_with(path + "/"));
+  };
   const auto is_missing = [&](const std::string& relative_name) {
     const std::string path = sys::absolute(sys::join_path(folder, relative_name));
     const std::string real = sys::real_path(path).value_or(path);
-    return tracked && !tracked->contains(path) && !tracked->contains(real);
+    return tracked && !is_tracked(path) && !is_tracked(real);
   };
   ci.has_base = false;
   for (const config::Cell& cell : loaded.cells) {

@@ -319,25 +319,32 @@ Result<std::uint64_t> gguf_file_bytes(const GgufHeader& header) {
   return end;
 }
 
+Result<void> write_random_tensor(const GgufTensor& tensor, std::uint64_t seed,
+                                 const ByteSink& sink) {
+  constexpr std::uint64_t k_chunk_blocks = 4096;
+  WEIR_TRY(const std::uint64_t bytes, data_bytes(tensor));
+  const TensorTypeInfo& info = *find_tensor_type(tensor.type);
+  const std::uint64_t row = tensor.dims.empty() ? 1 : tensor.dims.front();
+  const TensorBytes data(seed, tensor.name, info.type, fill_for(tensor.name, tensor.dims), row);
+  const std::uint64_t blocks = bytes / info.block_bytes;
+  std::vector<unsigned char> chunk;
+  for (std::uint64_t block = 0; block < blocks; block += k_chunk_blocks) {
+    chunk.resize(std::min(k_chunk_blocks, blocks - block) * info.block_bytes);
+    data.write(block, chunk);
+    // unsigned char may be read as char
+    WEIR_CHECK(sink({reinterpret_cast<const char*>(chunk.data()), chunk.size()}));
+  }
+  return {};
+}
+
 // Writes the header and random data for every tensor to `sink`. The same seed gives the same bytes
 // on every machine.
 Result<void> write_random_gguf(GgufHeader& header, std::uint64_t seed, const ByteSink& sink) {
   WEIR_TRY(const std::string head, encode_gguf_header(header));
   WEIR_CHECK(sink(head));
   for (const GgufTensor& tensor : header.tensors) {
+    WEIR_CHECK(write_random_tensor(tensor, seed, sink));
     WEIR_TRY(const std::uint64_t bytes, data_bytes(tensor));
-    const TensorTypeInfo& info = *find_tensor_type(tensor.type);
-    const std::uint64_t row = tensor.dims.empty() ? 1 : tensor.dims.front();
-    const TensorBytes data(seed, tensor.name, info.type, fill_for(tensor.name, tensor.dims), row);
-    constexpr std::uint64_t k_chunk_blocks = 4096;
-    const std::uint64_t blocks = bytes / info.block_bytes;
-    std::vector<unsigned char> chunk;
-    for (std::uint64_t block = 0; block < blocks; block += k_chunk_blocks) {
-      chunk.resize(std::min(k_chunk_blocks, blocks - block) * info.block_bytes);
-      data.write(block, chunk);
-      // unsigned char may be read as char
-      WEIR_CHECK(sink({reinterpret_cast<const char*>(chunk.data()), chunk.size()}));
-    }
     const std::string padding(align_up(bytes, header.alignment) - bytes, '\0');
     if (!padding.empty()) WEIR_CHECK(sink(padding));
   }

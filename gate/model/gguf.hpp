@@ -153,6 +153,10 @@ using ByteSink = std::function<Result<void>(std::string_view)>;
 // Bytes of the whole file. REQUIRES: the header was laid out by encode_gguf_header.
 [[nodiscard]] Result<std::uint64_t> gguf_file_bytes(const GgufHeader& header);
 
+// Writes a tensor's random data (tensor_type.hpp), without padding. REQUIRES: its type is known.
+[[nodiscard]] Result<void> write_random_tensor(const GgufTensor& tensor, std::uint64_t seed,
+                                               const ByteSink& sink);
+
 // Writes the header and random data for every tensor (tensor_type.hpp). The same header and seed
 // give the same bytes on every machine.
 [[nodiscard]] Result<void> write_random_gguf(GgufHeader& header, std::uint64_t seed,

@@ -15,9 +15,8 @@ constexpr std::uint32_t k_one = 0x3f800000;           // 1.0f
 constexpr std::uint32_t k_norm_epsilon = 0x358637bd;  // 1e-6f
 constexpr std::uint32_t k_ten_thousand = 0x461c4000;  // 10000.0f
 constexpr std::uint32_t k_million = 0x49742400;       // 1000000.0f
-constexpr std::uint32_t k_gemma_window = 512;
 constexpr std::uint32_t k_max_layers = 1024;
-constexpr std::uint32_t k_max_size = 1U << 20;
+constexpr std::uint32_t k_max_dimension = 1U << 20;
 
 struct Mix {
   std::string_view name;
@@ -122,14 +121,14 @@ Result<void> check_options(const ModelOptions& options) {
   const struct {
     std::string_view name;
     std::uint32_t size, min_size, max_size;
-  } sizes[] = {{"embedding", options.embedding, 1, k_max_size},
-               {"feed-forward", options.feed_forward, 1, k_max_size},
-               {"heads", options.heads, 1, k_max_size},
-               {"kv-heads", options.kv_heads, 1, k_max_size},
-               {"head-dim", options.head_dim, 1, k_max_size},
-               {"context", options.context, 1, k_max_size},
+  } sizes[] = {{"embedding", options.embedding, 1, k_max_dimension},
+               {"feed-forward", options.feed_forward, 1, k_max_dimension},
+               {"heads", options.heads, 1, k_max_dimension},
+               {"kv-heads", options.kv_heads, 1, k_max_dimension},
+               {"head-dim", options.head_dim, 1, k_max_dimension},
+               {"context", options.context, 1, k_max_dimension},
                {"layers", options.layers, 1, k_max_layers},
-               {"vocab", options.vocab, k_min_vocab, k_max_size}};
+               {"vocab", options.vocab, k_min_vocab, k_max_dimension}};
   for (const auto& [name, size, min_size, max_size] : sizes) {
     if (size < min_size || size > max_size) {
       return fail(Code::usage, "{} is {}: it must lie between {} and {}", name, size, min_size,

@@ -33,6 +33,8 @@ struct Quantization {
 
 // Smallest vocabulary: three special tokens, 256 bytes, the space and the letters.
 inline constexpr std::uint32_t k_min_vocab = 320;
+// Tokens that a layer of sliding attention sees in gemma3.
+inline constexpr std::uint32_t k_gemma_window = 512;
 
 struct ModelOptions {
   std::string architecture = "llama";  // or "gemma3", "qwen3", "qwen3moe"

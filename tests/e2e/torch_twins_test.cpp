@@ -21,13 +21,14 @@ class TorchTwins : public testing::Test {
               ", engine.py, '{model}', '{tokens}', '{args}']}}\n"
               "models: {llama: model}\nbackends: {rtx4090: {device: cuda, twin: nvidia-rtx-4090}}\n"
               "prompts: {decode: {prompt_tokens: 0, tokens: 24}}\n");
-    fs::create_directories(scratch_ / "model");
-    spill(scratch_ / "model/config.json",
-          R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256,)"
-          R"( "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4,)"
-          R"( "num_key_value_heads": 2, "vocab_size": 512, "max_position_embeddings": 512})");
+    make_model({"--layers", "2", "--vocab", "512"});
     plant("");
     accepted_ = weir(scratch_, {"baseline", "accept", "--counts-only"});
+  }
+  void make_model(std::vector<std::string> options) {
+    options.insert(options.begin(), {"model", "make", "model", "--hf"});
+    const Ended ended = weir(scratch_, options);
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
   }
   // Writes the script, with a line of Python behind its model.
   void plant(const std::string& line) {
@@ -232,10 +233,7 @@ TEST_F(TorchTwins, LoadA70BWhereItFitsAndEndInTorchsOwnErrorWhereNot) {
       config.find(backend), backend.size(),
       "h100: {device: cuda, twin: nvidia-h100}, b200: {device: cuda, twin: nvidia-b200}");
   spill(scratch_ / "weir.yaml", config);
-  spill(scratch_ / "model/config.json",
-        R"({"model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,)"
-        R"( "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,)"
-        R"( "vocab_size": 128256, "max_position_embeddings": 8192})");
+  make_model({"--like", "llama-3.3-70b"});
   const Ended ended = weir(scratch_, {"run", "--counts-only", "--json", "-"});
   const Json profiles = json_of(ended)["profiles"];
   ASSERT_EQ(profiles.size(), 2U) << ended.err;

@@ -1,6 +1,7 @@
 // weir model make|twin|hollow: writes small models for engines to run, or shrinks real ones.
 #include "gate/app/options.hpp"
 #include "gate/base/text.hpp"
+#include "gate/model/hugging_face.hpp"
 #include "gate/model/make.hpp"
 #include "gate/model/twin.hpp"
 #include "gate/sys/files.hpp"
@@ -18,6 +19,8 @@ struct MakeOptions {
   std::string file, architecture = "llama";
   std::optional<std::string> like, quantization;
   bool hollow = false;
+  bool folder = false;   // Hugging Face's form
+  bool weights = false;  // in a folder: model.safetensors, too
   std::map<std::string, std::optional<std::uint32_t>> sizes;  // by option
   std::uint64_t seed = 1;
 };
@@ -89,6 +92,30 @@ Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
   return describe_model(path, summary);
 }
 
+// Vocabulary of a folder whose sizes nobody asked for: vLLM's benchmark draws prompts from the first
+// 10 000 tokens.
+constexpr std::uint32_t k_folder_vocab = 16384;
+
+// Writes a model's folder, the weights first: config.json is what says that a model is there.
+Result<flow::Answer> write_folder(const flow::Job& job, const MakeOptions& options,
+                                  const model::ModelOptions& model) {
+  WEIR_TRY(const auto files, model::make_model_folder(model));
+  WEIR_CHECK(job.files().make_dirs(options.file));
+  if (options.weights) {
+    WEIR_TRY(sys::FileWriter writer,
+             sys::FileWriter::create(sys::join_path(options.file, "model.safetensors")));
+    WEIR_CHECK(model::write_safetensors(
+        model, [&](std::string_view bytes) { return writer.write(bytes); }));
+    WEIR_CHECK(writer.finish());
+  }
+  for (auto file = files.rbegin(); file != files.rend(); ++file) {
+    WEIR_CHECK(job.files().write_atomic(sys::join_path(options.file, file->name), file->text));
+  }
+  return {text::printable(fmt::format("{}: {}, {} layers, vocabulary {}, {} weights\n", options.file,
+                                      model.architecture, model.layers, model.vocab,
+                                      options.weights ? "random" : "no"))};
+}
+
 // Makes a model with random weights from the options and writes it.
 Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
   WEIR_TRY(model::ModelOptions model_options, options.like
@@ -100,6 +127,10 @@ Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
     if (const auto& value = options.sizes.at(option)) model_options.*field = *value;
   }
   model_options.seed = options.seed;
+  if (options.folder) {
+    if (!options.like && !options.sizes.at("--vocab")) model_options.vocab = k_folder_vocab;
+    return write_folder(job, options, model_options);
+  }
   if (options.hollow) {
     WEIR_TRY(model::GgufHeader header, model::make_model(model_options));
     return write_hollow(job, options.file, header);
@@ -121,15 +152,22 @@ Result<flow::Answer> twin(const flow::Job& job, const TwinVerbOptions& options) 
 void add_make(const Verb& model) {
   const Verb verb = model.subcommand("make", "Write a model with reproducible random weights");
   const auto options = verb.set_flow(make);
-  verb.option("FILE", options->file, "", "GGUF file to write")->required();
+  verb.option("FILE", options->file, "", "GGUF file to write; with --hf a folder")->required();
   verb.option_with_default("--arch", options->architecture, "", "Architecture")
       ->check(CLI::IsMember(model::model_architectures()));
   verb.option("--like", options->like, "", "Sizes of a published model")
       ->check(CLI::IsMember(model::published_models()));
-  verb.flag("--hollow", options->hollow, "Header and sizes alone: a hole for weights");
-  verb.option("--quantization", options->quantization, "",
-              "f32, f16 (default), q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m (default with "
-              "--like), q5_k_m");
+  auto* const hollow =
+      verb.flag("--hollow", options->hollow, "Header and sizes alone: a hole for weights");
+  auto* const folder = verb.flag("--hf", options->folder,
+                                 "A folder of Hugging Face's form: config.json and a tokenizer");
+  verb.flag("--weights", options->weights, "With --hf: model.safetensors (bfloat16), too")
+      ->needs(folder);
+  auto* const quantization = verb.option(
+      "--quantization", options->quantization, "",
+      "f32, f16 (default), q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m (default with "
+      "--like), q5_k_m");
+  folder->excludes(hollow)->excludes(quantization);
   for (const auto& [option, field, help] : k_sizes) {
     verb.option(option, options->sizes[option], "", help);
   }
@@ -138,10 +176,12 @@ void add_make(const Verb& model) {
       "Sizes default to those of the reference model of that architecture. The same\n"
       "options give the same bytes on every machine.\n\n"
       "A hollow model takes no room on the disk. It is for device twins, which read\n"
-      "no weights; any other device computes with zeros.\n\n"
+      "no weights; any other device computes with zeros. So is a folder of --hf\n"
+      "without weights: transformers and vLLM make them up.\n\n"
       "Examples:\n"
       "  weir model make models/tiny-llama.gguf --arch llama --quantization f16\n"
-      "  weir model make models/70b.gguf --like llama-3.3-70b --hollow");
+      "  weir model make models/70b.gguf --like llama-3.3-70b --hollow\n"
+      "  weir model make models/llama --hf --like llama-3.1-8b --layers 2");
 }
 
 Result<flow::Answer> hollow(const flow::Job& job, const TwinVerbOptions& options) {
