@@ -88,7 +88,7 @@ void bind_to_core(Core core) {
 // schedule and with the moments at which the server really sent.
 Run drive(const Shape& shape) {
   bind_to_core(Core::last);
-  StreamServer server([&](const SeenPost& post) {
+  StreamServer server([&](const ReceivedPost& post) {
     const std::size_t prompt = post.body.find("\"prompt\":\"") + 10;
     return make_script(shape, std::atol(post.body.c_str() + prompt));
   });
@@ -175,7 +175,7 @@ void print_throughput_table(int runs) {
   std::vector<double> bare, driven, bare_cpu, driven_cpu;
   for (int i = 0; i < runs; ++i) {
     bind_to_core(Core::last);
-    StreamServer server([&](const SeenPost&) { return script; });
+    StreamServer server([&](const ReceivedPost&) { return script; });
     bind_to_core(Core::first);
     const std::string post = "POST /completion HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}";
     const double tokens = 1.0 * k_tokens * shape.streams;

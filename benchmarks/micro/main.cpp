@@ -116,14 +116,14 @@ Op attention(std::uint32_t length) {
 
 // The ops that are measured.
 std::vector<Op> make_ops() {
-  using engine::Into;
+  using engine::Output;
   std::vector<Op> ops = {
       {"multiply/qkv", true,
        [](Bench& bench) {
          const Layer& layer = bench.layer();
          const std::array products{Product{layer.query, Slot::query}, Product{layer.key, Slot::key},
                                    Product{layer.value, Slot::value}};
-         bench.backend().multiply(Slot::normed, products, Into::replace);
+         bench.backend().multiply(Slot::normed, products, Output::overwrite);
        },
        [](const Bench& bench) {
          const Layer& layer = bench.layer();
@@ -132,7 +132,7 @@ std::vector<Op> make_ops() {
       {"multiply/down", true,
        [](Bench& bench) {
          const std::array products{Product{bench.layer().down, Slot::state}};
-         bench.backend().multiply(Slot::gate, products, Into::replace);
+         bench.backend().multiply(Slot::gate, products, Output::overwrite);
        },
        [](const Bench& bench) { return multiply_cost({&bench.layer().down}); }},
       {"gate_up", true,
