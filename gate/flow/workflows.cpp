@@ -333,8 +333,7 @@ std::string find_missing_files(const Job& job, const LoadedConfig& loaded,
   const auto tracked = tracked_files(job, folder);
   const auto is_tracked = [&](const std::string& path) {
     const auto inside = tracked->lower_bound(path + "/");
-    return tracked->contains(path) ||
-           (inside != tracked->end() && inside->starts_with(path + "/"));
+    return tracked->contains(path) || (inside != tracked->end() && inside->starts_with(path + "/"));
   };
   const auto is_missing = [&](const std::string& relative_name) {
     const std::string path = sys::absolute(sys::join_path(folder, relative_name));

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, unsigned long s
   static const serve::IssuerKeys k_key = *serve::parse_issuer_keys(k_keys);
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   (void)serve::parse_issuer_keys(text);
-  if (const auto kid = serve::key_of(text)) {
+  if (const auto kid = serve::parse_key_id(text)) {
     if (serve::verify_claims(text, *k_key.at("k"))) std::abort();
   }
   serve::IssuerOptions options;

@@ -19,8 +19,8 @@ struct MakeOptions {
   std::string file, architecture = "llama";
   std::optional<std::string> like, quantization;
   bool hollow = false;
-  bool folder = false;   // Hugging Face's form
-  bool weights = false;  // in a folder: model.safetensors, too
+  bool folder = false;                                        // Hugging Face's form
+  bool weights = false;                                       // in a folder: model.safetensors, too
   std::map<std::string, std::optional<std::uint32_t>> sizes;  // by option
   std::uint64_t seed = 1;
 };
@@ -92,8 +92,8 @@ Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
   return describe_model(path, summary);
 }
 
-// Vocabulary of a folder whose sizes nobody asked for: vLLM's benchmark draws prompts from the first
-// 10 000 tokens.
+// Vocabulary of a folder whose sizes nobody asked for: vLLM's benchmark draws prompts from the
+// first 10 000 tokens.
 constexpr std::uint32_t k_folder_vocab = 16384;
 
 // Writes a model's folder, the weights first: config.json is what says that a model is there.
@@ -111,9 +111,10 @@ Result<flow::Answer> write_folder(const flow::Job& job, const MakeOptions& optio
   for (auto file = files.rbegin(); file != files.rend(); ++file) {
     WEIR_CHECK(job.files().write_atomic(sys::join_path(options.file, file->name), file->text));
   }
-  return {text::printable(fmt::format("{}: {}, {} layers, vocabulary {}, {} weights\n", options.file,
-                                      model.architecture, model.layers, model.vocab,
-                                      options.weights ? "random" : "no"))};
+  const std::string shown =
+      fmt::format("{}: {}, {} layers, vocabulary {}, {} weights\n", options.file,
+                  model.architecture, model.layers, model.vocab, options.weights ? "random" : "no");
+  return flow::Answer{text::printable(shown)};
 }
 
 // Makes a model with random weights from the options and writes it.
@@ -163,10 +164,10 @@ void add_make(const Verb& model) {
                                  "A folder of Hugging Face's form: config.json and a tokenizer");
   verb.flag("--weights", options->weights, "With --hf: model.safetensors (bfloat16), too")
       ->needs(folder);
-  auto* const quantization = verb.option(
-      "--quantization", options->quantization, "",
-      "f32, f16 (default), q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m (default with "
-      "--like), q5_k_m");
+  auto* const quantization =
+      verb.option("--quantization", options->quantization, "",
+                  "f32, f16 (default), q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m (default with "
+                  "--like), q5_k_m");
   folder->excludes(hollow)->excludes(quantization);
   for (const auto& [option, field, help] : k_sizes) {
     verb.option(option, options->sizes[option], "", help);
