@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "gate/adapters/line_number.hpp"
 #include "gate/adapters/own_counts.hpp"
 #include "gate/adapters/printed.hpp"
 #include "gate/adapters/readers.hpp"
@@ -18,39 +19,67 @@ constexpr std::size_t k_longest_line = std::size_t{64} << 10;
 constexpr std::size_t k_max_values = 200'000;
 constexpr std::size_t k_longest_fact = 200;
 
+// A text that matches a rule.
+struct Value {
+  std::string text;
+  std::string unit{};            // printed after a number
+  std::size_t columns = 1;       // numbers in a row with it
+  std::string ambiguous_line{};  // has a number that may be read in several ways; "": none
+};
+
 // Takes a text that matches a rule. Returns false to end the search.
-using TextHandler = std::function<bool(std::string text)>;
+using ValueHandler = std::function<bool(Value printed)>;
+
+std::string shorten(std::string_view text) {
+  std::string result = text::printable(text.substr(0, k_longest_fact));
+  std::replace(result.begin(), result.end(), '\n', ' ');
+  return result;
+}
+
+// Returns the number that a match is the whole or a part of. A part of a duration is no time.
+Value find_number(std::string_view line, const config::Pattern& pattern,
+                  const config::Pattern::Match& match, std::optional<unit::Unit> unit) {
+  constexpr std::size_t k_max_before = 60;
+  const LineNumber number = find_line_number(line, pattern, match);
+  Value printed{std::string(number.text), std::string(number.unit), number.columns};
+  const bool is_part = number.is_part_of_duration && unit == unit::Unit::seconds;
+  if (!number.is_ambiguous && !is_part) return printed;
+  const auto at = static_cast<std::size_t>(number.text.data() - line.data());
+  printed.ambiguous_line = shorten(line.substr(at > k_max_before ? at - k_max_before : 0));
+  return printed;
+}
 
 // Calls `handle` with group 1 of each line that matches, or with the number that it is a part of.
-// '\r' ends a line too, as progress bars draw over themselves with it.
+// '\r' ends a line too, as progress bars draw over themselves with it. `unit`: the metric's.
 void find_by_pattern(const config::Pattern& pattern, std::string_view text, bool is_number,
-                     const TextHandler& handle) {
+                     std::optional<unit::Unit> unit, const ValueHandler& handle) {
   std::string plain;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of("\n\r"), text.size());
-    std::string_view line = text.substr(0, std::min(end, k_longest_line));
+    std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.find('\x1B') != std::string_view::npos) {
       plain = text::printable(line);
       line = plain;
     }
-    if (const auto group = pattern.first_group(line)) {
-      const std::string_view value =
-          is_number ? surrounding_number(line, *group, pattern.has_comma()) : *group;
-      if (!handle(std::string(value))) return;
+    if (const auto match = pattern.first_match(line.substr(0, k_longest_line))) {
+      Value printed =
+          is_number ? find_number(line, pattern, *match, unit) : Value{std::string(match->group)};
+      if (!handle(std::move(printed))) return;
     }
   }
 }
 
 // Calls `handle` with the value at `pointer` in each JSON document of the text.
-void find_by_pointer(const std::string& pointer, std::string_view text, const TextHandler& handle) {
+void find_by_pointer(const std::string& pointer, std::string_view text,
+                     const ValueHandler& handle) {
   for_each_document(text, [&](const Json& document) {
     try {
       const Json::json_pointer path(pointer);
       if (!document.contains(path)) return true;
       const Json& value = document.at(path);
       if (value.is_structured() || value.is_null()) return true;
-      return handle(value.is_string() ? value.get<std::string>() : dump_json(value));
+      return handle({value.is_string() ? value.get<std::string>() : dump_json(value)});
     } catch (const Json::exception&) {
       return true;  // the pointer does not fit this document
     }
@@ -71,7 +100,7 @@ std::string describe_missing(const ValueRule& rule) {
 
 // Texts that match a rule. `count` is the number of all that match, whichever the rule picks.
 struct Matches {
-  std::vector<std::string> texts;
+  std::vector<Value> texts;
   std::int64_t count = 0;
   bool differ = false;  // two that follow each other
 };
@@ -90,22 +119,26 @@ Result<Matches> find_texts(const ValueRule& rule, ValueRule::Pick otherwise, con
   using Pick = ValueRule::Pick;
   const Pick pick = rule.pick.value_or(otherwise);
   Matches matches;
-  std::vector<std::string>& texts = matches.texts;
+  std::vector<Value>& texts = matches.texts;
   // Returns true if more texts may follow.
-  const bool is_number = rule.find_metric() || is_number_of_tokens(rule);
-  const auto add_text = [&](std::string text) {
+  const auto metric = rule.find_metric();
+  const bool is_number = metric || is_number_of_tokens(rule);
+  const auto unit = metric ? std::optional(metric->unit) : std::nullopt;
+  const auto add_text = [&](Value printed) {
     ++matches.count;
-    matches.differ = matches.differ || (!texts.empty() && text != texts.back());
+    matches.differ = matches.differ || (!texts.empty() && (printed.text != texts.back().text ||
+                                                           printed.unit != texts.back().unit));
     if (pick == Pick::first && !texts.empty()) return true;
     if (pick == Pick::last) texts.clear();
     // Several values are numbers, so longer text is invalid and may be cut.
-    if (pick != Pick::last && text.size() > k_longest_fact) text.resize(k_longest_fact);
-    texts.push_back(std::move(text));
+    if (pick != Pick::last && printed.text.size() > k_longest_fact)
+      printed.text.resize(k_longest_fact);
+    texts.push_back(std::move(printed));
     return texts.size() <= k_max_values;
   };
   const auto search = [&](std::string_view stream) {
     if (pattern) {
-      find_by_pattern(*pattern, stream, is_number, add_text);
+      find_by_pattern(*pattern, stream, is_number, unit, add_text);
     } else {
       find_by_pointer(rule.pointer, stream, add_text);
     }
@@ -120,30 +153,65 @@ Result<Matches> find_texts(const ValueRule& rule, ValueRule::Pick otherwise, con
   return matches;
 }
 
-std::string shorten(std::string_view text) {
-  std::string result = text::printable(text.substr(0, k_longest_fact));
-  std::replace(result.begin(), result.end(), '\n', ' ');
-  return result;
+// Returns the factor of a printed number: the unit's that follows it, else the rule's. Fails if it
+// is a unit of another quantity.
+Result<double> factor_of(const ValueRule& rule, const Value& printed) {
+  using unit::Unit;
+  const double own = rule.scale ? rule.scale->factor : 1.0;
+  const auto metric = rule.find_metric();
+  const auto scale = parse_printed_unit(printed.unit);
+  if (!metric || !scale) return own;
+  const auto is_dimension = [](Unit unit) { return unit == Unit::seconds || unit == Unit::bytes; };
+  const bool is_rate =
+      metric->unit == Unit::tokens_per_second || metric->unit == Unit::requests_per_second;
+  if (scale->unit == metric->unit) return is_dimension(metric->unit) ? scale->factor : own;
+  const bool is_other = (is_dimension(metric->unit) && scale->unit != Unit::ratio) ||
+                        (is_rate && is_dimension(scale->unit));
+  if (!is_other) return own;
+  return fail(Code::data, "{}: \"{} {}\" is no {}: let the pattern find a number in {} ({})",
+              rule.metric, shorten(printed.text), shorten(printed.unit),
+              metric->unit == Unit::seconds ? "time"
+              : metric->unit == Unit::bytes ? "size"
+                                            : "rate",
+              unit::to_string(metric->unit), describe_rule(rule));
 }
 
-// Parses a number that a rule found, times the rule's scale.
-Result<double> parse_number(const ValueRule& rule, const std::string& text) {
-  const auto value = text::to_double(text::trim(text));
-  if (!value && is_separated_number(text)) {
+// Parses a number that a rule printed, in the metric's unit.
+Result<double> parse_number(const ValueRule& rule, const Value& printed) {
+  if (!printed.ambiguous_line.empty()) {
     return fail(Code::data,
-                "{}: \"{}\" may be read in several ways: print numbers as 1250.5, with a decimal "
-                "point and without other separators ({})",
-                rule.metric, shorten(text), describe_rule(rule));
+                "{}: \"{}\" may be read in several ways in the line \"{}\": print numbers as "
+                "1250.5, with a decimal point, without other separators and in one unit, or name "
+                "the columns beside it in the pattern ({})",
+                rule.metric, shorten(printed.text), printed.ambiguous_line, describe_rule(rule));
   }
+  const auto value = text::to_double(text::trim(printed.text));
   if (!value) {
-    return fail(Code::data, "{}: \"{}\" is not a number ({})", rule.metric, shorten(text),
+    return fail(Code::data, "{}: \"{}\" is not a number ({})", rule.metric, shorten(printed.text),
                 describe_rule(rule));
   }
-  const double scaled = *value * (rule.scale ? rule.scale->factor : 1.0);
+  WEIR_TRY(const double factor, factor_of(rule, printed));
+  const double scaled = *value * factor;
   if (!std::isfinite(scaled)) {
-    return fail(Code::data, "{}: \"{}\" is out of range", rule.metric, shorten(text));
+    return fail(Code::data, "{}: \"{}\" is out of range", rule.metric, shorten(printed.text));
   }
   return scaled;
+}
+
+// Notes the unit of a value and the numbers in a row with it: the base's are compared.
+void note_form(profile::EngineReport& report, const unit::Metric& metric, const Value& printed) {
+  constexpr std::size_t k_max_entries = 256;  // forms come from the engine
+  const auto note = [&](const std::string& form) {
+    if (report.printed_values.size() < k_max_entries)
+      report.printed_values[profile::printed_form(metric.name, form)] = 1;
+  };
+  const auto scale = parse_printed_unit(printed.unit);
+  if (scale && scale->unit == metric.unit && metric.unit != unit::Unit::ratio) {
+    note(std::string(unit::to_string(metric.unit)));
+  } else if (!printed.unit.empty()) {
+    note(printed.unit);
+  }
+  if (printed.columns > 1) note(fmt::format("a row of {} numbers", printed.columns));
 }
 
 // Fails if `value` is no integer of at least 0.
@@ -167,7 +235,7 @@ void reduce_values(std::optional<ValueRule::Pick> pick, std::vector<T>& values) 
 
 // Adds a share of a whole, which is counted elsewhere: the last value, 0 to 1.
 Result<void> add_share(profile::EngineReport& report, const ValueRule& rule,
-                       const unit::Metric& metric, const std::string& text) {
+                       const unit::Metric& metric, const Value& text) {
   constexpr double k_parts = 1e6;
   WEIR_TRY(const double value, parse_number(rule, text));
   if (value < 0 || value > 1) {
@@ -182,10 +250,10 @@ Result<void> add_share(profile::EngineReport& report, const ValueRule& rule,
 // Adds a count of the rule's values to the report. Returns false, and notes the reason in
 // report.uncounted, if the values cannot be divided by a number of tokens.
 Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
-                       const unit::Metric& metric, const std::vector<std::string>& texts,
+                       const unit::Metric& metric, const std::vector<Value>& texts,
                        const profile::RunParameters& parameters) {
   std::vector<std::int64_t> values;
-  for (const std::string& text : texts) {
+  for (const Value& text : texts) {
     WEIR_TRY(const double value, parse_number(rule, text));
     WEIR_TRY(const std::int64_t count, to_count(rule, value));
     values.push_back(count);
@@ -198,12 +266,12 @@ Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
 
 // Adds a series of times or rates to the report.
 Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
-                       const unit::Metric& metric, const std::vector<std::string>& texts) {
+                       const unit::Metric& metric, const std::vector<Value>& texts) {
   profile::EngineReport::Series series{metric, {}};
-  for (const std::string& text : texts) {
+  for (const Value& text : texts) {
     WEIR_TRY(const double value, parse_number(rule, text));
     if (value <= 0) {
-      return fail(Code::data, "{}: {} is not above 0 ({})", rule.metric, shorten(text),
+      return fail(Code::data, "{}: {} is not above 0 ({})", rule.metric, shorten(text.text),
                   describe_rule(rule));
     }
     series.samples.push_back(value);
@@ -217,10 +285,10 @@ Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
 }
 
 // Sets the fact that a rule names.
-Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule,
-                      const std::string& text) {
+Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule, const Value& printed) {
+  const std::string& text = printed.text;
   if (is_number_of_tokens(rule)) {
-    WEIR_TRY(const double value, parse_number(rule, text));
+    WEIR_TRY(const double value, parse_number(rule, printed));
     WEIR_TRY(const std::int64_t count, to_count(rule, value));
     if (rule.metric == "prompt_tokens") {
       report.prompt_tokens = count;
@@ -288,7 +356,7 @@ std::string pattern_by_name(const std::string& metric, std::string_view printed)
 
 bool matches_a_line(const config::Pattern& pattern, std::string_view printed) {
   bool is_found = false;
-  find_by_pattern(pattern, printed, /*is_number=*/false, [&](const std::string&) {
+  find_by_pattern(pattern, printed, /*is_number=*/false, std::nullopt, [&](const Value&) {
     is_found = true;
     return false;
   });
@@ -347,11 +415,12 @@ Result<profile::EngineReport> read_generic(const Output& output) {
     const bool counts = metric->kind == unit::Kind::count;
     WEIR_TRY(const Matches matches,
              find_texts(rule, counts ? ValueRule::Pick::all : ValueRule::Pick::last, output));
-    const std::vector<std::string>& texts = matches.texts;
+    const std::vector<Value>& texts = matches.texts;
     // A slower engine prints its progress more often: of such times the last counts.
     const bool is_last_time =
         !counts && rule.pick.value_or(ValueRule::Pick::last) == ValueRule::Pick::last;
     if (matches.count > 0 && !is_last_time) report.printed_values[metric->name] = matches.count;
+    for (const Value& printed : texts) note_form(report, *metric, printed);
     if (matches.differ && is_last_time && !rule.pick) {
       report.warnings.push_back(
           fmt::format("{} was printed in several lines with different values, and the last is "

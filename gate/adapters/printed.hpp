@@ -60,16 +60,6 @@ class Printed {
 // finite number.
 [[nodiscard]] std::optional<double> printed_number(std::string_view text);
 
-// Returns the number in `line` that `part`, a view into it, is the whole or a part of: "1,250.5"
-// for the "250.5" in it, "1.9e+03" for "1.9", "-3" for "3". Returns `part` itself where the text
-// around it is no number, such as a list ("10,20,30") or a version ("1.2.3"). `has_columns`: a
-// comma parts two numbers.
-[[nodiscard]] std::string_view surrounding_number(std::string_view line, std::string_view part,
-                                                  bool has_columns);
-
-// True for a number with separators that may mean thousands or decimals: "1,250.5", "1'250".
-[[nodiscard]] bool is_separated_number(std::string_view text);
-
 // Returns at most `most` bytes of `text` on one line, without control characters.
 [[nodiscard]] std::string display_text(std::string_view text, std::size_t most = 200);
 

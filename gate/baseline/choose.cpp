@@ -93,12 +93,14 @@ Measurement strip_machine_facts(Measurement measured) {
   return measured;
 }
 
-// Replaces how many values of the metric a process prints.
+// Replaces how many values of the metric a process prints, and in which form.
 void accept_printed_values(const Profile& measured, const std::string& metric, Baseline& into) {
-  if (const std::int64_t* printed = look_up(measured.work.printed_values, metric)) {
-    into.work.printed_values[metric] = *printed;
-  } else {
-    into.work.printed_values.erase(metric);
+  const auto is_of_metric = [&](const auto& entry) {
+    return profile::printed_metric(entry.first) == metric;
+  };
+  std::erase_if(into.work.printed_values, is_of_metric);
+  for (const auto& entry : measured.work.printed_values) {
+    if (is_of_metric(entry)) into.work.printed_values.insert(entry);
   }
 }
 

@@ -32,21 +32,63 @@ Result<Pattern> Pattern::compile(std::string_view expression) {
   return Pattern(std::move(compiled));
 }
 
-std::optional<std::string_view> Pattern::first_group(std::string_view line) const {
+// Returns the parts of an expression before its first group and after it.
+static std::pair<std::string_view, std::string_view> around_group(std::string_view expression) {
+  std::size_t begin = std::string_view::npos;
+  bool is_in_class = false;
+  int depth = 0;
+  for (std::size_t at = 0; at < expression.size(); ++at) {
+    const char c = expression[at];
+    if (c == '\\') {
+      ++at;
+    } else if (c == '[' && !is_in_class) {
+      is_in_class = true;
+      if (expression.substr(at + 1, 1) == "]") ++at;
+    } else if (c == ']') {
+      is_in_class = false;
+    } else if (is_in_class) {
+      continue;
+    } else if (c == '(' && begin == std::string_view::npos) {
+      const std::string_view rest = expression.substr(at + 1);
+      const bool is_capturing = !rest.starts_with('?') || rest.starts_with("?P<");
+      if (is_capturing) begin = at;
+    } else if (c == '(') {
+      ++depth;
+    } else if (c == ')' && begin != std::string_view::npos && depth-- == 0) {
+      return {expression.substr(0, begin), expression.substr(at + 1)};
+    }
+  }
+  return {expression, {}};
+}
+
+Pattern::Pattern(std::shared_ptr<const re2::RE2> expression) : expression_(std::move(expression)) {
+  static const RE2 k_repetition(R"(\{[0-9]*,[0-9]*\})");
+  // A digit or a class with digits, how often, and blanks.
+  static const RE2 k_before(
+      R"((?:[0-9]|\\[dwS]|\[[^\]]*0-9[^\]]*\])\)?[*+?]*(?: |\\s|\[ [^\]]*\])[*+]?$)");
+  static const RE2 k_after(
+      R"(^(?: |\\s|\[ [^\]]*\])[*+]?\(?(?:\?:)?(?:[0-9]|\\[dwS]|\[[^\]]*0-9))");
+  std::string text = expression_->pattern();
+  RE2::GlobalReplace(&text, k_repetition, "");
+  has_comma_ = text.find(',') != std::string::npos;
+  const auto [before, after] = around_group(text);
+  has_number_before_ = RE2::PartialMatch({before.data(), before.size()}, k_before);
+  has_number_after_ = RE2::PartialMatch({after.data(), after.size()}, k_after);
+}
+
+std::optional<Pattern::Match> Pattern::first_match(std::string_view line) const {
   re2::StringPiece groups[2];
   const re2::StringPiece input(line.data(), line.size());
   if (!expression_->Match(input, 0, input.size(), RE2::UNANCHORED, groups, 2) ||
       groups[1].data() == nullptr) {
     return std::nullopt;
   }
-  return std::string_view(groups[1].data(), groups[1].size());
+  return Match{{groups[0].data(), groups[0].size()}, {groups[1].data(), groups[1].size()}};
 }
 
-bool Pattern::has_comma() const {
-  std::string expression = expression_->pattern();
-  static const RE2 k_repetition(R"(\{[0-9]*,[0-9]*\})");
-  RE2::GlobalReplace(&expression, k_repetition, "");
-  return expression.find(',') != std::string::npos;
+std::optional<std::string_view> Pattern::first_group(std::string_view line) const {
+  const auto match = first_match(line);
+  return match ? std::optional(match->group) : std::nullopt;
 }
 
 }  // namespace weir::config

@@ -23,13 +23,23 @@ class Pattern {
   // part in it.
   [[nodiscard]] std::optional<std::string_view> first_group(std::string_view line) const;
 
+  // The first match in a line: all of it, and its group 1.
+  struct Match {
+    std::string_view whole, group;
+  };
+  [[nodiscard]] std::optional<Match> first_match(std::string_view line) const;
+
   // Returns true if the expression itself has a comma, as for columns.
-  [[nodiscard]] bool has_comma() const;
+  [[nodiscard]] bool has_comma() const { return has_comma_; }
+  // Returns true if the expression itself has a number and blanks before the group, or after it:
+  // "128 ([0-9.]+)".
+  [[nodiscard]] bool has_number_before() const { return has_number_before_; }
+  [[nodiscard]] bool has_number_after() const { return has_number_after_; }
 
  private:
-  explicit Pattern(std::shared_ptr<const re2::RE2> expression)
-      : expression_(std::move(expression)) {}
+  explicit Pattern(std::shared_ptr<const re2::RE2> expression);
   std::shared_ptr<const re2::RE2> expression_;
+  bool has_comma_ = false, has_number_before_ = false, has_number_after_ = false;
 };
 
 }  // namespace weir::config

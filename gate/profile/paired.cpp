@@ -159,6 +159,14 @@ void set_printed_values(const SideRuns& sides, PairedRuns& runs) {
     if (const std::int64_t* number = look_up(stated, name))
       runs.candidate_work.printed_values[name] = *number;
   }
+  // A form that only the candidate prints.
+  for (const Printed& printed : candidate) {
+    for (const auto& [name, count] : printed) {
+      const auto has_name = [&](const Printed& other) { return other.contains(name); };
+      if (name != printed_metric(name) && std::ranges::none_of(base, has_name))
+        runs.candidate_work.printed_values[name] = count;
+    }
+  }
 }
 
 // The likely tokens of the first run that reports some.

@@ -70,7 +70,8 @@ struct EngineReport {
   // Counters that it printed and that are not counted, by metric name, with the reason.
   std::map<std::string, std::string> uncounted{};
   // How many values the process printed of a metric, by metric name; only where a pattern of the
-  // config looks for them, and not of times of which the last counts.
+  // config looks for them, and not of times of which the last counts. Besides, by printed_form(),
+  // 1 for each unit after a value, and for the numbers in a row with it.
   std::map<std::string, std::int64_t> printed_values{};
   std::optional<std::int64_t> generated_tokens;  // really generated, one repetition
   std::optional<std::int64_t> prompt_tokens;     // really processed, one repetition
@@ -94,6 +95,15 @@ struct EngineReport {
 
   friend bool operator==(const EngineReport&, const EngineReport&) = default;
 };
+
+// Returns the entry of `printed_values` that notes a form of a metric's values ("GB/s").
+[[nodiscard]] inline std::string printed_form(const std::string& metric, const std::string& form) {
+  return metric + " in " + form;
+}
+// Returns the metric of an entry of `printed_values`; metrics have no blanks.
+[[nodiscard]] inline std::string printed_metric(const std::string& entry) {
+  return entry.substr(0, entry.find(' '));
+}
 
 // The machine around the process. Shares are 0…1 of all processor time in its span.
 struct MachineState {

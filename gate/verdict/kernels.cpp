@@ -460,13 +460,34 @@ static bool is_gated_as_printed(const Comparison& comparison, const std::string&
 }
 
 // Adds gated metrics of which a process of the candidate printed another number of values: what
-// they add up to, and the best of them, would be its own choice.
+// they add up to, and the best of them, would be its own choice. Adds those that it printed in
+// another form than the base as well: in another unit, or beside more numbers.
 static void add_printed_values(const Comparison& comparison, const profile::WorkDone& before,
                                const profile::WorkDone& now, WorkDifferences& differences) {
   for (const auto& [name, count] : before.printed_values) {
-    if (!is_gated_as_printed(comparison, name)) continue;
+    const std::string metric = profile::printed_metric(name);
+    if (!is_gated_as_printed(comparison, metric)) continue;
     const std::int64_t* current = look_up(now.printed_values, name);
+    if (metric != name) {
+      if (current == nullptr) differences.parts.push_back(name + ": printed by the base only");
+      continue;
+    }
     differences.add_printed(name, count, current ? std::optional(*current) : std::nullopt);
+  }
+  if (!differences.misses_facts) return;  // a baseline of an older weir has no forms
+  for (const auto& [name, count] : now.printed_values) {
+    const std::string metric = profile::printed_metric(name);
+    const unit::Metric* own = nullptr;
+    if (const Measurement* measured = look_up(comparison.candidate.metrics, metric))
+      own = &measured->metric;
+    // A unit that is converted may be missing in the base.
+    const bool is_own_unit =
+        own != nullptr &&
+        name == profile::printed_form(metric, std::string(unit::to_string(own->unit)));
+    if (metric == name || is_own_unit || before.printed_values.contains(name) ||
+        !is_gated_as_printed(comparison, metric))
+      continue;
+    differences.parts.push_back(name + ": not printed by the base");
   }
 }
 

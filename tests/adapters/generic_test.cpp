@@ -280,25 +280,229 @@ TEST(Generic, ReadsNoPartOfALongerNumber) {
       {R"(^([0-9]+),\d+$)", "812,400", 812},
       {R"(run-([0-9]+))", "run-3", 3},
       {R"(([0-9]+)ms)", "06:41:12ms", 12},
-      {R"(v([0-9]+))", "v1.2.3", 1},
   };
   for (const auto& c : cases) {
     config::GenericOutput rules;
-    rules.values = {by_regex("decode_tokens_per_second", c.regex)};
+    rules.values = {by_regex("rate", c.regex)};
+    rules.values[0].custom =
+        unit::custom_metric("rate", unit::Kind::time, unit::Unit::count, unit::Better::higher);
     const auto report = read(rules, c.text);
     ASSERT_EQ(report.has_value(), c.value.has_value()) << c.text;
     if (report) EXPECT_DOUBLE_EQ(report->times[0].samples[0], *c.value) << c.text;
   }
   config::GenericOutput rules;
   rules.values = {by_regex("syncs_per_token", R"(([0-9]+) syncs)")};
-  EXPECT_THAT(read(rules, "1,250 syncs").error().message,
-              HasSubstr("syncs_per_token: \"1,250\" may be read in several ways: print numbers as "
-                        "1250.5, with a decimal point and without other separators (regex "));
+  EXPECT_THAT(
+      read(rules, "1,250 syncs").error().message,
+      HasSubstr("syncs_per_token: \"1,250\" may be read in several ways in the line \"1,250 "
+                "syncs\": print numbers as 1250.5, with a decimal point, without other "
+                "separators and in one unit, or name the columns beside it in the pattern "
+                "(regex "));
   rules.values = {by_regex("decode_tokens_per_second", R"(([0-9.]+) tok/s)")};
   EXPECT_THAT(read(rules, "speed 1,250.5 tok/s").error().message,
               HasSubstr("\n  | speed 1,250.5 tok/s"));
   rules.facts = {by_regex("engine_build", "build ([0-9]+)")};
   EXPECT_EQ(read(rules, "build 12,345\n5 tok/s")->engine_build, "12");
+}
+
+// A slower engine must not print its times so that they are read smaller.
+TEST(Generic, ReadsNoPartOfANumberHoweverItIsGrouped) {
+  const struct {
+    const char* regex;
+    const char* text;
+  } cases[] = {
+      {R"(([0-9.]+) ms)", "1_826.7 ms"},
+      {R"(([0-9.]+) ms)", "took 1 834.0 ms"},
+      {R"(([0-9.]+) ms)", "took: 1 834 ms"},
+      {R"(([0-9.]+) ms)", "t=12 345 834 ms"},
+      {R"(took ([0-9.]+))", "took 1 834.0 ms"},
+      {R"(took ([0-9]+))", "took 1 834"},
+      {R"(took ([0-9.]+))", "took 1_834"},
+      {R"(([0-9.]+) ms)", "1\u2009834.0 ms"},
+      {R"(([0-9.]+) ms)", "1\u2019834.0 ms"},
+      {R"(([0-9.]+) ms)", "1\u200B834.0 ms"},
+      {R"(([0-9.]+) ms)", "\uFF11834.0 ms"},
+      {R"(took ([0-9.]+))", "took 1\u00B7834 ms"},
+      {R"(([0-9]+[.][0-9]+) ms)", "1.250.5 ms"},
+      {R"(took ([0-9]+))", "took 1.2.3"},
+      {R"(took ([0-9.]+))", "took 1.8d3 ms"},
+      {R"(took ([0-9.]+))", "took 1.8 x 10^3 ms"},
+      {R"(took ([0-9.]+))", "took 1.8\u00D710\u00B3 ms"},
+      {R"(took ([0-9.]+))", "took 1m12s"},
+      {R"(m([0-9.]+)s)", "real 1m12.3s"},
+      {R"(([0-9.]+) s)", "took 1 min 12 s"},
+      {R"(took ([0-9.]+))", "took 1 min 12 s"},
+      {R"(took ([0-9.]+))", "took 2 minutes, 5 seconds"},
+      {R"(([0-9.]+) seconds)", "took 2 minutes and 5 seconds"},
+      {R"(took ([0-9.]+))", "took 1 s 834 ms"},
+      {R"(took ([0-9.]+))", "took 1h30"},
+  };
+  for (const auto& c : cases) {
+    config::GenericOutput rules;
+    rules.values = {by_regex("load_seconds", c.regex)};
+    rules.values[0].scale = unit::parse_scale("ms");
+    const auto report = read(rules, c.text);
+    ASSERT_FALSE(report) << c.text << ": " << report->times[0].samples[0];
+    EXPECT_THAT(report.error().message, HasSubstr("may be read in several ways in the line"))
+        << c.text;
+  }
+}
+
+// In milliseconds, as weir.yaml says.
+TEST(Generic, ReadsTheUnitThatFollowsANumber) {
+  const struct {
+    const char* regex;
+    const char* text;
+    double seconds;
+  } cases[] = {
+      {R"(([0-9.]+) ms)", "1.80e+03 ms", 1.8},
+      {R"(took ([0-9.]+))", "took 900", 0.9},
+      {R"(took ([0-9.]+))", "took 900 ms", 0.9},
+      {R"(took ([0-9.]+))", "took 900ms", 0.9},
+      {R"(took ([0-9.]+))", "took 1.8 s", 1.8},
+      {R"(took ([0-9.]+))", "took 1.8s", 1.8},
+      {R"(took ([0-9.]+))", "took 1.8\ts", 1.8},
+      {R"(took ([0-9.]+))", "took 1.8 [s]", 1.8},
+      {R"(took ([0-9.]+))", "took 1.8 (sec)", 1.8},
+      {R"(took ([0-9.]+))", "took 2 seconds.", 2},
+      {R"(took ([0-9.]+))", "took 2 Seconds", 2},
+      {R"(took ([0-9.]+))", "took 2 min", 120},
+      {R"(took ([0-9.]+))", "took 2m", 120},
+      {R"(took ([0-9.]+))", "took 2 hours", 7200},
+      {R"(took ([0-9.]+))", "took 500 us", 500e-6},
+      {R"(took ([0-9.]+))", "took 500 \u00B5s", 500e-6},
+      {R"(took ([0-9.]+))", "took 500 \u03BCs", 500e-6},
+      {R"(took ([0-9.]+))", "took 7 ns", 7e-9},
+      {R"(took ([0-9.]+))", "took 2 s/it", 2},
+      {R"(took ([0-9.]+))", "took 24 ms/token", 0.024},
+      {R"(took ([0-9.]+))", "took 24 ms per token", 0.024},
+      {R"(0m([0-9.]+)s)", "real 0m1.234s", 1.234},
+      {R"(0 min ([0-9.]+) s)", "took 0 min 12 s", 12},
+  };
+  for (const auto& c : cases) {
+    config::GenericOutput rules;
+    rules.values = {by_regex("load_seconds", c.regex)};
+    rules.values[0].scale = unit::parse_scale("ms");
+    const auto report = read(rules, c.text);
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_DOUBLE_EQ(report->times[0].samples[0], c.seconds) << c.text;
+  }
+  config::GenericOutput rules;
+  rules.values = {by_regex("peak_rss_bytes", "peak ([0-9.]+)")};
+  EXPECT_DOUBLE_EQ(read(rules, "peak 2 KB")->times[0].samples[0], 2000);
+  EXPECT_DOUBLE_EQ(read(rules, "peak 2 MiB")->times[0].samples[0], 2097152);
+}
+
+TEST(Generic, RefusesAUnitOfAnotherQuantity) {
+  const struct {
+    const char *metric, *text;
+  } cases[] = {
+      {"load_seconds", "= 12 MB"},
+      {"load_seconds", "= 12 tok/s"},
+      {"peak_rss_bytes", "= 12 ms"},
+      {"decode_tokens_per_second", "= 24 ms"},
+      {"decode_tokens_per_second", "= 24 ms/token"},
+  };
+  for (const auto& c : cases) {
+    config::GenericOutput rules;
+    rules.values = {by_regex(c.metric, "= ([0-9.]+)")};
+    const auto report = read(rules, c.text);
+    ASSERT_FALSE(report) << c.text;
+    EXPECT_THAT(report.error().message, HasSubstr("let the pattern find a number in")) << c.text;
+  }
+}
+
+// Lines that people print: what a pattern reads in them must go on to work.
+TEST(Generic, ReadsNumbersBesideOtherNumbers) {
+  const struct {
+    const char* metric;
+    const char* regex;
+    const char* text;
+    double value;
+  } cases[] = {
+      {"decode_tokens_per_second", R"(([0-9.]+)$)", "llama 7B Q4_0   128   834.2", 834.2},
+      {"decode_tokens_per_second", R"(([0-9.]+)$)", "128\t834.2", 834.2},
+      {"decode_tokens_per_second", R"(^\d+ ([0-9.]+))", "128 834.2", 834.2},
+      {"decode_tokens_per_second", R"(pp 512 ([0-9.]+))", "pp 512 834.2 12.1", 834.2},
+      {"decode_tokens_per_second", R"(([0-9.]+) t/s)", "pp512 834.2 t/s", 834.2},
+      {"decode_tokens_per_second", R"(([0-9.]+) \|$)", "| tg128 | 1 | 834.2 |", 834.2},
+      {"decode_tokens_per_second", R"(([0-9.]+) ± )", "| tg128 | 834.20 ± 0.31 |", 834.2},
+      {"decode_tokens_per_second", R"(\(([\d.]+) tok/s\))", "Token time: 83ms (12.0 tok/s)", 12},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "[12:00:11] 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "12:00:11 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "2026-12-01 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "Dec 01 834 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "v1.2.3 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "1.2.3 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "gpt2 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "#3 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "run 3: 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "1/64 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "12.5 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok)", "in 2.1 s, 834.0 tok/s", 834},
+      {"decode_tokens_per_second", R"(: ([0-9.]+) tok)", "32 tokens in 2 s: 16.0 tokens/sec", 16},
+      {"decode_tokens_per_second", R"(speed.* ([0-9.]+))", "speed 1e3 834.0", 834},
+      {"decode_tokens_per_second", R"(tps=([0-9.]+))", "n=32,tps=41.2,ms=24", 41.2},
+      {"decode_tokens_per_second", R"(: ([0-9.]+))", "tok/s: 41.2 (24 ms)", 41.2},
+      {"decode_tokens_per_second", R"(([0-9]+)/64)", "12/64", 12},
+      {"decode_tokens_per_second", R"(^([0-9]+))", "10,20,30", 10},
+      {"decode_tokens_per_second", R"(([0-9.]+)$)", "pp,512,834.5", 834.5},
+      {"decode_tokens_per_second", R"(([0-9.]+)x)", "speedup 1.8x", 1.8},
+      {"load_seconds", R"(loaded in ([0-9.]+))", "loaded in 1.5 s.", 1.5},
+      {"load_seconds", R"(loaded in ([0-9.]+))", "loaded in 1.5s, 7 layers", 1.5},
+      {"load_seconds", R"(per token: ([0-9.]+))", "per token: 2.5 ms/token, 400.0 tok/s", 0.0025},
+      {"load_seconds", R"(([0-9.]+) ms per)", "in 2.1 s, 834.0 ms per token", 0.834},
+      {"load_seconds", R"(([0-9.]+) ms per)", "in 2 s 834 ms per token", 0.834},
+      {"load_seconds", R"(decode ([0-9.]+))", "load 2 s decode 834 ms", 0.834},
+      {"load_seconds", R"(avg ([0-9.]+))", "avg 12.5 min 11.0 max 14.0", 12.5},
+      {"load_seconds", R"(avg ([0-9.]+))", "avg 12 ms min 11 ms max 14 ms", 0.012},
+      {"load_seconds", R"(min ([0-9.]+))", "avg 12 ms min 11 ms max 14 ms", 0.011},
+      {"load_seconds", R"(avg ([0-9.]+))", "avg 12.5 min: 11.0", 12.5},
+      {"load_seconds", R"(0:([0-9.]+))", "Elapsed (wall clock) time (h:mm:ss or m:ss): 0:01.83",
+       1.83},
+      {"load_seconds", R"(eval time =\s+([0-9.]+) ms /)",
+       "eval time =     834.12 ms /    31 runs   (   26.9 ms per token,    37.16 tokens per "
+       "second)",
+       0.83412},
+      {"syncs_per_token", R"((\d+) syncs)", "Metal: 706 dispatches, 930 barriers, 17 syncs", 17},
+      {"syncs_per_token", R"((\d+) syncs)", "8 tokens 128 syncs", 128},
+      {"syncs_per_token", R"(syncs: (\d+))", "syncs: 12, in 5 s", 12},
+      {"syncs_per_token", R"(syncs (\d+))", "syncs 12 submits 834", 12},
+      {"syncs_per_token", R"(count=(\d+))", "count=12 (32,812.4 us)", 12},
+  };
+  for (const auto& c : cases) {
+    config::GenericOutput rules;
+    rules.values = {by_regex(c.metric, c.regex)};
+    const auto report = read(rules, c.text);
+    ASSERT_TRUE(report) << report.error().message;
+    const double value = report->times.empty() ? static_cast<double>(report->counts.begin()->second)
+                                               : report->times[0].samples[0];
+    EXPECT_DOUBLE_EQ(value, c.value) << c.text;
+  }
+}
+
+TEST(Generic, NotesUnitsAndTheNumbersInARow) {
+  const auto forms = [](const char* metric, const char* regex, const char* text) {
+    config::GenericOutput rules;
+    rules.values = {by_regex(metric, regex)};
+    const auto report = read(rules, text);
+    std::vector<std::string> names;
+    for (const auto& [name, count] : report->printed_values) {
+      if (name != metric) names.push_back(name);
+    }
+    return names;
+  };
+  const char* k_rate = "decode_tokens_per_second";
+  EXPECT_THAT(forms(k_rate, "= ([0-9.]+)", "= 41.2"), testing::IsEmpty());
+  EXPECT_THAT(forms(k_rate, "= ([0-9.]+)", "= 41.2 tokens/sec"),
+              ElementsAre("decode_tokens_per_second in tok/s"));
+  EXPECT_THAT(forms(k_rate, "= ([0-9.]+)", "= 1.2k tok/s"),
+              ElementsAre("decode_tokens_per_second in k"));
+  EXPECT_THAT(forms(k_rate, "= ([0-9.]+)", "= 2.1 it/s"),
+              ElementsAre("decode_tokens_per_second in it/s"));
+  EXPECT_THAT(forms(k_rate, ",([0-9.]+)", "pp,1,834"),
+              ElementsAre("decode_tokens_per_second in a row of 2 numbers"));
+  EXPECT_THAT(forms("syncs_per_token", "([0-9]+) syncs", "5 syncs"), testing::IsEmpty());
 }
 
 TEST(Generic, WarnsWhereLinesOfATimeDisagree) {

@@ -288,6 +288,22 @@ TEST(PairedTimes, OfAnotherNumberOfRepeatsAreTheCellsError) {
   EXPECT_EQ(scene.cell(runs).verdict, Outcome::pass);
 }
 
+// "900 MB/s" is less than "1.1 GB/s".
+TEST(PairedTimes, PrintedInAnotherFormThanTheBasesAreTheCellsError) {
+  const Scene scene;
+  const std::string form = profile::printed_form(k_rate, "GB/s");
+  profile::PairedRuns runs = scene.runs();
+  runs.base_work.printed_values[form] = 1;
+  EXPECT_THAT(scene.cell(runs).reason, HasSubstr(form + ": printed by the base only"));
+  EXPECT_EQ(scene.cell(runs).verdict, Outcome::error);
+  runs.candidate_work.printed_values[form] = 1;
+  EXPECT_EQ(scene.cell(runs).verdict, Outcome::pass);
+  runs.base_work.printed_values.clear();
+  EXPECT_THAT(scene.cell(runs).reason, HasSubstr(form + ": not printed by the base"));
+  runs.candidate_work.printed_values = {{profile::printed_form(k_rate, "tok/s"), 1}};
+  EXPECT_EQ(scene.cell(runs).verdict, Outcome::pass);
+}
+
 TEST(PairedTimes, OfServersAreOfStartsAndSayHowManyRequestsAPercentileNeeds) {
   const auto judged = [](const char* name, std::int64_t requests) {
     profile::Profile profile = reference();
