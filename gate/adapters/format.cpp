@@ -3,6 +3,7 @@
 #include "gate/adapters/format.hpp"
 
 #include "gate/adapters/readers.hpp"
+#include "gate/profile/usage.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -168,6 +169,21 @@ const std::vector<Adapter>& table() {
   return k_table;
 }
 
+// Fails if the engine prints what weir measures of its process: it would be believed instead.
+static Result<void> check_own_metrics(const profile::EngineReport& report) {
+  const auto check = [](const std::string& metric) -> Result<void> {
+    if (!profile::is_measured_by_weir(metric)) return {};
+    return fail(Code::data,
+                "the engine prints {}, which weir measures itself: leave it out, or give it "
+                "another name",
+                text::printable(metric));
+  };
+  for (const auto& series : report.times) WEIR_CHECK(check(series.metric.name));
+  for (const auto& count : report.counts) WEIR_CHECK(check(count.first));
+  for (const auto& share : report.shares) WEIR_CHECK(check(share.first));
+  return {};
+}
+
 // Reads an engine's output as UTF-8. A crash that it reports is part of the error, or a warning.
 Result<profile::EngineReport> Adapter::read(const Output& output) const {
   const auto out = text::decoded(output.out), err = text::decoded(output.err);
@@ -179,6 +195,7 @@ Result<profile::EngineReport> Adapter::read(const Output& output) const {
   for (const std::string_view line : split_lines(utf8.err)) lines.push_back(line);
   const std::string crash = find_crash(lines);
   if (!report) return tl::unexpected(with_crash(std::move(report).error(), crash));
+  WEIR_CHECK(check_own_metrics(*report));
   const std::string warning = fmt::format("{}{}", k_crashed, crash);
   if (!crash.empty() && !holds(report->warnings, warning)) report->warnings.push_back(warning);
   return report;

@@ -5,6 +5,7 @@
 #include "gate/config/placeholders.hpp"
 #include "gate/config/presets.hpp"
 #include "gate/profile/assemble.hpp"
+#include "gate/profile/usage.hpp"
 #include "gate/unit/declared_metric.hpp"
 #include "gate/verdict/limits.hpp"
 
@@ -81,6 +82,11 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
                    choices_text(k_units));
       return;
     }
+  }
+  if (profile::is_measured_by_weir(name)) {
+    problems.add(entry.key_position, "weir measures \"{}\" itself: give this metric another name",
+                 name);
+    return;
   }
   if (const auto metric = unit::find_metric(name)) {
     if (better != nullptr || kind != nullptr) {

@@ -6,6 +6,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/pattern.hpp"
+#include "gate/profile/usage.hpp"
 #include "gate/unit/declared_metric.hpp"
 
 namespace weir::config {
@@ -109,6 +110,10 @@ Result<PrintedMetric> parse_printed_metric(const std::string& assignment) {
   PrintedMetric metric{assignment.substr(0, equals), assignment.substr(equals + 1)};
   if (const auto pattern = Pattern::compile(metric.regex); !pattern) {
     return fail(Code::usage, "{}: {}", place, pattern.error().message);
+  }
+  if (profile::is_measured_by_weir(metric.name)) {
+    return fail(Code::usage, "{}: weir measures {} itself: give this metric another name", place,
+                metric.name);
   }
   if (unit::find_metric(metric.name) || unit::metric_of_name(metric.name)) return metric;
   return fail(Code::usage,

@@ -470,7 +470,8 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   }
   if (counted_well) {
     profile.counted_runs = static_cast<std::int64_t>(passes.counted.size());
-    add_counted(facts, passes.counted, timed_well ? passes.timed : Records(), profile);
+    add_counted(facts, passes.counted, timed_well ? passes.timed : Records(),
+                instructions_well || host_well || python_well, profile);
     if (requests_share_batches(facts.sweep))
       profile.batches = collect_batches(*passes.counted.back());
     std::set<std::int64_t> lengths;

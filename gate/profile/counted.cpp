@@ -526,7 +526,7 @@ std::set<std::int64_t> collect_lengths(const Records& counted_runs, Sweep sweep)
 
 // Adds the counts of all probes and of the engine, the kernels, the device and the placement.
 void add_counted(const CellFacts& facts, const Records& counted_runs, const Records& timed_runs,
-                 Profile& profile) {
+                 bool is_counted_otherwise, Profile& profile) {
   for (const RunRecord* record : counted_runs) {
     for (const ProbeCounts& probe : record->probes) {
       for (const std::string& warning : probe.warnings) {
@@ -579,7 +579,10 @@ void add_counted(const CellFacts& facts, const Records& counted_runs, const Reco
   const std::string uncounted = uncounted_text(counted_runs);
   const bool is_error = !has_counts(profile) && !profile.counts_skip_reason &&
                         profile.placement.state != Placement::State::refuted;
-  if (is_error) {
+  if (is_error && is_counted_otherwise && facts.device == "cpu") {
+    // Its system calls or instructions are judged. Counts that a baseline has are missed there.
+    add_once(profile.warnings, "not counted: the engine reports no counts of its own");
+  } else if (is_error) {
     profile.errors.push_back(fmt::format(
         "counted: nothing was counted: no probe saw the engine open {} and {}", facts.device,
         uncounted.empty() ? "it reports no counts of its own. See weir doctor."

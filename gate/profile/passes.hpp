@@ -33,9 +33,10 @@ void add_timed(const CellFacts& facts, const Records& timed, Profile& profile);
 
 // Adds counts, kernels, device and placement of counted records that all ended well. What stops
 // the pass from being counted becomes an error in the profile. Counts that the engine prints in
-// timed records as well must be the same there.
+// timed records as well must be the same there. `is_counted_otherwise`: system calls, instructions
+// or Python's calls are, so that on the CPU nothing else has to be.
 void add_counted(const CellFacts& facts, const Records& counted_runs, const Records& timed_runs,
-                 Profile& profile);
+                 bool is_counted_otherwise, Profile& profile);
 
 // Adds what the code of the profile's kernels costs, by its compiler (kernel_costs.cpp).
 void add_kernel_costs(Profile& profile);

@@ -3,12 +3,30 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/passes.hpp"
+#include "gate/profile/usage.hpp"
 #include "gate/stats/quantile.hpp"
 
 namespace weir::profile {
 namespace {
 
 constexpr std::string_view k_memory = "peak_rss_bytes";
+
+// The machine's resources that weir measures of each timed process.
+struct Usage {
+  const char* metric;
+  std::optional<double> (*read)(const RunRecord& record);
+};
+template <std::int64_t SystemUsage::*member>
+std::optional<double> usage_of(const RunRecord& record) {
+  return static_cast<double>((*record.system_usage).*member);
+}
+constexpr Usage k_usage[] = {
+    {"process_cpu_seconds", [](const RunRecord& record) { return record.cpu_seconds; }},
+    {"voluntary_switches", usage_of<&SystemUsage::voluntary_switches>},
+    {"involuntary_switches", usage_of<&SystemUsage::involuntary_switches>},
+    {"minor_faults", usage_of<&SystemUsage::minor_faults>},
+    {"major_faults", usage_of<&SystemUsage::major_faults>},
+};
 
 double best(const std::vector<double>& samples, unit::Better better) {
   const auto [lowest, highest] = std::ranges::minmax(samples);
@@ -25,7 +43,7 @@ std::vector<ProcessNumber> process_numbers(const RunRecord& record,
   if (record.report) {
     for (const auto& series : record.report->times) {
       // weir's own reading of peak memory covers every engine alike.
-      if (series.samples.empty() ||
+      if (series.samples.empty() || is_measured_by_weir(series.metric.name) ||
           (series.metric.name == k_memory && record.peak_rss_bytes.has_value())) {
         continue;
       }

@@ -76,6 +76,18 @@ TEST(WeirObservedAdapter, GivesRatesCountsAndTokens) {
   EXPECT_EQ(report->device_refuted, std::nullopt);
 }
 
+TEST(WeirObservedAdapter, RefusesWhatWeirMeasuresItself) {
+  for (const char* metric : {"process_cpu_seconds", "voluntary_switches", "involuntary_switches",
+                             "minor_faults", "major_faults"}) {
+    std::string text = k_observed;
+    const std::string_view rate = "decode_tokens_per_second";
+    text.replace(text.find(rate), rate.size(), metric);
+    const auto report = read("weir-observed", text, "", {}, "vulkan");
+    ASSERT_FALSE(report) << metric;
+    EXPECT_THAT(report.error().message, HasSubstr("which weir measures itself")) << metric;
+  }
+}
+
 TEST(WeirObservedAdapter, RefusesWhatIsCutOrOfAnotherSchema) {
   const std::string text = k_observed;
   EXPECT_FALSE(read("weir-observed", text.substr(0, text.size() / 2), ""));

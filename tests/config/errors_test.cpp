@@ -48,6 +48,9 @@ TEST(Errors, ReadLikeThis) {
        "{regex: '\\d+ syncs'}}}}\nmodels: {m: m}\nbackends: {cpu: }\nprompts: {p: {text: a}}\n",
        "weir.yaml:2:81: the regular expression has no group: put the value in (…), as in '(\\d+) "
        "syncs'"},
+      {"version: 1\nengines: {e: {command: [e], output: generic, metrics: {minor_faults: "
+       "{regex: '(\\d+)'}}}}\nmodels: {m: m}\nbackends: {cpu: }\nprompts: {p: {text: a}}\n",
+       "weir.yaml:2:56: weir measures \"minor_faults\" itself: give this metric another name"},
       {"", "weir.yaml: there is nothing in it (weir init writes a starter)"},
       {"a: b: c", "weir.yaml:1:5: not YAML: illegal map value"},
   };

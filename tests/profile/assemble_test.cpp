@@ -778,6 +778,31 @@ TEST(Placement, IsRefutedByTheEngineItself) {
   EXPECT_EQ(profile.placement.reason, "llama-bench reports n_gpu_layers 0");
 }
 
+TEST(Counted, NeedsNoOwnCountsOnTheCpuWhereSystemCallsAreCounted) {
+  std::vector<RunRecord> records = reference();
+  for (RunRecord& record : records) {
+    record.probes.clear();
+    if (record.pass != Pass::counted) continue;
+    record.report->counts.clear();
+    record.report->shares.clear();
+  }
+  CellFacts cell_facts = facts();
+  cell_facts.device = "cpu";
+  EXPECT_THAT(assemble(cell_facts, records).errors, ElementsAre(HasSubstr("nothing was counted")));
+  const std::vector<RunRecord> counted = records;
+  for (RunRecord record : counted) {
+    if (record.pass != Pass::counted) continue;
+    record.counts = Counts::system_calls;
+    record.order += 1000;
+    ProbeCounts probe;
+    probe.probe = "host";
+    record.probes = {probe};
+    records.push_back(record);
+  }
+  for (const std::string& error : assemble(cell_facts, records).errors)
+    EXPECT_THAT(error, Not(HasSubstr("nothing was counted")));
+}
+
 TEST(Placement, TellsADeviceNeverOpenedFromAProbeThatSawNothing) {
   std::vector<RunRecord> records = reference();
   for (RunRecord& record : records) record.probes.clear();
