@@ -18,11 +18,95 @@ constexpr std::string_view k_separators = " \t\r\n\"'`;&|<>()[]{},:=@#";
 // "a.gguf+b.gguf", "w.txt*0.5"), and that names and patterns may hold as well.
 constexpr std::string_view k_possible_separators = "+^%!", k_glob_separators = "?*";
 
+// A text of a variable with an operator that is not computed: any text. A word that is nothing else
+// may be any file.
+constexpr std::string_view k_any_word = "\3\3";
+
+// How a variable with an operator is filled in ("${IN%.txt}").
+enum class Operators {
+  any_text,
+  value,  // as a shell computes it
+};
+
+// Returns the parts that remain of a value if a shell removes what matches a pattern of its end or
+// its beginning; nothing if they cannot be told.
+std::optional<std::string> cut_value(const std::string& value, char side, bool is_longest,
+                                     const std::string& pattern) {
+  constexpr std::size_t k_most = 4096;
+  if (value.size() > k_most || pattern.find_first_of("?[]\\(|") != pattern.npos)
+    return std::nullopt;
+  for (std::size_t i = 0; i <= value.size(); ++i) {
+    const std::size_t size = is_longest ? value.size() - i : i;
+    const bool is_end = side == '%';
+    const std::string part = is_end ? value.substr(value.size() - size) : value.substr(0, size);
+    if (text::glob_match(pattern, part))
+      return is_end ? value.substr(0, value.size() - size) : value.substr(size);
+  }
+  return value;
+}
+
+// Returns what a shell makes of a variable's value by an operator ("%.txt", ":0:4", "/a/b");
+// nothing if that is not told from the text alone.
+std::optional<std::string> apply_operator(const std::string& value, std::string_view text) {
+  std::string plain(text);
+  std::erase_if(plain, [](char c) { return holds(k_quotes, c); });
+  if (plain.find_first_of("$`\\") != plain.npos || plain.empty()) return std::nullopt;
+  const char first = plain[0];
+  const bool is_double = plain.size() > 1 && plain[1] == first;
+  if (first == '%' || first == '#')
+    return cut_value(value, first, is_double, plain.substr(is_double ? 2 : 1));
+  if (first == ',' || first == '^') {
+    if (!is_double || plain.size() != 2) return std::nullopt;
+    std::string changed = text::lower(value);
+    const auto to_upper = [](char c) {
+      return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    };
+    if (first == '^') std::ranges::transform(value, changed.begin(), to_upper);
+    return changed;
+  }
+  if (first == '/') {
+    const std::size_t begin = is_double ? 2 : 1;
+    const std::size_t slash = std::min(plain.find('/', begin), plain.size());
+    const std::string from = plain.substr(begin, slash - begin);
+    const std::string to = slash < plain.size() ? plain.substr(slash + 1) : "";
+    if (from.empty() || from.find_first_of("*?[]#%&") != from.npos || to.find('&') != to.npos)
+      return std::nullopt;
+    std::string changed;
+    std::size_t at = 0;
+    for (std::size_t next = value.find(from); next != value.npos; next = value.find(from, at)) {
+      changed += value.substr(at, next - at) + to;
+      at = next + from.size();
+      if (!is_double) break;
+    }
+    return changed + value.substr(at);
+  }
+  const std::string_view rest = std::string_view(plain).substr(1);
+  const bool is_default =
+      std::string_view(":-=+?").find(first) != std::string_view::npos &&
+      (first != ':' || (!rest.empty() && holds(std::string_view("-=+?"), rest[0])));
+  if (is_default) {
+    const char kind = first == ':' ? rest[0] : first;
+    const std::string other(rest.substr(first == ':' ? 1 : 0));
+    if (kind == '+') return first == ':' && value.empty() ? std::string() : other;
+    return first == ':' && value.empty() ? other : value;
+  }
+  if (first != ':') return std::nullopt;
+  const std::size_t colon = std::min(rest.find(':'), rest.size());
+  const auto from = text::to_int(text::trim(rest.substr(0, colon)));
+  const auto length = colon < rest.size() ? text::to_int(text::trim(rest.substr(colon + 1)))
+                                          : std::optional<long long>(std::ssize(value));
+  if (!from || !length || *length < 0) return std::nullopt;
+  const long long begin = *from < 0 ? std::ssize(value) + *from : *from;
+  if (begin < 0 || begin > std::ssize(value)) return std::string();
+  return value.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(*length));
+}
+
 // Replaces what a shell fills in by wildcards, and variables that the cell sets by their values.
 class ShellText {
  public:
-  ShellText(std::string_view text, const config::Environment& environment)
-      : text_(text), environment_(environment) {}
+  ShellText(std::string_view text, const config::Environment& environment,
+            Operators operators = Operators::any_text)
+      : text_(text), environment_(environment), operators_(operators) {}
 
   std::string filled() {
     while (at_ < text_.size()) take_next();
@@ -55,12 +139,52 @@ class ShellText {
     while (end < text_.size() && (text::is_alphanumeric(text_[end]) || text_[end] == '_')) ++end;
     const std::string name(text_.substr(begin, end - begin));
     at_ = end;
-    if (is_braced) at_ = std::min(text_.find('}', end), text_.size() - 1) + 1;
+    std::string_view rest;
+    if (is_braced) {
+      const std::size_t close = find_close(end);
+      rest = text_.substr(end, close - end);
+      at_ = std::min(close + 1, text_.size());
+    }
     const std::string* value = look_up(environment_, name);
-    if (value != nullptr) {
+    if (value == nullptr && name.empty() && is_braced) {
+      fill_named_otherwise(rest);
+    } else if (value == nullptr) {
+      filled_ += k_anything;
+    } else if (rest.empty()) {
       filled_ += *value;
     } else {
+      fill_by_operator(*value, rest);
+    }
+  }
+  // Returns the place of the brace that closes an expansion; braces may be nested.
+  [[nodiscard]] std::size_t find_close(std::size_t at) const {
+    int depth = 1;
+    for (; at < text_.size(); ++at) {
+      if (text_[at] == '{' && text_[at - 1] == '$') ++depth;
+      if (text_[at] == '}' && --depth == 0) break;
+    }
+    return at;
+  }
+  // Fills in "${!IN}" and "${#IN}".
+  void fill_named_otherwise(std::string_view rest) {
+    const bool is_of_cell = !rest.empty() && look_up(environment_, std::string(rest.substr(1)));
+    if (rest.starts_with('#')) {
+      filled_ += k_digits;
+    } else if (is_of_cell && operators_ == Operators::value) {
+      const std::string* other =
+          look_up(environment_, *look_up(environment_, std::string(rest.substr(1))));
+      filled_ += other != nullptr ? std::string_view(*other) : k_any_word;
+    } else {
       filled_ += k_anything;
+    }
+  }
+  void fill_by_operator(const std::string& value, std::string_view rest) {
+    if (operators_ == Operators::any_text) {
+      filled_ += k_anything;
+    } else if (const auto computed = apply_operator(value, rest)) {
+      filled_ += *computed;
+    } else {
+      filled_ += k_any_word;
     }
   }
   // "[0-9]" or "{a,b}" of a file name; else, as in JSON, the bracket is itself.
@@ -73,6 +197,7 @@ class ShellText {
 
   std::string_view text_;
   const config::Environment& environment_;
+  Operators operators_;
   std::size_t at_ = 0;
   std::string filled_;
 };
@@ -113,6 +238,7 @@ class WordList {
         words_.push_back(like);
         add_parts(like.text, like);
         add_parts(ShellText(like.text, *environment).filled(), like);
+        add_parts(ShellText(like.text, *environment, Operators::value).filled(), like);
       }
     }
     return std::move(words_);
@@ -158,6 +284,14 @@ class WordList {
       std::erase_if(unquoted, [](char c) { return c == '\\' || holds(k_quotes, c); });
       if (unquoted != token) add_parts(unquoted, like);
       previous_token_ = token;
+    }
+    // "${IN%.txt}", which alone says nothing as any text.
+    const std::string computed = ShellText(word, cell_.env, Operators::value).filled();
+    if (computed != filled) {
+      std::string unquoted = computed;
+      std::erase_if(unquoted, [](char c) { return holds(k_quotes, c); });
+      for (const std::string& token : config::split_at_any(unquoted, " \t\r\n"))
+        add_parts(token, {.is_in_command = true});
     }
     add_possible_parts(word);
     for (const std::string& quoted : config::split_at_any(filled, k_quotes)) {
@@ -266,7 +400,8 @@ std::vector<std::string> NamedPlaces::paths_of(const NamedWord& word) const {
   std::string text = word.text;
   const bool has_name = std::ranges::any_of(
       text, [](char c) { return text::is_alphanumeric(c) || c == k_digits || c == '.'; });
-  if (!has_name || text.starts_with('-') || text.size() > k_max_path_length ||
+  const bool is_any = text == k_any_word;
+  if ((!has_name && !is_any) || text.starts_with('-') || text.size() > k_max_path_length ||
       text.find(k_other_text) != std::string::npos)
     return {};
   std::vector<std::string> paths;

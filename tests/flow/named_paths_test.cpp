@@ -63,6 +63,25 @@ TEST(NamedPaths, AreFoundInEveryFormThatAWordMayHave) {
       {"`pwd`/data.bin", {"#/data.bin", "data.bin"}},
       {"~/repo/data.bin", {"#/repo/data.bin", "repo/data.bin"}},
       {"$FOLDER/data.bin", {"perf/sets/data.bin"}},
+      {"${FOLDER%s}/data.bin", {"#/data.bin", "perf/set/data.bin"}},
+      {"in/${FILE%.txt}.bin", {"perf/in/#.bin", "perf/in/w.bin.bin"}},
+      {"${FILE%.txt}", {"perf/w.bin"}},
+      {"\"${FILE%%.*}\"", {"perf/w"}},
+      {"${FILE#w.}", {"perf/bin.txt"}},
+      {"${FILE##*.}", {"perf/txt"}},
+      {"${FILE:0:5}", {"perf/w.bin"}},
+      {"${FILE:2}", {"perf/bin.txt"}},
+      {"${FILE: -3}", {"perf/txt"}},
+      {"${FILE/bin/raw}", {"perf/w.raw.txt"}},
+      {"${FILE//w/x}", {"perf/x.bin.txt"}},
+      {"${FILE^^}", {"perf/W.BIN.TXT"}},
+      {"${FILE:-x.bin}", {"perf/w.bin.txt"}},
+      {"${FILE:+x.bin}", {"perf/x.bin"}},
+      {"${EMPTY:-x.bin}", {"perf/x.bin"}},
+      {"${!NAME}", {"perf/w.bin.txt"}},
+      {"${FILE%$NONE}", {"perf/##"}},
+      {"${FILE/w*/x}", {"perf/##"}},
+      {"${FILE:-${FOLDER}}", {"perf/##"}},
       {"data/*.bin", {"perf/data/*.bin"}},
       {"data/**/x?[0-9].bin", {"perf/data/#*/x**.bin"}},
       {"data/{a,b}.bin", {"perf/data/*.bin"}},
@@ -77,7 +96,9 @@ TEST(NamedPaths, AreFoundInEveryFormThatAWordMayHave) {
       {"c++.bin", {"perf/c++.bin"}},
   };
   for (const auto& [word, paths] : cases) {
-    EXPECT_THAT(paths_of({"sh", word}, {{"FOLDER", "sets"}}), IsSupersetOf(paths)) << word;
+    const config::Environment environment{
+        {"FOLDER", "sets"}, {"FILE", "w.bin.txt"}, {"NAME", "FILE"}, {"EMPTY", ""}};
+    EXPECT_THAT(paths_of({"sh", word}, environment), IsSupersetOf(paths)) << word;
   }
 }
 
