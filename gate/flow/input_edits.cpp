@@ -92,9 +92,11 @@ class BaseFiles {
       for (std::string& step : steps_to(entry.path)) {
         if (step != entry.path) files.folders_.insert(std::move(step));
       }
+      if (entry.kind == Kind::link) files.link_paths_.push_back(entry.path);
       std::string path = entry.path;
       files.entries_.emplace(std::move(path), std::move(entry));
     }
+    std::ranges::sort(files.link_paths_);
     return files;
   }
 
@@ -159,12 +161,79 @@ class BaseFiles {
       add_names(path, names);
       return names;
     }
-    const std::string beginning = path.substr(0, path.find_first_of(k_wildcards));
-    for (auto entry = entries_.lower_bound(beginning);
-         entry != entries_.end() && entry->first.starts_with(beginning); ++entry) {
-      if (matches_pattern(path, entry->first)) add_names(entry->first, names);
+    for (const std::string& pattern : patterns_of(path)) {
+      if (!has_wildcard(pattern)) {
+        add_names(pattern, names);
+        continue;
+      }
+      const std::string beginning = pattern.substr(0, pattern.find_first_of(k_wildcards));
+      for (auto entry = entries_.lower_bound(beginning);
+           entry != entries_.end() && entry->first.starts_with(beginning); ++entry) {
+        if (matches_pattern(pattern, entry->first)) add_names(entry->first, names);
+      }
     }
     return names;
+  }
+  // Returns the path, and a path with wildcards as links on the way lead it elsewhere:
+  // "in/*.json" is "real/*.json" if "in" leads to "real".
+  [[nodiscard]] const std::vector<std::string>& patterns_of(const std::string& path) const {
+    constexpr std::size_t k_max_patterns = 256;
+    const auto [entry, is_new] = patterns_.try_emplace(path, std::vector{path});
+    std::vector<std::string>& patterns = entry->second;
+    if (!is_new || !has_wildcard(path) || link_paths_.empty()) return patterns;
+    for (std::size_t i = 0; i < patterns.size() && patterns.size() < k_max_patterns; ++i) {
+      const std::string pattern = patterns[i];
+      for (std::size_t at = 0; at < pattern.size(); ++at) {
+        const bool is_any = pattern[at] == k_anything;
+        if (pattern[at] != '/' && !is_any) continue;
+        const std::string head = pattern.substr(0, at + (is_any ? 1 : 0));
+        const std::string rest =
+            (is_any ? std::string("/") + k_anything : "/") + pattern.substr(at + 1);
+        if (head.size() == 1 && head[0] == k_anything) continue;  // stands for the target, too
+        for (const std::string& link : link_paths_) {
+          if (!matches_pattern(head, link)) continue;
+          const auto target = follow_link(link);
+          const bool is_loop = !target || target->empty() || sys::is_within(link, *target);
+          if (is_loop || holds(patterns, *target + rest)) continue;
+          if (patterns.size() < k_max_patterns) patterns.push_back(*target + rest);
+        }
+      }
+    }
+    return patterns;
+  }
+  // Returns where links below an input lead, and links below those. Folders with the link in them
+  // and targets outside of the repository are left out. `names`: of the input.
+  [[nodiscard]] std::vector<std::string> linked_below(const InputPath& input,
+                                                      const std::vector<std::string>& names) const {
+    constexpr std::size_t k_max_targets = 4096;
+    std::vector<std::string> targets, open = names;
+    const auto add_targets = [&](const std::string& link) {
+      std::vector<std::string> link_names;
+      add_names(link, link_names);
+      for (std::size_t i = 1; i < link_names.size(); ++i) {
+        const std::string& name = link_names[i];
+        const bool is_above = name.empty() || sys::is_within(link, name);
+        const bool is_documented = is_documentation(name) && is_documentation(link);
+        if (is_above || is_documented || holds(targets, name) || holds(names, name)) continue;
+        targets.push_back(name);
+        open.push_back(name);
+      }
+    };
+    if (has_wildcard(input.path)) {
+      for (const std::string& pattern : patterns_of(input.path)) {
+        for (const std::string& link : link_paths_) {
+          if (matches_pattern(pattern + '/' + k_anything, link)) add_targets(link);
+        }
+      }
+    }
+    while (!open.empty() && targets.size() < k_max_targets) {
+      const std::string beginning = open.back().empty() ? "" : open.back() + "/";
+      open.pop_back();
+      for (auto link = std::ranges::lower_bound(link_paths_, beginning);
+           link != link_paths_.end() && link->starts_with(beginning); ++link)
+        add_targets(*link);
+    }
+    return targets;
   }
   // Returns all files that an input may mean, and all names of links among them.
   [[nodiscard]] std::vector<std::string> files_of(const InputPath& input,
@@ -208,13 +277,16 @@ class BaseFiles {
       const Git::TreeEntry* entry = look_up(entries_, step);
       if (entry == nullptr || entry->kind != Kind::link) continue;
       const std::string& text = link_text(*entry);
-      if (text.empty() || text.starts_with('/')) return std::nullopt;
-      std::string target =
-          std::filesystem::path(sys::folder_of(step) + "/" + text + path.substr(step.size()))
-              .lexically_normal()
-              .string();
-      if (target.starts_with("..")) return std::nullopt;
-      return target;
+      if (text.empty()) return std::nullopt;
+      if (text.starts_with('/'))
+        return sys::relative_path(sys::absolute(text + path.substr(step.size())), git_->top());
+      const std::string folder = sys::folder_of(step);
+      const std::string target =
+          (folder.empty() ? "" : folder + "/") + text + path.substr(step.size());
+      std::string normal = std::filesystem::path(target).lexically_normal().string();
+      while (normal.ends_with('/')) normal.pop_back();
+      if (normal == ".." || normal.starts_with("../")) return std::nullopt;
+      return normal == "." ? std::string() : normal;
     }
     return std::nullopt;
   }
@@ -237,8 +309,9 @@ class BaseFiles {
   const Git* git_;
   std::map<std::string, Git::TreeEntry> entries_;
   std::set<std::string> folders_;
+  std::vector<std::string> link_paths_;  // sorted
   mutable std::map<std::string, std::string> link_texts_;
-  mutable std::map<std::string, std::vector<std::string>> names_;
+  mutable std::map<std::string, std::vector<std::string>> names_, patterns_;
   mutable Result<void> links_;
 };
 
@@ -418,6 +491,7 @@ class InputEdits {
     config::EntryEdit& edit = entry->second;
     if (!is_new) return edit;
     Matches matches;
+    std::vector<std::string> linked;
     const std::vector<std::string>& names = base_.find(input.path);
     for (const std::string& name : names) {
       if (judged_.is_work_tree) look_into_work_tree(name, program);
@@ -425,12 +499,23 @@ class InputEdits {
       if (input.takes_below) add_below(name, matches);
       if (input.takes_below) add_continued(name, input.is_bare, matches);
     }
+    if (input.takes_below) {
+      for (const std::string& target : base_.linked_below(input, names)) {
+        const bool holds_program = std::ranges::any_of(
+            program, [&](const std::string& name) { return sys::is_within(name, target); });
+        if (holds_program) continue;
+        if (judged_.is_work_tree) look_into_work_tree(target, program);
+        add_exact(target, program, matches);
+        add_below(target, matches);
+        linked.push_back(target);
+      }
+    }
     if (has_wildcard(input.path)) add_pattern(input, matches);
     std::erase_if(matches, [&](const auto& match) {
       const auto& [path, change] = match;
       // By a word: itself, or a link or submodule on the way.
       const bool is_named =
-          (has_wildcard(input.path) && matches_pattern(input.path, path)) ||
+          (has_wildcard(input.path) && matches_pattern(input.path, path)) || holds(linked, path) ||
           std::ranges::any_of(names, [&](const auto& name) { return sys::is_within(name, path); });
       if (!is_named && is_documentation(path)) return true;
       if (input.spares_code && path != input.path && base_.is_code(path)) return true;
@@ -517,11 +602,13 @@ class InputEdits {
     return rest.empty() || rest.starts_with('.');
   }
   void add_pattern(const InputPath& input, Matches& matches) const {
-    const std::string below = input.path + '/' + k_anything;
-    for (const auto& [path, change] : changes_) {
-      const bool is_match =
-          matches_pattern(input.path, path) || (input.takes_below && matches_pattern(below, path));
-      if (is_match) matches[path] = &change;
+    for (const std::string& pattern : base_.patterns_of(input.path)) {
+      const std::string below = pattern + '/' + k_anything;
+      for (const auto& [path, change] : changes_) {
+        const bool is_match =
+            matches_pattern(pattern, path) || (input.takes_below && matches_pattern(below, path));
+        if (is_match) matches[path] = &change;
+      }
     }
   }
 

@@ -129,6 +129,21 @@ TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
       {"./engine, link.json", "link.json"},
       {"./engine, linked/a.txt", "data/a.txt"},
       {"./engine, data", "data/a.txt"},
+      {"./engine, 'linked/*.txt'", "data/a.txt"},
+      {"./engine, 'linked/*.txt'", "data/b.txt"},
+      {"./engine, '*/sub/*.txt'", "far/near/sub/a.txt"},
+      {"./engine, 'linked/*.json'", "data/a.txt", true},
+      {"./engine, set", "far/a.json"},
+      {"./engine, set", "far/more/new.json"},
+      {"./engine, set", "far/near/sub/a.txt"},
+      {"./engine, set", "deep/w.json"},
+      {"./engine, set", "set/one"},
+      {"./engine, set/", "far/a.json"},
+      {"./engine, 'se*'", "far/a.json"},
+      {"./engine, --in=set", "far/a.json"},
+      {"./engine, set", "cfg.json", true},
+      {"./engine, set", "far/README.md", true},
+      {"./engine, set", "engine", true},
       {"./engine, 'data/{tokens}.txt'", "data/8.txt"},
       {"./engine, 'data/{tokens}.txt'", "data/a.txt", true},
       {"./engine, new.json", "new.json"},
@@ -155,6 +170,18 @@ TEST_F(Edited, AFileThatTheCommandNamesBesideItsProgramIsAnEdit) {
     spill(scratch_ / file, "1");
   fs::create_symlink("cfg.json", scratch_ / "link.json");
   fs::create_directory_symlink("data", scratch_ / "linked");
+  // A folder whose links lead to a file, to a folder with a link in it, around and out.
+  for (const char* file : {"far/a.json", "far/more/b.json", "far/near/sub/a.txt", "far/README.md",
+                           "deep/w.json", "set/own.json"})
+    spill(scratch_ / file, "1");
+  fs::create_symlink("../far/a.json", scratch_ / "set/one");
+  fs::create_directory_symlink("../far", scratch_ / "set/all");
+  fs::create_directory_symlink("../set", scratch_ / "set/again");
+  fs::create_directory_symlink("..", scratch_ / "set/above");
+  fs::create_directory_symlink("../engine", scratch_ / "set/program");
+  fs::create_directory_symlink("/usr/share", scratch_ / "set/outside");
+  fs::create_directory_symlink("../deep", scratch_ / "far/down");
+  fs::create_directory_symlink("far/near", scratch_ / "near");
   fs::remove_all(scratch_ / "baselines");
   fs::create_directories(scratch_ / "module");
   const auto use_module = [&](char digit) {
