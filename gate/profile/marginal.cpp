@@ -490,8 +490,9 @@ Fit fit_imports(const CountSeries& series, Sweep sweep) {
     const double rise =
         measurement.value().value_or(0) * static_cast<double>(longest.length - shortest.length);
     const bool is_flat = std::fabs(rise) <= k_least_share * static_cast<double>(most);
-    measurement = is_flat
-                      ? exact_measurement(measurement.metric, series.source, 0)
+    const auto line = is_flat ? std::optional(Line{}) : exact_line(series.points);
+    measurement = line
+                      ? exact_measurement(measurement.metric, series.source, line->slope)
                       : varying_measurement(measurement.metric, series.source, measurement.samples);
   }
   return fit;

@@ -160,10 +160,10 @@ void set_printed_values(const SideRuns& sides, PairedRuns& runs) {
       runs.candidate_work.printed_values[name] = *number;
   }
   // A form that only the candidate prints.
-  for (const Printed& printed : candidate) {
+  for (const Printed& printed : candidate_printed) {
     for (const auto& [name, count] : printed) {
       const auto has_name = [&](const Printed& other) { return other.contains(name); };
-      if (name != printed_metric(name) && std::ranges::none_of(base, has_name))
+      if (name != printed_metric(name) && std::ranges::none_of(base_printed, has_name))
         runs.candidate_work.printed_values[name] = count;
     }
   }

@@ -184,7 +184,7 @@ TEST(Host, CallsWithinImportsRiseOnlyIfEachTokenAddsSome) {
   } cases[] = {
       {{4'958'558, 4'956'926, 4'959'100}, 0, Nature::exact},
       {{500, 500, 500}, 0, Nature::exact},
-      {{500, 516, 532}, 2, Nature::nearly_exact},
+      {{500, 516, 532}, 2, Nature::exact},
       {{4'958'558, 4'966'926, 4'975'100}, 1034, Nature::nearly_exact},
   };
   for (const auto& c : cases) {
