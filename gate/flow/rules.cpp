@@ -67,6 +67,28 @@ Result<std::optional<std::string>> path_in_repository(const Repository& reposito
   return std::optional<std::string>(path.substr(top.size() + 1));
 }
 
+// Fails if a configuration of the base, other than `inner`, lay in a folder that is a link to this
+// one in the work tree: whoever starts weir in that folder would be judged by other rules.
+Result<void> check_no_link_to(const Repository& repository, const std::string& commit,
+                              const std::string& inner, const sys::Files& files) {
+  if (inner.empty()) return {};
+  const source::Git& git = repository.git();
+  const std::string folder = sys::folder_of(sys::join_path(git.top(), inner));
+  const auto real_folder = sys::real_path(folder);
+  WEIR_TRY(const std::vector<std::string> names, git.files_of(commit));
+  for (const std::string& name : names) {
+    if (name == inner || sys::file_name_of(name) != sys::file_name_of(inner)) continue;
+    const std::string other = sys::folder_of(sys::join_path(git.top(), name));
+    if (other == folder || files.kind(other) == sys::Kind::absent) continue;
+    if (sys::real_path(other) != real_folder) continue;
+    return fail(
+        Code::config,
+        "--rules-from: {} is a link to {} here, and the base has {}: make it a folder again",
+        text::printable(other), text::printable(folder), text::printable(name));
+  }
+  return {};
+}
+
 // Reads the configuration of the base commit. Without one the pull request's own rules hold.
 Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rules) {
   const std::string path = sys::absolute(job.selection.config);
@@ -75,6 +97,7 @@ Result<void> read_base_config(const std::string& ref, const Job& job, Rules& rul
   WEIR_TRY(const std::optional<std::string> below,
            path_in_repository(*repository, sys::folder_of(path), path, job.files()));
   const std::string inner = below.value_or("");
+  WEIR_CHECK(check_no_link_to(*repository, commit, inner, job.files()));
   if (inner.find('/') != std::string::npos) rules.config_place = sys::folder_of(inner);
   rules.used.from = verdict::RulesFrom{ref, commit};
   WEIR_TRY(const std::optional<std::string> text,

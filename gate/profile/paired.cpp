@@ -96,6 +96,16 @@ Numbers read_numbers(const CellFacts& facts, const RunRecord* record) {
   return numbers;
 }
 
+// Gives a process that is too small to tell its peak memory the bound of that, if the other process
+// of the pair has one to compare with.
+void add_memory_bound(const Numbers& other, const RunRecord& record, Numbers& numbers) {
+  const ProcessNumber* memory = look_up(other, "peak_rss_bytes");
+  if (memory == nullptr || !record.peak_rss_bound) return;
+  ProcessNumber bound = *memory;
+  bound.value = static_cast<double>(*record.peak_rss_bound);
+  numbers.emplace(bound.metric.name, std::move(bound));
+}
+
 std::optional<double> find_number(const Numbers& numbers, const std::string& name) {
   const ProcessNumber* number = look_up(numbers, name);
   return number == nullptr ? std::nullopt : std::optional(number->value);
@@ -271,8 +281,10 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
   const std::size_t most_pairs = by_number.size() - 1;
   for (const auto& [number, pair] : by_number) {  // the warm-up first
     if (!pair.is_complete()) continue;
-    const Numbers base = read_numbers(facts, pair.base);
-    const Numbers candidate = read_numbers(facts, pair.candidate);
+    Numbers base = read_numbers(facts, pair.base);
+    Numbers candidate = read_numbers(facts, pair.candidate);
+    add_memory_bound(candidate, *pair.base, base);
+    add_memory_bound(base, *pair.candidate, candidate);
     if (number == 0) {
       const bool is_measured = !find_error(*pair.candidate);
       for (const auto& [name, base_number] : base) {

@@ -223,6 +223,7 @@ void fields(Fields& io, RunRecord& record) {
   io.optional("signal", record.signal);
   io.optional("cpu_seconds", record.cpu_seconds);
   io.optional("peak_rss_bytes", record.peak_rss_bytes);
+  io.optional("peak_rss_bound", record.peak_rss_bound);
   io.optional("took", record.system_usage);
   io.optional("machine", record.machine, "record machine");
   io.optional("report", record.report);

@@ -151,6 +151,8 @@ struct RunRecord {
   int signal = 0;                     // when signaled
   std::optional<double> cpu_seconds;  // user + system, the whole process tree that was waited for
   std::optional<std::int64_t> peak_rss_bytes;
+  // Instead, for a very small process: bytes that its peak does not exceed.
+  std::optional<std::int64_t> peak_rss_bound{};
   std::optional<SystemUsage>
       system_usage{};  // for a timed process, if metrics of the host are asked for
   MachineState machine;

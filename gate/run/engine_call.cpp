@@ -365,6 +365,7 @@ void EngineCall::copy_outcome(RunRecord& record, const sys::Finished& finished) 
   record.wall_seconds = finished.wall_seconds;
   record.cpu_seconds = finished.cpu_seconds;
   record.peak_rss_bytes = finished.peak_rss_bytes;
+  record.peak_rss_bound = finished.peak_rss_bound;
   if (spec.watched && !finished.opened && finished.ended != sys::HowEnded::not_started) {
     record.warnings.emplace_back(k_not_watched);
   }
@@ -381,6 +382,7 @@ void EngineCall::copy_outcome(RunRecord& record, const sys::Finished& finished) 
     // These figures are of docker, podman or srun, not of the engine.
     record.cpu_seconds.reset();
     record.peak_rss_bytes.reset();
+    record.peak_rss_bound.reset();
     record.machine.major_faults.reset();
   } else if (finished.left_behind > 0) {
     record.warnings.push_back(fmt::format("the engine left {} running, which weir ended",

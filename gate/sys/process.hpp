@@ -102,6 +102,7 @@ struct Finished {
   // The biggest resident size of the engine or of a descendant. Absent where the system cannot tell
   // it from weir's own (very small programs).
   std::optional<std::int64_t> peak_rss_bytes{};
+  std::optional<std::int64_t> peak_rss_bound{};  // then: bytes that it does not exceed
   std::optional<ProcessUsage> usage{};
   std::string out{}, err{};
   std::uint64_t out_bytes = 0, err_bytes = 0;  // really printed, as far as weir read

@@ -343,7 +343,11 @@ class ProcessRun {
     if (ended_at_) {
       finished.wall_seconds = static_cast<double>(last_report_.wall_ns) / 1e9;
       finished.cpu_seconds = static_cast<double>(last_report_.cpu_us) / 1e6;
-      if (last_report_.peak_bytes >= 0) finished.peak_rss_bytes = last_report_.peak_bytes;
+      if (last_report_.peak_is_bound) {
+        finished.peak_rss_bound = last_report_.peak_bytes;
+      } else {
+        finished.peak_rss_bytes = last_report_.peak_bytes;
+      }
       finished.usage = last_report_.usage;
       finished.left_behind = last_report_.left_behind;
       if (spec_.count && last_report_.count_error == 0) finished.counted = last_report_.counted;

@@ -150,8 +150,8 @@ std::int64_t peak_bytes(const rusage& usage) {
   return std::int64_t{usage.ru_maxrss} * (k_on_macos ? 1 : 1024);
 }
 
-// Adds the CPU time, memory and switches that the engine and its children used. Peak memory is -1
-// if it may be this process's own, of which the engine was a copy at first.
+// Adds the CPU time, memory and switches that the engine and its children used. Peak memory is but
+// a bound if it may be this process's own, of which the engine was a copy at first.
 void add_usage_to_report(SupervisorReport& report, std::int64_t floor_bytes) {
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -162,7 +162,8 @@ void add_usage_to_report(SupervisorReport& report, std::int64_t floor_bytes) {
   report.usage = {usage.ru_nvcsw, usage.ru_nivcsw, usage.ru_minflt, usage.ru_majflt};
   const std::int64_t peak = peak_bytes(usage);
   constexpr std::int64_t k_margin = 512 << 10;
-  report.peak_bytes = peak > floor_bytes + k_margin ? peak : -1;
+  report.peak_is_bound = peak <= floor_bytes + k_margin;
+  report.peak_bytes = peak > floor_bytes + k_margin ? peak : floor_bytes + k_margin;
 }
 
 std::int64_t own_peak_bytes() {

@@ -34,7 +34,8 @@ struct SupervisorReport {
   std::int32_t status = 0;    // ended: as wait() gives it
   std::int64_t wall_ns = 0;
   std::int64_t cpu_us = 0;
-  std::int64_t peak_bytes = -1;  // -1: cannot be told from weir's own
+  std::int64_t peak_bytes = 0;
+  bool peak_is_bound = false;  // the peak may be weir's own; the engine's lies at or below it
   ProcessUsage usage{};
   std::int64_t left_behind = 0;
   std::int32_t count_error = 0;  // errno, when an event was to be counted and was not

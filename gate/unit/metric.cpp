@@ -45,7 +45,7 @@ constexpr std::array k_named_metrics{
     NamedMetric{"iteration_seconds", "iteration time", Kind::time, Unit::seconds, Better::lower,
                 "one iteration of each benchmark of a program, added up"},
     NamedMetric{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower,
-                "largest resident memory of the engine's processes"},
+                "resident memory of the largest of the engine's processes"},
     NamedMetric{"perplexity", "perplexity", Kind::quality, Unit::ratio, Better::lower,
                 "perplexity, as the engine reports it"},
     NamedMetric{"greedy_agreement", "greedy agreement", Kind::quality, Unit::ratio, Better::higher,

@@ -103,6 +103,28 @@ TEST_F(Rules, AreNotLedElsewhereByALink) {
   EXPECT_EQ(here({"gate", "--counts-only", "--rules-from", "main"}).exit_code, 1) << last_.err;
 }
 
+// A job that begins with "cd perf" would be led to a configuration that the base does not have, or
+// to another one of the base.
+TEST_F(Rules, AreNotLedElsewhereByALinkInPlaceOfTheFolder) {
+  git({"checkout", "-q", "main"});
+  for (const char* folder : {"perf", "lenient"}) {
+    fs::create_directories(scratch_ / folder);
+    fs::copy_file(scratch_ / "weir.yaml", scratch_ / folder / "weir.yaml");
+  }
+  git({"add", "perf", "lenient"});
+  git({"commit", "-q", "-m", "folders"});
+  git({"checkout", "-q", "-b", "leads"});
+  fs::rename(scratch_ / "perf", scratch_ / "perf2");
+  for (const char* to : {"perf2", "lenient"}) {
+    fs::create_symlink(to, scratch_ / "perf");
+    const Ended ended = weir(scratch_ / "perf", {"gate", "--counts-only", "--rules-from", "main"});
+    EXPECT_EQ(ended.exit_code, 2) << ended.out;
+    EXPECT_THAT(ended.err, HasSubstr("/perf is a link to "));
+    EXPECT_THAT(ended.err, HasSubstr("the base has perf/weir.yaml: make it a folder again"));
+    fs::remove(scratch_ / "perf");
+  }
+}
+
 TEST_F(Rules, TellCellsThatArePutAwayBeforeAnythingElse) {
   write_config("", "{decode: {tokens: 8}}");
   const Json verdict = gate({"--rules-from", "main"}, 1);

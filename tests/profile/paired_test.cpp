@@ -50,6 +50,26 @@ std::vector<RunRecord> warm_up() {
   return {run(0, 0, Side::base, {90}), run(1, 0, Side::candidate, {80})};
 }
 
+// weir cannot tell a very small process's memory from its own; what it does not exceed is known.
+TEST(PairedRuns, CompareTheMemoryOfASmallBaseByItsBound) {
+  const auto with_memory = [](RunRecord record, std::optional<std::int64_t> bytes) {
+    record.peak_rss_bytes = bytes;
+    if (!bytes) record.peak_rss_bound = 6'000'000;
+    return record;
+  };
+  std::vector<RunRecord> records{with_memory(run(0, 0, Side::base, {90}), std::nullopt),
+                                 with_memory(run(1, 0, Side::candidate, {90}), 200'000'000),
+                                 with_memory(run(2, 1, Side::candidate, {90}), 200'000'000),
+                                 with_memory(run(3, 1, Side::base, {90}), std::nullopt)};
+  const PairedRuns runs = paired_runs(facts(), records);
+  ASSERT_THAT(runs.metrics, SizeIs(2));
+  EXPECT_EQ(runs.metrics[1].metric.name, "peak_rss_bytes");
+  EXPECT_EQ(runs.metrics[1].pairs[0].base, 6'000'000);
+  EXPECT_EQ(runs.metrics[1].pairs[0].candidate, 200'000'000);
+  for (RunRecord& record : records) record = with_memory(record, std::nullopt);
+  EXPECT_THAT(paired_runs(facts(), records).metrics, SizeIs(1));
+}
+
 TEST(PairedRuns, TakesTheBestOfAProcesssRepeatsAndKeepsTheOrderOfThePair) {
   auto records = warm_up();
   records.push_back(run(2, 1, Side::candidate, {100, 103, 99}));

@@ -493,6 +493,8 @@ TEST(Processes, MeasureTheEngineAndNotThemselves) {
   std::vector<char> ballast(64 << 20, 'b');
   const Finished small = finished(engine("ok", {"-n", "1"}));
   EXPECT_FALSE(small.peak_rss_bytes.has_value()) << *small.peak_rss_bytes;
+  ASSERT_TRUE(small.peak_rss_bound.has_value());
+  EXPECT_GE(*small.peak_rss_bound, std::int64_t{64} << 20);
   EXPECT_EQ(ballast[12345], 'b');
 
   EXPECT_GE(finished(engine("slow", {"-n", "1"})).wall_seconds, 0.3);  // it sleeps this long
