@@ -100,15 +100,18 @@ void Poster::announce(const serve::Arrival& arrival, verdict::GateVerdict verdic
                      arrival.project));
     return;
   }
+  bool is_stopping = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!is_stopping_ && queue_.size() < k_max_posts) {
+    is_stopping = is_stopping_;
+    if (!is_stopping && queue_.size() < k_max_posts) {
       queue_.push_back({arrival, std::move(verdict)});
       queue_changed_.notify_all();
       return;
     }
   }
-  log_(fmt::format("not posted: {} wait already", k_max_posts));
+  log_(is_stopping ? fmt::format("{}: not posted: the service ends", arrival.project)
+                   : fmt::format("{}: not posted: {} wait already", arrival.project, k_max_posts));
 }
 
 // Posts queued verdicts in order, until the poster ends and the queue is empty, or a stop is

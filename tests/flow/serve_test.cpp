@@ -291,6 +291,26 @@ TEST_F(Posting, LeavesOtherProjectsAndWhatNamesNothingAlone) {
   EXPECT_EQ(apis_created_, 0);
 }
 
+TEST_F(Posting, SaysThatTheServiceEndsAndNotThatOthersWait) {
+  const std::string ends = "engine: not posted: the service ends";
+  std::set<std::string> lines;
+  Poster* announcer = nullptr;
+  {
+    Poster poster(
+        real_.world(), {{"engine", "o/r"}},
+        [&](const sys::Stop&) -> Result<std::unique_ptr<publish::Api>> {
+          while (!lines.contains(ends)) {
+            announcer->announce({"engine", std::string(40, 'a'), 7}, failed_gate());
+          }
+          return fail(Code::unavailable, "no way");
+        },
+        [&](const std::string& line) { lines.insert(line); }, 0);
+    announcer = &poster;
+    poster.announce({"engine", std::string(40, 'a'), 7}, failed_gate());
+  }
+  EXPECT_THAT(lines, testing::Contains(ends));
+}
+
 TEST_F(Posting, TellsWhatFailedAndGoesOn) {
   int tries = 0;
   {

@@ -271,7 +271,8 @@ int main(int count, char** values) {
       ++i;
       const char* value = values[i];
       if (read_option(name, value, arguments)) continue;
-      std::fprintf(stderr, "weir-compile-vulkan: what is %s for?\n", value);
+      std::fprintf(stderr, "weir-compile-vulkan: %s %s: no such option, or no value for it\n",
+                   values[i - 1], value);
       return 2;
     }
   }
