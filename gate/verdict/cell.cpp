@@ -70,13 +70,22 @@ void describe_candidate(const Comparison& comparison, CellVerdict& cell) {
     cell.notes.push_back(comparison.baseline_choice.reason);
   append(cell.notes, output_difference(comparison));
   append(cell.notes, describe_reference_use(comparison));
+}
+
+// Says of an improvement that nothing shows the work: less of it would look the same.
+void describe_unchecked_work(const Comparison& comparison, CellVerdict& cell) {
+  const Profile& candidate = comparison.candidate;
   const auto& work = candidate.work;
-  if (!work.generated_tokens && !work.prompt_tokens && !work.output_digest && !work.load &&
-      candidate.errors.empty() && candidate.counted_runs + candidate.timed_runs > 0) {
-    cell.notes.emplace_back(
-        "the engine reports neither tokens nor its output: that both "
-        "sides did the same work is not checked");
-  }
+  const bool is_unchecked = !work.generated_tokens && !work.prompt_tokens && !work.output_digest &&
+                            !work.load && candidate.errors.empty() &&
+                            candidate.counted_runs + candidate.timed_runs > 0;
+  const bool has_improved = std::ranges::any_of(cell.judgements, [](const Judgement& judgement) {
+    return judgement.verdict == Outcome::improved;
+  });
+  if (comparison.base == nullptr || !is_unchecked || !has_improved) return;
+  cell.notes.emplace_back(
+      "the engine reports neither tokens nor its output: that both "
+      "sides did the same work is not checked");
 }
 
 // --- paired runs of times that failed against stored samples -------------------------------------
@@ -364,6 +373,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base, const LimitTa
     cell.notes.push_back("the stored counts were accepted earlier, with the reason: " +
                          baseline->reason);
   }
+  describe_unchecked_work(comparison, cell);
   cell.not_compared = why_not_compared(comparison, cell);
   return cell;
 }
