@@ -279,7 +279,10 @@ Result<std::string> newest_run_or_hook(const Job& job) {
 Result<Answer> explain_one(const Job& job, const ExplainOptions& options) {
   const sys::Files& files = job.files();
   std::string path = options.what.empty() ? "" : options.what.front();
-  if (path.empty()) WEIR_SET(path, newest_run_or_hook(job));
+  if (path.empty()) {
+    WEIR_SET(path, newest_run_or_hook(job));
+    job.log("explaining " + path);
+  }
   const bool is_folder = files.kind(path) == sys::Kind::folder;
   const bool is_judged =
       is_folder ? files.kind(sys::join_path(path, run::k_verdict_name)) == sys::Kind::file

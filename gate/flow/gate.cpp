@@ -8,6 +8,7 @@
 #include "gate/flow/judge.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/reach.hpp"
+#include "gate/flow/repository.hpp"
 #include "gate/flow/result_files.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/report/layout.hpp"
@@ -204,6 +205,21 @@ Result<MeasuredRun> obtain_run(const Job& job, const GateOptions& options) {
   return measure(job, measure_options);
 }
 
+// Names a branch that may hold the baselines where the folder is missing; "" without one.
+std::string describe_baselines_branch(const Job& job) {
+  const std::string& folder = job.selection.baselines;
+  if (job.files().exists(folder)) return "";
+  const auto repository = Repository::containing(job.world, job.folder());
+  if (!repository) return "";
+  for (const char* branch : {"perf-baselines", "origin/perf-baselines"}) {
+    const auto commit = (*repository)->git().resolve_commit(branch);
+    if (!commit || !*commit) continue;
+    return fmt::format("there is no folder {}, but the branch {}: --baselines-ref {} judges by it",
+                       text::printable(folder), branch, branch);
+  }
+  return "";
+}
+
 // Judges by stored baselines, after re-testing suspected slowdowns in paired runs of base and
 // candidate.
 Result<verdict::GateVerdict> judge(const Job& job, const GateOptions& options,
@@ -216,6 +232,10 @@ Result<verdict::GateVerdict> judge(const Job& job, const GateOptions& options,
   WEIR_TRY(const SuspectedPairs pairs,
            measure_suspected(job, confirm, options.wanted.budget, measured, verdict));
   if (!pairs.why_not.empty()) verdict.notes.push_back("slower times: " + pairs.why_not);
+  if (!options.rules.baselines_ref && !options.rules.rules_from) {
+    const std::string branch = describe_baselines_branch(job);
+    if (!branch.empty()) verdict.notes.push_back(branch);
+  }
   if (!pairs.measured) return verdict;
   return judge_stored(measured, stored, policy, job.files(), &*pairs.measured);
 }

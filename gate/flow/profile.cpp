@@ -265,6 +265,26 @@ std::optional<observed::Observed> printed_profile(const ProfileOptions& options,
   return std::move(*printed);
 }
 
+// Says why ggml may have found no Vulkan device; "" if one got work, or if no probe would have seen
+// it.
+std::string describe_hidden_devices(const Job& job, const Target& target,
+                                    const observed::Timeline& timeline) {
+  constexpr const char* k_variable = "GGML_VK_VISIBLE_DEVICES";
+  if (!holds(target.probes, "ggml") || !holds(target.probes, "vulkan")) return "";
+  const bool has_work = std::ranges::any_of(
+      timeline.processes, [](const auto& process) { return !process.submissions.empty(); });
+  if (has_work || timeline.processes.empty()) return "";
+  const std::string value = job.variable(k_variable);
+  if (value.empty()) {
+    return fmt::format(
+        "no Vulkan device got work: without {0} ggml leaves devices that are CPUs out; {0}=0 takes "
+        "the first device",
+        k_variable);
+  }
+  return fmt::format("no Vulkan device got work: {}={} lets ggml see no other", k_variable,
+                     text::printable(value));
+}
+
 // Runs the target with its probes, and shows the timeline that they recorded.
 Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target target,
                           const ProfileFolder& profile_folder) {
@@ -301,6 +321,9 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
   } else if (timeline.processes.empty()) {
     timeline.warnings.insert(timeline.warnings.begin(),
                              "the probes saw nothing: weir doctor says what they can see");
+  }
+  if (const std::string hidden = describe_hidden_devices(job, target, timeline); !hidden.empty()) {
+    timeline.warnings.push_back(hidden);
   }
   if (failure.empty() && timeline.processes.empty() && timeline.unread == 0) {
     if (auto own_profile = printed_profile(options, target, finished)) {

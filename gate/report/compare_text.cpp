@@ -461,6 +461,20 @@ void add_markdown(std::string& out, const Comparison& comparison, std::size_t ro
     out += "- warning: " + markdown_text(doubt) + "\n";
 }
 
+// Returns the sentence that times of single profiles are uncertain; "" if none is compared.
+std::string noise_text(std::span<const Comparison> comparisons) {
+  const auto compares_times = [](const OpChange& op) {
+    return op.shift == Shift::slower || op.shift == Shift::faster;
+  };
+  const bool has_times = std::ranges::any_of(comparisons, [&](const Comparison& comparison) {
+    return std::ranges::any_of(comparison.ops, compares_times) ||
+           std::ranges::any_of(comparison.buffers, compares_times);
+  });
+  if (!has_times) return "";
+  return "Each side is one profile, and times of calls vary between runs: weir ab compares two "
+         "programs in pairs.";
+}
+
 }  // namespace
 
 std::string compare_text(std::span<const Comparison> comparisons, const CompareStyle& style) {
@@ -468,6 +482,10 @@ std::string compare_text(std::span<const Comparison> comparisons, const CompareS
   for (const Comparison& comparison : comparisons) {
     page.start_part();
     add_text(page, comparison, style);
+  }
+  if (const std::string noise = noise_text(comparisons); !noise.empty()) {
+    page.blank();
+    page.add_text(0, noise);
   }
   return page.finish();
 }
@@ -486,6 +504,7 @@ std::string compare_markdown(std::span<const Comparison> comparisons, std::size_
     }
     out += more + "\n";
   }
+  if (const std::string noise = noise_text(comparisons); !noise.empty()) out += noise + "\n";
   return out;
 }
 

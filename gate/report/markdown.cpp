@@ -440,7 +440,7 @@ std::string footer(const Document& document, const MarkdownStyle& style, std::si
   const GateVerdict& gate = document.gate;
   std::vector<std::string> parts;
   std::string commits;
-  if (gate.commit) commits = markdown_code(*gate.commit, 12);
+  if (gate.commit) commits = markdown_code(text::short_commit(*gate.commit), 12);
   if (!document.base.empty()) {
     const char* against = document.base.starts_with("no ") ? "" : "against ";
     text::append_item(commits, " ", against + markdown_text(document.base, 200));
