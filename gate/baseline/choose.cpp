@@ -4,6 +4,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"
+#include "gate/profile/variation.hpp"
 #include "gate/unit/device_api.hpp"
 
 namespace weir::baseline {
@@ -80,14 +81,14 @@ bool is_count(const Measurement& measured) {
          measured.nature != profile::Nature::sampled && !unit::is_load_count(measured.metric);
 }
 
-// Returns a measurement as a baseline stores it: no warnings, and of counts that vary only their
-// median.
+// Returns a measurement as a baseline stores it: no warnings, and of counts that no
+// machine repeats only their median.
 Measurement strip_machine_facts(Measurement measured) {
   measured.warnings.clear();
   if (measured.exact) {
     measured.samples.clear();
     measured.relative_spread.reset();
-  } else {
+  } else if (!profile::find_variation(measured)) {
     measured.samples = {*measured.value()};
   }
   return measured;

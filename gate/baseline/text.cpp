@@ -2,7 +2,8 @@
 // come from a stranger's pull request.
 //
 //   "counts":        exact counts by metric name, 65 or "133/2"
-//   "nearly_exact":  counts that do not quite repeat, {"median", "repeatability"}
+//   "nearly_exact":  counts that do not quite repeat, {"median", "repeatability"}; with "values", how
+//                    many runs had each value, where runs should count the same
 //   "sources":       count -> who counted it; by base name ("dispatches") where all its scopes
 //   agree "metrics":       what metrics declared in a config are, {"kind", "unit", "better"}
 //   "sessions":      machine class -> timed sessions, oldest first; the only part that depends on
@@ -11,18 +12,29 @@
 
 #include "gate/base/json.hpp"
 #include "gate/baseline/baseline.hpp"
+#include "gate/profile/variation.hpp"
 
 namespace weir::baseline {
 
 // A count that nearly repeats, as a file stores it.
 struct NearlyExact {
   double median = 0, relative_spread = 0;
+  std::map<std::string, std::int64_t> values{};  // value -> runs; empty where only the median counts
 };
 
 static void fields(Fields& io, NearlyExact& nearly) {
   io("median", RoundedNumber{nearly.median});
   io("repeatability", nearly.relative_spread);
   io.check(nearly.relative_spread >= 0, "has a negative repeatability");
+  io.optional("values", nearly.values);
+  constexpr std::int64_t k_max_runs = 10'000;
+  std::int64_t runs = 0;
+  for (const auto& [value, number] : nearly.values) {
+    io.check(Rational::parse(value).has_value() && number > 0 && number <= k_max_runs - runs,
+             "has \"values\" that are not counts with a number of runs each");
+    if (io.problem()) return;
+    runs += number;
+  }
 }
 
 namespace {
@@ -112,7 +124,10 @@ StoredCounts to_stored_counts(const Baseline& baseline) {
     if (measured.exact) {
       stored.exact[name] = *measured.exact;
     } else if (const auto median = measured.value()) {
-      stored.nearly[name] = {*median, measured.relative_spread.value_or(0)};
+      NearlyExact& nearly = stored.nearly[name];
+      nearly = {*median, measured.relative_spread.value_or(0)};
+      if (!profile::find_variation(measured)) continue;
+      for (const double value : measured.samples) ++nearly.values[fmt::format("{:.0f}", value)];
     }
   }
   stored.sources = group_sources(baseline);
@@ -142,7 +157,11 @@ Result<std::map<std::string, Measurement>> make_counts(const StoredCounts& store
       return fail(Code::data, "\"{}\" is both exact and nearly exact", text::printable(name));
     }
     WEIR_TRY(Measurement measured, measurement(name, Nature::nearly_exact, stored));
-    measured.samples = {value.median};
+    for (const auto& [text, runs] : value.values) {
+      const double number = Rational::parse(text).value_or(0).value();
+      measured.samples.insert(measured.samples.end(), static_cast<std::size_t>(runs), number);
+    }
+    if (measured.samples.empty()) measured.samples = {value.median};
     measured.relative_spread = value.relative_spread;
     counts[name] = std::move(measured);
   }

@@ -105,7 +105,7 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     problems.add(entry.key_position,
                  "weir does not know the metric \"{}\"{}: one of your own needs unit and better "
                  "(higher or lower), or a name that ends in {}",
-                 name, unit::suggest_metric(name), text::join(unit::metric_name_ends()));
+                 name, unit::suggest_metric(name), unit::metric_name_ends());
     return;
   }
   if (!named && !direction) return;  // complained about already

@@ -92,6 +92,29 @@ void add_printed_metrics(std::string_view text, std::vector<PrintedMetric>& metr
   }
 }
 
+std::vector<std::string> find_unread_numbers(std::string_view text,
+                                             const std::vector<PrintedMetric>& metrics) {
+  constexpr std::size_t k_most = 4;
+  std::vector<Pattern> patterns;
+  for (const PrintedMetric& metric : metrics) {
+    if (auto pattern = Pattern::compile(metric.regex)) patterns.push_back(*std::move(pattern));
+  }
+  const auto labelled = Pattern::compile(
+      R"((?i)\b([a-z][a-z0-9_ ./-]{0,30} ?[:=] ?[+-]?[0-9]+(?:[.][0-9]+)?(?: ?[a-z%][a-z/%]*)?))");
+  std::vector<std::string> numbers;
+  for (const std::string_view line : text::lines(text)) {
+    if (numbers.size() == k_most || !labelled) break;
+    const auto is_read = [&](const Pattern& pattern) {
+      return pattern.first_group(line).has_value();
+    };
+    const auto number = labelled->first_group(line);
+    if (!number || std::ranges::any_of(patterns, is_read)) continue;
+    std::string shown = text::printable(text::trim(*number));
+    if (!holds(numbers, shown)) numbers.push_back(std::move(shown));
+  }
+  return numbers;
+}
+
 std::vector<PrintedMetric> find_printed_metrics(std::string_view text) {
   std::vector<PrintedMetric> metrics;
   add_printed_metrics(text, metrics);
@@ -116,11 +139,13 @@ Result<PrintedMetric> parse_printed_metric(const std::string& assignment) {
                 metric.name);
   }
   if (unit::find_metric(metric.name) || unit::metric_of_name(metric.name)) return metric;
+  // A name of one word is the user's own, however near one of weir's is.
+  const bool may_be_misspelt = metric.name.find('_') != std::string::npos;
   return fail(Code::usage,
               "{}: weir does not know this metric{}\n"
-              "  end its name in what it is: {}\n"
-              "  (of a ratio, more is better), or write unit: and better: in weir.yaml",
-              place, unit::suggest_metric(metric.name), text::join(unit::metric_name_ends()));
+              "  end its name in what it is, such as {}_count: {}",
+              place, may_be_misspelt ? unit::suggest_metric(metric.name) : "",
+              text::printable(metric.name), unit::metric_name_ends());
 }
 
 }  // namespace weir::config

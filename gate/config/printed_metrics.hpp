@@ -24,6 +24,10 @@ struct PrintedMetric {
 // Adds what `text` has besides the work that `metrics` name already.
 void add_printed_metrics(std::string_view text, std::vector<PrintedMetric>& metrics);
 
+// Returns numbers with a label on lines that no metric reads: "hits: 12", at most four.
+[[nodiscard]] std::vector<std::string> find_unread_numbers(
+    std::string_view text, const std::vector<PrintedMetric>& metrics);
+
 // Parses "NAME=REGEX". Fails with Code::usage if NAME says no metric, or if REGEX is none.
 [[nodiscard]] Result<PrintedMetric> parse_printed_metric(const std::string& assignment);
 

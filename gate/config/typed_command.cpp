@@ -97,6 +97,24 @@ std::string name_from_path(const std::string& path, const char* fallback) {
   return fresh_name(path.substr(path.find_last_of('/') + 1), fallback, names);
 }
 
+// Returns the name of an engine: the script's where the program only runs one, else the program's.
+std::string engine_name(const TypedCommand& typed) {
+  constexpr std::string_view k_interpreters[] = {"python", "node", "bash", "sh",
+                                                 "ruby",   "perl", "deno", "bun"};
+  std::string program = typed.program.substr(typed.program.find_last_of('/') + 1);
+  program.resize(program.find_last_not_of("0123456789.") + 1);
+  if (holds(k_interpreters, program)) {
+    for (std::size_t i = 0; i < typed.args.size(); ++i) {
+      const std::string& word = typed.args[i];
+      const bool is_module = program == "python" && word == "-m" && i + 1 < typed.args.size();
+      if (is_module) return name_from_path(typed.args[i + 1], "program");
+      if (!word.starts_with('-')) return name_from_path(word, "program");
+      if (word == "-c" || word == "-e") break;  // a program of one line
+    }
+  }
+  return name_from_path(typed.program, "program");
+}
+
 // Writes the weir.yaml of one typed command. config() may be called once.
 class ConfigWriter {
  public:
@@ -105,6 +123,7 @@ class ConfigWriter {
   Result<TypedConfig> config() {
     command_.push_back(typed_.program);
     read_args();
+    WEIR_TRY(const Arguments base_command, add_own_args());
     WEIR_TRY(Node prompts, prompts_node());
     WEIR_TRY(Node engine, engine_node());
     Node gate = single_entry_map("budget", text_node(typed_.budget));
@@ -119,8 +138,7 @@ class ConfigWriter {
       put(backend, "twin", text_node(typed_.twin));
     }
     Node root = single_entry_map("version", text_node("1"));
-    put(root, "engines",
-        single_entry_map(name_from_path(typed_.program, "program"), std::move(engine)));
+    put(root, "engines", single_entry_map(engine_name(typed_), std::move(engine)));
     const std::string model_name = model_.empty() ? "none" : name_from_path(stem, "model");
     const std::string model_path = model_.empty() ? std::string(k_no_model) : model_;
     put(root, "models", single_entry_map(model_name, text_node(model_path)));
@@ -131,6 +149,7 @@ class ConfigWriter {
     return TypedConfig{
         to_yaml(root),
         command_,
+        base_command,
         is_total() && !typed_.probes.empty(),
         typed_.preset != nullptr || !typed_.output.empty() || !typed_.metrics.empty(),
         std::move(base_env),
@@ -188,6 +207,27 @@ class ConfigWriter {
     for (const Option& option : options) {
       if (!used_flags.contains(option.flag) && option.placeholder() != "model") add(option);
     }
+  }
+
+  // Adds the candidate's own arguments to command_, and returns the base's command. Fails with
+  // Code::usage if the preset sets one of them for both.
+  Result<Arguments> add_own_args() {
+    Arguments base = command_;
+    for (const bool is_base : {true, false}) {
+      for (const std::string& word : is_base ? typed_.base_args : typed_.candidate_args) {
+        if (typed_.preset != nullptr && word.starts_with('-')) {
+          const std::string flag = canonical_flag(*typed_.preset, word);
+          const auto options = list_options(typed_.preset->command);
+          if (std::ranges::count(options, flag, &Option::flag) > 0) {
+            return fail(Code::usage, "{}: the preset {} sets {} for both programs",
+                        is_base ? "--base-args" : "--candidate-args", typed_.preset->name,
+                        text::printable(flag));
+          }
+        }
+        (is_base ? base : command_).push_back(escape_placeholders(word));
+      }
+    }
+    return base;
   }
 
   // Adds the arguments from `at` on that give the number of tokens, with a placeholder for it.

@@ -13,6 +13,7 @@ inline constexpr std::string_view k_no_model = "/dev/null";
 struct TypedCommand {
   std::string program;             // as typed
   Arguments args;                  // the same
+  Arguments base_args{}, candidate_args{};  // after `args`, of one side: taken as they are
   const Preset* preset = nullptr;  // knows the meaning of the arguments; null: nobody does
   // Without a preset: flags such as -n and --max-new-tokens give the number of tokens.
   bool has_token_flags = false;
@@ -32,13 +33,15 @@ struct TypedCommand {
 struct TypedConfig {
   std::string yaml;
   Arguments command;            // its engine's, the program first
+  Arguments base_command{};     // the same with the base's arguments
   bool totals = false;          // there are counts, and they are those of a whole run
   bool is_read = true;          // its output is read; else there are only counts
   Environment base_env{};       // the part of device_env that `env` replaces
   std::string token_words{};    // "-n 24", read as the number of tokens; "": none
   std::string likely_tokens{};  // a number among the arguments that may be it; "": none
   std::vector<std::string> probes{};
-  Environment device_env{};  // as in TypedCommand
+  Environment device_env{};                  // as in TypedCommand
+  std::vector<std::string> other_numbers{};  // that it printed and no metric reads: "hits: 12"
 };
 
 // Placeholders replace the arguments that the preset knows: the model, the prompt, lengths,

@@ -16,6 +16,7 @@
 #include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/program.hpp"
+#include "gate/probes/read/fit.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/run/against.hpp"
 #include "gate/sys/paths.hpp"
@@ -202,9 +203,18 @@ config::Environment device_environment(const Job& job, const config::Preset* pre
   return env;
 }
 
+// Returns the words of a text that blanks separate.
+config::Arguments split_words(const std::string& text) {
+  config::Arguments words = text::split(text, ' ');
+  std::erase(words, "");
+  return words;
+}
+
+// Returns the base's command line as typed.
 config::CommandLine command_line(const std::string& program, const config::TypedCommand& typed) {
   config::CommandLine line{{program}, {}};
   line.argv.insert(line.argv.end(), typed.args.begin(), typed.args.end());
+  line.argv.insert(line.argv.end(), typed.base_args.begin(), typed.base_args.end());
   return line;
 }
 
@@ -213,6 +223,7 @@ config::CommandLine command_line(const std::string& program, const config::Typed
 Result<config::CommandLine> counted_command_line(const Job& job, const std::string& program,
                                                  config::TypedCommand typed) {
   typed.program = program;
+  typed.candidate_args = typed.base_args;
   typed.env.clear();
   WEIR_TRY(const config::TypedConfig config, config::config_of(typed));
   WEIR_TRY(const Configuration configuration,
@@ -320,7 +331,16 @@ std::string next_commands(const Job& job, const AbOptions& options,
     for (const std::string& assignment : options.env) {
       words.insert(words.end(), {"--env", assignment});
     }
+    if (!options.base_args.empty()) words.push_back("--base-args=" + options.base_args);
+    if (!options.candidate_args.empty()) {
+      words.push_back("--candidate-args=" + options.candidate_args);
+    }
     const bool has_python = is_python(job, options.programs.back());
+    if (!options.device.empty()) words.insert(words.end(), {"--device", options.device});
+    if (!options.preset.empty()) words.insert(words.end(), {"--preset", options.preset});
+    if (options.timeout != AbOptions().timeout) {
+      words.insert(words.end(), {"--timeout", fmt::format("{:g}s", options.timeout)});
+    }
     words.insert(words.end(), {"--probes", has_python ? "python" : "host", "--counts-only"});
     return fmt::format("\n{} of both, by name:\n  {}{}\n",
                        has_python ? "calls of Python's functions" : "system calls",
@@ -328,19 +348,33 @@ std::string next_commands(const Job& job, const AbOptions& options,
   }
   if (job.selection.counts_only) return "";
   const auto profile_line = [&](const char* file, const std::string& program,
-                                const config::Environment& env) {
+                                const std::string& own_args, const config::Environment& env) {
     std::string line;
     for (const auto& [name, value] : env) {
       line += fmt::format("{}={} ", name, text::shell_word(value));
     }
-    return line + fmt::format("weir profile --json {} -- {}{}", file, text::shell_word(program),
-                              text::prefix_if_any(" ", args));
+    return line + fmt::format("weir profile --json {} -- {}{}{}", file, text::shell_word(program),
+                              text::prefix_if_any(" ", args),
+                              text::prefix_if_any(" ", text::shell_line(split_words(own_args))));
   };
   config::Environment candidate_env = config.device_env;
   for (const auto& [name, value] : env) candidate_env[name] = value;
   return fmt::format("\ntimes by kernel:\n  {}\n  {}\n  weir compare base.json candidate.json\n",
-                     profile_line("base.json", options.programs.front(), config.device_env),
-                     profile_line("candidate.json", options.programs.back(), candidate_env));
+                     profile_line("base.json", options.programs.front(), options.base_args,
+                                  config.device_env),
+                     profile_line("candidate.json", options.programs.back(), options.candidate_args,
+                                  candidate_env));
+}
+
+// Returns true if the file of a program shows weir's instrument library.
+bool shows_marks(const Job& job, const std::string& program) {
+  const auto facts =
+      probes::read_program_facts(program, job.files(), environment_reader(job.world));
+  if (!facts) return false;
+  const std::vector<std::string> installed{"instrument"};
+  return std::ranges::any_of(probes::judge_fit(*facts, installed), [](const probes::Fit& fit) {
+    return fit.probe == "instrument" && fit.state == probes::Fit::State::sees;
+  });
 }
 
 }  // namespace
@@ -350,6 +384,7 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
                                                const config::Environment& env) {
   const sys::Interrupts interrupts;
   config::TypedCommand typed;
+  std::vector<std::string> other_numbers;
   // The configuration may be written to another folder, so paths to files become absolute.
   const std::string config_folder = sys::folder_of(sys::absolute(options.write));
   const bool is_elsewhere = !options.write.empty() && config_folder != sys::absolute(".");
@@ -359,6 +394,8 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
   typed.program = resolve_path(options.programs.back());
   for (const std::string& word : options.trailing_arguments)
     typed.args.push_back(resolve_path(word));
+  typed.base_args = split_words(options.base_args);
+  typed.candidate_args = split_words(options.candidate_args);
   typed.env = env;
   typed.budget = options.budget;
   typed.has_token_flags = options.has_token_flags;
@@ -376,8 +413,10 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
   }
   const std::string base = resolve_path(options.programs.front());
   WEIR_TRY(const auto probing, make_probing(job.world));
+  bool has_marks = false;
   for (const std::string& program : options.programs) {
     WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, {program}, options.timeout));
+    has_marks = has_marks || shows_marks(job, spec.argv.front());
     for (const std::string& probe : fitting_probes(job, spec.argv.front(), *probing,
                                                    sys::absolute(job.selection.runs_folder))) {
       if (!holds(typed.probes, probe)) typed.probes.push_back(probe);
@@ -386,6 +425,10 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
   // A preset knows if its engine is without ggml; the file of a script does not show that.
   if (typed.preset != nullptr && !holds(typed.preset->probes, "ggml")) {
     std::erase(typed.probes, "ggml");
+  }
+  // An engine that weir knows has marks of weir's library only if its file shows them.
+  if (typed.preset != nullptr && !holds(typed.preset->probes, "instrument") && !has_marks) {
+    std::erase(typed.probes, "instrument");
   }
   if (typed.preset != nullptr && !options.metrics.empty()) {
     return fail(Code::usage,
@@ -400,7 +443,10 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
                                          options.timeout, *probing, interrupts.stop()));
     WEIR_CHECK(check_is_printed(typed.metrics, base, trial.printed));
     typed.output = typed.metrics.empty() ? trial.output : "";
-    if (typed.output.empty()) config::add_printed_metrics(trial.printed, typed.metrics);
+    if (typed.output.empty()) {
+      config::add_printed_metrics(trial.printed, typed.metrics);
+      other_numbers = config::find_unread_numbers(trial.printed, typed.metrics);
+    }
     // Counts of an engine that weir reads may need a pass with probes.
     if (typed.output.empty()) typed.probes = trial.counting_probes;
     typed.device = trial.device;
@@ -433,15 +479,18 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
   if (!options.device.empty()) typed.device = options.device;
   if (!options.probes.empty()) typed.probes = options.probes;
   typed.device_env = device_environment(job, typed.preset, typed.device);
-  return config::config_of(typed);
+  WEIR_TRY(config::TypedConfig config, config::config_of(typed));
+  if (typed.preset == nullptr) config.other_numbers = std::move(other_numbers);
+  return config;
 }
 
 // Gates two programs, or one with two environments, without a configuration file.
 Result<Answer> ab(const Job& given_job, const AbOptions& options) {
-  if (options.programs.size() == 1 && options.env.empty()) {
+  if (options.programs.size() == 1 && options.env.empty() &&
+      options.base_args == options.candidate_args) {
     return fail(Code::usage,
                 "one program and nothing that differs: name the new one after the old one, or\n"
-                "  what the candidate's environment has besides: --env NAME=VALUE");
+                "  what the candidate has besides: --env NAME=VALUE, --candidate-args ARGS");
   }
   if (options.programs.size() > 2) {
     return fail(Code::usage,
@@ -467,7 +516,7 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   gate_options.files = options.files;
   gate_options.against = "";
   gate_options.require_baseline = true;  // the base's counts are all there is to judge by
-  gate_options.trailing_arguments = config.command;
+  gate_options.trailing_arguments = config.base_command;
   gate_options.trailing_arguments.front() = options.programs.front();
   WEIR_TRY(const Configuration configuration,
            parse_configuration(config.yaml, job.selection.config,
@@ -480,6 +529,15 @@ Result<Answer> ab(const Job& given_job, const AbOptions& options) {
   auto answer = gate(job, gate_options).map_error(run::name_budget_option);
   if (answer && answer->code == ExitCode::fail) {
     job.answer_printable(next_commands(given_job, options, config, env));
+  }
+  if (answer && !options.write.empty()) {
+    const std::string file = text::shell_word(options.write);
+    // Only the base's command is typed again: what --env set is in the file, for both.
+    const std::string next =
+        env.empty() ? fmt::format("weir gate -c {} --against -- {}", file,
+                                  text::shell_line(gate_options.trailing_arguments))
+                    : fmt::format("weir baseline accept -c {0}, then weir gate -c {0}", file);
+    job.answer_printable(fmt::format("\nnext, after a change of the candidate:\n  {}\n", next));
   }
   if (answer && config.totals) {
     job.answer_printable(

@@ -9,6 +9,7 @@ namespace weir::flow {
 struct AbOptions {
   std::vector<std::string> programs;            // base and candidate, or one for both
   std::vector<std::string> trailing_arguments;  // the arguments of both
+  std::string base_args{}, candidate_args{};    // more arguments of one side, with blanks between
   std::vector<std::string> env;                 // "NAME=VALUE", of the candidate alone
   std::vector<std::string> metrics;             // "NAME=REGEX", read from what both print
   std::string preset, device;                   // "": chosen by ab()

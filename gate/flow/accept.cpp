@@ -3,6 +3,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/flow/accepted_changes.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/newest_run.hpp"
 #include "gate/flow/reports.hpp"
@@ -188,8 +189,9 @@ Result<Candidates> obtain_candidates(const Job& job, const AcceptOptions& option
   if (options.artifact) return read_artifact(job, options);
   MeasureOptions wanted;
   wanted.verb = run::k_accept_verb;
-  wanted.plan.counted_processes = k_processes_that_agree;
-  wanted.plan.overlapping_processes = k_processes_that_vary;
+  wanted.plan.counted_processes = options.processes.value_or(k_processes_that_agree);
+  wanted.plan.overlapping_processes =
+      std::max(options.processes.value_or(0), k_processes_that_vary);
   wanted.plan.instruction_processes = wants_instructions(options) ? k_processes_that_vary : 0;
   WEIR_TRY(wanted.output_places, report_places(job));
   wanted.output_places.push_back(job.selection.baselines);
@@ -265,71 +267,6 @@ std::string cpu_ops_hint(const profile::Profile& profile) {
   return fmt::format("    If they belong there, say why in the config:\n      {}\n", line);
 }
 
-// Returns a stored value as text, with its spread if it varies.
-std::string stored_value(const profile::Measurement& measurement) {
-  if (measurement.exact) return measurement.exact->str();
-  if (!measurement.value() || !measurement.relative_spread) return "varies";
-  return fmt::format("{} (within {} %)", unit::show(measurement.metric, *measurement.value()),
-                     report::about_two_digits(100 * *measurement.relative_spread));
-}
-
-std::string kernel_change_text(const profile::KernelSet& before, const profile::KernelSet& after) {
-  std::vector<std::pair<std::string, Rational>> differ;  // a kernel with another count occurs twice
-  std::ranges::set_symmetric_difference(before.counts, after.counts, std::back_inserter(differ));
-  std::set<std::string> names;
-  for (const auto& [name, count] : differ) names.insert(name);
-  return names.empty() ? "kernels changed" : text::plural(names.size(), "kernel") + " changed";
-}
-
-// Lists the counts that change from the old baseline to the new one.
-std::string describe_changes(const std::optional<baseline::Baseline>& before,
-                             const baseline::Baseline& after) {
-  std::vector<std::string> parts;
-  for (const auto& [name, measurement] : after.counts) {
-    if (measurement.metric.scope == unit::Scope::fixed) continue;
-    const std::string value = stored_value(measurement);
-    const auto* old_measurement = before ? look_up(before->counts, name) : nullptr;
-    const std::string old_value = old_measurement == nullptr ? "" : stored_value(*old_measurement);
-    if (old_value == value) continue;
-    const std::string change = old_value.empty() ? value : fmt::format("{} → {}", old_value, value);
-    parts.push_back(fmt::format("{} {}", unit::label(measurement.metric), change));
-  }
-  if (before && before->kernels && after.kernels && !(*before->kernels == *after.kernels)) {
-    parts.push_back(kernel_change_text(*before->kernels, *after.kernels));
-  }
-  if (parts.empty()) return before ? "gated counts and kernels as they were" : "no counts";
-  return text::join(parts);
-}
-
-// Returns the change of a baseline as a paragraph. For a first baseline it only says how much it
-// holds.
-std::string changes_paragraph(const std::optional<baseline::Baseline>& before,
-                              const baseline::Baseline& after, int width) {
-  std::string text = describe_changes(before, after);
-  if (!before && !after.counts.empty()) {
-    text = text::plural(after.counts.size(), "count");
-    if (after.kernels) text += ", " + text::plural(after.kernels->counts.size(), "kernel");
-  }
-  report::Page page(report::columns_of(width));
-  page.paragraph("    ", text, 4);
-  return page.finish();
-}
-
-// Returns a warning if some counts vary too much for any limit to be useful; else "".
-std::string spread_warning(const baseline::Baseline& accepted) {
-  constexpr double k_too_far = 0.2;  // a limit at three times this spread allows a lot
-  std::vector<std::string> names;
-  for (const auto& [name, measurement] : accepted.counts) {
-    if (measurement.relative_spread.value_or(0) > k_too_far && measurement.value() != 0)
-      names.push_back(unit::label(measurement.metric));
-  }
-  if (names.empty()) return "";
-  return fmt::format(
-      "{} of its runs lie so far apart that a gate can hardly tell a regression from this\n"
-      "    machine's noise: accept the cell again when fewer other programs run",
-      text::join(names));
-}
-
 // Stores each candidate or says why not, as text and as JSON.
 Result<Acceptance> store_candidates(const AcceptOptions& options, const Candidates& candidates,
                                     int width, StoredBaselines& stored) {
@@ -364,8 +301,8 @@ Result<Acceptance> store_candidates(const AcceptOptions& options, const Candidat
       add_json(profile, "same", "changes", "");
     } else {
       WEIR_TRY(const std::string path, stored.put(after).map_error(redact_error));
-      add_text(fmt::format("accepted  {}\n{}    {}\n", cell,
-                           changes_paragraph(before, after, width), path));
+      add_text(
+          fmt::format("accepted  {}\n{}    {}\n", cell, changes_text(before, after, width), path));
       if (!profile.errors.empty()) {
         add_text(fmt::format("    does not fit: {}\n    {} held before are gone\n",
                              profile.errors.front(),
@@ -378,10 +315,31 @@ Result<Acceptance> store_candidates(const AcceptOptions& options, const Candidat
         acceptance.cells.back()["warning"] = candidates.redactor.text(warning);
       }
       acceptance.names.push_back(cell);
+      LargestChange largest = find_largest_change(before, after);
+      if (largest.share > acceptance.largest.share) acceptance.largest = std::move(largest);
+    }
+    if (const std::vector<std::string> varying = varying_counts(after); !varying.empty()) {
+      for (const std::string& line : varying) add_text(fmt::format("    varies  {}\n", line));
+      const bool is_few = options.processes.value_or(k_processes_that_agree) < k_processes_that_vary;
+      add_text(fmt::format("    Only a value beyond these fails.{}\n",
+                           is_few ? fmt::format(" More processes show more of them: --processes {}",
+                                                k_processes_that_vary)
+                                  : ""));
+      acceptance.cells.back()["varies"] =
+          collect<std::string>(varying, [&](const auto& line) { return candidates.redactor.text(line); });
     }
     ++acceptance.accepted;
   }
   return acceptance;
+}
+
+// Returns the subject of the commit: its cells, and the largest change.
+std::string commit_subject(const Acceptance& acceptance) {
+  const auto& names = acceptance.names;
+  constexpr std::size_t k_longest = 100;  // of a name or a change that somebody chose
+  std::string cells = names.empty() ? "no cell" : text::shortened(names.front(), k_longest);
+  if (names.size() > 1) cells += fmt::format(" and {} more", names.size() - 1);
+  return fmt::format("Accept {}: {}", cells, text::shortened(acceptance.largest.text, k_longest));
 }
 
 }  // namespace
@@ -440,10 +398,14 @@ Result<Answer> accept(const Job& given_job, const AcceptOptions& options) {
     if (!options.run.empty()) unused = "RUN";
     if (given_job.selection.counts_only) unused = "--counts-only";
     if (options.artifact) unused = "--from-artifact";
+    if (options.processes) unused = "--processes";
     if (unused != nullptr) {
       return fail(Code::usage, "--waivers measures nothing: leave {} out", unused);
     }
     return accept_waived(given_job, options);
+  }
+  if (options.artifact && options.processes) {
+    return fail(Code::usage, "--from-artifact counts nothing: leave --processes out");
   }
   if (options.artifact && !options.run.empty()) {
     return fail(Code::usage, "--from-artifact names the run itself: leave RUN out");
@@ -459,10 +421,7 @@ Result<Answer> accept(const Job& given_job, const AcceptOptions& options) {
                },
                [&](const auto&, const auto&, const Acceptance& result,
                    BranchEdit& edit) -> Result<void> {
-                 edit.message =
-                     result.names.size() == 1
-                         ? "Accept " + result.names.front() + " as the baseline"
-                         : fmt::format("Accept {} cells as baselines", result.names.size());
+                 edit.message = commit_subject(result);
                  if (!options.reason.empty()) edit.message += "\n\n" + options.reason;
                  return {};
                }));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gate/config/redactor.hpp"
+#include "gate/flow/accepted_changes.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/stored_baselines.hpp"
@@ -15,6 +16,7 @@ struct AcceptOptions {
   std::string run;
   std::vector<std::string> metrics;
   std::string reason;  // stored with each change; "": none
+  std::optional<std::int64_t> processes;  // that count each cell; absent: 3
   std::optional<std::string> baselines_ref, artifact;
   std::optional<std::int64_t> waivers;  // accept those of this pull request
   std::string waivers_ref = "perf-baselines";
@@ -34,6 +36,7 @@ struct Acceptance {
   Json cells = Json::array();
   std::size_t accepted = 0, left_out = 0;
   std::vector<std::string> names;  // cells whose files changed
+  LargestChange largest;           // of all of them
 };
 // Gives the commit its message, and may change more files with it or refuse it; `parent` is absent
 // where the branch is new.

@@ -306,6 +306,25 @@ std::string describe_tokens(const config::TypedConfig& config, const InitOptions
                      config.likely_tokens, text::shell_line(options.trailing_arguments));
 }
 
+// Names numbers that the command printed and that the configuration does not read; "" without any.
+std::string describe_other_numbers(const config::TypedConfig& config, int width) {
+  if (config.other_numbers.empty()) return "";
+  const auto lines = report::wrap(
+      fmt::format("note: not read: {}. To gate one, name it: --metric NAME=REGEX",
+                  text::join(config.other_numbers)),
+      static_cast<std::size_t>(width), "", 6);
+  return text::join(lines, "\n") + "\n";
+}
+
+// Returns what to do with a configuration that was just written; {} stands for its options.
+const char* next_step(const Repository* repository) {
+  if (repository == nullptr) return "weir baseline accept{0}, then weir gate{0} after a change";
+  const auto parent = repository->git().resolve_commit("HEAD~1");
+  const bool has_parent = parent && *parent;
+  return has_parent ? "commit it; then weir gate --against HEAD~1{}"
+                    : "commit it; then, after a change, weir gate --against HEAD{}";
+}
+
 // Writes a configuration for the command after "--", which it starts once.
 Result<void> write_command(const Job& job, const InitOptions& options) {
   const std::string& file = job.selection.config;
@@ -325,15 +344,15 @@ Result<void> write_command(const Job& job, const InitOptions& options) {
   const std::string options_text = fmt::format("{}{}", file == "weir.yaml" ? "" : " -c " + file,
                                                config.is_read ? "" : " --counts-only");
   const auto repository = Repository::containing(job.world, job.folder());
-  const char* next = repository ? "commit it; then weir gate --against HEAD~1{}"
-                                : "weir baseline accept{0}, then weir gate{0} after a change";
+  const char* next = next_step(repository ? repository->get() : nullptr);
   if (repository && installs_itself(job, command.programs.front(), (*repository)->git().top())) {
     next =
         "its virtual environment has this repository installed: say under build: how each checkout "
         "makes its own (build: [sh, -c, \"python3 -m venv .venv && .venv/bin/pip install .\"])";
   }
-  job.answer_printable(fmt::format("wrote {}\n{}next: {}\n", file,
+  job.answer_printable(fmt::format("wrote {}\n{}{}next: {}\n", file,
                                    describe_tokens(config, options, file, job.width()),
+                                   describe_other_numbers(config, job.width()),
                                    fmt::format(fmt::runtime(next), options_text)));
   return {};
 }

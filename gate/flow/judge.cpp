@@ -94,6 +94,12 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     verdict::mark_unjudged(verdict, text::join(unmeasured_limits, "; "));
   verdict.weir_version = k_version;
   verdict.config = measured.configuration.file;
+  if (verdict.config == config::k_command_line) {
+    // weir ab attaches each probe that sees something: nobody left any out.
+    std::erase_if(verdict.not_judged, [](const std::string& gap) {
+      return gap.ends_with(": the engine has no probes and reports no counts");
+    });
+  }
   verdict.is_selection = measured.is_selection;
   verdict.run = measured.folder;
   append(verdict.not_judged, measured.not_judged);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/profile/variation.hpp"
 #include "gate/report/count_tables.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
@@ -62,7 +63,9 @@ std::string baseline_show(const Baseline& stored, int width) {
   TextTable counts{{"count", "value", "nature"}, {false, true, false}};
   for (const auto& [name, measured] : stored.counts) {
     std::string nature = measured.nature == profile::Nature::exact ? "exact" : "nearly exact";
-    if (const auto within = measured.relative_spread) {
+    if (const auto varied = profile::find_variation(measured)) {
+      nature = "varies: " + varied->str();
+    } else if (const auto within = measured.relative_spread) {
       nature += fmt::format(", within {} %", about_two_digits(*within * 100));
     }
     counts.rows.push_back(

@@ -2,6 +2,7 @@
 #include "gate/report/document.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -62,6 +63,15 @@ CellDocument make_cell_document(const CellVerdict& cell, bool to_keep) {
 
 }  // namespace
 
+// Returns true if the change of a time in pairs is more than a point from what its two numbers give.
+static bool differs_from_medians(const Judgement& metric) {
+  constexpr double k_point = 0.01;
+  if (!metric.pairs || !metric.change || !metric.baseline || !metric.current) return false;
+  if (*metric.baseline == 0) return false;
+  const double of_medians = (*metric.current - *metric.baseline) / std::fabs(*metric.baseline);
+  return std::fabs(of_medians - *metric.change) > k_point;
+}
+
 Document::Document(const GateVerdict& verdict)
     : gate(verdict),
       headline(report::headline(verdict)),
@@ -78,7 +88,7 @@ Document::Document(const GateVerdict& verdict)
                      base.find(text::short_commit(*gate.base_commit)) != std::string::npos;
   if (gate.base_commit && !named) {
     if (!base.empty()) base += ", ";
-    base += "commit " + one_line(*gate.base_commit, 12);
+    base += "commit " + one_line(text::short_commit(*gate.base_commit), 12);
   }
   for (const CellVerdict& cell : gate.cells)
     cells.push_back(make_cell_document(cell, !gate.against && !gate.runs));
@@ -128,6 +138,14 @@ std::vector<Shared> Document::notes() const {
   }
   std::vector<Shared> notes = std::move(out).take();
   for (const std::string& note : gate.notes) notes.push_back({one_line(note), {}});
+  const bool disagrees = std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
+    return std::ranges::any_of(cell.metrics(), differs_from_medians);
+  });
+  if (disagrees) {
+    notes.push_back(
+        {"a change of times is the median of pairs, the numbers beside it are medians of each side",
+         {}});
+  }
   return notes;
 }
 
@@ -204,13 +222,24 @@ std::string headline(const GateVerdict& gate) {
 // Returns the limits in a few words: "counts exact, throughput may drop 5 %".
 std::string short_rule(const GateVerdict& gate) {
   bool has_exact = false;
+  std::size_t varied = 0;
+  std::map<std::string, std::string> others;  // times, sizes and shares: label -> limit
   std::optional<double> min_drop, max_drop;
   for (const CellVerdict& cell : gate.cells) {
     for (const Judgement& metric : cell.metrics()) {
       const verdict::Limit& limit = metric.limit;
       if (limit.mode != verdict::Mode::gate) continue;
       has_exact = has_exact || limit.exact;
-      if (metric.metric.unit != unit::Unit::tokens_per_second || !limit.max_drop) continue;
+      const bool is_nearly_exact = metric.nature == profile::Nature::nearly_exact;
+      if (limit.exact && is_nearly_exact && !limit.allowed_variation) ++varied;
+      const bool is_count =
+          metric.metric.kind == unit::Kind::count || metric.metric.kind == unit::Kind::usage;
+      const bool is_throughput = metric.metric.unit == unit::Unit::tokens_per_second;
+      if (metric.is_metric() && !is_count && !is_throughput && limit.is_set() &&
+          metric.verdict != Outcome::info) {
+        others.emplace(one_line(unit::label(metric.metric), 40), limit.words());
+      }
+      if (!is_throughput || !limit.max_drop) continue;
       if (!limit.max_drop->amount.relative) continue;
       const double drop = limit.max_drop->amount.value;
       min_drop = std::min(min_drop.value_or(drop), drop);
@@ -218,12 +247,19 @@ std::string short_rule(const GateVerdict& gate) {
     }
   }
   std::string out = has_exact ? "counts exact" : "";
+  if (varied > 0) out += fmt::format(" ({} {})", varied, varied == 1 ? "varies" : "vary");
   if (min_drop && max_drop) {
     if (!out.empty()) out += ", ";
     out += *min_drop == *max_drop
                ? fmt::format("throughput may drop {}", verdict::show({*max_drop, true}))
                : fmt::format("throughput may drop {} to {}", verdict::show({*min_drop, true}),
                              verdict::show({*max_drop, true}));
+  }
+  constexpr std::size_t k_max_others = 2;
+  if (others.size() > k_max_others) {
+    text::append_item(out, ", ", fmt::format("{} more limits", others.size()));
+  } else {
+    for (const auto& [label, words] : others) text::append_item(out, ", ", label + " " + words);
   }
   return out;
 }

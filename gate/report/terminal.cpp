@@ -312,7 +312,7 @@ class Terminal {
   // change and limit.
   [[nodiscard]] std::string row_tail(const Number& row, const Widths& widths) const {
     const bool fine = row.outcome == Outcome::pass && !style_.verbose;
-    const std::string limit = fine ? "" : row.limit;
+    const std::string limit = fine && row.limit == "must not change" ? "" : row.limit;
     if (row.evidence.empty() && row.where.empty() && text::columns(row.change) <= widths.change) {
       return limit.empty() ? row.change : pad_right(row.change, widths.change) + "   " + limit;
     }

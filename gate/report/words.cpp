@@ -234,6 +234,11 @@ bool limit_says_improved(const Judgement& metric) {
 // Returns true if the numbers and the limit alone say why, as with an exact count that grew.
 bool reason_is_plain(const Judgement& metric) {
   if (!metric.is_metric()) return metric.reason.empty();
+  // The baseline's range says why, or that the count varied there.
+  const bool varied = metric.metric.kind == unit::Kind::count && metric.limit.exact &&
+                      metric.nature == profile::Nature::nearly_exact &&
+                      !metric.limit.allowed_variation;
+  if (varied) return metric.reason.empty();
   if (metric.verdict == Outcome::pass) return true;
   if (limit_says_improved(metric)) return metric.baseline && metric.current;
   if (metric.verdict == Outcome::info) return !has_observed_change(metric);

@@ -47,8 +47,14 @@ std::optional<DeclaredMetric> metric_of_name(std::string_view name) {
   return DeclaredMetric{custom_metric(name, end->kind, scale.unit, end->better), scale};
 }
 
-std::vector<std::string> metric_name_ends() {
-  return collect<std::string>(k_name_ends, [](const NameEnd& row) { return std::string(row.end); });
+std::string metric_name_ends() {
+  std::vector<std::string> more, less, exact;
+  for (const NameEnd& row : k_name_ends) {
+    std::vector<std::string>& list = row.better == Better::higher ? more : less;
+    (row.kind == Kind::count ? exact : list).emplace_back(row.end);
+  }
+  return fmt::format("{} (more is better), {} (less is better), {} (exact)", text::join(more),
+                     text::join(less), text::join(exact));
 }
 
 std::string suggest_metric(std::string_view name) {

@@ -19,8 +19,8 @@ struct DeclaredMetric {
 // end says nothing, or if it is a metric of weir's with a letter too many, too few or wrong.
 [[nodiscard]] std::optional<DeclaredMetric> metric_of_name(std::string_view name);
 
-// Returns the ends that metric_of_name() knows: "_tokens_per_second", "_ms" …
-[[nodiscard]] std::vector<std::string> metric_name_ends();
+// Returns the ends that metric_of_name() knows: "_tokens_per_second, … (more is better), …".
+[[nodiscard]] std::string metric_name_ends();
 
 // Returns the question whether a metric of a near name, or of this label, was meant, or the count
 // per token for the base of one ("dispatches"); "" if none is near.

@@ -1,5 +1,6 @@
 // Counts: exact ones may not change; fewer is better only where the work is seen to have stayed.
 
+#include "gate/profile/variation.hpp"
 #include "gate/unit/kernel_cost.hpp"
 #include "gate/verdict/judging.hpp"
 
@@ -29,6 +30,9 @@ bool same_value(const Measurement& base, const Measurement& current) {
            std::ranges::count(current.samples, *base.value()) == std::ssize(current.samples);
   }
   const double from = *base.value(), to = *current.value();
+  if (const auto stored = profile::find_variation(base)) {
+    return to >= stored->low && to <= stored->high;
+  }
   return std::fabs(to - from) <= allowed_variation(base) * std::fabs(from);
 }
 
@@ -123,6 +127,9 @@ Ruling judge_exact_change(const Comparison& comparison, const Limit& limit, cons
   const bool is_worse = unit::got_worse(current.metric.better, rose);
   if (!is_worse) return judge_better_count(comparison, base, current);
   const std::string changed = change_text(base, current);
+  if (const auto stored = profile::find_variation(base)) {
+    return {Outcome::fail, fmt::format("{}, in the baseline it is {}", changed, stored->str())};
+  }
   if (base.nature == Nature::nearly_exact) {
     return {Outcome::fail,
             fmt::format("{}, may vary by {:.2g} %", changed, 100 * allowed_variation(base))};
@@ -228,6 +235,9 @@ Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
   Ruling allowed = judge_allowed_change(limit, *base, current);
   if (!limit.exact) return allowed;
   Ruling exactly = is_same ? Ruling{} : judge_exact_change(comparison, limit, *base, current);
+  if (const auto stored = profile::find_variation(*base); is_same && stored) {
+    exactly.reason = "in the baseline it is " + stored->str();
+  }
   return allowed.verdict < exactly.verdict ? allowed : exactly;
 }
 
@@ -352,7 +362,7 @@ Judgement judge_count(const Comparison& comparison, const Measurement& current,
   judgement.warnings = current.warnings;
   // A count that was exact before must not change, whatever it does now.
   const Measurement& repeats = base ? *base : current;
-  if (limit.exact && repeats.nature == Nature::nearly_exact) {
+  if (limit.exact && repeats.nature == Nature::nearly_exact && !profile::find_variation(repeats)) {
     limit.allowed_variation = allowed_variation(repeats);
   }
   judgement.current = current.value();

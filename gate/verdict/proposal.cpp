@@ -3,6 +3,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/profile/variation.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/verdict/judging.hpp"
 
@@ -74,11 +75,24 @@ class BaselineDiff {
         add(name + " repeats within", fmt::format("{:.2g} %", before_share * 100),
             fmt::format("{:.2g} %", after_share * 100),
             after_share > before_share ? Effect::looser : Effect::tighter);
+      } else {
+        compare_ranges(name, before, *after);
       }
     }
     for (const auto& [name, after] : head_.counts) {
       if (!base_.counts.contains(name)) add(name, "", value_text(after), Effect::tighter);
     }
+  }
+
+  // Adds a proposal for a count that varies in another range.
+  void compare_ranges(const std::string& name, const Measurement& before,
+                      const Measurement& after) {
+    const auto from = profile::find_variation(before), to = profile::find_variation(after);
+    const auto range = [](const auto& varied) { return varied ? varied->range() : std::string(); };
+    if (range(from) == range(to)) return;
+    // Without a range, a multiple of the spread passes.
+    const bool is_looser = !to || (from && (to->low < from->low || to->high > from->high));
+    add(name + " varies", range(from), range(to), is_looser ? Effect::looser : Effect::tighter);
   }
 
   // Adds a proposal for another placement: looser if more ops may run elsewhere.

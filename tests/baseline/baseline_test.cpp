@@ -145,6 +145,7 @@ TEST(BaselineText, ComesBackAsItWas) {
   EXPECT_EQ(back->counts.at("layers_fused").metric.better, unit::Better::higher);
   EXPECT_EQ(back->counts.at("syncs_at_16").nature, Nature::nearly_exact);
   EXPECT_EQ(back->counts.at("syncs_at_16").value(), 17);
+  EXPECT_THAT(back->counts.at("syncs_at_16").samples, ElementsAre(17, 17, 18));
   EXPECT_EQ(back->counts.at("syncs_at_16").relative_spread, 1.0 / 17);
   EXPECT_EQ(back->counts.at("syncs_at_16").source, "vulkan");
   EXPECT_EQ(back->counts.at("syncs_per_token").source, "llama-bench");
@@ -169,6 +170,13 @@ TEST(BaselineParse, SaysWhatIsWrong) {
       {"/counts/unheard_of", 5, "unheard_of"},
       {"/nearly_exact", {{"dispatches_per_token", {{"median", 1}, {"repeatability", 0}}}}, "both"},
       {"/nearly_exact", {{"syncs_per_token", {{"median", 1}, {"repeatability", -1}}}}, "negative"},
+      {"/nearly_exact",
+       {{"syncs_at_16",
+         {{"median", 1}, {"repeatability", 0}, {"values", {{"1", std::int64_t{1} << 40}}}}}},
+       "values"},
+      {"/nearly_exact",
+       {{"syncs_at_16", {{"median", 1}, {"repeatability", 0}, {"values", {{"x", 1}}}}}},
+       "values"},
       {"/lengths", {1, 2.5}, "lengths"},
       {"/lengths", {8, 16}, "lengths"},
       {"/lengths", {8, 16, 24, 32}, "lengths"},

@@ -80,6 +80,53 @@ TEST_F(AnyProgram, IsWrittenDownByInitWithTheMetricThatIsNamed) {
   EXPECT_THAT(slurp(scratch_ / "weir.yaml"), testing::HasSubstr("decode_tokens_per_second"));
 }
 
+TEST_F(AnyProgram, IsNamedByItsScriptAndNumbersThatAreNotReadAreNamed) {
+  spill(scratch_ / "bench.sh", "echo loss: 0.31\necho hits: 12\necho 41.2 tok/s\n");
+  const Ended init = weir_here({"init", "--", "sh", "bench.sh"});
+  EXPECT_EQ(init.exit_code, 0) << init.err;
+  EXPECT_THAT(slurp(scratch_ / "weir.yaml"), testing::HasSubstr("\n  bench.sh:\n"));
+  EXPECT_THAT(init.out, testing::HasSubstr("note: not read: loss: 0.31, hits: 12. "));
+  EXPECT_THAT(init.out, testing::HasSubstr("weir gate --against HEAD\n"))
+      << "a repository without an earlier commit";
+  commit("one");
+  commit_engine("two", "10000000");
+  EXPECT_THAT(weir_here({"init", "--force", "--", "sh", "bench.sh"}).out,
+              testing::HasSubstr("weir gate --against HEAD~1\n"));
+  const Ended wrong =
+      weir_here({"init", "--force", "--metric", "hits=hits: ([0-9]+)", "--", "sh", "bench.sh"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, testing::HasSubstr("such as hits_count: "));
+  EXPECT_THAT(wrong.err, testing::Not(testing::HasSubstr("did you mean")));
+  for (const char* verb : {"ab", "init"}) {
+    std::string help = weir_here({verb, "--help"}).out;
+    for (const char* end : {"_rate", "_share", "_gib", "_count"}) {
+      EXPECT_THAT(help, testing::HasSubstr(end)) << verb;
+      EXPECT_THAT(wrong.err, testing::HasSubstr(end));
+    }
+  }
+}
+
+TEST_F(AnyProgram, ComparedWithoutProbesSaysNothingOfCountsAndWhatIsNext) {
+  write_script("engine", "41.2");
+  const Ended ab = weir_here({"ab", "./engine", "./engine", "--write", "kept.yaml", "--", "-n", "32"});
+  EXPECT_EQ(ab.exit_code, 0) << ab.err;
+  EXPECT_THAT(ab.out, testing::Not(testing::HasSubstr("counts not taken")));
+  EXPECT_THAT(ab.out, testing::HasSubstr("weir gate -c kept.yaml --against -- ./engine -n 32\n"));
+  EXPECT_THAT(ab.out, testing::HasSubstr("may drop 5 %")) << "also where it passed";
+}
+
+TEST_F(AnyProgram, IsComparedWithItselfUnderOtherArguments) {
+  spill_program(scratch_ / "engine", "#!/bin/sh\necho \"$2.5 tokens/s\"\necho hits: $2\n");
+  const std::vector<std::string> words{
+      "ab", "./engine", "--metric", "hits_count=hits: ([0-9]+)", "--base-args=--rate 41",
+      "--candidate-args=--rate 30"};
+  const Ended ab = weir_here(words);
+  EXPECT_EQ(ab.exit_code, 1) << ab.err;
+  EXPECT_THAT(ab.out, testing::HasSubstr("41.5 → 30.5"));
+  EXPECT_THAT(ab.out, testing::HasSubstr("'--base-args=--rate 41' '--candidate-args=--rate 30'"));
+  EXPECT_EQ(weir_here({"ab", "./engine", "--base-args=-x", "--candidate-args=-x"}).exit_code, 2);
+}
+
 TEST_F(AnyProgram, OfAnEnvironmentThatHasTheRepositoryInstalledIsToldToMakeItInEachCheckout) {
   spill_program(scratch_ / ".venv/bin/python", "#!/bin/sh\necho 41.2 tok/s\n");
   spill(scratch_ / ".venv/pyvenv.cfg", "");

@@ -67,6 +67,56 @@ TEST_F(BaselinesOnABranch, AreWrittenAsACommitAndJudge) {
   EXPECT_THAT(last_.out, HasSubstr("nothing changed on perf-baselines"));
 }
 
+TEST_F(BaselinesOnABranch, HaveCommitsThatNameTheLargestChange) {
+  const auto accept = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"baseline",        "accept",        "--counts-only",
+                                   "--baselines-ref", "perf-baselines"};
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(here(words).exit_code, 0) << last_.err;
+    return git_output("log -1 --format=%s perf-baselines");
+  };
+  EXPECT_EQ(accept({}), "Accept mine/m/metal/decode and 1 more: 2 counts\n");
+  write_engine(67, 2);
+  EXPECT_EQ(accept({"--cell", "*/decode"}),
+            "Accept mine/m/metal/decode: syncs/token 1 → 2 (+100 %)\n");
+  EXPECT_THAT(last_.out, HasSubstr("    syncs/token 1 → 2 (+100 %)\n"
+                                   "    dispatches/token 65 → 67 (+3.08 %)\n"));
+  EXPECT_EQ(accept({"--cell", "*/decode", "--reason", "meant"}),
+            "Accept mine/m/metal/decode: a reason\n");
+}
+
+TEST_F(BaselinesOnABranch, AreNamedWhereAGateFindsNoFolder) {
+  ASSERT_EQ(
+      here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
+      0);
+  const Ended ended = here({"gate", "--counts-only"});
+  EXPECT_THAT(ended.out, HasSubstr("--baselines-ref perf-baselines")) << ended.out;
+}
+
+// Every second run counts one sync less.
+TEST_F(BaselinesOnABranch, SayWhichCountsVaryAndJudgeByTheirRange) {
+  const auto write_racy = [&](int syncs) {
+    spill_program(scratch_ / "engine",
+                  "#!/bin/sh\nif [ -e odd ]; then rm odd; echo '65 dispatches, " +
+                      std::to_string(syncs) + " syncs'; else touch odd; echo '65 dispatches, " +
+                      std::to_string(syncs - 1) + " syncs'; fi\n");
+  };
+  write_racy(64);
+  const std::vector<std::string> accept{"baseline", "accept",      "--counts-only", "--cell",
+                                        "*/decode", "--processes", "6"};
+  ASSERT_EQ(here(accept).exit_code, 0) << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("varies  syncs/token: 63 to 64, 3 of 6 runs\n"));
+  EXPECT_THAT(last_.out, HasSubstr("--processes 10"));
+  std::vector<std::string> gate{"gate", "--counts-only", "--cell", "*/decode"};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(here(gate).exit_code, 0) << last_.out;
+    EXPECT_THAT(last_.out, HasSubstr("counts exact (1 varies)"));
+  }
+  write_engine(65, 65);
+  EXPECT_EQ(here(gate).exit_code, 1);
+  EXPECT_THAT(last_.out, HasSubstr("in the baseline it is 63 to 64, 3 of 6 runs"));
+}
+
 TEST_F(BaselinesOnABranch, JudgeTheCountsOfABaseThatCrashesAndTheFirstLineSaysSo) {
   const std::vector<std::string> accept{"baseline", "accept", "--counts-only", "--baselines-ref",
                                         "perf-baselines"};

@@ -150,6 +150,8 @@ TEST(Words, PutTheLimitsInShort) {
   auto gate = fixtures::green();
   gate.cells[0].judgements[5].limit.max_drop->amount.value = 0.1;
   EXPECT_EQ(short_rule(gate), "counts exact, throughput may drop 5 % to 10 %");
+  gate.cells[0].judgements[0].nature = profile::Nature::nearly_exact;
+  EXPECT_EQ(short_rule(gate), "counts exact (1 varies), throughput may drop 5 % to 10 %");
 }
 
 TEST(Hints, NameCellsByAPatternThatAShellLeavesAlone) {

@@ -531,6 +531,46 @@ TEST(Counts, ThatNoLongerRepeatStayWithinAnAllowanceInEachProcess) {
   }
 }
 
+TEST(Counts, ThatVariedInTheBaselineFailBeyondItsRange) {
+  Profile before = reference();
+  add_nearly(before, "syncs_at_16", {64, 64, 63});
+  LimitEntry exact = entry({"syncs_at_16"});
+  exact.exact = true;
+  const struct {
+    std::int64_t now;
+    Outcome verdict;
+    const char* reason;
+  } cases[] = {
+      {63, Outcome::pass, "in the baseline it is 63 to 64, 1 of 3 runs"},
+      {64, Outcome::pass, "in the baseline it is 63 to 64, 1 of 3 runs"},
+      {65, Outcome::fail, "64 to 65 (+1), in the baseline it is 63 to 64, 1 of 3 runs"},
+      {66, Outcome::fail, "64 to 66 (+2), in the baseline it is 63 to 64, 1 of 3 runs"},
+  };
+  for (const auto& test_case : cases) {
+    Profile after = reference();
+    add_count(after, "syncs_at_16", test_case.now);
+    after.metrics["syncs_at_16"].source = "valgrind";
+    for (const std::vector<LimitEntry>& limits : {std::vector<LimitEntry>{}, {exact}}) {
+      const CellVerdict cell = judge(after, {stored(before)}, limits);
+      EXPECT_EQ(metric(cell, "syncs_at_16").verdict, test_case.verdict) << test_case.now;
+      EXPECT_EQ(metric(cell, "syncs_at_16").reason, test_case.reason);
+      EXPECT_EQ(metric(cell, "syncs_at_16").limit.words(), "must not change");
+    }
+  }
+}
+
+// A file of an older weir has only the median and the spread.
+TEST(Counts, ThatVariedStayWithinTheSpreadWhereNoRangeIsStored) {
+  Profile before = reference(), after = reference();
+  add_nearly(before, "syncs_at_16", {64, 64, 63});
+  before.metrics["syncs_at_16"].samples = {64};
+  add_count(after, "syncs_at_16", 65);
+  after.metrics["syncs_at_16"].source = "valgrind";
+  const CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(metric(cell, "syncs_at_16").verdict, Outcome::pass);
+  EXPECT_EQ(metric(cell, "syncs_at_16").limit.words(), "may vary by 4.7 %");
+}
+
 TEST(Counts, AreAnErrorWhenTheBaselineHoldsThemAndTheRunDoesNot) {
   Profile after = reference();
   after.metrics.erase("syncs_per_token");
@@ -909,7 +949,20 @@ TEST(SameWork, IsAnErrorWhereTheCandidateSaysOtherwiseOrNothing) {
               HasSubstr("output digest: not reported, before digest"));
   const CellVerdict silent = changed([](auto& work) { work = {}; });
   EXPECT_EQ(silent.verdict, Outcome::error);
-  EXPECT_THAT(silent.notes, ElementsAre(HasSubstr("is not checked")));
+  EXPECT_THAT(silent.notes, testing::IsEmpty()) << "the error says it";
+}
+
+// Less work would look the same.
+TEST(SameWork, ThatNobodyReportsIsNotedWhereSomethingImproved) {
+  Profile before = reference();
+  before.work = {};
+  before.placement.state = Placement::State::shown;
+  Profile after = before;
+  EXPECT_THAT(judge(after, {stored(before)}).notes, testing::IsEmpty());
+  add_count(after, "syncs_per_token", 0);
+  const CellVerdict improved = judge(after, {stored(before)});
+  EXPECT_EQ(improved.verdict, Outcome::improved);
+  EXPECT_THAT(improved.notes, ElementsAre(HasSubstr("is not checked")));
 }
 
 TEST(SameWork, IsNotMissedWhereTheBaseOrThePassOfItSaysNothing) {

@@ -44,6 +44,20 @@ TEST(ProposedBaselines, SayWhichCountWouldLetMoreOrLessPass) {
                   "65 → 129/2: tighter"));
 }
 
+TEST(ProposedBaselines, SayThatACountMayVaryInAnotherRange) {
+  auto base = stored(65), head = base;
+  profile::Profile varied;
+  test::add_nearly(varied, "dispatches_per_token", {63, 64, 64});
+  base.counts = varied.metrics;
+  test::add_nearly(varied, "dispatches_per_token", {64, 64, 65});
+  head.counts = varied.metrics;
+  const std::string name =
+      "baseline dispatches_per_token varies of llama.cpp/tiny/vulkan/decode (vulkan-1): ";
+  EXPECT_THAT(proposal_texts(&base, &head), ElementsAre(name + "63 to 64 → 64 to 65: looser"));
+  head.counts["dispatches_per_token"].samples = {64};
+  EXPECT_THAT(proposal_texts(&base, &head), ElementsAre(name + "63 to 64 → removed: looser"));
+}
+
 TEST(ProposedBaselines, SayWhatIsAddedAndWhatGoes) {
   const auto base = stored(65);
   EXPECT_THAT(proposal_texts(nullptr, &base),

@@ -2,6 +2,7 @@
 #include "gate/flow/ab.hpp"
 
 #include "gate/app/options.hpp"
+#include "gate/unit/declared_metric.hpp"
 #include "gate/unit/device_api.hpp"
 
 namespace weir::app {
@@ -15,10 +16,15 @@ void add_ab(const Verb& verb) {
       ->required();
   verb.list_option("--env", options->env, "NAME=VALUE",
                    "Set a variable for the candidate only; repeatable");
+  verb.option("--base-args", options->base_args, "ARGS",
+              "More arguments of the base only, one text with blanks between them");
+  verb.option("--candidate-args", options->candidate_args, "ARGS",
+              "More arguments of the candidate only: --candidate-args='-fa 1'");
   verb.list_option("--metric", options->metrics, "NAME=REGEX",
                    "Read this metric from what both programs print, in group 1 of REGEX; "
-                   "repeatable (default: tokens/s and ms per token, where they are printed). Names "
-                   "end as in weir init --metric");
+                   "repeatable (default: tokens/s and ms per token, where they are printed). A "
+                   "name of your own ends in " +
+                       unit::metric_name_ends());
   verb.option("--preset", options->preset, "NAME",
               "Preset that knows its arguments (default: by the program's name; weir init --list "
               "has them)");
@@ -45,6 +51,7 @@ void add_ab(const Verb& verb) {
       "Examples:\n"
       "  weir ab old/llama-bench new/llama-bench -- -m model.gguf -ngl 99 -n 32\n"
       "  weir ab llama-bench --env GGML_VK_DISABLE_FUSION=1 -- -m model.gguf -n 32\n"
+      "  weir ab ./engine --base-args='-t 4' --candidate-args='-t 8' -- -n 32\n"
       "  weir ab old new --counts-only -- ARGS       counts and kernels only: seconds\n"
       "  weir ab old new --twin nvidia-rtx-4090 -- ARGS   a CUDA build, without a GPU\n"
       "  weir ab ./a.py ./b.py --probes python --counts-only -- 24    calls by name\n"

@@ -25,9 +25,13 @@ void add_accept(const Verb& baseline) {
                            "Branch that holds the waivers");
   verb.list_option("--metric", options->metrics, "GLOB",
                    "Only metrics that match GLOB; repeatable");
+  verb.option("--processes", options->processes, "N",
+              "Processes that count each cell (default 3): more of them see more of what varies")
+      ->check(CLI::Range(1, 1000));
   verb.option("--reason", options->reason, "TEXT", "Reason, kept with what changes");
   verb->footer(
-      "weir takes each count in three fresh processes. A count is exact if they agree.\n"
+      "weir takes each count in three fresh processes. A count is exact if they agree;\n"
+      "else the range that they saw is stored, and a value beyond it fails.\n"
       "It counts instructions ten times: their spread is what later counts may vary by.\n"
       "Times come from RUN. With --counts-only, or without a run, no time is stored.\n\n"
       "Examples:\n"

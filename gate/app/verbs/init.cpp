@@ -2,6 +2,7 @@
 #include "gate/flow/init.hpp"
 
 #include "gate/app/options.hpp"
+#include "gate/unit/declared_metric.hpp"
 
 namespace weir::app {
 
@@ -15,8 +16,8 @@ void add_init(const Verb& verb) {
               "Gate the simulated GPU NAME, and no other backend (weir device list)");
   verb.list_option("--metric", options->metrics, "NAME=REGEX",
                    "Read this metric from what the command after -- prints; repeatable. A name of "
-                   "your own ends in _per_second, _ratio (more is better), _seconds, _ms, _bytes "
-                   "(less is better) or _count (exact)");
+                   "your own ends in " +
+                       unit::metric_name_ends());
   verb.option("--tokens", options->tokens, "N",
               "Argument of the command after -- that is the number of tokens (default: that of a "
               "flag such as -n or --max-new-tokens)")

@@ -1,0 +1,37 @@
+#include "gate/profile/variation.hpp"
+
+#include <cmath>
+
+namespace weir::profile {
+
+std::string Variation::range() const {
+  return low == high ? fmt::format("{:.10g}", low) : fmt::format("{:.10g} to {:.10g}", low, high);
+}
+
+std::string Variation::str() const {
+  return low == high ? fmt::format("{} in {} runs", range(), runs)
+                     : fmt::format("{}, {} of {} runs", range(), others, runs);
+}
+
+std::optional<Variation> find_variation(const Measurement& measured) {
+  const unit::Metric& metric = measured.metric;
+  const bool is_fitted = metric.scope == unit::Scope::fixed || metric.base == "instructions";
+  if (measured.nature != Nature::nearly_exact || measured.exact || measured.samples.size() < 2 ||
+      metric.kind != unit::Kind::count || is_fitted) {
+    return std::nullopt;
+  }
+  std::map<double, std::size_t> runs_of_value;
+  std::size_t most = 0;
+  for (const double value : measured.samples) {
+    if (value != std::round(value)) return std::nullopt;
+    most = std::max(most, ++runs_of_value[value]);
+  }
+  const double low = runs_of_value.begin()->first, high = runs_of_value.rbegin()->first;
+  // Requests that overlap have another spread than their values, see marginal.cpp.
+  const double middle = *measured.value(), scale = middle == 0 ? 1 : std::fabs(middle);
+  const double spread = (high - low) / scale;
+  if (std::fabs(measured.relative_spread.value_or(spread) - spread) > 1e-9) return std::nullopt;
+  return Variation{low, high, measured.samples.size(), measured.samples.size() - most};
+}
+
+}  // namespace weir::profile
