@@ -56,14 +56,19 @@ TEST_F(PythonEnvironment, GivesTheTwinTheNamesAndFunctionsThatItsPackagesNeed) {
                                            .imported = {"cudaMalloc", "cudnnRNNForward"}}
                                       .str());
   write(lib + "libc10.so", ElfBytes{.needed = {"libc.so.6"}}.str());
+  // torch 2.9's library for NVSHMEM needs none of CUDA's others.
+  write(lib + "libtorch_nvshmem.so",
+        ElfBytes{.needed = {"libnvshmem_host.so.3"}, .imported = {"nvshmem_malloc"}}.str());
   // The real library is not the package's own code: the twin is loaded in its place.
   write(lib + "libcudart.so.13", ElfBytes{.needed = {"libcudart.so.13"}}.str());
   const auto found = code();
   ASSERT_TRUE(found) << found.error().message;
-  EXPECT_THAT(found->files, ElementsAre(path(lib + "libtorch_cuda.so")));
-  EXPECT_THAT(found->preloads, testing::UnorderedElementsAre("libcudart.so.13", "libcudnn.so.9",
-                                                             "libcuda.so.1", "libnvidia-ml.so.1"));
-  EXPECT_THAT(found->missing, ElementsAre("cudnnRNNForward"));
+  EXPECT_THAT(found->files,
+              ElementsAre(path(lib + "libtorch_cuda.so"), path(lib + "libtorch_nvshmem.so")));
+  EXPECT_THAT(found->preloads,
+              testing::UnorderedElementsAre("libcudart.so.13", "libcudnn.so.9", "libcuda.so.1",
+                                            "libnvidia-ml.so.1", "libnvshmem_host.so.3"));
+  EXPECT_THAT(found->missing, testing::UnorderedElementsAre("cudnnRNNForward", "nvshmem_malloc"));
   // A command that pip installed is a script.
   write(".venv/bin/vllm", "#!" + path(".venv/bin/python3") + "\nfrom vllm import main\n");
   const auto of_command = code(".venv/bin/vllm");
