@@ -305,6 +305,18 @@ TEST_F(CudaLibraries, CountsKernelsOfModulesThatAreLookedUp) {
             (std::map<std::string, std::int64_t>{{"triton_add", 4}, {std::string(300, 'k'), 1}}));
 }
 
+TEST_F(CudaLibraries, CountsWhatIsAskedOfTheDriverAsIfItWereTheRuntime) {
+  const Ran ran = play("driver");
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_THAT(text::lines(text::trim(ran.out)),
+              ElementsAre("devices 0: 2", "context 0, of 8.9", "taken 0", "waited 0",
+                          "copied 7, happened 0, freed 0"));
+  const profile::ProbeCounts counts = counted();
+  EXPECT_EQ(counts.counts.at("copies"), 2);
+  EXPECT_EQ(counts.counts.at("syncs"), 2) << "the context's, and the copy to the host";
+  EXPECT_EQ(counts.counts.at("allocations"), 1);
+}
+
 TEST_F(CudaLibraries, SharesMemoryWithAnotherProcess) {
   const Ran ran = play("shared");
   ASSERT_EQ(ran.status, 0) << ran.out << ran.err;

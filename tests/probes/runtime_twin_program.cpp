@@ -653,6 +653,27 @@ void modules() {
   std::printf("what it lacks %d\n", unknown());
 }
 
+// Takes memory, copies and waits by the driver's own functions, as tinygrad does.
+void driver() {
+  void *context = nullptr, *event = nullptr;
+  int major = 0, minor = 0;
+  std::printf("context %d", call("cuCtxCreate_v2", &context, 0U, 0));
+  call("cuDeviceComputeCapability", &major, &minor, 0);
+  std::printf(", of %d.%d\n", major, minor);
+  std::uint64_t memory = 0;
+  std::printf("taken %d\n", call("cuMemAlloc_v2", &memory, std::size_t{64}));
+  std::uint32_t value = 7;
+  call("cuMemcpyHtoDAsync_v2", memory, static_cast<void*>(&value), sizeof value,
+       static_cast<void*>(nullptr));
+  std::printf("waited %d\n", call("cuCtxSynchronize"));
+  value = 0;
+  call("cuMemcpyDtoH_v2", static_cast<void*>(&value), memory, sizeof value);
+  call("cuEventCreate", &event, 0U);
+  call("cuEventRecord", event, static_cast<void*>(nullptr));
+  std::printf("copied %u, happened %d, freed %d\n", value, call("cuEventSynchronize", event),
+              call("cuMemFree_v2", memory));
+}
+
 }  // namespace
 
 int main(int, char** words) {
@@ -683,6 +704,7 @@ int main(int, char** words) {
   if (scene == "values") values();
   if (scene == "waits for a value") wait_for_a_value();
   if (scene == "modules") modules();
+  if (scene == "driver") driver();
   if (scene == "shared") shared();
   if (scene == "collectives") collectives();
   if (scene == "launch") std::printf("launch %d\n", launch(&g_scale, new_stream()));

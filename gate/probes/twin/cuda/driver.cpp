@@ -88,7 +88,6 @@ WEIR_EXPORTED int cuCtxGetLimit(size_t* out, int) {
   *out = 0;
   return has_twin();
 }
-WEIR_EXPORTED int cuCtxSynchronize() { return has_twin(); }
 WEIR_EXPORTED int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
   return weir_twin_cudaMemGetInfo(free_bytes, total);
 }
