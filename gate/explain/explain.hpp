@@ -42,6 +42,8 @@ namespace weir::explain {
   K(stream_k_changed, either, "Stream-k fixups changed", "")                                   \
   K(attention_unfused, slower, "Attention runs without a fused kernel", "")                    \
   K(norm_unfused, slower, "A norm is no longer fused", "")                                     \
+  K(convolution_unfused, slower, "A convolution is no longer one call", "")                    \
+  K(wider_type, slower, "Work is computed in a wider type", "")                                \
   K(mask_built, slower, "A mask is built", "")                                                 \
   K(conversion_added, slower, "Values are converted to another type", "")                      \
   K(variant_changed, either, "Another kernel does the same work", "")                          \

@@ -50,6 +50,58 @@ TEST(TensorKernels, OfAttentionThatIsNoLongerFusedAreAMathFallback) {
   EXPECT_THAT(finding.headline, HasSubstr("flash_fwd"));
 }
 
+// Llama of transformers 4.53.1 and 4.55.0 on an RTX 2080 Ti twin, whose fused kernels take no
+// grouped queries. Steps of all kinds are new, and the CPU did none of them.
+TEST(TensorKernels, OfAttentionThatFallsBackDoNotComeFromTheCpu) {
+  const Finding finding = first_finding({{"elementwise_kernel<direct_copy, f16>", 4},
+                                         {"fmha_cutlassF_f16_aligned_64x64_rf_sm75", 2},
+                                         {"cublasGemmEx", 15},
+                                         {"unrolled_elementwise_kernel<direct_copy, f32>", 6},
+                                         {"vectorized_elementwise_kernel<Mul, f32>", 2},
+                                         {"vectorized_elementwise_kernel<float16_copy, f32>", 7}},
+                                        {{"cublasSgemmStridedBatched", 4},
+                                         {"elementwise_kernel<direct_copy, f32>", 4},
+                                         {"elementwise_kernel<where, bool>", 2},
+                                         {"cublasGemmEx", 15},
+                                         {"reduce_kernel<and, bool>", 2},
+                                         {"softmax_warp_forward<f32>", 2},
+                                         {"unrolled_elementwise_kernel<direct_copy, f32>", 12},
+                                         {"vectorized_elementwise_kernel<Fill, f32>", 2},
+                                         {"vectorized_elementwise_kernel<Mul, f32>", 6},
+                                         {"vectorized_elementwise_kernel<float16_copy, f32>", 11},
+                                         {"vectorized_elementwise_kernel<isneginf, f32>", 2}});
+  EXPECT_EQ(finding.kind, "attention_unfused");
+}
+
+// Conv3d of torch 2.8.0 and 2.9.0: cuDNN is not asked for bf16 any more.
+TEST(TensorKernels, OfAnUnrolledImageAreAConvolution) {
+  const Finding finding =
+      first_finding({{"cudnnBackendExecute", 1}, {"elementwise_kernel<add, bf16>", 1}},
+                    {{"cublasGemmEx", 4}, {"vol2col_kernel<bf16>", 4}},
+                    /*more_copies=*/128);
+  EXPECT_EQ(finding.kind, "convolution_unfused");
+  EXPECT_THAT(finding.headline, HasSubstr("where cudnn_backend_execute ran once a token"));
+}
+
+// Attention by formula in torch 2.4.1 and 2.6.0: half types are computed in float32.
+TEST(TensorKernels, OfAWiderTypeAreNamedAsThat) {
+  const Finding finding = first_finding({{"cublasGemmStridedBatchedEx", 2},
+                                         {"softmax_warp_forward<f16>", 1},
+                                         {"vectorized_elementwise_kernel<Mul, f16>", 2}},
+                                        {{"cublasSgemmStridedBatched", 2},
+                                         {"elementwise_kernel<where, bool>", 1},
+                                         {"reduce_kernel<and, bool>", 1},
+                                         {"softmax_warp_forward<f32>", 1},
+                                         {"unrolled_elementwise_kernel<direct_copy, f32>", 3},
+                                         {"vectorized_elementwise_kernel<Mul, f32>", 2},
+                                         {"vectorized_elementwise_kernel<float16_copy, f32>", 2}});
+  EXPECT_EQ(finding.kind, "wider_type");
+  EXPECT_EQ(
+      finding.headline,
+      "Work is computed in a wider type: vectorized_elementwise_kernel<Mul, f32> where it was "
+      "vectorized_elementwise_kernel<Mul, f16>.");
+}
+
 // Between transformers 4.53.0 and 4.53.1: GPTNeoX built its mask in each forward.
 TEST(TensorKernels, OfAMaskAreNamedAsOne) {
   const Finding finding = first_finding({{"vectorized_elementwise_kernel<add, bf16>", 8}},
