@@ -81,9 +81,9 @@ void add_unfused(ExplainState& state, const Unfused& unfused) {
   Finding finding = state.finding_about(unfused.kind, "dispatches");
   finding.headline = fmt::format(fmt::runtime(unfused.headline), safe_name(first.work()),
                                  frequency_text(magnitude(first.delta()), state.evidence.scope));
-  state.claim("moves");
+  state.mark_explained("moves");
   if (unfused.kind == std::string_view(kind::convolution_unfused)) {
-    state.claim_all({"copies", "submits", "cublas_calls"});
+    state.mark_all_explained({"copies", "submits", "cublas_calls"});
   }
   add_tensor_finding(state, std::move(finding), concatenated(gone, steps), unfused.cause,
                      unfused.look_at);

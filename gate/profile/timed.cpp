@@ -35,8 +35,11 @@ double best(const std::vector<double>& samples, unit::Better better) {
 
 }  // namespace
 
-// Returns one number of each metric for a run: the best that the engine reports, and weir's own
-// readings of memory and CPU use.
+bool is_measured_by_weir(std::string_view metric) {
+  return std::ranges::any_of(k_usage, [&](const Usage& usage) { return metric == usage.metric; });
+}
+
+// Returns the best number of each metric that a process reports, and weir's own readings of it.
 std::vector<ProcessNumber> process_numbers(const RunRecord& record,
                                            const std::string& engine_source) {
   std::vector<ProcessNumber> numbers;
@@ -55,15 +58,10 @@ std::vector<ProcessNumber> process_numbers(const RunRecord& record,
         {*unit::find_metric(k_memory), "weir", static_cast<double>(*record.peak_rss_bytes)});
   }
   if (!record.system_usage) return numbers;
-  const auto add_own_reading = [&](const char* name, double value) {
-    numbers.push_back({*unit::find_metric(name), "weir", value});
-  };
-  if (record.cpu_seconds) add_own_reading("process_cpu_seconds", *record.cpu_seconds);
-  const SystemUsage& system_usage = *record.system_usage;
-  add_own_reading("voluntary_switches", static_cast<double>(system_usage.voluntary_switches));
-  add_own_reading("involuntary_switches", static_cast<double>(system_usage.involuntary_switches));
-  add_own_reading("minor_faults", static_cast<double>(system_usage.minor_faults));
-  add_own_reading("major_faults", static_cast<double>(system_usage.major_faults));
+  for (const Usage& usage : k_usage) {
+    if (const auto value = usage.read(record))
+      numbers.push_back({*unit::find_metric(usage.metric), "weir", *value});
+  }
   return numbers;
 }
 
@@ -115,40 +113,39 @@ double major_faults(const RunRecord& record) {
 
 }  // namespace
 
-// Explains runs that took over 1.5 x the usual time: stolen processors, other programs, or pages
-// read again. Nothing if there are no such runs, or no reason.
+// Explains processes that took over 1.5 x the usual time; nothing if there are none, or no reason.
 std::optional<std::string> explain_outliers(std::string_view program, const Records& records) {
   if (records.empty()) return std::nullopt;
   const double usual_wall = median_of(records, wall_time),
                usual_load = median_of(records, load_average),
                usual_faults = median_of(records, major_faults);
-  int slow_count = 0, stolen_count = 0, busy_count = 0, paged_count = 0;
+  int slow = 0, stolen = 0, busy = 0, paged = 0;
   double max_steal = 0, max_load = 0;
   for (const RunRecord* record : records) {
     if (record->wall_seconds <= k_slow_factor * usual_wall) continue;
-    ++slow_count;
+    ++slow;
     const double steal = record->machine.steal_share.value_or(0);
-    if (steal >= k_steal) ++stolen_count;
-    if (load_average(*record) >= usual_load + k_busier) ++busy_count;
-    if (major_faults(*record) >= usual_faults + k_more_faults) ++paged_count;
+    if (steal >= k_steal) ++stolen;
+    if (load_average(*record) >= usual_load + k_busier) ++busy;
+    if (major_faults(*record) >= usual_faults + k_more_faults) ++paged;
     max_steal = std::max(max_steal, steal);
     max_load = std::max(max_load, load_average(*record));
   }
   std::vector<std::string> reasons;
-  if (stolen_count > 0) {
+  if (stolen > 0) {
     reasons.push_back(fmt::format("the hypervisor took up to {:.0f} % of the processors in {}",
-                                  max_steal * 100, stolen_count));
+                                  max_steal * 100, stolen));
   }
-  if (busy_count > 0) {
+  if (busy > 0) {
     reasons.push_back(
         fmt::format("other programs ran during {} (load average up to {:.1f}, usually {:.1f})",
-                    busy_count, max_load, usual_load));
+                    busy, max_load, usual_load));
   }
-  if (paged_count > 0) {
-    reasons.push_back(fmt::format("pages had to be read from disk again in {}", paged_count));
+  if (paged > 0) {
+    reasons.push_back(fmt::format("pages had to be read from disk again in {}", paged));
   }
   if (reasons.empty()) return std::nullopt;
-  return fmt::format("{} of {} processes of {} took over {:g} x the usual time: {}", slow_count,
+  return fmt::format("{} of {} processes of {} took over {:g} x the usual time: {}", slow,
                      records.size(), program, k_slow_factor, text::join(reasons, "; "));
 }
 
