@@ -117,7 +117,8 @@ TEST_F(Rules, AreNotLedElsewhereByALinkInPlaceOfTheFolder) {
   fs::rename(scratch_ / "perf", scratch_ / "perf2");
   for (const char* to : {"perf2", "lenient"}) {
     fs::create_symlink(to, scratch_ / "perf");
-    const Ended ended = weir(scratch_ / "perf", {"gate", "--counts-only", "--rules-from", "main"});
+    const std::string gate = WEIR_BINARY_DIR "/weir gate --counts-only --rules-from main";
+    const Ended ended = Weir(scratch_, {"-c", "cd perf && exec " + gate}, {}, "/bin/sh").wait();
     EXPECT_EQ(ended.exit_code, 2) << ended.out;
     EXPECT_THAT(ended.err, HasSubstr("/perf is a link to "));
     EXPECT_THAT(ended.err, HasSubstr("the base has perf/weir.yaml: make it a folder again"));
