@@ -359,11 +359,11 @@ std::string next_commands(const Job& job, const AbOptions& options,
   };
   config::Environment candidate_env = config.device_env;
   for (const auto& [name, value] : env) candidate_env[name] = value;
-  return fmt::format("\ntimes by kernel:\n  {}\n  {}\n  weir compare base.json candidate.json\n",
-                     profile_line("base.json", options.programs.front(), options.base_args,
-                                  config.device_env),
-                     profile_line("candidate.json", options.programs.back(), options.candidate_args,
-                                  candidate_env));
+  return fmt::format(
+      "\ntimes by kernel:\n  {}\n  {}\n  weir compare base.json candidate.json\n",
+      profile_line("base.json", options.programs.front(), options.base_args, config.device_env),
+      profile_line("candidate.json", options.programs.back(), options.candidate_args,
+                   candidate_env));
 }
 
 // Returns true if the file of a program shows weir's instrument library.
@@ -426,8 +426,10 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
   if (typed.preset != nullptr && !holds(typed.preset->probes, "ggml")) {
     std::erase(typed.probes, "ggml");
   }
-  // An engine that weir knows has marks of weir's library only if its file shows them.
-  if (typed.preset != nullptr && !holds(typed.preset->probes, "instrument") && !has_marks) {
+  // An engine that weir knows by its probes has marks of weir's library only if its file shows
+  // them.
+  const bool has_other_probes = typed.preset != nullptr && !typed.preset->probes.empty();
+  if (has_other_probes && !holds(typed.preset->probes, "instrument") && !has_marks) {
     std::erase(typed.probes, "instrument");
   }
   if (typed.preset != nullptr && !options.metrics.empty()) {

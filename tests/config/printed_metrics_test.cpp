@@ -103,8 +103,8 @@ TEST(PrintedMetrics, OfACommandLineThatSayTooLittleAreRefused) {
       {"=([0-9]+)", "expected NAME=REGEX"},
       {"start_ms=[0-9]+", "group"},
       {"decode_tokens_per_secnd=([0-9]+)", "did you mean \"decode_tokens_per_second\"?"},
-      {"speed=([0-9]+)", "end its name in what it is: _tokens_per_second, "},
-      {"speed=([0-9]+)", "_ratio, _rate, _share\n  (of a ratio, more is better)"},
+      {"speed=([0-9]+)", "end its name in what it is, such as speed_count: _tokens_per_second, "},
+      {"speed=([0-9]+)", "_ratio, _rate, _share (more is better)"},
   };
   for (const auto& c : cases) {
     const auto metric = parse_printed_metric(c.assignment);

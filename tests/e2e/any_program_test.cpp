@@ -131,7 +131,7 @@ TEST_F(AnyProgram, OfAnEnvironmentThatHasTheRepositoryInstalledIsToldToMakeItInE
   spill_program(scratch_ / ".venv/bin/python", "#!/bin/sh\necho 41.2 tok/s\n");
   spill(scratch_ / ".venv/pyvenv.cfg", "");
   EXPECT_THAT(weir_here({"init", "--", ".venv/bin/python"}).out,
-              testing::HasSubstr("commit it; then weir gate"));
+              testing::HasSubstr("commit it; then, after a change, weir gate --against HEAD"));
   spill(scratch_ / ".venv/lib/python3/site-packages/mine.pth", (scratch_ / "").string());
   EXPECT_THAT(weir_here({"init", "--force", "--", ".venv/bin/python"}).out,
               testing::HasSubstr("say under build: how each checkout"));
