@@ -147,6 +147,45 @@ TEST(TorchScripts, AreCountedByTheirSteps) {
   EXPECT_EQ(metric_of(profiles[0], "small_read_backs_per_token")["exact"], 0);
 }
 
+// Each architecture loads with all its weights under the names that its class asks for, and any
+// text comes back from the tokenizer.
+TEST(TorchScripts, LoadEachModelThatWeirMakes) {
+  Scratch scratch;
+  spill(scratch / "weir.yaml", "version: 1\nengines: {mine: {preset: torch-script, command: [" +
+                                   k_root +
+                                   "/engines/torch/bin/python, engine.py, '{tokens}']}}\n"
+                                   "backends: {rtx4090: {device: cuda, twin: nvidia-rtx-4090}}\n"
+                                   "prompts: {decode: {prompt_tokens: 0, tokens: 3}}\n");
+  const std::vector<std::vector<std::string>> models = {
+      {"--arch", "llama"},
+      {"--arch", "qwen3"},
+      {"--arch", "gemma3"},
+      {"--arch", "qwen3moe"},
+      {"--arch", "llama", "--experts", "4", "--experts-used", "2"}};
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    std::vector<std::string> words{"model", "make",      "made" + std::to_string(i),
+                                   "--hf",  "--weights", "--layers",
+                                   "1",     "--vocab",   "512"};
+    words.insert(words.end(), models[i].begin(), models[i].end());
+    ASSERT_EQ(weir(scratch, words).exit_code, 0);
+  }
+  spill(scratch / "engine.py", R"(
+import os, sys, torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+text = "Hello wörld,\n 日本 2!"
+for i in range(5 if not os.path.exists("loaded") else 0):
+    tokenizer = AutoTokenizer.from_pretrained(f"made{i}")
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    model, faults = AutoModelForCausalLM.from_pretrained(f"made{i}", output_loading_info=True)
+    assert not any(faults.values()), faults
+    assert torch.isfinite(model(torch.tensor([tokenizer.encode(text)])).logits).all()
+open("loaded", "w").write("all")
+print(f"{sys.argv[1]} tokens, 10 tokens/s")
+)");
+  const Ended ended = weir(scratch, {"run", "--counts-only"});
+  EXPECT_TRUE(fs::exists(scratch / "loaded")) << ended.out << ended.err;
+}
+
 // vLLM's own program, without CUDA graphs; ci/python-engines installs it.
 class VllmTwins : public testing::Test {
  protected:
