@@ -11,10 +11,10 @@ namespace weir::config {
 inline constexpr std::string_view k_no_model = "/dev/null";
 
 struct TypedCommand {
-  std::string program;             // as typed
-  Arguments args;                  // the same
+  std::string program;                      // as typed
+  Arguments args;                           // the same
   Arguments base_args{}, candidate_args{};  // after `args`, of one side: taken as they are
-  const Preset* preset = nullptr;  // knows the meaning of the arguments; null: nobody does
+  const Preset* preset = nullptr;           // knows the meaning of the arguments; null: nobody does
   // Without a preset: flags such as -n and --max-new-tokens give the number of tokens.
   bool has_token_flags = false;
   std::string tokens{};  // without a preset: the argument that is the number of tokens; "": unnamed

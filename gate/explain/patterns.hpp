@@ -197,11 +197,11 @@ struct ExplainState {
 };
 
 using Pattern = void(ExplainState& state);
-Pattern find_served, find_batches, find_graphs, find_unfused, find_moved, find_read_backs, find_syncs,
-    find_pieces, find_products, find_matrix_cores, find_stream_k, find_tensor_kernels, find_kernels,
-    find_totals, find_barriers, find_submits, find_code, find_splits, find_copies, find_context,
-    find_slow, find_fixed, find_memory, find_made_late, find_python, find_calls, find_threads,
-    find_rest, find_times;
+Pattern find_served, find_batches, find_graphs, find_unfused, find_moved, find_read_backs,
+    find_syncs, find_pieces, find_products, find_matrix_cores, find_stream_k, find_tensor_kernels,
+    find_kernels, find_totals, find_barriers, find_submits, find_code, find_splits, find_copies,
+    find_context, find_slow, find_fixed, find_memory, find_made_late, find_python, find_calls,
+    find_threads, find_rest, find_times;
 
 // Fills Finding::claims of the entries, which are in the order in which they are reported. Without
 // a gate there are no judgements to claim. Each judgement belongs to one finding: a finding that

@@ -320,13 +320,14 @@ Result<Acceptance> store_candidates(const AcceptOptions& options, const Candidat
     }
     if (const std::vector<std::string> varying = varying_counts(after); !varying.empty()) {
       for (const std::string& line : varying) add_text(fmt::format("    varies  {}\n", line));
-      const bool is_few = options.processes.value_or(k_processes_that_agree) < k_processes_that_vary;
-      add_text(fmt::format("    Only a value beyond these fails.{}\n",
+      const bool is_few =
+          options.processes.value_or(k_processes_that_agree) < k_processes_that_vary;
+      add_text(fmt::format("    Only a median beyond these fails.{}\n",
                            is_few ? fmt::format(" More processes show more of them: --processes {}",
                                                 k_processes_that_vary)
                                   : ""));
-      acceptance.cells.back()["varies"] =
-          collect<std::string>(varying, [&](const auto& line) { return candidates.redactor.text(line); });
+      acceptance.cells.back()["varies"] = collect<std::string>(
+          varying, [&](const auto& line) { return candidates.redactor.text(line); });
     }
     ++acceptance.accepted;
   }
@@ -413,18 +414,19 @@ Result<Answer> accept(const Job& given_job, const AcceptOptions& options) {
   Job job = given_job;
   if (options.baselines_ref) WEIR_SET(job.rules, read_branch_rules(*options.baselines_ref, job));
   WEIR_TRY(const Candidates candidates, obtain_candidates(job, options));
-  WEIR_TRY(Acceptance acceptance,
-           store_baselines(
-               job, options.baselines_ref,
-               [&](StoredBaselines& stored) {
-                 return store_candidates(options, candidates, job.width(), stored);
-               },
-               [&](const auto&, const auto&, const Acceptance& result,
-                   BranchEdit& edit) -> Result<void> {
-                 edit.message = commit_subject(result);
-                 if (!options.reason.empty()) edit.message += "\n\n" + options.reason;
-                 return {};
-               }));
+  WEIR_TRY(Acceptance acceptance, store_baselines(
+                                      job, options.baselines_ref,
+                                      [&](StoredBaselines& stored) {
+                                        return store_candidates(options, candidates, job.width(),
+                                                                stored);
+                                      },
+                                      [&](const auto&, const auto&, const Acceptance& result,
+                                          BranchEdit& edit) -> Result<void> {
+                                        edit.message = commit_subject(result);
+                                        if (!options.reason.empty())
+                                          edit.message += "\n\n" + options.reason;
+                                        return {};
+                                      }));
   for (const std::string& note : candidates.notes)
     acceptance.text += candidates.redactor.text(note + "\n");
   const std::string summary = fmt::format(

@@ -15,7 +15,7 @@ namespace weir::flow {
 struct AcceptOptions {
   std::string run;
   std::vector<std::string> metrics;
-  std::string reason;  // stored with each change; "": none
+  std::string reason;                     // stored with each change; "": none
   std::optional<std::int64_t> processes;  // that count each cell; absent: 3
   std::optional<std::string> baselines_ref, artifact;
   std::optional<std::int64_t> waivers;  // accept those of this pull request

@@ -86,7 +86,8 @@ std::vector<std::string> change_lines(const OldBaseline& before, const baseline:
   if (before && before->kernels && after.kernels && !(*before->kernels == *after.kernels)) {
     lines.push_back(kernel_change_text(*before->kernels, *after.kernels));
   }
-  if (lines.empty()) lines.push_back(before ? "gated counts and kernels as they were" : "no counts");
+  if (lines.empty())
+    lines.push_back(before ? "gated counts and kernels as they were" : "no counts");
   return lines;
 }
 

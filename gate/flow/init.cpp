@@ -309,10 +309,10 @@ std::string describe_tokens(const config::TypedConfig& config, const InitOptions
 // Names numbers that the command printed and that the configuration does not read; "" without any.
 std::string describe_other_numbers(const config::TypedConfig& config, int width) {
   if (config.other_numbers.empty()) return "";
-  const auto lines = report::wrap(
-      fmt::format("note: not read: {}. To gate one, name it: --metric NAME=REGEX",
-                  text::join(config.other_numbers)),
-      static_cast<std::size_t>(width), "", 6);
+  const auto lines =
+      report::wrap(fmt::format("note: not read: {}. To gate one, name it: --metric NAME=REGEX",
+                               text::join(config.other_numbers)),
+                   static_cast<std::size_t>(width), "", 6);
   return text::join(lines, "\n") + "\n";
 }
 
@@ -350,10 +350,9 @@ Result<void> write_command(const Job& job, const InitOptions& options) {
         "its virtual environment has this repository installed: say under build: how each checkout "
         "makes its own (build: [sh, -c, \"python3 -m venv .venv && .venv/bin/pip install .\"])";
   }
-  job.answer_printable(fmt::format("wrote {}\n{}{}next: {}\n", file,
-                                   describe_tokens(config, options, file, job.width()),
-                                   describe_other_numbers(config, job.width()),
-                                   fmt::format(fmt::runtime(next), options_text)));
+  job.answer_printable(fmt::format(
+      "wrote {}\n{}{}next: {}\n", file, describe_tokens(config, options, file, job.width()),
+      describe_other_numbers(config, job.width()), fmt::format(fmt::runtime(next), options_text)));
   return {};
 }
 

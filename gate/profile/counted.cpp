@@ -621,8 +621,8 @@ void add_instructions(const CellFacts& facts, const Records& counted_runs, Profi
   if (!functions.counts.empty()) add_functions(fit_functions(functions, facts.sweep), profile);
 }
 
-// Adds the counts of a probe that has runs of its own, each fitted by `fit_series`, and its calls by
-// name. Returns false if it missed a run.
+// Adds the counts of a probe that has runs of its own, each fitted by `fit_series`, and its calls
+// by name. Returns false if it missed a run.
 bool add_own_pass(const CellFacts& facts, const std::string& source, const Records& counted_runs,
                   const std::function<Fit(CountSeries)>& fit_series, Profile& profile) {
   const auto has_probe = [&](const RunRecord* record) {

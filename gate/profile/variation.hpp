@@ -10,7 +10,7 @@ namespace weir::profile {
 
 struct Variation {
   double low = 0, high = 0;
-  std::size_t runs = 0, others = 0;  // others: runs without the most frequent value
+  std::size_t runs = 0, others = 0;         // others: runs without the most frequent value
   [[nodiscard]] std::string range() const;  // "63 to 64"; "17" where all agree
   [[nodiscard]] std::string str() const;    // "63 to 64, 1 of 3 runs"
 };

@@ -63,7 +63,8 @@ CellDocument make_cell_document(const CellVerdict& cell, bool to_keep) {
 
 }  // namespace
 
-// Returns true if the change of a time in pairs is more than a point from what its two numbers give.
+// Returns true if the change of a time in pairs is more than a point from what its two numbers
+// give.
 static bool differs_from_medians(const Judgement& metric) {
   constexpr double k_point = 0.01;
   if (!metric.pairs || !metric.change || !metric.baseline || !metric.current) return false;

@@ -231,8 +231,8 @@ bool has_variables(pid_t thread, const char* const* needed) {
   return true;
 }
 
-// Records the file behind a link below /proc/PID: one in the watched folder, or a GPU's library or a
-// module of Python that is opened without the needed variables. Does not allocate.
+// Records the file behind a link below /proc/PID: one in the watched folder, or a GPU's library or
+// a module of Python that is opened without the needed variables. Does not allocate.
 void record_file(pid_t thread, std::string_view name, OpenedFiles& opened) {
   std::array<char, 64> link{};
   fmt::format_to_n(link.data(), link.size() - 1, "/proc/{}/{}", thread, name);

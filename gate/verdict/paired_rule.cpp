@@ -76,9 +76,8 @@ std::string more_pairs_text(const stats::PairedTest& test, Judgement& judgement)
   const auto more_pairs = test.more_pairs();
   if (!more_pairs) return "nothing points either way yet";
   judgement.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more_pairs), 1e9));
-  std::string duration_text =
-      fmt::format("about {} more",
-                  text::plural(static_cast<std::size_t>(*judgement.more_pairs), "pair"));
+  std::string duration_text = fmt::format(
+      "about {} more", text::plural(static_cast<std::size_t>(*judgement.more_pairs), "pair"));
   if (judgement.pair_seconds > 0) {
     judgement.more_seconds = judgement.pair_seconds * static_cast<double>(*judgement.more_pairs);
     duration_text += fmt::format(" ({})", unit::show_duration(*judgement.more_seconds));

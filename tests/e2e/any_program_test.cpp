@@ -108,7 +108,8 @@ TEST_F(AnyProgram, IsNamedByItsScriptAndNumbersThatAreNotReadAreNamed) {
 
 TEST_F(AnyProgram, ComparedWithoutProbesSaysNothingOfCountsAndWhatIsNext) {
   write_script("engine", "41.2");
-  const Ended ab = weir_here({"ab", "./engine", "./engine", "--write", "kept.yaml", "--", "-n", "32"});
+  const Ended ab =
+      weir_here({"ab", "./engine", "./engine", "--write", "kept.yaml", "--", "-n", "32"});
   EXPECT_EQ(ab.exit_code, 0) << ab.err;
   EXPECT_THAT(ab.out, testing::Not(testing::HasSubstr("counts not taken")));
   EXPECT_THAT(ab.out, testing::HasSubstr("weir gate -c kept.yaml --against -- ./engine -n 32\n"));
@@ -117,9 +118,12 @@ TEST_F(AnyProgram, ComparedWithoutProbesSaysNothingOfCountsAndWhatIsNext) {
 
 TEST_F(AnyProgram, IsComparedWithItselfUnderOtherArguments) {
   spill_program(scratch_ / "engine", "#!/bin/sh\necho \"$2.5 tokens/s\"\necho hits: $2\n");
-  const std::vector<std::string> words{
-      "ab", "./engine", "--metric", "hits_count=hits: ([0-9]+)", "--base-args=--rate 41",
-      "--candidate-args=--rate 30"};
+  const std::vector<std::string> words{"ab",
+                                       "./engine",
+                                       "--metric",
+                                       "hits_count=hits: ([0-9]+)",
+                                       "--base-args=--rate 41",
+                                       "--candidate-args=--rate 30"};
   const Ended ab = weir_here(words);
   EXPECT_EQ(ab.exit_code, 1) << ab.err;
   EXPECT_THAT(ab.out, testing::HasSubstr("41.5 → 30.5"));

@@ -69,8 +69,8 @@ TEST_F(BaselinesOnABranch, AreWrittenAsACommitAndJudge) {
 
 TEST_F(BaselinesOnABranch, HaveCommitsThatNameTheLargestChange) {
   const auto accept = [&](std::vector<std::string> more) {
-    std::vector<std::string> words{"baseline",        "accept",        "--counts-only",
-                                   "--baselines-ref", "perf-baselines"};
+    std::vector<std::string> words{"baseline", "accept", "--counts-only", "--baselines-ref",
+                                   "perf-baselines"};
     words.insert(words.end(), more.begin(), more.end());
     EXPECT_EQ(here(words).exit_code, 0) << last_.err;
     return git_output("log -1 --format=%s perf-baselines");
@@ -102,8 +102,8 @@ TEST_F(BaselinesOnABranch, SayWhichCountsVaryAndJudgeByTheirRange) {
                       std::to_string(syncs - 1) + " syncs'; fi\n");
   };
   write_racy(64);
-  const std::vector<std::string> accept{"baseline", "accept",      "--counts-only", "--cell",
-                                        "*/decode", "--processes", "6"};
+  const std::vector<std::string> accept{
+      "baseline", "accept", "--counts-only", "--cell", "*/decode", "--processes", "6"};
   ASSERT_EQ(here(accept).exit_code, 0) << last_.err;
   EXPECT_THAT(last_.out, HasSubstr("varies  syncs/token: 63 to 64, 3 of 6 runs\n"));
   EXPECT_THAT(last_.out, HasSubstr("--processes 10"));
