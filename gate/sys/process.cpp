@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <random>
 
 #include <signal.h>
 
@@ -131,7 +132,17 @@ Fd bind_port(int port) {
 
 }  // namespace
 
+// Takes a port below those that systems give to connections: what starts the server (srun, ssh) may
+// open some of these before the server binds its own.
 Result<int> free_port() {
+  constexpr int k_first = 20000, k_last = 32767;  // Linux gives 32768 and up, macOS 49152 and up
+  constexpr int k_tries = 100;
+  std::random_device random;
+  std::uniform_int_distribution<int> ports(k_first, k_last);
+  for (int i = 0; i < k_tries; ++i) {
+    const int port = ports(random);
+    if (bind_port(port).open()) return port;
+  }
   const Fd fd = bind_port(0);
   sockaddr_in address{};
   socklen_t size = sizeof address;

@@ -479,6 +479,14 @@ TEST(Processes, StayWithin64MiBWhateverIsPrinted) {
   EXPECT_LT(grown, k_allowed_kib);
 }
 
+// srun and ssh open ports of connections before the server that they start binds its own.
+TEST(FreePort, LiesBelowThePortsOfConnections) {
+  const auto port = free_port();
+  ASSERT_TRUE(port);
+  EXPECT_LT(*port, 32768);
+  EXPECT_TRUE(is_free(*port));
+}
+
 TEST(Processes, MeasureTheEngineAndNotThemselves) {
   const Finished big = finished(engine("allocate", {"-n", "1"}));
 #if !defined(__SANITIZE_ADDRESS__) && \
