@@ -155,12 +155,11 @@ Result<Matches> find_texts(const ValueRule& rule, ValueRule::Pick otherwise, con
 
 // Returns the factor of a printed number: the unit's that follows it, else the rule's. Fails if it
 // is a unit of another quantity.
-Result<double> factor_of(const ValueRule& rule, const Value& printed) {
+Result<double> factor_of(const ValueRule& rule, const unit::Metric* metric, const Value& printed) {
   using unit::Unit;
   const double own = rule.scale ? rule.scale->factor : 1.0;
-  const auto metric = rule.find_metric();
   const auto scale = parse_printed_unit(printed.unit);
-  if (!metric || !scale) return own;
+  if (metric == nullptr || !scale) return own;
   const auto is_dimension = [](Unit unit) { return unit == Unit::seconds || unit == Unit::bytes; };
   const bool is_rate =
       metric->unit == Unit::tokens_per_second || metric->unit == Unit::requests_per_second;
@@ -176,8 +175,9 @@ Result<double> factor_of(const ValueRule& rule, const Value& printed) {
               unit::to_string(metric->unit), describe_rule(rule));
 }
 
-// Parses a number that a rule printed, in the metric's unit.
-Result<double> parse_number(const ValueRule& rule, const Value& printed) {
+// Parses a number that a rule found, in the metric's unit. `metric` is null for a number of tokens.
+Result<double> parse_number(const ValueRule& rule, const unit::Metric* metric,
+                            const Value& printed) {
   if (!printed.ambiguous_line.empty()) {
     return fail(Code::data,
                 "{}: \"{}\" may be read in several ways in the line \"{}\": print numbers as "
@@ -190,7 +190,7 @@ Result<double> parse_number(const ValueRule& rule, const Value& printed) {
     return fail(Code::data, "{}: \"{}\" is not a number ({})", rule.metric, shorten(printed.text),
                 describe_rule(rule));
   }
-  WEIR_TRY(const double factor, factor_of(rule, printed));
+  WEIR_TRY(const double factor, factor_of(rule, metric, printed));
   const double scaled = *value * factor;
   if (!std::isfinite(scaled)) {
     return fail(Code::data, "{}: \"{}\" is out of range", rule.metric, shorten(printed.text));
@@ -235,9 +235,9 @@ void reduce_values(std::optional<ValueRule::Pick> pick, std::vector<T>& values) 
 
 // Adds a share of a whole, which is counted elsewhere: the last value, 0 to 1.
 Result<void> add_share(profile::EngineReport& report, const ValueRule& rule,
-                       const unit::Metric& metric, const Value& text) {
+                       const unit::Metric& metric, const Value& printed) {
   constexpr double k_parts = 1e6;
-  WEIR_TRY(const double value, parse_number(rule, text));
+  WEIR_TRY(const double value, parse_number(rule, &metric, printed));
   if (value < 0 || value > 1) {
     return fail(Code::data, "{}: {} is not a ratio: it must be between 0 and 1 ({})", rule.metric,
                 value, describe_rule(rule));
@@ -253,8 +253,8 @@ Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
                        const unit::Metric& metric, const std::vector<Value>& texts,
                        const profile::RunParameters& parameters) {
   std::vector<std::int64_t> values;
-  for (const Value& text : texts) {
-    WEIR_TRY(const double value, parse_number(rule, text));
+  for (const Value& printed : texts) {
+    WEIR_TRY(const double value, parse_number(rule, &metric, printed));
     WEIR_TRY(const std::int64_t count, to_count(rule, value));
     values.push_back(count);
   }
@@ -268,10 +268,10 @@ Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
 Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
                        const unit::Metric& metric, const std::vector<Value>& texts) {
   profile::EngineReport::Series series{metric, {}};
-  for (const Value& text : texts) {
-    WEIR_TRY(const double value, parse_number(rule, text));
+  for (const Value& printed : texts) {
+    WEIR_TRY(const double value, parse_number(rule, &metric, printed));
     if (value <= 0) {
-      return fail(Code::data, "{}: {} is not above 0 ({})", rule.metric, shorten(text.text),
+      return fail(Code::data, "{}: {} is not above 0 ({})", rule.metric, shorten(printed.text),
                   describe_rule(rule));
     }
     series.samples.push_back(value);
@@ -288,7 +288,7 @@ Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
 Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule, const Value& printed) {
   const std::string& text = printed.text;
   if (is_number_of_tokens(rule)) {
-    WEIR_TRY(const double value, parse_number(rule, printed));
+    WEIR_TRY(const double value, parse_number(rule, nullptr, printed));
     WEIR_TRY(const std::int64_t count, to_count(rule, value));
     if (rule.metric == "prompt_tokens") {
       report.prompt_tokens = count;

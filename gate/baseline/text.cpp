@@ -2,11 +2,11 @@
 // come from a stranger's pull request.
 //
 //   "counts":        exact counts by metric name, 65 or "133/2"
-//   "nearly_exact":  counts that do not quite repeat, {"median", "repeatability"}; with "values",
-//   how
-//                    many runs had each value, where runs should count the same
-//   "sources":       count -> who counted it; by base name ("dispatches") where all its scopes
-//   agree "metrics":       what metrics declared in a config are, {"kind", "unit", "better"}
+//   "nearly_exact":  counts that do not quite repeat, {"median", "repeatability"}; with
+//                    "values" (value -> runs) where runs should count the same
+//   "sources":       count -> who counted it; by base name ("dispatches") where all its
+//                    scopes agree
+//   "metrics":       what metrics declared in a config are, {"kind", "unit", "better"}
 //   "sessions":      machine class -> timed sessions, oldest first; the only part that depends on
 //                    the machine and on the engine's build
 #include "gate/base/text.hpp"
@@ -20,8 +20,8 @@ namespace weir::baseline {
 // A count that nearly repeats, as a file stores it.
 struct NearlyExact {
   double median = 0, relative_spread = 0;
-  std::map<std::string, std::int64_t>
-      values{};  // value -> runs; empty where only the median counts
+  // Runs by the value that they counted; empty where only the median counts.
+  std::map<std::string, std::int64_t> values{};
 };
 
 static void fields(Fields& io, NearlyExact& nearly) {

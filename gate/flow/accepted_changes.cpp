@@ -1,3 +1,4 @@
+// Says in words what an acceptance changes in a stored baseline, and which counts vary.
 #include "gate/flow/accepted_changes.hpp"
 
 #include <algorithm>

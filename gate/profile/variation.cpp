@@ -1,3 +1,4 @@
+// Finds the range of a count that varied between runs of one program.
 #include "gate/profile/variation.hpp"
 
 #include <cmath>
