@@ -30,15 +30,16 @@ enum CopyKind : int { k_to_device = 1, k_to_host = 2, k_inside = 3 };  // cudaMe
 
 void* pointer_to(uint64_t address) { return reinterpret_cast<void*>(address); }
 
+// Returns the probe's function of this name, else the twin's own.
+template <class Function>
+Function probes_or_own(const char* name, Function own) {
+  void* const probes = find_probes_function(name);
+  return probes == nullptr ? own : reinterpret_cast<Function>(probes);
+}
+
 }  // namespace
 
-// Calls the runtime's function `name`, the probe's if there is one.
-#define WEIR_PASS_ON(name, ...)                                                                   \
-  {                                                                                               \
-    void* const front = find_probes_function("cuda" #name);                                       \
-    return (front == nullptr ? &WEIR_CALL(name)                                                   \
-                             : reinterpret_cast<decltype(&WEIR_CALL(name))>(front))(__VA_ARGS__); \
-  }
+#define WEIR_FRONT(name) probes_or_own("cuda" #name, &WEIR_CALL(name))
 
 WEIR_EXPORTED int cuCtxCreate_v2(void** out, unsigned, int index) {
   return cuDevicePrimaryCtxRetain(out, index);
@@ -51,38 +52,46 @@ WEIR_EXPORTED int cuDeviceComputeCapability(int* major, int* minor, int index) {
   const int error = cuDeviceGetAttribute(major, k_major, index);
   return error != k_ok ? error : cuDeviceGetAttribute(minor, k_minor, index);
 }
-WEIR_EXPORTED int cuCtxSynchronize() WEIR_PASS_ON(DeviceSynchronize) WEIR_EXPORTED
-    int cuStreamSynchronize(void* stream) WEIR_PASS_ON(StreamSynchronize, stream)
-
-        WEIR_EXPORTED int cuMemAlloc_v2(uint64_t* out, size_t bytes)
-            WEIR_PASS_ON(Malloc, reinterpret_cast<void**>(out), bytes) WEIR_EXPORTED
-    int cuMemFree_v2(uint64_t at) WEIR_PASS_ON(Free, pointer_to(at)) WEIR_EXPORTED
-    int cuMemHostAlloc(void** out, size_t bytes, unsigned flags) {
+WEIR_EXPORTED int cuCtxSynchronize() { return WEIR_FRONT(DeviceSynchronize)(); }
+WEIR_EXPORTED int cuStreamSynchronize(void* stream) {
+  return WEIR_FRONT(StreamSynchronize)(stream);
+}
+WEIR_EXPORTED int cuMemAlloc_v2(uint64_t* out, size_t bytes) {
+  return WEIR_FRONT(Malloc)(reinterpret_cast<void**>(out), bytes);
+}
+WEIR_EXPORTED int cuMemFree_v2(uint64_t at) { return WEIR_FRONT(Free)(pointer_to(at)); }
+WEIR_EXPORTED int cuMemHostAlloc(void** out, size_t bytes, unsigned flags) {
   return WEIR_CALL(HostAlloc)(out, bytes, flags);
 }
 WEIR_EXPORTED int cuMemFreeHost(void* at) { return WEIR_CALL(FreeHost)(at); }
-WEIR_EXPORTED int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes)
-    WEIR_PASS_ON(Memcpy, pointer_to(to), from, bytes, k_to_device) WEIR_EXPORTED
-    int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream)
-        WEIR_PASS_ON(MemcpyAsync, pointer_to(to), from, bytes, k_to_device, stream) WEIR_EXPORTED
-    int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes)
-        WEIR_PASS_ON(Memcpy, to, pointer_to(from), bytes, k_to_host) WEIR_EXPORTED
-    int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream)
-        WEIR_PASS_ON(MemcpyAsync, to, pointer_to(from), bytes, k_to_host, stream) WEIR_EXPORTED
-    int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream)
-        WEIR_PASS_ON(MemcpyAsync, pointer_to(to), pointer_to(from), bytes, k_inside, stream)
-
-            WEIR_EXPORTED int cuEventCreate(void** out, unsigned flags) {
+WEIR_EXPORTED int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
+  return WEIR_FRONT(Memcpy)(pointer_to(to), from, bytes, k_to_device);
+}
+WEIR_EXPORTED int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* stream) {
+  return WEIR_FRONT(MemcpyAsync)(pointer_to(to), from, bytes, k_to_device, stream);
+}
+WEIR_EXPORTED int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
+  return WEIR_FRONT(Memcpy)(to, pointer_to(from), bytes, k_to_host);
+}
+WEIR_EXPORTED int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
+  return WEIR_FRONT(MemcpyAsync)(to, pointer_to(from), bytes, k_to_host, stream);
+}
+WEIR_EXPORTED int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+  return WEIR_FRONT(MemcpyAsync)(pointer_to(to), pointer_to(from), bytes, k_inside, stream);
+}
+WEIR_EXPORTED int cuEventCreate(void** out, unsigned flags) {
   return WEIR_CALL(EventCreateWithFlags)(out, flags);
 }
-WEIR_EXPORTED int cuEventDestroy_v2(void* event) WEIR_PASS_ON(EventDestroy, event) WEIR_EXPORTED
-    int cuEventRecord(void* event, void* stream)
-        WEIR_PASS_ON(EventRecord, event, stream) WEIR_EXPORTED int cuEventSynchronize(void* event)
-            WEIR_PASS_ON(EventSynchronize, event) WEIR_EXPORTED
-    int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
+WEIR_EXPORTED int cuEventDestroy_v2(void* event) { return WEIR_FRONT(EventDestroy)(event); }
+WEIR_EXPORTED int cuEventRecord(void* event, void* stream) {
+  return WEIR_FRONT(EventRecord)(event, stream);
+}
+WEIR_EXPORTED int cuEventSynchronize(void* event) { return WEIR_FRONT(EventSynchronize)(event); }
+WEIR_EXPORTED int cuEventElapsedTime(float* milliseconds, void* begin, void* end) {
   return WEIR_CALL(EventElapsedTime)(milliseconds, begin, end);
 }
-WEIR_EXPORTED int cuStreamWaitEvent(void* stream, void* event, unsigned flags)
-    WEIR_PASS_ON(StreamWaitEvent, stream, event, flags)
+WEIR_EXPORTED int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  return WEIR_FRONT(StreamWaitEvent)(stream, event, flags);
+}
 
 }  // namespace weir_probe::runtime_twin
