@@ -22,7 +22,7 @@ constexpr std::size_t k_longest_fact = 200;
 // A text that matches a rule.
 struct Value {
   std::string text;
-  std::string unit{};            // printed after a number
+  std::string unit{};            // printed with a number
   std::size_t columns = 1;       // numbers in a row with it
   std::string ambiguous_line{};  // has a number that may be read in several ways; "": none
 };
@@ -36,12 +36,17 @@ std::string shorten(std::string_view text) {
   return result;
 }
 
-// Returns the number that a match is the whole or a part of. A part of a duration is no time.
+// Returns the number that a match is the whole or a part of, with the unit behind it, or that in
+// its name if it is one of the metric's quantity (`unit`). A part of a duration is no time.
 Value find_number(std::string_view line, const config::Pattern& pattern,
                   const config::Pattern::Match& match, std::optional<unit::Unit> unit) {
   constexpr std::size_t k_max_before = 60;
   const LineNumber number = find_line_number(line, pattern, match);
   Value printed{std::string(number.text), std::string(number.unit), number.columns};
+  const auto scale_in_name = parse_printed_unit(number.unit_in_name);
+  const bool is_quantity = unit == unit::Unit::seconds || unit == unit::Unit::bytes;
+  if (number.unit.empty() && scale_in_name && is_quantity && scale_in_name->unit == unit)
+    printed.unit = number.unit_in_name;
   const bool is_part = number.is_part_of_duration && unit == unit::Unit::seconds;
   if (!number.is_ambiguous && !is_part) return printed;
   const auto at = static_cast<std::size_t>(number.text.data() - line.data());

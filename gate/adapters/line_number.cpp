@@ -121,6 +121,39 @@ std::size_t count_columns(std::string_view before, std::string_view after) {
   return columns;
 }
 
+// Returns true if the number is a part of what is printed as one ("1:834", "2 x 834 ms") and the
+// match does not contain the rest. `after` begins with the unit.
+bool is_joined(std::string_view before, std::string_view number, std::string_view after,
+               const config::Pattern::Match& match) {
+  static const RE2 k_before(
+      R"((?:^|[^A-Za-z0-9_.])[0-9.]+(?:[:;|]| ?[x*\x{00D7}\x{00B7}\x{22C5}] ?)$)");
+  static const RE2 k_after(R"(^(?::| *[A-Za-z/]*(?: x ?| ?[*\x{00D7}\x{00B7}\x{22C5}] ?))[0-9])");
+  const bool starts_with_number = match.whole.data() >= number.data();
+  const bool ends_with_number =
+      match.whole.data() + match.whole.size() <= number.data() + number.size();
+  const bool is_joined_before =
+      starts_with_number && RE2::PartialMatch(piece(last_characters(before, 24)), k_before);
+  const bool is_joined_after = RE2::PartialMatch(piece(after.substr(0, 24)), k_after) &&
+                               (ends_with_number || !after.starts_with(':'));
+  return is_joined_before || is_joined_after;
+}
+
+// Returns the unit in the name of a number that ends before it: "ttft [s]: ", "ttft_ms=", "load in
+// s: ". "" if there is none.
+std::string_view find_unit_in_name(std::string_view before) {
+  static const RE2 k_name(
+      R"((?:[\[(] ?(\pL+) ?[\])]| in (\pL+)|[A-Za-z0-9]_(\pL+))["']?\s*[:=]?\s*$)");
+  static const RE2 k_per(R"([-_ ]per_$)");
+  before = last_characters(before, 64);
+  StringPiece bracketed, worded, suffix;
+  if (!RE2::PartialMatch(piece(before), k_name, &bracketed, &worded, &suffix)) return {};
+  if (!bracketed.empty()) return view(bracketed);
+  if (!worded.empty()) return view(worded);
+  const std::string_view name =
+      before.substr(0, static_cast<std::size_t>(suffix.data() - before.data()));
+  return RE2::PartialMatch(piece(name), k_per) ? std::string_view() : view(suffix);
+}
+
 constexpr std::size_t k_max_unit_bytes = 24;
 
 // Returns the word that directly follows a number, if it may be a unit; "" if not: the name of the
@@ -155,8 +188,7 @@ bool is_part_of_duration(std::string_view before, std::string_view number, std::
                          std::string_view after, bool names_unit_before) {
   static const std::string k_long = "d|days?|h|hrs?|hours?|m|mins?|minutes?";
   static const std::string k_short = "s|secs?|seconds?|ms|us";
-  static const std::string k_gap =
-      R"((?:(?:)" + k_long + R"()(?:[\s,]|and)*|(?:s|secs?|seconds?)\s*))";
+  static const std::string k_gap = "(?:" + k_long + R"(|s|secs?|seconds?)(?:[\s,+&]|and)*)";
   static const RE2 k_before(R"((?:^|[^0-9.])([0-9]+\s*)()" + k_gap + ")$");
   static const RE2 k_after(R"(^\s*)" + k_gap + R"(([0-9]+)(?:[.][0-9]+)?\s*()" + k_long + "|" +
                            k_short + ")(?:[^A-Za-z/]|$)");
@@ -283,12 +315,14 @@ LineNumber find_line_number(std::string_view line, const config::Pattern& patter
   const bool names_unit_before =
       match.whole.data() < whole.data() && !text::is_digit(match.whole.front());
   number.unit = find_unit(after());
+  number.unit_in_name = find_unit_in_name(before());
   number.columns = count_columns(before(), after());
   number.is_part_of_duration =
       is_part_of_duration(before(), whole, number.unit, after(), names_unit_before);
   static const RE2 k_plain("[0-9]*[.]?[0-9]+[.]?(?:[eE][-+]?[0-9]+)?");
   number.is_ambiguous = !RE2::FullMatch(piece(whole), k_plain) ||
                         has_blank_in_number(before(), whole, after(), pattern) ||
+                        is_joined(before(), whole, after(), match) ||
                         RE2::PartialMatch(piece(after().substr(0, 24)), k_power);
   number.text = whole;
   const bool is_negative =

@@ -12,10 +12,11 @@ namespace weir::adapters {
 
 // A number in a line. The views are into the line.
 struct LineNumber {
-  std::string_view text;       // with sign and exponent
-  std::string_view unit = {};  // the word that directly follows: "ms", "GB/s"; "": none
-  std::size_t columns = 1;     // numbers in a row with commas or blanks between, this one included
-  bool is_ambiguous = false;   // it may be read in several ways
+  std::string_view text;               // with sign and exponent
+  std::string_view unit = {};          // the word that directly follows: "ms", "GB/s"; "": none
+  std::string_view unit_in_name = {};  // the word of a unit before it: "s" of "ttft [s]: 1.2"
+  std::size_t columns = 1;    // numbers in a row with commas or blanks between, this one included
+  bool is_ambiguous = false;  // it may be read in several ways
   bool is_part_of_duration = false;  // "12 s" of "1 min 12 s"
 };
 

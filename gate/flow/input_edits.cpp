@@ -22,8 +22,9 @@ using Kind = Git::TreeEntry::Kind;
 // Files that are never a program, even if a checkout made all files executable: an interpreter or
 // an installed engine may get them first.
 constexpr std::string_view k_data_suffixes[] = {
-    "bin",   "cfg", "conf", "csv",     "dat",         "gbnf", "gguf", "ini", "json", "npy",  "npz",
-    "jsonl", "md",  "onnx", "parquet", "safetensors", "toml", "tsv",  "txt", "wav",  "yaml", "yml"};
+    "bin",  "br",    "bz2", "cfg", "conf", "csv",  "dat",  "gbnf",    "gguf",        "gz",  "ini",
+    "json", "jsonl", "lz4", "md",  "npy",  "npz",  "onnx", "parquet", "safetensors", "tar", "tgz",
+    "toml", "tsv",   "txt", "wav", "xz",   "yaml", "yml",  "zip",     "zst"};
 // Files of these names belong to a program as well.
 constexpr std::string_view k_build_files[] = {
     "BUILD",          "CMakeLists.txt", "CMakePresets.json", "Cargo.lock",
@@ -342,6 +343,19 @@ bool contains_name(std::string_view text, std::string_view path) {
   return false;
 }
 
+// Returns the pattern of all parts of a model that one of them names, since engines open the others
+// by themselves: "m-00001-of-00002.gguf". Nothing for other names.
+std::optional<std::string> pattern_of_parts(const std::string& path) {
+  constexpr std::string_view k_of = "-of-", k_decimal_digits = "0123456789";
+  const std::size_t of = path.rfind(k_of);
+  if (of == std::string::npos || of == 0 || has_wildcard(path)) return std::nullopt;
+  const std::size_t number = path.find_last_not_of(k_decimal_digits, of - 1) + 1;  // npos + 1 is 0
+  const std::size_t count = of + k_of.size();
+  const bool has_numbers = number < of && count < path.size() && text::is_digit(path[count]);
+  if (!has_numbers) return std::nullopt;
+  return path.substr(0, number) + k_digits + path.substr(of);
+}
+
 // Tells the program of each cell from its inputs.
 class InputReader {
  public:
@@ -469,6 +483,9 @@ class InputEdits {
       if (is_named && !base_.is_code(path) && !holds(inputs.program, path))
         paths.push_back({.path = path});
     }
+    for (const InputPath& input : inputs.paths) {
+      if (auto parts = pattern_of_parts(input.path)) paths.push_back({.path = *std::move(parts)});
+    }
     for (const InputPath& input : paths) {
       const config::EntryEdit& own = edit_of_input(input, inputs.program);
       for (const config::KeyDifference& difference : own.differences) {
@@ -586,11 +603,13 @@ class InputEdits {
       const std::string rest = at->first.substr(path.size());
       const bool is_continued =
           is_bare ? continues_by_number(rest) : rest.starts_with('.') || rest.starts_with('_');
-      const bool is_data = holds(k_data_suffixes, suffix_of(at->first)) &&
-                           !base_.is_code(at->first) && at->first != judged_.config_path;
-      if (is_continued && is_data && rest.find('/') == std::string::npos)
+      if (is_continued && is_data(at->first) && rest.find('/') == std::string::npos)
         matches[at->first] = &at->second;
     }
+  }
+  [[nodiscard]] bool is_data(const std::string& path) const {
+    return holds(k_data_suffixes, suffix_of(path)) && !base_.is_code(path) &&
+           path != judged_.config_path;
   }
   // Returns true for ".json", "_2.json" and "-12".
   [[nodiscard]] static bool continues_by_number(std::string_view rest) {
@@ -601,13 +620,21 @@ class InputEdits {
     }
     return rest.empty() || rest.starts_with('.');
   }
+  // Adds changes that a path with wildcards stands for. One that no file of the base has may be the
+  // beginning of names: "in/w{tokens}" is "in/w8.json" and "in/w8_a.json".
   void add_pattern(const InputPath& input, Matches& matches) const {
+    const bool is_beginning = input.takes_below && base_.find(input.path).empty();
     for (const std::string& pattern : base_.patterns_of(input.path)) {
       const std::string below = pattern + '/' + k_anything;
+      const std::string suffixed = pattern + '.' + k_name_part;
+      const std::string continued = input.is_bare ? suffixed : pattern + '_' + k_name_part;
       for (const auto& [path, change] : changes_) {
         const bool is_match =
             matches_pattern(pattern, path) || (input.takes_below && matches_pattern(below, path));
-        if (is_match) matches[path] = &change;
+        const bool is_continued =
+            is_beginning && is_data(path) &&
+            (matches_pattern(suffixed, path) || matches_pattern(continued, path));
+        if (is_match || is_continued) matches[path] = &change;
       }
     }
   }

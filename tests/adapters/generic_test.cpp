@@ -279,7 +279,8 @@ TEST(Generic, ReadsNoPartOfALongerNumber) {
       {R"(^\d+,([0-9.]+)$)", "32,812.4", 812.4},
       {R"(^([0-9]+),\d+$)", "812,400", 812},
       {R"(run-([0-9]+))", "run-3", 3},
-      {R"(([0-9]+)ms)", "06:41:12ms", 12},
+      {R"(([0-9]+)ms)", "06:41:12ms", {}},
+      {R"(:([0-9]+)ms)", "06:41:12ms", 12},
   };
   for (const auto& c : cases) {
     config::GenericOutput rules;
@@ -336,6 +337,18 @@ TEST(Generic, ReadsNoPartOfANumberHoweverItIsGrouped) {
       {R"(([0-9.]+) seconds)", "took 2 minutes and 5 seconds"},
       {R"(took ([0-9.]+))", "took 1 s 834 ms"},
       {R"(took ([0-9.]+))", "took 1h30"},
+      {R"(([0-9.]+) ms)", "took 1 s, 834 ms"},
+      {R"(([0-9.]+) ms)", "took 1 sec and 834 ms"},
+      {R"(([0-9.]+) ms)", "took 1 s + 834 ms"},
+      {R"(([0-9.]+) ms)", "took 1:834.0 ms"},
+      {R"(([0-9.]+) ms)", "took 1;834.0 ms"},
+      {R"(([0-9.]+) ms)", "took 1|834.0 ms"},
+      {R"(([0-9.]+) ms)", "took 2 x 834 ms"},
+      {R"(([0-9.]+) ms)", "took 2*834 ms"},
+      {R"(([0-9.]+) ms)", "took 834 ms x 2"},
+      {R"(([0-9.]+) ms)", "took 834 ms * 2"},
+      {R"(took ([0-9.]+))", "took 2:834.0 ms"},
+      {R"(took ([0-9.]+))", "took 834 \u00D7 2 ms"},
   };
   for (const auto& c : cases) {
     config::GenericOutput rules;
@@ -377,6 +390,14 @@ TEST(Generic, ReadsTheUnitThatFollowsANumber) {
       {R"(took ([0-9.]+))", "took 24 ms/token", 0.024},
       {R"(took ([0-9.]+))", "took 24 ms per token", 0.024},
       {R"(0m([0-9.]+)s)", "real 0m1.234s", 1.234},
+      {R"(took[^:]*: ([0-9.]+))", "took [s]: 1.8", 1.8},
+      {R"(took[^:]*: ([0-9.]+))", "took (sec): 1.8", 1.8},
+      {R"(took[^:]*: ([0-9.]+))", "took in s: 1.8", 1.8},
+      {R"(took[^:]*: ([0-9.]+))", "\"took_s\": 1.8", 1.8},
+      {R"(took[^=]*=([0-9.]+))", "took_us=500", 500e-6},
+      {R"(took[^:]*: ([0-9.]+))", "took [s]: 900 ms", 0.9},
+      {R"(took[^:]*: ([0-9.]+))", "took [MB]: 900", 0.9},
+      {R"(took[^:]*: ([0-9.]+))", "took_per_s: 900", 0.9},
       {R"(0 min ([0-9.]+) s)", "took 0 min 12 s", 12},
   };
   for (const auto& c : cases) {
@@ -448,6 +469,13 @@ TEST(Generic, ReadsNumbersBesideOtherNumbers) {
       {"decode_tokens_per_second", R"(^([0-9]+))", "10,20,30", 10},
       {"decode_tokens_per_second", R"(([0-9.]+)$)", "pp,512,834.5", 834.5},
       {"decode_tokens_per_second", R"(([0-9.]+)x)", "speedup 1.8x", 1.8},
+      {"decode_tokens_per_second", R"(s[)]: ([0-9.]+))", "speed (tokens/s): 41.2", 41.2},
+      {"decode_tokens_per_second", R"(s: ([0-9.]+))", "tok_per_s: 41.2", 41.2},
+      {"decode_tokens_per_second", R"(rate_s: ([0-9.]+))", "rate_s: 41.2", 41.2},
+      {"decode_tokens_per_second", R"(step 1:([0-9.]+))", "step 1:41.2", 41.2},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok/s)", "tg128:41.2 tok/s", 41.2},
+      {"decode_tokens_per_second", R"([|]([0-9.]+))", "128|41.2|0.3", 41.2},
+      {"decode_tokens_per_second", R"(([0-9.]+) tok/s)", "512x512 41.2 tok/s", 41.2},
       {"load_seconds", R"(loaded in ([0-9.]+))", "loaded in 1.5 s.", 1.5},
       {"load_seconds", R"(loaded in ([0-9.]+))", "loaded in 1.5s, 7 layers", 1.5},
       {"load_seconds", R"(per token: ([0-9.]+))", "per token: 2.5 ms/token, 400.0 tok/s", 0.0025},

@@ -251,6 +251,12 @@ TEST_F(Edited, WhatIsNoInputBesideInputsIsNoEdit) {
       {"./engine, --prefix, in/w", "in/w.json", "2"},
       {"./engine, --prefix=in/w", "in/w_2.json", "2"},
       {"./engine, --prefix, in/w", "in/width.json", "2", true},
+      {"./engine, --prefix, in/w", "in/w.gz", "2"},
+      {"./engine, --prefix, 'in/t{tokens}'", "in/t8.json", "2"},
+      {"./engine, --prefix, 'in/t{tokens}'", "in/t8_a.json", "2"},
+      {"./engine, --prefix, 'in/t{tokens}'", "in/t8a.json", "2", true},
+      {"./engine, -m, m-00001-of-00002.gguf", "m-00002-of-00002.gguf", "2"},
+      {"./engine, -m, m-00001-of-00002.gguf", "m-00001-of-00003.gguf", "2", true},
       {"./engine, --prefix, in/code", "in/code.py", "2", true},
       {"./engine, --name, weir", "weir.yaml", nullptr, true},
       {"./engine, -o, json", "json_schema.json", "2", true},
@@ -261,7 +267,9 @@ TEST_F(Edited, WhatIsNoInputBesideInputsIsNoEdit) {
   spill(scratch_ / ".gitattributes", "*.gen diff\n");
   for (const char* file :
        {"cfg.json", "json_schema.json", "json_2.json", "in/w.json", "in/w_2.json", "in/width.json",
-        "in/code.py", "in/README.md", "in/deep/LICENSE", "in/guide.rst", "in/.gitattributes"})
+        "in/code.py", "in/README.md", "in/deep/LICENSE", "in/guide.rst", "in/.gitattributes",
+        "in/w.gz", "in/t8.json", "in/t8_a.json", "in/t8a.json", "m-00001-of-00002.gguf",
+        "m-00002-of-00002.gguf", "m-00001-of-00003.gguf"})
     spill(scratch_ / file, "#\n");
   fs::remove_all(scratch_ / "baselines");
   for (const auto& [command, file, text, is_judged, env] : cases) {
