@@ -127,7 +127,8 @@ bool is_joined(std::string_view before, std::string_view number, std::string_vie
                const config::Pattern::Match& match) {
   static const RE2 k_before(
       R"((?:^|[^A-Za-z0-9_.])[0-9.]+(?:[:;|]| ?[x*\x{00D7}\x{00B7}\x{22C5}] ?)$)");
-  static const RE2 k_after(R"(^(?::| *[A-Za-z/]*(?: x ?| ?[*\x{00D7}\x{00B7}\x{22C5}] ?))[0-9])");
+  static const RE2 k_after(
+      R"(^(?::| *[A-Za-z/]*(?: x ?| [+] | ?[*\x{00D7}\x{00B7}\x{22C5}] ?))[0-9])");
   const bool starts_with_number = match.whole.data() >= number.data();
   const bool ends_with_number =
       match.whole.data() + match.whole.size() <= number.data() + number.size();

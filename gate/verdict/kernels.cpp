@@ -474,7 +474,6 @@ static void add_printed_values(const Comparison& comparison, const profile::Work
     }
     differences.add_printed(name, count, current ? std::optional(*current) : std::nullopt);
   }
-  if (!differences.misses_facts) return;  // a baseline of an older weir has no forms
   for (const auto& [name, count] : now.printed_values) {
     const std::string metric = profile::printed_metric(name);
     const unit::Metric* own = nullptr;

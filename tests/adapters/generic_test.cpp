@@ -347,6 +347,7 @@ TEST(Generic, ReadsNoPartOfANumberHoweverItIsGrouped) {
       {R"(([0-9.]+) ms)", "took 2*834 ms"},
       {R"(([0-9.]+) ms)", "took 834 ms x 2"},
       {R"(([0-9.]+) ms)", "took 834 ms * 2"},
+      {R"(([0-9.]+) ms)", "took 834 ms + 2 s"},
       {R"(took ([0-9.]+))", "took 2:834.0 ms"},
       {R"(took ([0-9.]+))", "took 834 \u00D7 2 ms"},
   };

@@ -1017,6 +1017,23 @@ TEST(SameWork, IsAnErrorWhereAProcessPrintsAnotherNumberOfValues) {
   }
 }
 
+// "2k retries" are not the base's "2 retries".
+TEST(Counts, PrintedInAnotherUnitThanTheBasesAreTheCellsError) {
+  constexpr const char* k_name = "retries_per_token";
+  Profile before = reference();
+  add_count(before, k_name, 2);
+  before.metrics.at(k_name).source = "generic";
+  Profile after = before;
+  const std::string form = profile::printed_form(k_name, "k");
+  after.work.printed_values[form] = 1;
+  LimitEntry limit = entry({k_name});
+  limit.exact = true;
+  limit.mode = Mode::gate;
+  const CellVerdict cell = judge(after, {stored(before)}, {limit});
+  EXPECT_THAT(cell.reason, HasSubstr(form + ": not printed by the base"));
+  EXPECT_EQ(cell.verdict, Outcome::error);
+}
+
 // With one more thread they vary: that is the regression, and no reason to skip them.
 TEST(Counts, ThatWereExactAreJudgedWhereTheyOnlyVaryNow) {
   Profile before = reference(), after = reference();
