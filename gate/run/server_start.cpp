@@ -150,10 +150,11 @@ class ServerProcess {
 
 namespace {
 
-constexpr int k_ports_tried = 3;           // another program may take a port in between
-constexpr double k_grace_seconds = 5;      // from SIGTERM to SIGKILL
-constexpr double k_workers_seconds = 1;    // for the server's processes to end after it
-constexpr double k_backstop_seconds = 10;  // the load ends by itself before the server is stopped
+constexpr int k_ports_tried = 3;             // another program may take a port in between
+constexpr double k_grace_seconds = 5;        // from SIGTERM to SIGKILL
+constexpr double k_workers_seconds = 1;      // for the server's processes to end after it
+constexpr double k_backstop_seconds = 10;    // the load ends by itself before the server is stopped
+constexpr const char* k_health = "/health";  // the path that `ready` has by default
 
 }  // namespace
 
@@ -316,40 +317,62 @@ bool ServerStart::is_ready(sys::Http& http, std::string& last) const {
 // Waits for the ready line or a successful answer, until `deadline` in steady seconds. Returns the
 // failure; nullopt if the server is up.
 std::optional<ServerStart::Failure> ServerStart::wait_until_up(double deadline) {
+  constexpr double k_quiet_seconds = 10;  // many servers are up by then
   const auto http = effects_.connections.http();
-  deadline = std::min(deadline, effects_.clock.steady() + settings_.ready_seconds);
+  const double begun_at = effects_.clock.steady();
+  deadline = std::min(deadline, begun_at + settings_.ready_seconds);
   std::string last_outcome = "nothing was answered";
+  const auto sign = [&] {
+    return ready_line_ ? fmt::format("it printed no line that matches \"{}\"", settings_.ready_line)
+                       : fmt::format("{}: {}", ready_url_, last_outcome);
+  };
+  bool is_quiet = true;
   for (;;) {
     if (effects_.stop.requested()) return Failure{"interrupted", Ended::interrupted};
     if (is_gone()) return Failure{"the server ended before it was up"};
     if (is_ready(*http, last_outcome)) return std::nullopt;
-    if (effects_.clock.steady() >= deadline) break;
+    const double now = effects_.clock.steady();
+    if (now >= deadline) break;
+    if (is_quiet && now - begun_at >= k_quiet_seconds) {
+      effects_.progress.say(fmt::format("waiting up to {} for the server of {}: {}",
+                                        unit::show_duration(deadline - begun_at),
+                                        cell_.cell.key.str(), sign()));
+      is_quiet = false;
+    }
     (void)sys::RealPause().wait(k_poll_seconds, end_or_stop());
   }
-  const std::string sign =
-      ready_line_ ? fmt::format("it printed no line that matches \"{}\"", settings_.ready_line)
-                  : fmt::format("{}: {}", ready_url_, last_outcome);
   return Failure{fmt::format("the server was not up within {}: {}",
-                             unit::show_duration(settings_.ready_seconds), sign),
+                             unit::show_duration(settings_.ready_seconds), sign()),
                  Ended::timed_out};
 }
 
-// Asks the ready url once. Returns true on a 2xx status; `outcome` describes what came.
+// Asks the ready url once, and where nobody serves /health, the list of models that servers with
+// OpenAI's API have. Returns true on a 2xx status; `outcome` describes what came.
 bool ServerStart::answers(sys::Http& http, std::string& outcome) const {
   constexpr double k_connect_seconds = 1, k_answer_seconds = 5;
-  const auto answer = http.send(get(ready_url_),
-                                {.connect_seconds = k_connect_seconds,
-                                 .total_seconds = k_answer_seconds,
-                                 .body_bytes = 1 << 20},
-                                end_or_stop());
+  constexpr std::int64_t k_not_found = 404;
+  constexpr const char* k_models = "/v1/models";
+  const auto ask = [&](const std::string& url) {
+    return http.send(get(url),
+                     {.connect_seconds = k_connect_seconds,
+                      .total_seconds = k_answer_seconds,
+                      .body_bytes = 1 << 20},
+                     end_or_stop());
+  };
+  auto answer = ask(ready_url_);
+  std::string missing;
+  if (answer && answer->status == k_not_found && settings_.ready_url == k_health) {
+    missing = fmt::format("HTTP 404, and {}: ", k_models);
+    answer = ask(url_ + k_models);
+  }
   if (!answer) {
-    outcome = answer.error().message;
+    outcome = missing + answer.error().message;
     return false;
   }
-  constexpr std::int64_t k_not_found = 404;
-  outcome =
-      fmt::format("HTTP {}{}", answer->status,
-                  answer->status == k_not_found ? ": it answers, but not there; set `ready:`" : "");
+  outcome = fmt::format("{}HTTP {}{}", missing, answer->status,
+                        answer->status == k_not_found
+                            ? ": it answers, but not there; set `ready:` to another path"
+                            : "");
   return answer->status / 100 == 2;
 }
 

@@ -59,6 +59,23 @@ class Up final : public sys::Http {
   static inline std::string requested_url;
 };
 
+// Answers 404 on all paths but one; `asked` is called at each request.
+class OnePath final : public sys::Http {
+ public:
+  OnePath(std::string path, std::function<void()> asked)
+      : path_(std::move(path)), asked_(std::move(asked)) {}
+  tl::expected<sys::HttpResponse, sys::HttpFailure> send(const sys::HttpRequest& request,
+                                                         const sys::HttpLimits&,
+                                                         const sys::Stop&) override {
+    asked_();
+    return sys::HttpResponse{request.url.ends_with(path_) ? 200 : 404, {}, ""};
+  }
+
+ private:
+  std::string path_;
+  std::function<void()> asked_;
+};
+
 // Counts 100 at the start and 7 for each answered request.
 class CountingProbes final : public Probing {
  public:
@@ -94,11 +111,12 @@ class ServerRun : public testing::Test {
   }
   [[nodiscard]] std::string there() const { return "url: '" + server_.url() + "'"; }
 
-  RunRecord run(const Step& step) {
-    Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
+  RunRecord run(const Step& step) { return run(step, clock_); }
+  RunRecord run(const Step& step, const sys::Clock& clock) {
+    Effects effects{processes_, scene_->files, clock, locks_, load_, probing_, progress_, stop_};
     // The test itself listens at there().
     effects.connections.is_free = [this](int port) { return port != taken_; };
-    effects.connections.http = [] { return std::make_unique<Up>(); };
+    effects.connections.http = http_;
     auto record = run_server(effects, "/out", {&plan_.cell_of(step), &step});
     EXPECT_TRUE(record) << record.error().message;
     EXPECT_TRUE(!record || *record) << "stopped";
@@ -113,6 +131,7 @@ class ServerRun : public testing::Test {
   std::atomic<int> received_ = 0;
   int refused_ = 0;  // number of the request that is refused, from 1
   int taken_ = -1;   // a port that another program has
+  std::function<std::unique_ptr<sys::Http>()> http_ = [] { return std::make_unique<Up>(); };
   sys::Stop stop_;
   tests::StreamServer server_{[this](const tests::ReceivedPost& post) {
     const bool bad = post.body.find("Bad") != std::string::npos;
@@ -330,6 +349,27 @@ TEST_F(ServerRun, SaysHowItEndedBeforeItWasUp) {
   EXPECT_EQ(record.error, "the server ended before it was up: exited with code 3");
   EXPECT_EQ(record.stderr_tail, "error: no such model");
   EXPECT_EQ(processes_.started.size(), 1U) << "its port is free: another one would not help";
+}
+
+TEST_F(ServerRun, IsUpWithItsListOfModelsWhereItHasNoHealth) {
+  make(there(), "{text: Hello, tokens: 4}");
+  http_ = [] { return std::make_unique<OnePath>("/v1/models", [] {}); };
+  EXPECT_EQ(run(first(Pass::timed)).error, std::nullopt);
+}
+
+TEST_F(ServerRun, SaysWhileItWaitsWhatItWaitsForAndThatReadyNamesAnotherPath) {
+  make(there() + ", ready: {timeout: 20s}", "{text: Hello, tokens: 4}");
+  FakeClock clock;
+  const std::string answer = server_.url() +
+                             "/health: HTTP 404, and /v1/models: HTTP 404: it answers, but not "
+                             "there; set `ready:` to another "
+                             "path";
+  http_ = [&] { return std::make_unique<OnePath>("/up", [&] { clock.seconds += 1; }); };
+  const RunRecord record = run(first(Pass::timed), clock);
+  EXPECT_EQ(record.error, "the server was not up within 20 s: " + answer);
+  EXPECT_THAT(
+      progress_.lines,
+      testing::ElementsAre("waiting up to 20 s for the server of s/tiny/vulkan/p: " + answer));
 }
 
 TEST_F(ServerRun, OfABaseThatOpensTheCandidatesCodeMeasuresNothing) {
