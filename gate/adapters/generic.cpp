@@ -330,6 +330,27 @@ std::string escape_pattern(std::string_view text) {
   return pattern;
 }
 
+// Returns an expression for the words around a number. Other numbers among them match any number,
+// as they may differ from run to run; those within a word, as in "p99", match themselves.
+std::string context_pattern(std::string_view text) {
+  constexpr const char* k_digits = "0123456789";
+  constexpr const char* k_word = "0123456789_ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  std::string pattern;
+  while (!text.empty()) {
+    const std::size_t word_end = std::min(text.find_first_not_of(k_word), text.size());
+    if (word_end > 0 && text.find_first_not_of(k_digits) >= word_end) {
+      const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+      pattern += "[0-9.]+";
+      text.remove_prefix(end);
+      continue;
+    }
+    const std::size_t size = std::max<std::size_t>(word_end, 1);
+    pattern += escape_pattern(text.substr(0, size));
+    text.remove_prefix(size);
+  }
+  return pattern;
+}
+
 // Returns an expression for a number in a line: the words before it, else those after it.
 std::string pattern_around(std::string_view line, std::string_view number) {
   constexpr std::size_t k_max_context = 24;
@@ -338,9 +359,9 @@ std::string pattern_around(std::string_view line, std::string_view number) {
   std::string_view before = line.substr(0, begin);
   before.remove_prefix(std::min(before.find_first_not_of(" \t"), before.size()));
   if (before.size() > k_max_context) before.remove_prefix(before.size() - k_max_context);
-  if (!before.empty()) return escape_pattern(before) + std::string(k_number);
+  if (!before.empty()) return context_pattern(before) + std::string(k_number);
   const std::string_view after = line.substr(begin + number.size());
-  return std::string(k_number) + escape_pattern(after.substr(0, k_max_context));
+  return std::string(k_number) + context_pattern(after.substr(0, k_max_context));
 }
 
 // Returns an expression for the number that follows the first word of a metric's name in a line:

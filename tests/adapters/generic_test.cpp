@@ -617,7 +617,8 @@ TEST(Generic, ShowsTheLastLinesAndWhatWouldMatchWhereNothingWasFound) {
                 "([0-9.]+)')\n"
                 "  it printed last:\n  | loading\n  | ran 8 tokens\n  | tokens/s: 41.2\n"
                 "  decode_tokens_per_second: 'tokens/s: ([0-9.]+)' would match"},
-           {"41.2 tok/s (8)\n", "'([0-9.]+) tok/s \\(8\\)' would match"},
+           {"41.2 tok/s (8)\n", "'([0-9.]+) tok/s \\([0-9.]+\\)' would match"},
+           {"32 tokens, p50 rate 7.5 tok/s\n", "'[0-9.]+ tokens, p50 rate ([0-9.]+)' would match"},
            {"   [gen] 7.25 t/s\n", "'\\[gen\\] ([0-9.]+)' would match"},
        }) {
     config::GenericOutput rules;
