@@ -6,6 +6,7 @@ namespace weir::explain {
 namespace {
 
 constexpr const char* k_threads = "threads_peak";
+constexpr const char* k_program_start = "execve";  // the call that starts a program
 
 // Returns "write +1 a token (0 → 1)".
 std::string call_text(const ExplainState& state, const verdict::Changed& call) {
@@ -18,7 +19,10 @@ std::string call_text(const ExplainState& state, const verdict::Changed& call) {
 // Sets the cause and where to look, if the system call `most` occurs more often.
 void set_cause(const std::string& call, bool more, Finding& finding) {
   if (!more) return;
-  if (call.starts_with("futex")) {
+  if (call == k_program_start) {
+    finding.cause = "a new program is started each time, and makes the other calls.";
+    finding.look_at = "who starts it: strace -f -e trace=execve.";
+  } else if (call.starts_with("futex")) {
     finding.cause = "threads wait for each other: a lock, a barrier or a queue.";
     finding.look_at = "who holds what: perf lock, or a debugger while it runs.";
   } else {
@@ -29,13 +33,18 @@ void set_cause(const std::string& call, bool more, Finding& finding) {
 
 }  // namespace
 
-// Adds a finding about system calls that are made more or less often, up to six, the largest
-// change first.
+// Adds a finding about system calls that are made more or less often, up to six: starts of
+// programs, then the largest change first.
 void find_calls(ExplainState& state) {
   std::vector<verdict::Changed> calls = state.evidence.calls;
   if (calls.empty()) return;
   std::ranges::stable_sort(calls, std::greater(),
                            [](const auto& call) { return absolute_value(delta_of(call)); });
+  const double most = absolute_value(delta_of(calls.front()));
+  // A program that starts makes many calls of other names, so it comes before them.
+  std::ranges::stable_partition(calls, [](const verdict::Changed& call) {
+    return call.name.ends_with(fmt::format(" {}", k_program_start)) && delta_of(call) > k_zero;
+  });
   const std::string base =
       calls.front().name.ends_with("futex wait") ? "futex_waits" : "system_calls";
   Finding finding = state.finding_about(kind::calls_changed, base);
@@ -50,7 +59,7 @@ void find_calls(ExplainState& state) {
             delta_of(calls.front()) > k_zero, finding);
   state.mark_all_explained(
       {"system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls"});
-  state.add(std::move(finding), absolute_value(delta_of(calls.front())));
+  state.add(std::move(finding), most);
 }
 
 // Adds a finding if the engine has another peak number of threads than before.

@@ -32,6 +32,16 @@ TEST(SystemCalls, OfFutexesAreALock) {
   EXPECT_NE(explanation.findings[0].cause.find("a lock"), std::string::npos);
 }
 
+TEST(SystemCalls, OfANewProgramNameItsStartFirst) {
+  Evidence evidence = test::evidence(side({}), side({}));
+  evidence.calls = {{"system call rt_sigprocmask", std::nullopt, Rational(9)},
+                    {"system call execve", std::nullopt, Rational(1)}};
+  const Explanation explanation = explain(evidence, nullptr, {default_bands(), {}});
+  ASSERT_EQ(explanation.findings.size(), 1U);
+  EXPECT_EQ(explanation.findings[0].headline, "System calls: execve +1 a token (0 → 1).");
+  EXPECT_TRUE(explanation.findings[0].cause.starts_with("a new program is started each time"));
+}
+
 // An item() of a sum: a kernel, and a copy that is waited for.
 TEST(ReadBacks, AreNamedFirstWithTheKernelThatWroteThem) {
   Evidence evidence = test::evidence(
