@@ -127,7 +127,9 @@ void find_plain_calls(ExplainState& state) {
     state.mark_explained(base);
   }
   if (is_increase) {
-    finding.cause = "the GPU waits for the host where a step has little work for it.";
+    finding.cause = state.evidence.device == "cpu"
+                        ? "the host does more for the same result."
+                        : "the GPU waits for the host where a step has little work for it.";
     finding.look_at = "what changed in these functions and in those that call them.";
   }
   state.add(std::move(finding), k_call_units * absolute_value(delta));

@@ -287,6 +287,15 @@ bool has_common_count(const Evidence& evidence) {
   });
 }
 
+// Returns true if Python's calls were counted on both sides, and not the lines that ran.
+bool counts_calls_alone(const Evidence& evidence) {
+  const auto is_counted = [&](const char* base) {
+    const std::string name = metric_name(evidence, base);
+    return evidence.before.metrics.contains(name) && evidence.after.metrics.contains(name);
+  };
+  return is_counted("python_calls") && !is_counted("python_lines");
+}
+
 }  // namespace
 
 // Adds a finding for each op, and each label of command buffers, whose time stands out; or one
@@ -338,9 +347,15 @@ void find_times(ExplainState& state) {
     finding.cause =
         "the same work takes another time: other code in the kernels, another compiler or driver, "
         "memory, or the machine.";
-    finding.look_at = "times by op, which weir profile lists for base and candidate.";
+    finding.look_at = counts_calls_alone(state.evidence)
+                          ? "loops that call nothing: python_lines: true on the engine, beside "
+                            "probes: [python], counts the lines that run."
+                          : "times by op, which weir profile lists for base and candidate.";
   } else {
-    finding.look_at = "what changed in the source: nothing was counted here, so no cause is known.";
+    finding.look_at =
+        "what changed in the source: nothing was counted here, so no cause is known. "
+        "probes: [host], or [python] for a script, counts calls by name (weir ab: --probes host "
+        "--counts-only).";
   }
   state.add(std::move(finding), /*units=*/1);
 }

@@ -342,7 +342,10 @@ std::string next_commands(const Job& job, const AbOptions& options,
       words.insert(words.end(), {"--timeout", fmt::format("{:g}s", options.timeout)});
     }
     words.insert(words.end(), {"--probes", has_python ? "python" : "host", "--counts-only"});
-    return fmt::format("\n{} of both, by name:\n  {}{}\n",
+    return fmt::format("\n{}{} of both, by name:\n  {}{}\n",
+                       has_python ? "loops that call nothing: python_lines: true in weir.yaml "
+                                    "(--write FILE);\n"
+                                  : "",
                        has_python ? "calls of Python's functions" : "system calls",
                        text::shell_line(words), tail);
   }

@@ -82,5 +82,39 @@ TEST(HostCalls, FewerCallsAreNamedToo) {
             "The host no longer calls `log`; it was twice a token.");
 }
 
+TEST(HostCalls, OnACpuNoGpuWaits) {
+  Evidence evidence = test::evidence(side({{"python_calls", 100}}), side({{"python_calls", 104}}));
+  evidence.host_calls = {{"call of engine.log", std::nullopt, Rational(4)}};
+  evidence.device = "cpu";
+  EXPECT_EQ(explain_calls(evidence).findings.at(0).cause,
+            "the host does more for the same result.");
+  evidence.device = "cuda";
+  EXPECT_TRUE(explain_calls(evidence).findings.at(0).cause.starts_with("the GPU waits"));
+}
+
+TEST(HostCalls, WhereTimesAloneChangedTheOptionThatSeesLoopsIsNamed) {
+  verdict::CellVerdict cell;
+  cell.cell = *profile::CellKey::parse("mine/none/cpu/decode");
+  cell.device = "cpu";
+  cell.verdict = verdict::Outcome::fail;
+  const auto add_count = [&](const char* metric) {
+    verdict::Judgement& count = cell.judgements.emplace_back();
+    count.metric = *unit::find_metric(metric);
+    count.nature = profile::Nature::exact;
+    count.baseline = count.current = 100;
+  };
+  verdict::Judgement& rate = cell.judgements.emplace_back();
+  rate.metric = *unit::find_metric("decode_tokens_per_second");
+  rate.verdict = verdict::Outcome::fail;
+  rate.baseline = 20;
+  rate.current = 10;
+  const auto look_at = [&] { return explain_calls(make_evidence(cell)).findings.at(0).look_at; };
+  EXPECT_EQ(look_at().find("python_lines: true"), std::string::npos) << "nothing was counted";
+  add_count("python_calls_per_token");
+  EXPECT_NE(look_at().find("python_lines: true"), std::string::npos);
+  add_count("python_lines_per_token");
+  EXPECT_EQ(look_at().find("python_lines: true"), std::string::npos);
+}
+
 }  // namespace python_test
 }  // namespace weir::explain
