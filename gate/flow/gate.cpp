@@ -240,6 +240,18 @@ Result<verdict::GateVerdict> judge(const Job& job, const GateOptions& options,
   return judge_stored(measured, stored, policy, job.files(), &*pairs.measured);
 }
 
+// Adds a note if the configuration was edited since the run: its own text judges it.
+void add_changed_config_note(const MeasuredRun& measured, const Job& job,
+                             verdict::GateVerdict& verdict) {
+  const std::string& file = measured.configuration.file;
+  const auto text = job.files().read(file, std::uint64_t{1} << 22);
+  if (!text || *text == measured.config_text) return;
+  verdict.notes.push_back(
+      fmt::format("{} was edited after this run, which is judged by the limits that it was "
+                  "measured under: run weir gate without --from to judge by the new ones",
+                  sys::file_name_of(file)));
+}
+
 // Returns the baselines that judge. A run that was measured under a commit's rules keeps its own.
 StoredBaselines choose_baselines(const Job& job, const GateOptions& options,
                                  const MeasuredRun& measured) {
@@ -363,6 +375,7 @@ Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
   verdict.notes.insert(verdict.notes.end(), base.notes.begin(), base.notes.end());
   // These read files of this machine by names in the run, so not for a run by others.
   if (!measured.claimed) add_reach_note(measured, job, verdict);
+  if (options.from && !measured.claimed) add_changed_config_note(measured, job, verdict);
   if (!measured.claimed && !job.selection.config_text)
     add_calibration_notes(measured, Calibrations(job.files()), verdict);
   verdict.options = changed_options(job, options);
