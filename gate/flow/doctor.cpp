@@ -265,6 +265,10 @@ report::DoctorEngine examine(const EngineToCheck& engine_to_check,
   std::vector<probes::Fit> fits = probes::judge_fit(*facts, installed);
   fits.push_back(probes::judge_instructions(*facts, ways));
   fits.push_back(probes::judge_host(*facts, sys::trace_problem(world.processes)));
+  // A server takes no such probe.
+  if (auto fit = probes::judge_python(*facts); fit && !settings.server) {
+    fits.push_back(*std::move(fit));
+  }
   for (probes::Fit& fit : fits) {
     engine.fits.push_back({fit.probe, std::string(name_of(k_fit_names, fit.state)), fit.how,
                            fit.cure, holds(settings.probes, fit.probe)});

@@ -278,5 +278,26 @@ TEST(Fit, OfInstructionsDependsOnTheMachineNotOnTheProgram) {
             State::sees);
 }
 
+TEST(Fit, ThePythonProbeSeesInterpretersAndScriptsOfPythonAlone) {
+  const auto of_kind = [](FileKind kind, const std::string& script = "") {
+    ProgramFile file;
+    file.kind = kind;
+    file.script = script;
+    return file;
+  };
+  for (const ProgramFacts& facts :
+       {only("/venv/bin/python3.12", of_kind(FileKind::elf)),
+        only("/pyenv/shims/python3", of_kind(FileKind::script, "/usr/bin/env bash")),
+        only("/opt/bench", of_kind(FileKind::script, "/usr/bin/env python3"))}) {
+    const auto fit = judge_python(facts);
+    ASSERT_TRUE(fit) << facts.path;
+    EXPECT_EQ(fit->probe, "python");
+    EXPECT_EQ(fit->state, State::sees);
+    EXPECT_THAT(fit->how, HasSubstr("python_lines"));
+  }
+  EXPECT_FALSE(judge_python(only("/opt/bench", of_kind(FileKind::elf))));
+  EXPECT_FALSE(judge_python(only("/opt/bench.sh", of_kind(FileKind::script, "/bin/sh"))));
+}
+
 }  // namespace fit_test
 }  // namespace weir::probes

@@ -369,4 +369,16 @@ Fit judge_host(const ProgramFacts& program, const std::optional<std::string>& no
   return fit;
 }
 
+std::optional<Fit> judge_python(const ProgramFacts& program) {
+  const FileKind kind = program.file.kind;
+  const bool runs_here = kind == FileKind::elf || kind == FileKind::script;
+  const bool is_python = runs_here && (sys::file_name_of(program.path).starts_with("python") ||
+                                       program.file.script.find("python") != std::string::npos);
+  if (!is_python) return std::nullopt;
+  return Fit{"python", Fit::State::sees,
+             "calls of functions in Python 3.10 to 3.13, in processes of their own; loops without "
+             "calls with python_lines: true",
+             ""};
+}
+
 }  // namespace weir::probes

@@ -30,8 +30,8 @@ struct ProgramFacts {
   // A Python environment's packages: libraries that need one of a device API.
   std::string environment;  // its folder; "" for other programs
   std::vector<LoadedLibrary> packages;
-  std::vector<std::string> missing;      // "libx.so (needed by engine)"
-  std::vector<std::string> unreadable;   // libraries, each with a reason
+  std::vector<std::string> missing;     // "libx.so (needed by engine)"
+  std::vector<std::string> unreadable;  // libraries, each with a reason
   // Words in the bytes of the program and its own libraries show what it may open at run time.
   // `names`: APIs ("vulkan") whose libraries the words name, though none is loaded.
   std::vector<std::string> names;
@@ -75,5 +75,8 @@ struct InstructionSupport {
 // Judges the probe `host`. `no_trace`: sys::why_not_traced().
 [[nodiscard]] Fit judge_host(const ProgramFacts& program,
                              const std::optional<std::string>& no_trace);
+// Judges the probe `python`; nullopt unless the program is an interpreter of Python or a script for
+// one.
+[[nodiscard]] std::optional<Fit> judge_python(const ProgramFacts& program);
 
 }  // namespace weir::probes
