@@ -81,11 +81,17 @@ std::string Problems::source(TextPosition at) const {
   return file_ == k_command_line ? file_ : fmt::format("{}:{}:{}", file_, at.line, at.column);
 }
 
-// Returns all problems as one error, a line each, in the order of the file. Those after the first
-// few are only counted.
+// Returns all problems as one error, a line each: mistyped keys, which cause others, such as a key
+// that is missing; then the rest, in the order of the file. Those after the first few are only
+// counted.
 Error Problems::error() const {
   auto sorted = entries_;
-  std::ranges::stable_sort(sorted, {}, &decltype(sorted)::value_type::first);
+  std::ranges::stable_sort(sorted, {}, [](const auto& entry) {
+    const auto& [at, message] = entry;
+    const bool is_mistyped_key =
+        message.starts_with("unknown key") && message.find("did you mean") != std::string::npos;
+    return std::pair(!is_mistyped_key, at);
+  });
   std::vector<std::string> lines;
   for (const auto& [at, message] :
        std::span(sorted).first(std::min(sorted.size(), k_shown_problems))) {

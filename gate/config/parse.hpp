@@ -102,7 +102,8 @@ class Problems {
   // "weir.yaml:3:5", or k_command_line, for messages that are made later.
   [[nodiscard]] std::string source(TextPosition position) const;
   [[nodiscard]] bool any() const { return !entries_.empty(); }
-  // All of them in the order of the text, the first eight in full. Requires any().
+  // All of them, mistyped keys first, then in the order of the text; the first eight in full.
+  // Requires any().
   [[nodiscard]] Error error() const;
 
   // From now on keys are listed and problems are of no interest: there is no text.

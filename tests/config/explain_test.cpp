@@ -99,9 +99,9 @@ TEST(Explain, RefusesEachMistakeWithItsPlace) {
        "weir.yaml:10:26: a rule says when it holds: kernel, op or metric\n"
        "weir.yaml:10:35: kernel must be a text, not a mapping"},
       {"{rules: [{when: {kernal: x}, say: x}]}",
-       "weir.yaml:10:26: a rule says when it holds: kernel, op or metric\n"
        "weir.yaml:10:27: unknown key \"kernal\" in when (did you mean \"kernel\"?)\n"
-       "  known here: kernel, op, metric, cell, change"},
+       "  known here: kernel, op, metric, cell, change\n"
+       "weir.yaml:10:26: a rule says when it holds: kernel, op or metric"},
       {"{rules: [{when: {metric: sync_per_token}, say: x}]}",
        "weir.yaml:10:26: unknown metric \"sync_per_token\" (did you mean \"syncs_per_token\"?)"},
       {"{rules: [{when: {op: ADD, change: less}, say: x}]}",
