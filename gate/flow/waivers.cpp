@@ -85,9 +85,9 @@ Result<WaivedPull> parse_merged(const char* option, const std::string& text) {
   const std::string head = at == std::string::npos ? "" : text::lower(text.substr(at + 1));
   if (number.value_or(0) > 0 && text::is_commit(head)) return WaivedPull{*number, head};
   return fail(Code::usage,
-              "{} {}: expected the number of a pull request and the commit that was its head, as "
-              "12@1a2b…",
-              option, text::printable(text));
+              "{} {}: expected N@COMMIT, the number of a pull request and the full commit that was "
+              "its head: git rev-parse {}",
+              option, text::printable(text), head.empty() ? "HEAD" : text::printable(head));
 }
 
 // Returns the pull request that is judged: that of --pr, else of the CI system's event.

@@ -147,7 +147,8 @@ TEST_F(Waive, OfAMergedPullRequestHoldsForWhatContainsIt) {
               HasSubstr("waived for pull request 12 by ada until "));
   EXPECT_THAT(gate_with("12@" + other, 1)["notes"].dump(), HasSubstr("another was pushed since"));
   EXPECT_EQ(here({"gate", "--waivers-ref", "perf-baselines", "--merged-pr", "12"}).exit_code, 2);
-  EXPECT_THAT(last_.err, HasSubstr("--merged-pr 12: expected the number of a pull request"));
+  EXPECT_THAT(last_.err,
+              HasSubstr("--merged-pr 12: expected N@COMMIT, the number of a pull request"));
 }
 
 TEST_F(Waive, EndsAtTheMergeWhereNoBaselineIsStored) {
