@@ -1,4 +1,5 @@
 // weir trend changes, ack and notify: shows, acknowledges and reports changes in a history.
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/trend.hpp"
@@ -42,6 +43,36 @@ ShortSeries find_short_series(const std::vector<history::Series>& all) {
   return shorter;
 }
 
+// Returns for each step to look at the commit that it begins at, and the command that finds the
+// commit to blame between the runs around it. Empty without a checkout that has these commits.
+std::string next_steps(const Job& job, const std::string& folder, const ChangedHistory& changed) {
+  constexpr std::size_t k_most = 5;
+  const auto repository = Repository::containing(job.world, sys::absolute(folder));
+  if (!repository) return "";
+  const source::Git& git = (*repository)->git();
+  std::vector<std::string> lines;
+  for (const history::SeriesChange& change : changed.changes) {
+    if (!needs_report(change) || change.class_alone || lines.size() == k_most) continue;
+    const history::Series& series = changed.history.series[change.series];
+    const auto commit_at = [&](std::size_t point) -> std::string {
+      const auto& commit = changed.history.run_of(series.points[point]).commit;
+      if (!commit) return "";
+      return git.resolve_commit(*commit).value_or(std::nullopt).value_or("");
+    };
+    const std::string good = commit_at(change.earliest - 1), bad = commit_at(change.latest);
+    if (good.empty() || bad.empty() || good == bad) continue;
+    const bool is_time = !history::has_exact_values(series);
+    const std::string line = fmt::format(
+        "{}  since {}\n  weir bisect {} {} --cell {}{}\n", series.cell,
+        git.words(bad).value_or(text::short_commit(bad)), text::short_commit(good),
+        text::short_commit(bad), text::shell_word(series.cell), is_time ? " --times" : "");
+    if (!holds(lines, line)) lines.push_back(line);
+  }
+  if (lines.empty()) return "";
+  return "\n" + text::join(lines, "") +
+         "weir bisect needs the command that builds the engine in weir.yaml (build:).\n";
+}
+
 }  // namespace
 
 // Lists the changes of a history. The answer fails if one of them still needs a look.
@@ -83,6 +114,7 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
   if (!changed.changes.empty()) {
     text += "\n" + history::changes_text(changed.history, changed.changes,
                                          static_cast<std::size_t>(job.width()));
+    text += text::printable(next_steps(job, options.repository, changed));
   }
   const stats::ChangePolicy policy = history::policy_of(options.wanted, series);
   text += fmt::format("{}Of series without a change {} % a year show one (--sensitivity {}).\n",
