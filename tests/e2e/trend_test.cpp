@@ -254,6 +254,20 @@ TEST_F(Trend, SaysFromWhichRunOnAChangeIsLookedFor) {
                               "the 12th run on\n")));
 }
 
+TEST_F(Trend, NamesTheCommitOfAChangeAndItsBisection) {
+  std::string csv = "cell,metric,commit,time,value,machine\n";
+  for (int i = 0; i < 4; ++i) {
+    git({"commit", "-q", "--allow-empty", "-m", fmt::format("change {}", i)});
+    csv += fmt::format("a/b/cpu/decode,syncs_per_token,{:.40},2026-01-0{},{},m\n",
+                       git_output("rev-parse HEAD"), 1 + i, i < 2 ? 1 : 17);
+  }
+  spill(scratch_ / "weir-a.csv", csv);
+  import({"--csv", "weir-a.csv"});
+  EXPECT_THAT(here({"trend", "changes"}).out,
+              AllOf(HasSubstr("\"change 2\"\n  weir bisect "),
+                    HasSubstr(" --cell a/b/cpu/decode\nweir bisect needs ")));
+}
+
 TEST_F(Trend, ShowsNoPasswordAndTakesNoneFromTheCommandLine) {
   const std::string url = "postgres://weir:hidden-word@127.0.0.1:1/d?connect_timeout=2";
   const Ended given = import({"--csv", "none.csv", "--db", url}, 2);
