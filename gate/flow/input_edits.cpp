@@ -621,7 +621,7 @@ class InputEdits {
     return rest.empty() || rest.starts_with('.');
   }
   // Adds changes that a path with wildcards stands for. One that no file of the base has may be the
-  // beginning of names: "in/w{tokens}" is "in/w8.json" and "in/w8_a.json".
+  // beginning of names: "w{tokens}" is "w8.json" and "w8_a.json".
   void add_pattern(const InputPath& input, Matches& matches) const {
     const bool is_beginning = input.takes_below && base_.find(input.path).empty();
     for (const std::string& pattern : base_.patterns_of(input.path)) {
