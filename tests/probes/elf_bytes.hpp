@@ -2,6 +2,7 @@
 // dynamic section; addresses are places in the file. No table of sections, as in a stripped file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ struct ElfBytes {
   std::uint64_t flags_1 = 0;
   bool symbolic = false;
   bool dynamic = true;
+  std::string section = {};  // name of a section of 16 bytes; "": the file has no sections
 
   [[nodiscard]] std::string str() const {
     std::string names(1, '\0');
@@ -71,23 +73,42 @@ struct ElfBytes {
     put(out, 1, 4);
     put(out, 0x1000, 8);  // start address
     put(out, 64, 8);      // segments
-    put(out, 0, 8);       // no sections
+    const std::size_t file_size = dynamic_at + dynamic_text.size();
+    put(out, section.empty() ? 0 : file_size, 8);
     put(out, 0, 4);
     put(out, 64, 2);
     put(out, 56, 2);
     put(out, segments, 2);
     put(out, 64, 2);
-    put(out, 0, 4);
-    const std::size_t file_size = dynamic_at + dynamic_text.size();
+    put(out, section.empty() ? 0 : 2, 2);
+    put(out, section.empty() ? 0 : 1, 2);
     segment(out, 1, 0, file_size);
     if (loader) segment(out, 3, loader_at, loader_text.size());
     if (dynamic) segment(out, 2, dynamic_at, dynamic_text.size());
-    return out + loader_text + symbols + names + dynamic_text;
+    return out + loader_text + symbols + names + dynamic_text +
+           (section.empty() ? "" : section_table(file_size));
   }
 
  private:
   static void put(std::string& out, std::uint64_t value, int size) {
-    for (int i = 0; i < size; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+    for (int i = 0; i < size; ++i) {
+      out += static_cast<char>(i < 8 ? value >> (8 * i) & 0xff : 0);
+    }
+  }
+  // Returns the headers of the section and of the section with its name, and that name.
+  [[nodiscard]] std::string section_table(std::uint64_t at) const {
+    std::string out;
+    const std::uint64_t names_at = at + 128, names_size = section.size() + 2;
+    for (const auto& [name_at, type_of, begin, size] :
+         {std::array<std::uint64_t, 4>{1, 1, 0, 16}, {0, 3, names_at, names_size}}) {
+      put(out, name_at, 4);
+      put(out, type_of, 4);
+      put(out, 0, 16);
+      put(out, begin, 8);
+      put(out, size, 8);
+      put(out, 0, 24);
+    }
+    return out + '\0' + section + '\0';
   }
   static void segment(std::string& out, std::uint64_t type_of, std::uint64_t at,
                       std::uint64_t size) {

@@ -76,6 +76,42 @@ TEST_F(PythonEnvironment, GivesTheTwinTheNamesAndFunctionsThatItsPackagesNeed) {
   EXPECT_EQ(of_command->preloads, found->preloads);
 }
 
+TEST_F(PythonEnvironment, NamesLibrariesWithTheRuntimeInside) {
+  const std::string site = ".venv/lib/python3.11/site-packages/";
+  write(site + "mlx/lib/libmlx.so",
+        ElfBytes{.needed = {"libcuda.so.1", "libnvrtc.so.13"}, .section = ".nv_fatbin"}.str());
+  write(site + "ct2.libs/libct2.so.4", ElfBytes{.section = ".nv_fatbin"}.str());
+  write(site + "numpy/core.so", ElfBytes{.section = ".text"}.str());
+  // Another library brings its runtime.
+  write(site + "a/open.so",
+        ElfBytes{.imported = {"__cudaRegisterFatBinary"}, .section = ".nv_fatbin"}.str());
+  const auto message = [](const Result<RuntimeCode>& result) {
+    return result ? std::string() : result.error().message;
+  };
+  EXPECT_THAT(message(code()), testing::StartsWith("libct2.so.4 has CUDA's runtime "
+                                                   "inside, which a CUDA twin cannot stand in"));
+  // The runtime inside is the reason, not the libraries that it needs besides.
+  EXPECT_THAT(message(code(site + "mlx/lib/libmlx.so")),
+              testing::StartsWith("libmlx.so has CUDA's runtime inside"));
+  // A program may leave such a library alone and use another one.
+  write(site + "torch/libtorch_cuda.so", ElfBytes{.needed = {"libcudart.so.13"}}.str());
+  EXPECT_EQ(message(code()), "");
+}
+
+TEST_F(PythonEnvironment, GivesRealLibrariesOfTheApiTheFunctionsThatTheTwinLacks) {
+  const std::string site = ".venv/lib/python3.11/site-packages/";
+  write(site + "onnxruntime/libprovider.so",
+        ElfBytes{.needed = {"libcudart.so.13", "libcurand.so.10"}}.str());
+  const ElfBytes real{.needed = {"libcudart.so.13"}, .imported = {"cudaLibraryGetKernel"}};
+  write(site + "nvidia/lib/libcurand.so.10", real.str());
+  write(site + "nvidia/lib/libcudnn_ops.so.9", ElfBytes{.needed = {"libcudart.so.13"}}.str());
+  const auto found = code();
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_THAT(found->missing, ElementsAre("cudaLibraryGetKernel"));
+  EXPECT_THAT(found->files, ElementsAre(path(site + "onnxruntime/libprovider.so"),
+                                        path(site + "nvidia/lib/libcurand.so.10")));
+}
+
 TEST_F(PythonEnvironment, WithoutPackagesThatUseTheApiNeedsNothing) {
   const auto found = code();
   ASSERT_TRUE(found) << found.error().message;

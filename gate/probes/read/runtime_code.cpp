@@ -64,20 +64,51 @@ Result<void> add_code(const std::string& path, const sys::Files& files, RuntimeC
   return {};
 }
 
-// Adds the files with GPU code of a Python environment's packages. Fails if a twin (a simulated
-// GPU) cannot stand in for the libraries that they need.
+bool needs_runtime(const RuntimeApi& api, const ProgramFile& file) {
+  return std::ranges::any_of(
+      file.needed, [&](const std::string& name) { return name.starts_with(api.runtime); });
+}
+
+// Returns true if a library has GPU code and the API's runtime linked into it.
+Result<bool> holds_runtime(const RuntimeApi& api, const std::string& path, const ProgramFile& facts,
+                           const sys::Files& files) {
+  if (needs_runtime(api, facts)) return false;
+  WEIR_TRY(const PartialFile file, open_file(path, files));
+  return has_section(file, api.code_section);
+}
+
+tl::unexpected<Error> fail_with_runtime_inside(const RuntimeApi& api, const std::string& library) {
+  return fail(Code::unavailable,
+              "{} has {}'s runtime inside, which a {} twin cannot stand in for; link it "
+              "dynamically ({})",
+              library, api.title, api.title, api.link_advice);
+}
+
+// Adds the files with GPU code of a Python environment's packages, and of the API's libraries that
+// they need and the twin leaves real, such as cuRAND. Fails if only files with the runtime inside
+// have code.
 Result<void> add_packages(const RuntimeApi& api, const ProgramFacts& program,
                           const ProgramFile& twin_library, const sys::Files& files,
                           RuntimeCode& code) {
   std::set<std::string> needed(api.opened.begin(), api.opened.end());
-  for (const LoadedLibrary& package : program.packages) {
-    if (is_library_of(api, package.name)) continue;
+  const auto add = [&](const LoadedLibrary& package) -> Result<void> {
     WEIR_TRY(const ProgramFile functions, read_functions(api, package.path, files));
     needed.insert(package.file.needed.begin(), package.file.needed.end());
     for (const std::string& name : functions.imported) {
       if (api.is_function(name) && !twin_library.exports(name)) code.missing.insert(name);
     }
-    WEIR_CHECK(add_code(package.path, files, code));
+    return add_code(package.path, files, code);
+  };
+  for (const LoadedLibrary& package : program.packages) {
+    if (!is_library_of(api, package.name)) WEIR_CHECK(add(package));
+  }
+  for (const LoadedLibrary& package : program.packages) {
+    const bool stays_real = is_library_of(api, package.name) && !holds(api.names, package.name);
+    if (stays_real && needed.contains(package.name)) WEIR_CHECK(add(package));
+  }
+  if (code.files.empty()) {
+    const std::vector<std::string> closed = find_static_runtimes(api, program, files);
+    if (!closed.empty()) return fail_with_runtime_inside(api, closed.front());
   }
   if (code.files.empty()) return {};
   for (const char* name : api.names) {
@@ -87,6 +118,25 @@ Result<void> add_packages(const RuntimeApi& api, const ProgramFacts& program,
 }
 
 }  // namespace
+
+std::vector<std::string> find_static_runtimes(const RuntimeApi& api, const ProgramFacts& program,
+                                              const sys::Files& files) {
+  std::vector<std::string> names;
+  if (program.environment.empty()) return names;
+  for (const std::string& path : libraries_of_environment(program.environment, files)) {
+    const std::string name = sys::file_name_of(path);
+    if (is_library_of(api, name)) continue;
+    const auto functions = read_functions(api, path, files);
+    if (!functions || !holds_runtime(api, path, *functions, files).value_or(false)) continue;
+    // A library that leaves the runtime to others imports what registers its code.
+    const bool imports_runtime =
+        std::ranges::any_of(functions->imported, [](const std::string& function) {
+          return function.find("RegisterFatBinary") != std::string::npos;
+        });
+    if (!imports_runtime) names.push_back(name);
+  }
+  return names;
+}
 
 // Finds the files with GPU code among a program, its libraries and plug-ins. Fails if a twin (a
 // simulated GPU) cannot stand in for the libraries that they need.
@@ -113,19 +163,10 @@ Result<RuntimeCode> find_runtime_code(const RuntimeApi& api, const std::string& 
     if (is_library_of(api, library.name)) continue;  // the twin's own library replaces it
     const bool uses_api = std::ranges::any_of(
         library.file.needed, [&](const std::string& name) { return is_library_of(api, name); });
+    WEIR_TRY(const bool has_runtime, holds_runtime(api, library.path, library.file, files));
+    if (has_runtime) return fail_with_runtime_inside(api, library.name);
     if (uses_api) WEIR_CHECK(check_twin_has_all(api, library, twin_library, files));
-    const bool has_dynamic_runtime =
-        std::ranges::any_of(library.file.needed,
-                            [&](const std::string& name) { return name.starts_with(api.runtime); });
-    if (!has_dynamic_runtime) {
-      WEIR_TRY(const PartialFile file, open_file(library.path, files));
-      WEIR_TRY(const bool has_code, has_section(file, api.code_section));
-      if (!has_code) continue;
-      return fail(Code::unavailable,
-                  "{} has {}'s runtime inside, which a {} twin cannot stand in for; link it "
-                  "dynamically ({})",
-                  library.name, api.title, api.title, api.link_advice);
-    }
+    if (!needs_runtime(api, library.file)) continue;
     WEIR_CHECK(add_code(library.path, files, code));
   }
   WEIR_CHECK(add_packages(api, *facts, twin_library, files, code));
