@@ -84,6 +84,7 @@ struct BaselineChoice {
   bool base_failed = false;          // there was a base to measure, and it could not be
   bool devices_differ = false;       // the base ran beside the candidate, on another device
   bool is_run = false;               // counted by a run, not stored
+  std::size_t processes = 0;         // of that run, each length; 0: not known
 };
 [[nodiscard]] BaselineChoice choose_baseline(const profile::Profile& candidate,
                                              std::span<const Baseline> stored);
@@ -99,5 +100,10 @@ struct BaselineChoice {
 [[nodiscard]] std::vector<std::int64_t> comparable_lengths(const profile::CellKey& cell,
                                                            const profile::Provenance& from,
                                                            std::span<const Baseline> stored);
+
+// The fewest values that are stored of a count that varies, in baselines of this fingerprint: one a
+// process. Absent if no count varies.
+[[nodiscard]] std::optional<std::size_t> fewest_varying_values(const profile::Provenance& from,
+                                                               std::span<const Baseline> stored);
 
 }  // namespace weir::baseline

@@ -239,6 +239,20 @@ std::vector<std::int64_t> comparable_lengths(const profile::CellKey& cell,
   return choice.baseline ? choice.baseline->lengths : std::vector<std::int64_t>{};
 }
 
+std::optional<std::size_t> fewest_varying_values(const profile::Provenance& from,
+                                                 std::span<const Baseline> stored) {
+  std::optional<std::size_t> fewest;
+  for (const Baseline& baseline : stored) {
+    if (baseline.fingerprint != from.fingerprint) continue;
+    for (const auto& [name, count] : baseline.counts) {
+      const auto varied = profile::find_variation(count);
+      if (varied && varied->low < varied->high)
+        fewest = std::min(fewest.value_or(varied->runs), varied->runs);
+    }
+  }
+  return fewest;
+}
+
 // Chooses another run's profile of the same cell as the base, whatever its fingerprint (what
 // identifies the cell). Without a baseline if that run could not measure the cell.
 BaselineChoice choose_run(const profile::Profile& candidate, const profile::Profile& base) {
@@ -260,6 +274,7 @@ BaselineChoice choose_run(const profile::Profile& candidate, const profile::Prof
   const BaselineChoice by_class = choose_baseline(candidate, only_base);
   choice.match = by_class.match;
   choice.is_run = true;
+  choice.processes = profile::count_processes(base);
   choice.baseline = std::move(baseline);
   if (!other_parts.empty()) choice.reason = "differs in " + text::join(other_parts);
   if (!by_class.reason.empty()) text::append_item(choice.reason, "; ", by_class.reason);

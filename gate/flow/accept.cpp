@@ -322,10 +322,10 @@ Result<Acceptance> store_candidates(const AcceptOptions& options, const Candidat
       for (const std::string& line : varying) add_text(fmt::format("    varies  {}\n", line));
       const bool is_few =
           options.processes.value_or(k_processes_that_agree) < k_processes_that_vary;
-      add_text(fmt::format("    Only a median beyond these fails.{}\n",
-                           is_few ? fmt::format(" More processes show more of them: --processes {}",
-                                                k_processes_that_vary)
-                                  : ""));
+      add_text(fmt::format(
+          "    A gate compares all values of both runs by rank.{}\n",
+          is_few ? fmt::format(" More of them decide more: --processes {}", k_processes_that_vary)
+                 : ""));
       acceptance.cells.back()["varies"] = collect<std::string>(
           varying, [&](const auto& line) { return candidates.redactor.text(line); });
     }

@@ -10,6 +10,7 @@
 #include "gate/run/container.hpp"
 #include "gate/run/engine_call.hpp"
 #include "gate/run/environment.hpp"
+#include "gate/stats/rank_test.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"
 
@@ -142,6 +143,10 @@ Result<ReadyPlan> prepare_plan(LoadedConfig loaded, const Job& job, const Measur
     WEIR_TRY(const auto baselines, stored.of_cell(cell.cell.key));
     auto lengths = baseline::comparable_lengths(cell.cell.key, cell.facts.provenance, baselines);
     if (!lengths.empty()) plan.lengths[cell.cell.key.str()] = std::move(lengths);
+    if (const auto values = baseline::fewest_varying_values(cell.facts.provenance, baselines)) {
+      const auto processes = stats::fewest_values(*values, stats::RankPolicy{}.false_alarm);
+      plan.varying_cells[cell.cell.key.str()] = static_cast<std::int64_t>(processes);
+    }
   }
   if (wanted.against) {
     const auto prepare_base_cells = [&](const std::vector<config::Cell>& base_cells) {

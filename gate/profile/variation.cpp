@@ -5,7 +5,9 @@
 
 namespace weir::profile {
 
-std::string Variation::range() const {
+std::string Variation::range() const { return range_text(low, high); }
+
+std::string range_text(double low, double high) {
   return low == high ? fmt::format("{:.10g}", low) : fmt::format("{:.10g} to {:.10g}", low, high);
 }
 
@@ -33,6 +35,11 @@ std::optional<Variation> find_variation(const Measurement& measured) {
   const double spread = (high - low) / scale;
   if (std::fabs(measured.relative_spread.value_or(spread) - spread) > 1e-9) return std::nullopt;
   return Variation{low, high, measured.samples.size(), measured.samples.size() - most};
+}
+
+std::size_t count_processes(const Profile& profile) {
+  const std::size_t lengths = std::max<std::size_t>(1, profile.provenance.lengths.size());
+  return std::max<std::size_t>(1, static_cast<std::size_t>(profile.counted_runs) / lengths);
 }
 
 }  // namespace weir::profile

@@ -17,7 +17,11 @@ using verdict::Outcome;
 
 namespace {
 
-constexpr std::int64_t k_rounds_to_be_exact = 3;
+// Processes of each side that make a count exact if they agree. A count that shows either of two
+// values half the time agrees so, on two different ones, in 1 of 128 comparisons.
+constexpr std::int64_t k_processes_to_be_exact = 4;
+// Processes of each side that can decide a count that varies, see stats/rank_test.hpp.
+constexpr std::int64_t k_processes_that_vary = 5;
 // Pairs of a cell that cost the budget no more than two of the base's processes. A candidate that
 // is far slower fails within them.
 constexpr std::int64_t k_max_pairs_at_base_cost = 24;
@@ -179,20 +183,47 @@ class Against final : public Sequel {
                      [](verdict::Outcome outcome) { return outcome == verdict::Outcome::fail; });
   }
 
-  // Returns the steps that count both sides again where they differ, up to k_rounds_to_be_exact.
+  // Returns how many processes count each length of the cell in one round.
+  std::int64_t processes_per_round(std::size_t cell) const {
+    const Step* first = nullptr;
+    std::int64_t processes = 0;
+    for (const Step& step : plan_.steps) {
+      if (step.cell != cell || step.pass != Pass::counted) continue;
+      if (first == nullptr) first = &step;
+      if (step.parameters == first->parameters && step.counts == first->counts &&
+          step.twin_fill == first->twin_fill)
+        ++processes;
+    }
+    return std::max<std::int64_t>(1, processes);
+  }
+
+  // Returns how often both sides are to be counted in all: more often where a count varies that is
+  // not decided.
+  std::int64_t rounds_to_decide(std::size_t cell, std::int64_t rounds) const {
+    const std::int64_t per_round = processes_per_round(cell);
+    const auto rounds_of = [&](std::int64_t processes) {
+      return (processes + per_round - 1) / per_round;
+    };
+    const bool varies =
+        rounds >= rounds_of(k_processes_to_be_exact) &&
+        has_count(cell, [](Outcome outcome) { return outcome == Outcome::inconclusive; });
+    return rounds_of(varies ? k_processes_that_vary : k_processes_to_be_exact);
+  }
+
+  // Returns the steps that count both sides again where they differ.
   std::vector<Step> steps_to_confirm_counts() const {
     std::vector<Step> steps;
     for (std::size_t i = 0; i < records_.size(); ++i) {
       const std::int64_t base_rounds = rounds_run(i, Side::base),
                          candidate_rounds = rounds_run(i, Side::candidate);
-      if (candidate_rounds == 0 ||
-          std::min(base_rounds, candidate_rounds) >= k_rounds_to_be_exact || !counts_differ(i))
-        continue;
+      if (candidate_rounds == 0 || !counts_differ(i)) continue;
+      const std::int64_t rounds = rounds_to_decide(i, std::min(base_rounds, candidate_rounds));
+      if (std::min(base_rounds, candidate_rounds) >= rounds) continue;
       const bool failed = std::ranges::any_of(
           records_[i].counted, [](const RunRecord& record) { return record.error.has_value(); });
       if (failed) continue;
-      add_counted_steps(i, Side::base, k_rounds_to_be_exact - base_rounds, steps);
-      add_counted_steps(i, Side::candidate, k_rounds_to_be_exact - candidate_rounds, steps);
+      add_counted_steps(i, Side::base, rounds - base_rounds, steps);
+      add_counted_steps(i, Side::candidate, rounds - candidate_rounds, steps);
     }
     return steps;
   }

@@ -1,7 +1,8 @@
 // A run beside a base program: after the candidate's counts, the base's; where they differ, both
-// again until each side has three fresh processes; then pairs of timed processes, in the order that
-// a coin decides, until every limit is decided or the budget is spent. The first pairs of a cell
-// cost the budget no more than the base's processes do, however slow the candidate is.
+// again until each side has four fresh processes, or five where a count varies; then pairs of timed
+// processes, in the order that a coin decides, until every limit is decided or the budget is spent.
+// The first pairs of a cell cost the budget no more than the base's processes do, however slow the
+// candidate is.
 //
 // The depths of one list run their pairs in rounds: one pair of each, in the order of one coin, and
 // no round is left unfinished, so that a round is a pair of lines over them as well

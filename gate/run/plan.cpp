@@ -144,8 +144,11 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
                                                                     : parameters.tokens);
     }
     const bool is_overlapping = cell.facts.sweep == profile::Sweep::overlapping;
+    const std::int64_t* varying = look_up(options.varying_cells, cell.cell.key.str());
+    const std::int64_t counted_processes =
+        options.counted_processes.value_or(varying == nullptr ? 1 : *varying);
     const auto processes = std::max<std::int64_t>(
-        1, is_overlapping ? options.overlapping_processes : options.counted_processes);
+        1, is_overlapping ? options.overlapping_processes : counted_processes);
     for (std::int64_t process = 0; process < processes; ++process) {
       for (const profile::RunParameters& parameters : points) {
         if (cell.counts_work) add(i, profile::Pass::counted, parameters);

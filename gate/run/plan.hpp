@@ -17,8 +17,11 @@ struct PlanOptions {
   std::optional<std::int64_t> runs = std::nullopt;  // timed processes a cell; absent: gate.runs
   // Timed processes run in pairs beside a base program, as many as it takes: none are planned.
   bool pairs = false;
-  // Processes for each point of the counted pass: 3 when a baseline is to be accepted.
-  std::int64_t counted_processes = 1;
+  // Processes for each point of the counted pass: 3 when a baseline is to be accepted. Absent: 1,
+  // or as many as `varying_cells` says.
+  std::optional<std::int64_t> counted_processes = std::nullopt;
+  // By cell name: processes that a count needs that varies in the stored baseline.
+  std::map<std::string, std::int64_t> varying_cells = {};
   // The same where a server's requests overlap, 10 when a baseline is to be accepted. The median
   // counts: a machine that stands still in one run must not fail a gate.
   std::int64_t overlapping_processes = 3;

@@ -1,6 +1,7 @@
 // Counts: exact ones may not change; fewer is better only where the work is seen to have stayed.
 
 #include "gate/profile/variation.hpp"
+#include "gate/stats/rank_test.hpp"
 #include "gate/unit/kernel_cost.hpp"
 #include "gate/verdict/judging.hpp"
 
@@ -21,6 +22,37 @@ double allowed_variation(const Measurement& base) {
   constexpr double k_min_near_share = 0.005, k_near_spreads = 3;
   if (base.nature == Nature::exact) return 0;
   return std::max(k_near_spreads * base.relative_spread.value_or(0), k_min_near_share);
+}
+
+// The values of a count that varies, one a process.
+struct ValueSets {
+  std::vector<double> base, candidate;
+  profile::Variation stored;  // of the base
+  bool is_run = false;        // the base was counted beside the candidate
+};
+
+std::vector<double> values_of(const Measurement& measured, std::size_t processes) {
+  if (!measured.exact) return measured.samples;
+  return std::vector<double>(processes, *measured.value());
+}
+
+// Finds the values of a count that varied in the base, or that varies now beside a base of the same
+// run. Nothing for all other counts.
+std::optional<ValueSets> find_value_sets(const Comparison& comparison, const Measurement& base,
+                                         const Measurement& current) {
+  const baseline::BaselineChoice& choice = comparison.baseline_choice;
+  ValueSets sets;
+  sets.is_run = choice.is_run;
+  sets.candidate = values_of(current, profile::count_processes(comparison.candidate));
+  if (const auto stored = profile::find_variation(base)) {
+    sets.stored = *stored;
+    sets.base = base.samples;
+  } else if (base.exact && choice.processes > 0 && profile::find_variation(current)) {
+    sets.base = values_of(base, choice.processes);
+    sets.stored = {sets.base.front(), sets.base.front(), choice.processes, 0};
+  }
+  if (sets.base.empty() || sets.candidate.empty()) return std::nullopt;
+  return sets;
 }
 
 bool same_value(const Measurement& base, const Measurement& current) {
@@ -127,9 +159,6 @@ Ruling judge_exact_change(const Comparison& comparison, const Limit& limit, cons
   const bool is_worse = unit::got_worse(current.metric.better, rose);
   if (!is_worse) return judge_better_count(comparison, base, current);
   const std::string changed = change_text(base, current);
-  if (const auto stored = profile::find_variation(base)) {
-    return {Outcome::fail, fmt::format("{}, in the baseline it is {}", changed, stored->str())};
-  }
   if (base.nature == Nature::nearly_exact) {
     return {Outcome::fail,
             fmt::format("{}, may vary by {:.2g} %", changed, 100 * allowed_variation(base))};
@@ -140,6 +169,66 @@ Ruling judge_exact_change(const Comparison& comparison, const Limit& limit, cons
                                 ? " (max_increase and max_decrease need exact: false)"
                                 : "";
   return {Outcome::fail, changed + ", must not change" + other_limit};
+}
+
+// Says how many processes would decide.
+std::string processes_text(const ValueSets& sets, bool watches_rise) {
+  const auto find = [&](bool repeats_base) {
+    return stats::values_to_decide(sets.base, sets.candidate, watches_rise, repeats_base);
+  };
+  if (sets.is_run) {
+    const auto count = find(/*repeats_base=*/true);
+    return count ? fmt::format("about --processes {} would decide", *count)
+                 : "--processes 100 would hardly decide it: remove what makes it vary";
+  }
+  if (const auto count = find(/*repeats_base=*/false))
+    return fmt::format("about --processes {} would decide", *count);
+  const auto count = find(/*repeats_base=*/true);
+  return count ? fmt::format("about --processes {} would decide, in weir baseline accept and here",
+                             *count)
+               : "--processes 100 would hardly decide it: remove what makes it vary";
+}
+
+// Judges a count that varies by the values of all processes on both sides: a rise or fall is what
+// chance shows in 0.4 % of two equal programs, or a candidate that lies far outside. Where neither
+// that nor its absence is shown, the values are too few.
+Ruling judge_varying(const Comparison& comparison, const ValueSets& sets, const Measurement& base,
+                     const Measurement& current) {
+  const double base_value = *base.value();
+  const bool has_one_value = sets.stored.low == sets.stored.high;
+  const bool watches_rise = current.metric.better == unit::Better::lower;
+  const auto [low, high] = std::ranges::minmax(sets.candidate);
+  const std::string now = profile::range_text(low, high);
+  const std::string side = sets.is_run ? "base" : "baseline";
+  std::string changed = *current.value() == base_value ? "" : change_text(base, current) + ", ";
+  changed += fmt::format("in the {} it is {}", side, sets.stored.str());
+  if (sets.candidate.size() > 1)
+    changed += fmt::format(", now {} in {}", now, sets.candidate.size());
+  stats::SetComparison compared;
+  if (has_one_value) {
+    // A count that varies now is as bad in either direction.
+    const auto distances = collect<double>(
+        sets.candidate, [&](double value) { return std::fabs(value - base_value); });
+    const std::vector<double> none(sets.base.size(), 0.0);
+    compared = stats::compare_sets(none, distances, /*watches_rise=*/true);
+    if (compared.shift == stats::Shift::none) compared.shift = stats::Shift::undecided;
+  } else {
+    compared = stats::compare_sets(sets.base, sets.candidate, watches_rise);
+  }
+  if (compared.shift == stats::Shift::none) return {Outcome::pass, changed};
+  if (compared.shift == stats::Shift::undecided) {
+    return {Outcome::inconclusive,
+            fmt::format("{}: too few values to tell a change by {:.2g} from chance; {}", changed,
+                        stats::change_to_find(sets.base), processes_text(sets, watches_rise))};
+  }
+  if (has_one_value) {
+    return {Outcome::fail, fmt::format("{} in every process of the base, now it varies: {} in {}",
+                                       value_text(base), now, sets.candidate.size())};
+  }
+  const bool rose = compared.shift == stats::Shift::rose;
+  if (!unit::got_worse(current.metric.better, rose))
+    return judge_better_count(comparison, base, current);
+  return {Outcome::fail, changed};
 }
 
 // Judges a count by max_increase and max_decrease, absolute or relative to the base. If it varies
@@ -234,9 +323,11 @@ Ruling judge_against_base(const Comparison& comparison, const Limit& limit,
   // Limits add up: max_increase beside `exact` makes nothing looser, and may be the tighter one.
   Ruling allowed = judge_allowed_change(limit, *base, current);
   if (!limit.exact) return allowed;
-  Ruling exactly = is_same ? Ruling{} : judge_exact_change(comparison, limit, *base, current);
-  if (const auto stored = profile::find_variation(*base); is_same && stored) {
-    exactly.reason = "in the baseline it is " + stored->str();
+  Ruling exactly;
+  if (const auto sets = find_value_sets(comparison, *base, current)) {
+    exactly = judge_varying(comparison, *sets, *base, current);
+  } else if (!is_same) {
+    exactly = judge_exact_change(comparison, limit, *base, current);
   }
   return allowed.verdict < exactly.verdict ? allowed : exactly;
 }

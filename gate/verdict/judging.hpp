@@ -127,6 +127,9 @@ void judge_pairs(const Comparison& comparison, const profile::PairedMetric& metr
 // overlap meet in other batches each time, so theirs may.
 [[nodiscard]] bool varies_only_now(const Comparison& comparison, const profile::KernelSet& base,
                                    const profile::KernelSet& now);
+// Returns the outcome of that: a fail, but open beside a base that a few processes of this run
+// counted, where it may be chance. The counts that vary decide there.
+[[nodiscard]] Outcome outcome_of_new_variation(const Comparison& comparison);
 // These three judge a cell whose metrics were judged already, and may add notes to it.
 [[nodiscard]] Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell);
 [[nodiscard]] Judgement judge_kernel_code(const Comparison& comparison, CellVerdict& cell);

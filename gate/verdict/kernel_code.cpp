@@ -198,7 +198,8 @@ std::optional<Ruling> compare_code(const Comparison& comparison, bool exact,
                          "none");
   }
   if (varies_only_now(comparison, *stored, *candidate.codes))
-    return rule_if_exact(Outcome::fail, "the same code in all runs before, now it varies");
+    return rule_if_exact(outcome_of_new_variation(comparison),
+                         "the same code in all runs before, now it varies");
   const bool is_reported_by_kernels = stored->runs_disagree || candidate.codes->runs_disagree;
   if (is_reported_by_kernels) return std::nullopt;
   if (!same_counting_scope(*stored, *candidate.codes)) {

@@ -100,7 +100,7 @@ Ruling compare_kernels(const Comparison& comparison, bool gated, CellVerdict& ce
     if (same_counting_scope(*stored, *current))
       changed = differences(stored->counts, current->counts);
     if (varies_only_now(comparison, *stored, *current)) {
-      return {Outcome::fail,
+      return {outcome_of_new_variation(comparison),
               "the same kernels in all runs of one length before, now they vary from run to run"};
     }
     std::string reason = fmt::format(
@@ -258,6 +258,10 @@ bool same_counting_scope(const KernelSet& a, const KernelSet& b) {
 
 bool varies_only_now(const Comparison& comparison, const KernelSet& base, const KernelSet& now) {
   return now.runs_disagree && !base.runs_disagree && !comparison.candidate.requests;
+}
+
+Outcome outcome_of_new_variation(const Comparison& comparison) {
+  return comparison.baseline_choice.processes > 0 ? Outcome::inconclusive : Outcome::fail;
 }
 
 // Judges how often each kernel is called, all kernels together. Without an exact limit the

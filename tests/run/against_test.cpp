@@ -74,11 +74,14 @@ class SidedProbing final : public Probing {
 };
 
 struct Duel {
-  explicit Duel(const std::string& yaml = k_yaml) : scene(make_scene(yaml)) {
+  explicit Duel(const std::string& yaml = k_yaml,
+                std::optional<std::int64_t> counted_processes = std::nullopt)
+      : scene(make_scene(yaml)) {
     scene->files.put("/base/bench", "old program");
     scene->files.set_executable("/base/bench");
     PlanOptions options;
     options.pairs = true;
+    options.counted_processes = counted_processes;
     auto cells = preflight(scene->cells, scene->around, scene->files);
     auto base = *cells;
     for (PreparedCell& cell : base) cell.program = "/base/bench";
@@ -108,6 +111,8 @@ struct Duel {
       const std::lock_guard hold(probing.mutex);
       probing.dispatches[value] =
           (base ? 65 : candidate_dispatches) * std::stol(argument(spec.argv, "-n"));
+      // Begins with the first process, so that the first look differs.
+      if (!base && varies_every > 0 && counted++ % varies_every == 0) ++probing.dispatches[value];
     }
     return finished;
   }
@@ -152,6 +157,7 @@ struct Duel {
   bool is_noisy = false;               // times spread too widely to be decided
   int deep = 0, crashes_after = 1000;  // counts the candidate's timed processes with a context
   std::int64_t candidate_dispatches = 65;
+  int varies_every = 0, counted = 0;  // one more dispatch in each so many counted processes
   bool counts = true;
   std::map<std::string, double> calibrated;
   int processes = 0, started = 0, stop_after = 0;
@@ -222,13 +228,32 @@ TEST(Against, TheCoinDecidesTheOrderOfEachPairAndTheJournalHoldsItFirst) {
   EXPECT_EQ(text.rfind("{\"steps\"", declared), text.rfind('\n', declared) + 1);
 }
 
-TEST(Against, WhereCountsDifferEachSideIsRunUntilItHasThreeProcesses) {
+// Of three lengths each.
+TEST(Against, WhereCountsDifferEachSideIsRunUntilItHasFourProcesses) {
   Duel duel;
   duel.candidate_dispatches = 85;
   const auto records = duel.run();
   ASSERT_TRUE(records) << records.error().message;
-  EXPECT_EQ(count(*records, Pass::counted, Side::candidate), 9);
-  EXPECT_EQ(count(*records, Pass::counted, Side::base), 9);
+  EXPECT_EQ(count(*records, Pass::counted, Side::candidate), 12);
+  EXPECT_EQ(count(*records, Pass::counted, Side::base), 12);
+}
+
+TEST(Against, WhereCountsVaryEachSideIsRunUntilItHasFiveProcesses) {
+  Duel duel;
+  duel.varies_every = 5;
+  const auto records = duel.run();
+  ASSERT_TRUE(records) << records.error().message;
+  EXPECT_EQ(count(*records, Pass::counted, Side::candidate), 15);
+  EXPECT_EQ(count(*records, Pass::counted, Side::base), 15);
+}
+
+TEST(Against, ProcessesThatWereAskedForCountBothSides) {
+  Duel duel(k_yaml, 6);
+  duel.candidate_dispatches = 85;
+  const auto records = duel.run();
+  ASSERT_TRUE(records) << records.error().message;
+  EXPECT_EQ(count(*records, Pass::counted, Side::candidate), 18);
+  EXPECT_EQ(count(*records, Pass::counted, Side::base), 18);
 }
 
 TEST(Against, CountsThatAreKnownOfTheBaseAreNotTakenAgain) {
@@ -252,8 +277,8 @@ TEST(Against, CountsThatAreKnownOfTheBaseAreNotTakenAgain) {
   changed.candidate_dispatches = 85;
   const auto confirmed = changed.run();
   ASSERT_TRUE(confirmed);
-  EXPECT_EQ(count(*confirmed, Pass::counted, Side::base), 9);
-  EXPECT_EQ(count(*confirmed, Pass::counted, Side::candidate), 9);
+  EXPECT_EQ(count(*confirmed, Pass::counted, Side::base), 12);
+  EXPECT_EQ(count(*confirmed, Pass::counted, Side::candidate), 12);
 }
 
 // An engine may declare its device: beside its base, another one is no excuse.

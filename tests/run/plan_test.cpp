@@ -35,6 +35,8 @@ TEST(Plan, LeavesOutWhatTheOptionsLeaveOut) {
   EXPECT_EQ(with({.counts = false, .runs = 1}), "t0:16x2 t1:16x2 ");
   EXPECT_EQ(with({.times = false, .counted_processes = 3}),
             "c1:4x1 c1:8x1 c1:12x1 c1:4x1 c1:8x1 c1:12x1 c1:4x1 c1:8x1 c1:12x1 ");
+  const PlanOptions varying{.times = false, .varying_cells = {{"bench/tiny/vulkan/decode", 2}}};
+  EXPECT_EQ(with(varying), "c1:4x1 c1:8x1 c1:12x1 c1:4x1 c1:8x1 c1:12x1 ");
   EXPECT_EQ(with({.times = false, .lengths = {{"bench/tiny/vulkan/decode", {5, 10, 15}}}}),
             "c1:5x1 c1:10x1 c1:15x1 ");
 }

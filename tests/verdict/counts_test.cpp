@@ -531,31 +531,65 @@ TEST(Counts, ThatNoLongerRepeatStayWithinAnAllowanceInEachProcess) {
   }
 }
 
-TEST(Counts, ThatVariedInTheBaselineFailBeyondItsRange) {
-  Profile before = reference();
-  add_nearly(before, "syncs_at_16", {64, 64, 63});
-  LimitEntry exact = entry({"syncs_at_16"});
-  exact.exact = true;
+// All values of both sides decide. The numbers of processes follow from the splits of so many
+// values: 1 of 286 for 3 against 10, 1 of 252 for 5 against 5.
+TEST(Counts, ThatVariedInTheBaselineAreComparedByRank) {
+  const std::vector<double> ten_below = {63, 63, 64, 63, 63, 64, 63, 63, 63, 63};
   const struct {
-    std::int64_t now;
+    std::vector<double> before, now;
     Outcome verdict;
     const char* reason;
   } cases[] = {
-      {63, Outcome::pass, "in the baseline it is 63 to 64, 1 of 3 runs"},
-      {64, Outcome::pass, "in the baseline it is 63 to 64, 1 of 3 runs"},
-      {65, Outcome::fail, "64 to 65 (+1), in the baseline it is 63 to 64, 1 of 3 runs"},
-      {66, Outcome::fail, "64 to 66 (+2), in the baseline it is 63 to 64, 1 of 3 runs"},
+      {{64, 64, 63}, {80}, Outcome::fail, "64 to 80 (+16), in the baseline it is 63 to 64"},
+      {{64, 64, 63}, {65}, Outcome::inconclusive, "about --processes 10 would decide"},
+      {{64, 64, 63}, {63}, Outcome::inconclusive, "about --processes 5 would decide"},
+      {{64, 64, 63}, std::vector<double>(10, 65), Outcome::fail, "now 65 in 10"},
+      {{64, 64, 63}, {64, 63, 63, 64, 63, 64, 63}, Outcome::pass, "now 63 to 64 in 7"},
+      {ten_below, {64, 64, 64, 64, 63, 64, 64, 64, 64, 64}, Outcome::fail, "63 to 64 (+1)"},
+      {ten_below, ten_below, Outcome::pass, "2 of 10 runs, now 63 to 64 in 10"},
+      {{60, 80, 70}, {81}, Outcome::inconclusive, "a change by 6.7"},
   };
+  LimitEntry exact = entry({"syncs_at_16"});
+  exact.exact = true;
   for (const auto& test_case : cases) {
-    Profile after = reference();
-    add_count(after, "syncs_at_16", test_case.now);
-    after.metrics["syncs_at_16"].source = "valgrind";
+    Profile before = reference(), after = reference();
+    add_nearly(before, "syncs_at_16", test_case.before);
+    add_nearly(after, "syncs_at_16", test_case.now);
     for (const std::vector<LimitEntry>& limits : {std::vector<LimitEntry>{}, {exact}}) {
       const CellVerdict cell = judge(after, {stored(before)}, limits);
-      EXPECT_EQ(metric(cell, "syncs_at_16").verdict, test_case.verdict) << test_case.now;
-      EXPECT_EQ(metric(cell, "syncs_at_16").reason, test_case.reason);
+      EXPECT_EQ(metric(cell, "syncs_at_16").verdict, test_case.verdict) << test_case.reason;
+      EXPECT_THAT(metric(cell, "syncs_at_16").reason, HasSubstr(test_case.reason));
       EXPECT_EQ(metric(cell, "syncs_at_16").limit.words(), "must not change");
     }
+  }
+}
+
+TEST(Counts, ThatAgreeNowAreAsManyValuesAsProcessesCountedThem) {
+  Profile before = reference(), after = reference();
+  add_nearly(before, "syncs_at_16", {63, 64, 63, 63, 64});
+  add_count(after, "syncs_at_16", 65);
+  after.metrics["syncs_at_16"].source = "valgrind";
+  after.counted_runs = 3;  // of three lengths
+  EXPECT_EQ(metric(judge(after, {stored(before)}), "syncs_at_16").verdict, Outcome::inconclusive);
+  after.counted_runs = 15;
+  EXPECT_EQ(metric(judge(after, {stored(before)}), "syncs_at_16").verdict, Outcome::fail);
+}
+
+// A base that was counted in this run may agree by chance, and vary as the candidate does.
+TEST(Counts, ThatVaryBesideABaseThatAgreesFailOnlyIfThatIsNoChance) {
+  for (const auto& [odd, verdict] : {std::pair(2, Outcome::inconclusive), {7, Outcome::fail}}) {
+    Profile before = reference(), after = reference();
+    before.counted_runs = after.counted_runs = 30;
+    add_count(before, "syncs_at_16", 63);
+    before.metrics["syncs_at_16"].source = "valgrind";
+    std::vector<double> values(10, 63);
+    for (int i = 0; i < odd; ++i) values[static_cast<std::size_t>(i)] = i % 2 == 0 ? 62 : 64;
+    add_nearly(after, "syncs_at_16", values);
+    after.kernels->runs_disagree = true;
+    const CellVerdict cell =
+        judge_cell(after, {baseline::choose_run(after, before)}, std::vector<LimitEntry>{}, {});
+    EXPECT_EQ(metric(cell, "syncs_at_16").verdict, verdict);
+    EXPECT_EQ(cell.judgement_of("kernels").verdict, Outcome::inconclusive);
   }
 }
 

@@ -31,7 +31,7 @@ void add_accept(const Verb& baseline) {
   verb.option("--reason", options->reason, "TEXT", "Reason, kept with what changes");
   verb->footer(
       "weir takes each count in three fresh processes. A count is exact if they agree;\n"
-      "else the range that they saw is stored, and a value beyond it fails.\n"
+      "else their values are stored, and a gate compares its own with them by rank.\n"
       "It counts instructions ten times: their spread is what later counts may vary by.\n"
       "Times come from RUN. With --counts-only, or without a run, no time is stored.\n\n"
       "Examples:\n"

@@ -34,6 +34,11 @@ void add_gate(const Verb& verb) {
                 "COMMAND… at the end of the line");
   verb.optional("--from", options->from, "[RUN]",
                 "Judge RUN again without measuring (default: the newest)");
+  verb.option("--processes", options->wanted.plan.counted_processes, "N",
+              "Processes that count each cell, and the base as often (default: 1, more where a "
+              "count varies)")
+      ->excludes("--from")
+      ->check(CLI::Range(1, 1000));
   verb.option("--budget", options->wanted.budget, "DURATION",
               "Time for all pairs of --against and --confirm (default: gate.budget)")
       ->excludes("--from");
