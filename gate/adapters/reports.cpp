@@ -135,6 +135,14 @@ Result<void> check_tests(const Observed& observed, const profile::RunParameters&
       return fail(Code::data, "llama-bench reports a test {} that was not asked for", test.name);
     }
   }
+  // One that stands twice would take the place of the other kind.
+  const auto decodes = std::ranges::count_if(
+      observed.cases, [](const auto& test) { return test.generated_tokens.has_value(); });
+  const std::ptrdiff_t expected_decodes = request.tokens > 0 ? 1 : 0;
+  if (decodes != expected_decodes) {
+    return fail(Code::data, "llama-bench reports {} tests that generate tokens, expected {}",
+                decodes, expected_decodes);
+  }
   return {};
 }
 

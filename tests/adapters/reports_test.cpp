@@ -284,6 +284,10 @@ TEST(LlamaBenchTableAdapter, HoldsTheTestsToWhatWasAskedFor) {
     EXPECT_THAT(read("llama-bench-table", read_data(file), "", {16, 8, 2, 32}).error().message,
                 HasSubstr("not asked for"));
   }
+  const std::string prompts_alone = replaced(read_data("llama-bench.md.txt"), " tg8", "pp16");
+  const auto twice = read("llama-bench-table", prompts_alone, "", {16, 8, 2, 0});
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(twice.error().message, HasSubstr("0 tests that generate tokens, expected 1"));
 }
 
 TEST(AdaptersOfReaders, RefuseWhatIsCutOrOfAnotherKind) {
