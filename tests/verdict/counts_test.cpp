@@ -517,6 +517,15 @@ TEST(Counts, ThatMayVaryAndDoNotPass) {
             Outcome::pass);
 }
 
+// Slopes that are fitted to equal counts differ in the last digits.
+TEST(Counts, ThatDifferByRoundingDoNotVary) {
+  Profile after = reference();
+  add_nearly(after, "dispatches_per_token", {65.5, 65.5, 65.5 + 1e-13});
+  const CellVerdict cell = judge(after, {stored(reference())});
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::fail);
+  EXPECT_EQ(metric(cell, "dispatches_per_token").reason, "65 to 65.5 (+0.5), must not change");
+}
+
 TEST(Counts, ThatNoLongerRepeatStayWithinAnAllowanceInEachProcess) {
   LimitEntry limit = entry({"dispatches_per_token"});
   limit.exact = false;
