@@ -15,6 +15,7 @@ struct Session {
   std::string engine_build;                            // "" if the engine does not report it
   std::map<std::string, std::vector<double>> samples;  // metric name -> one number a process
   std::optional<profile::Reference> reference{};  // run beside these processes; absent without one
+  std::string run{};  // as Provenance::timed_run; "" in files of an older weir
 };
 
 struct Baseline {

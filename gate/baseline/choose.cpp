@@ -160,8 +160,15 @@ void accept_session(const Profile& measured, const MetricSelection& chosen, Base
   session.reference = measured.reference;
   std::vector<Session>& sessions = into.sessions[measured.provenance.machine_class];
   if (!sessions.empty() && sessions.back().engine_build != session.engine_build) sessions.clear();
-  // The same run accepted twice is one session: two would look like agreement.
-  if (std::ranges::count(sessions, session.samples, &Session::samples) > 0) return;
+  session.run = measured.provenance.timed_run;
+  // The same run accepted twice is one session: two would look like agreement. Another run may have
+  // equal samples, where memory does not vary.
+  const bool is_stored = std::ranges::any_of(sessions, [&](const Session& stored) {
+    const bool is_other_run =
+        !stored.run.empty() && !session.run.empty() && stored.run != session.run;
+    return stored.samples == session.samples && !is_other_run;
+  });
+  if (is_stored) return;
   sessions.push_back(std::move(session));
   if (sessions.size() > k_sessions_kept) {
     sessions.erase(sessions.begin(), sessions.end() - static_cast<std::ptrdiff_t>(k_sessions_kept));

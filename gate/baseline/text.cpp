@@ -193,6 +193,8 @@ static void fields(Fields& io, Session& session) {
   io.always("engine_build", session.engine_build);
   io("samples", session.samples, "sessions samples");
   io.optional("reference", session.reference, "sessions reference");
+  io.optional("run", session.run);
+  profile::check_texts(io, profile::k_short_text, {&session.run});
 }
 
 // Reads or writes the sessions (times of stored runs) by machine class. Classes without sessions

@@ -6,6 +6,7 @@
 
 #include "gate/base/add_capped.hpp"
 #include "gate/base/find.hpp"
+#include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/marginal.hpp"
 #include "gate/profile/passes.hpp"
@@ -461,6 +462,11 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   }
   if (timed_well) {
     profile.timed_runs = static_cast<std::int64_t>(passes.timed.size());
+    std::string durations;
+    for (const RunRecord* record : passes.timed) {
+      durations += fmt::format("{} ", record->wall_seconds);
+    }
+    profile.provenance.timed_run = short_hash(durations);
     if (const auto& last = passes.timed.back()->report) {
       profile.requests = last->requests;
       profile.server = last->server;

@@ -104,6 +104,8 @@ struct Provenance {
   // The one device that the probe saw work: its own class and name. Of a twin, whose device_class
   // is "twin-NAME", they are what its description answers. Empty where none or several were seen.
   std::string probed_device_class{}, probed_device_name{};
+  // Tells this run's timed processes from those of any other, by how long each took; "": none ran.
+  std::string timed_run{};
 };
 
 // How fast the machine was beside each timed process: what a pinned program did there in the same

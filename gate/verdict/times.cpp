@@ -280,17 +280,34 @@ void judge_with_pairs(const Comparison& comparison, const Measurement& current,
   apply_limit_mode(limit, ruling);
 }
 
-// Returns the interval of the change against stored samples. It is 0 wide between runs for a
-// quality, which does not depend on the machine.
+// Returns how much runs are assumed to differ before several are stored. Memory is taken in pieces
+// by each process, and hardly depends on the machine's day: runs are assumed to differ as far as
+// the processes of the stored runs lie apart. A quality does not depend on the machine.
+double assumed_run_sd(const Policy& policy, Kind kind,
+                      const std::vector<std::vector<double>>& sessions) {
+  if (kind == Kind::quality) return 0;
+  if (kind != Kind::memory) return policy.assumed_session_sd;
+  constexpr double k_least = 0.005;  // printed digits and a rare page more
+  constexpr std::size_t k_enough = 3;
+  double widest = k_least;
+  for (const std::vector<double>& samples : sessions) {
+    const auto [low, high] = std::ranges::minmax(samples);
+    if (samples.size() < k_enough || !(low > 0)) return policy.assumed_session_sd;
+    widest = std::max(widest, high / low - 1);
+  }
+  return std::min(widest, policy.assumed_session_sd);
+}
+
+// Returns the interval of the change against stored samples.
 std::optional<StoredInterval> stored_interval(const Comparison& comparison,
                                               const Measurement& current,
                                               const std::vector<const Session*>& sessions) {
   const auto corrected = correct_for_speed(comparison.candidate, current, sessions);
   const Samples samples = corrected ? *corrected : uncorrected_samples(current, sessions);
-  const double session_sd =
-      current.metric.kind == Kind::quality ? 0 : comparison.policy.assumed_session_sd;
-  return stats::compare_with_stored(samples.sessions, samples.current,
-                                    {comparison.policy.stored_level, session_sd});
+  return stats::compare_with_stored(
+      samples.sessions, samples.current,
+      {comparison.policy.stored_level,
+       assumed_run_sd(comparison.policy, current.metric.kind, samples.sessions)});
 }
 
 // Returns the ruling on a time that no stored sample is comparable with. An untrusted run may have

@@ -398,6 +398,18 @@ TEST(Accept, TakesOneRunAcceptedTwiceForOneSession) {
   EXPECT_EQ(to_text(accept(profile, once, {})), to_text(once));
 }
 
+// Memory without noise: the samples of two runs are equal, and agree.
+TEST(Accept, StoresARunWhoseSamplesEqualThoseOfAnother) {
+  Profile profile = profile_with_counts();
+  add_rate(profile, {10, 10, 10});
+  std::optional<Baseline> stored;
+  for (const char* run : {"a1", "b2", "b2", "c3", "a1"}) {
+    profile.provenance.timed_run = run;
+    stored = parse(to_text(accept(profile, stored, {}))).value();
+  }
+  EXPECT_EQ(stored->sessions.at("machine-a").size(), 3U);
+}
+
 TEST(Accept, ChangesOnlyTheMetricsItIsGiven) {
   const Baseline old = accept(profile_with_counts(), {}, {});
   Profile now = profile_with_counts();

@@ -53,6 +53,24 @@ TEST(Times, FailOnlyWhenTheWholeIntervalIsBeyondTheLimit) {
                 "3 %); about 4 more stored runs would decide (weir baseline accept)"));
 }
 
+// Memory without noise: the processes of the stored run show what runs may differ by.
+TEST(Times, OfMemoryAreHeldToTheSpreadThatStoredProcessesShow) {
+  const auto judged_memory = [](std::vector<double> before, std::vector<double> now) {
+    Profile old = reference(), current = reference();
+    add_time(old, "peak_rss_bytes", std::move(before));
+    add_time(current, "peak_rss_bytes", std::move(now));
+    LimitEntry limit = entry({"peak_rss_bytes"});
+    limit.max_increase = Amount{0.05, true};
+    return metric(judge(current, {stored(old)}, {limit}), "peak_rss_bytes").verdict;
+  };
+  const std::vector<double> quiet(5, 400e6), loud = {390e6, 400e6, 410e6, 395e6, 405e6};
+  EXPECT_EQ(judged_memory(quiet, quiet), Outcome::pass);
+  EXPECT_EQ(judged_memory(quiet, std::vector<double>(5, 418e6)), Outcome::inconclusive);
+  EXPECT_EQ(judged_memory(quiet, std::vector<double>(5, 440e6)), Outcome::fail);
+  EXPECT_EQ(judged_memory(loud, loud), Outcome::inconclusive);
+  EXPECT_EQ(judged_memory({400e6, 400e6}, quiet), Outcome::inconclusive) << "too few processes";
+}
+
 // Twenty stored runs within 0.4 % of 100 replace the assumption about the first one.
 TEST(Times, FailBeyondTheLimitByLittleWhereManyRunsAreStored) {
   baseline::Baseline base = stored(timed(99.6));
