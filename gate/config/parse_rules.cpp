@@ -106,13 +106,18 @@ void parse_limit(const Node& node, Parsing& parsing) {
   fields.read({"tolerate", "Change that is never blamed.", "2%", "half of the limit"},
               entry.tolerate, k_change);
   const Node* max = fields.read(
-      {"max", "Absolute upper bound; of failed_requests also a share.", "3"}, entry.max, k_change);
+      {"max",
+       "Upper bound of a count in every process, and of the median of times and memory. A number "
+       "without a unit has the unit of the metric's name: MB for heap_mb. Of failed_requests also "
+       "a share.",
+       "3"},
+      entry.max, k_change);
   const bool may_be_share = entry.metrics == std::vector{std::string(unit::k_failed_requests)};
   if (entry.max && entry.max->relative && !may_be_share) {
     problems.report_expected(*max, "max",
                              "a number of at least 0 (a share is for failed_requests alone)");
   }
-  fields.read({"min", "Absolute lower bound.", "1"}, entry.min, k_bound);
+  fields.read({"min", "Lower bound, as max.", "1"}, entry.min, k_bound);
   parse_mode(fields, entry, node.position, parsing);
   fields.finish();
   if (auto bad = verdict::tolerate_problem(entry)) problems.add(node.position, *bad);

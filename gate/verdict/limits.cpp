@@ -36,6 +36,32 @@ constexpr ChangeKind k_changes[] = {
     {"max_decrease", "fall", &LimitEntry::max_decrease, &Limit::max_decrease, is_count},
 };
 
+// Returns how many base units a plain number is, in a limit on the metric: 1e6 for "heap_mb".
+double plain_factor(const unit::Metric& metric) {
+  if (metric.unit == unit::Unit::bytes && !metric.shown_in.empty()) {
+    const auto scale = unit::parse_scale(metric.shown_in);
+    return scale ? scale->factor : 1;
+  }
+  for (const std::string_view unit : {"ms", "us"}) {
+    if (metric.unit == unit::Unit::seconds && metric.name.ends_with(fmt::format("_{}", unit)))
+      return unit::parse_scale(unit)->factor;
+  }
+  return 1;
+}
+
+// Returns an amount of an entry as the metric's limit has it: in base units, with the unit that the
+// metric is shown in.
+Amount amount_for(Amount amount, const unit::Metric& metric) {
+  const double factor = plain_factor(metric);
+  if (amount.relative) return amount;
+  if (!amount.unit && factor != 1) {
+    amount.value *= factor;
+    amount.unit = metric.unit;
+  }
+  if (amount.unit == unit::Unit::bytes) amount.shown_in = metric.shown_in;
+  return amount;
+}
+
 // A setting of entries: true where an entry has it, and how it gets into the limit on a metric.
 // Null (kernels, placement) takes only `exact`, `mode` and `reason`.
 struct Setting {
@@ -49,9 +75,11 @@ constexpr Setting change_setting() {
           [](const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
             const ChangeKind& kind = k_changes[Kind];
             if (metric == nullptr || !kind.fits(*metric)) return;
-            const Amount& amount = *(entry.*kind.in_entry);
-            const Amount half{amount.value / 2, amount.relative};
-            limit.*kind.in_limit = MaxChange{amount, entry.tolerate.value_or(half)};
+            const Amount amount = amount_for(*(entry.*kind.in_entry), *metric);
+            Amount tolerate = amount;
+            tolerate.value /= 2;
+            if (entry.tolerate) tolerate = amount_for(*entry.tolerate, *metric);
+            limit.*kind.in_limit = MaxChange{amount, tolerate};
           }};
 }
 
@@ -65,11 +93,11 @@ constexpr Setting k_all_settings[] = {
     change_setting<2>(),
     {[](const LimitEntry& entry) { return entry.max.has_value(); },
      [](const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
-       if (metric != nullptr) limit.max = entry.max;
+       if (metric != nullptr) limit.max = amount_for(*entry.max, *metric);
      }},
     {[](const LimitEntry& entry) { return entry.min.has_value(); },
      [](const LimitEntry& entry, const unit::Metric* metric, Limit& limit) {
-       if (metric != nullptr) limit.min = entry.min;
+       if (metric != nullptr) limit.min = amount_for(*entry.min, *metric);
      }},
     {[](const LimitEntry& entry) { return entry.mode.has_value(); },
      [](const LimitEntry& entry, const unit::Metric*, Limit& limit) { limit.mode = *entry.mode; }},
@@ -487,7 +515,12 @@ bool is_day(std::string_view text) {
 std::string show(const Amount& amount) {
   if (amount.relative) return fmt::format("{:.4g} %", amount.value * 100);
   if (amount.unit == unit::Unit::seconds) return unit::show_seconds(amount.value);
-  if (amount.unit == unit::Unit::bytes) return unit::show_bytes(amount.value);
+  if (amount.unit == unit::Unit::bytes) {
+    unit::Metric bytes;
+    bytes.unit = unit::Unit::bytes;
+    bytes.shown_in = amount.shown_in;
+    return unit::show(bytes, amount.value);
+  }
   return fmt::format("{:.10g}", amount.value);
 }
 

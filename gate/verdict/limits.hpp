@@ -15,11 +15,13 @@ namespace weir::verdict {
 enum class Mode { gate, report, off };
 inline constexpr auto k_modes = names_in_order<Mode>("gate", "report", "off");
 
-// An amount in a limit: 5 % is {0.05, true}; 3 is {3, false}, in the metric's base unit.
+// An amount in a limit: 5 % is {0.05, true}; 3 is {3, false}. In an entry a number without a unit
+// has the one that the metric's name ends in ("heap_mb"); in a Limit all are in base units.
 struct Amount {
   double value = 0;
   bool relative = false;
   std::optional<unit::Unit> unit{};  // the base unit of `value`, where the config names one
+  std::string shown_in{};            // of bytes: as Metric::shown_in
   // Returns the amount in the unit of `whole`, which a share is one of.
   [[nodiscard]] double of(double whole) const { return relative ? value * whole : value; }
   friend bool operator==(const Amount& a, const Amount& b) {

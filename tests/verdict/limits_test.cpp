@@ -81,6 +81,23 @@ TEST(Limits, OfDeclaredMetricsLetThemGetALittleWorse) {
   EXPECT_EQ(resolve_limit(k_cell, exact, {}).words(), "must not change");
 }
 
+TEST(Limits, WithoutAUnitHaveThatOfTheMetricsName) {
+  using unit::Better, unit::Kind, unit::Unit;
+  const auto heap = unit::custom_metric("heap_mb", Kind::memory, Unit::bytes, Better::lower);
+  const auto start = unit::custom_metric("start_ms", Kind::time, Unit::seconds, Better::lower);
+  LimitEntry bound = entry({"heap_mb", "start_ms"});
+  bound.max = Amount{410, false};
+  bound.max_increase = Amount{20, false};
+  const std::vector<LimitEntry> limits{bound};
+  EXPECT_EQ(resolve_limit(k_cell, heap, limits).max->value, 410e6);
+  EXPECT_EQ(resolve_limit(k_cell, heap, limits).max_increase->tolerate.value, 10e6);
+  EXPECT_EQ(resolve_limit(k_cell, heap, limits).words(), "may rise 20.0 MB, at most 410 MB");
+  EXPECT_EQ(resolve_limit(k_cell, start, limits).words(), "may rise 20.0 ms, at most 410 ms");
+  bound.max = Amount{429916160, false, Unit::bytes};  // 410MiB in the configuration
+  EXPECT_EQ(resolve_limit(k_cell, heap, {&bound, 1}).max->value, 429916160);
+  EXPECT_EQ(resolve("peak_rss_bytes", {entry({"x"})}).words(), "");
+}
+
 TEST(Limits, OfALaterEntryWinForEachKindAndKindsAddUp) {
   LimitEntry range = entry({"syncs_per_token"});
   range.min = Amount{1, false};
