@@ -66,7 +66,7 @@ prompts:
 };
 
 // Without fusion 20 more dispatches a token (docs/explanation/counting.md); each side agrees with
-// itself over three processes, so the difference is exact.
+// itself over four processes, so the difference is exact.
 TEST_F(AgainstLlama, ASwitchThatDiffersFailsOneWayAndIsImprovedTheOther) {
   const Json worse = cell_of(gate("unfused", "plain", 1), k_cell);
   const Json dispatches = metric_of(worse, "dispatches_per_token");
