@@ -118,7 +118,7 @@ Result<bool> read_notes(std::string_view section, Metadata& metadata) {
   constexpr std::uint64_t k_metadata = 32, k_old_metadata = 10;
   constexpr std::size_t k_max_depth = 16;
   const auto padded = [](std::uint64_t size) { return (size + 3) / 4 * 4; };
-  Cursor at{section};
+  LittleEndianReader at{section};
   while (!at.bad && !at.rest.empty()) {
     const std::uint64_t name_bytes = at.number(4), bytes = at.number(4), type = at.number(4);
     const std::string_view name = at.bytes(padded(name_bytes)).substr(0, name_bytes);
@@ -146,7 +146,7 @@ Symbols read_symbols(const std::vector<Section>& sections, std::string_view symb
                      std::string_view names, bool is_relocatable) {
   constexpr std::size_t k_symbol = 24;
   Symbols found_bytes;
-  Cursor at{symbols};
+  LittleEndianReader at{symbols};
   for (std::size_t i = symbols.size() / k_symbol; i > 0; --i) {
     const std::uint64_t name = at.number(4);
     at.bytes(2);
@@ -155,7 +155,8 @@ Symbols read_symbols(const std::vector<Section>& sections, std::string_view symb
     const Section& home = sections[section];
     const std::uint64_t offset = address - (is_relocatable ? 0 : home.address);
     if (offset > home.bytes.size() || bytes > home.bytes.size() - offset) continue;
-    found_bytes.emplace(Cursor{names.substr(name)}.text(), home.bytes.substr(offset, bytes));
+    found_bytes.emplace(LittleEndianReader{names.substr(name)}.text(),
+                        home.bytes.substr(offset, bytes));
   }
   return found_bytes;
 }
@@ -221,7 +222,7 @@ bool has_processor_pair(std::string_view descriptor) {
 
 bool is_amd_object(std::string_view elf) {
   return elf.starts_with(k_elf_64_bits) && elf.size() >= 64 &&
-         Cursor{elf.substr(18)}.number(2) == k_machine;
+         LittleEndianReader{elf.substr(18)}.number(2) == k_machine;
 }
 
 Result<std::vector<GpuKernel>> read_amd_object(std::string_view elf) {
@@ -239,7 +240,7 @@ Result<std::vector<GpuKernel>> read_amd_object(std::string_view elf) {
   }
   if (!has_metadata) return fail(Code::data, "AMD code: a code object without metadata");
   const Sections by_name = read_sections(elf);
-  const bool is_relocatable = Cursor{elf.substr(16)}.number(2) == k_relocatable;
+  const bool is_relocatable = LittleEndianReader{elf.substr(16)}.number(2) == k_relocatable;
   const bool is_linked = by_name.contains(".dynsym");
   const auto bytes_of_section = [&](std::string_view name) {
     const auto section = by_name.find(name);
@@ -252,8 +253,9 @@ Result<std::vector<GpuKernel>> read_amd_object(std::string_view elf) {
     const auto symbol = symbols.find(name);
     return symbol == symbols.end() ? std::string_view() : symbol->second;
   };
-  const std::string target =
-      metadata.target.empty() ? target_of_flags(Cursor{elf.substr(48)}.number(4)) : metadata.target;
+  const std::string target = metadata.target.empty()
+                                 ? target_of_flags(LittleEndianReader{elf.substr(48)}.number(4))
+                                 : metadata.target;
   std::vector<GpuKernel> kernels;
   std::uint64_t code_bytes = 0;
   for (KernelNote& note : metadata.kernels) {
@@ -278,7 +280,7 @@ Result<std::vector<GpuKernel>> read_amd_object(std::string_view elf) {
 Result<std::vector<BundleEntry>> read_bundle_entries(std::string_view head,
                                                      std::uint64_t available) {
   constexpr std::uint64_t k_max_entries = 256;
-  Cursor at{head};
+  LittleEndianReader at{head};
   at.bytes(k_bundle_magic.size());
   const std::uint64_t count = at.number(8);
   if (count > k_max_entries) return fail(Code::data, "AMD code: a bundle of {} entries", count);
@@ -305,7 +307,7 @@ bool runs_on(std::string_view code, std::string_view gpu) {
 }
 
 std::uint64_t packed_bundle_bytes(std::string_view head) {
-  Cursor at{head};
+  LittleEndianReader at{head};
   at.bytes(k_packed_bundle_magic.size());
   const std::uint64_t version = at.number(2);
   at.bytes(2);
@@ -355,7 +357,7 @@ Unpacked unpack_zlib(std::string_view packed, std::uint64_t plain_bytes) {
 Result<PackedBundle> unpack_bundle(std::string_view bytes) {
   constexpr std::uint64_t k_max_bytes = std::uint64_t{512} << 20;
   constexpr std::uint64_t k_zlib = 0, k_zstd = 1;
-  Cursor at{bytes};
+  LittleEndianReader at{bytes};
   at.bytes(k_packed_bundle_magic.size());
   const std::uint64_t version = at.number(2), method = at.number(2);
   if (version < 1 || version > 3) {

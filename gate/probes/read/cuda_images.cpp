@@ -21,7 +21,7 @@ enum Packed : std::uint64_t { k_lz4 = 0x2000, k_zstd = 0x8000 };
 // Takes the next image (code for one GPU) of a container; nothing if it is cut short. One that is
 // neither PTX nor machine code has arch 0. The header is not documented; fields that are skipped
 // are not needed.
-std::optional<CudaImage> read_image(Cursor& from) {
+std::optional<CudaImage> read_image(LittleEndianReader& from) {
   enum : std::uint64_t { k_ptx = 1, k_machine_code = 2 };
   constexpr std::size_t k_min_header_bytes = 64;
   const std::string_view begin = from.rest;
@@ -53,15 +53,15 @@ std::optional<CudaImage> read_image(Cursor& from) {
 template <class Visit>
 void each_attribute(std::string_view section, Visit visit) {
   enum : std::uint64_t { k_sized = 4 };
-  Cursor at{section};
+  LittleEndianReader at{section};
   while (!at.bad && !at.rest.empty()) {
     const std::uint64_t form = at.number(1), attribute = at.number(1), value = at.number(2);
-    if (form == k_sized) visit(attribute, Cursor{at.bytes(value)});
+    if (form == k_sized) visit(attribute, LittleEndianReader{at.bytes(value)});
   }
 }
 
 // Reads a length of LZ4: 15 goes on with bytes, which are added up to the first that is not 255.
-std::uint64_t read_lz4_length(std::uint64_t length, Cursor& from) {
+std::uint64_t read_lz4_length(std::uint64_t length, LittleEndianReader& from) {
   constexpr std::uint64_t k_goes_on = 15, k_full = 255;
   std::uint64_t next = length == k_goes_on ? k_full : 0;
   while (next == k_full && !from.bad) {
@@ -76,7 +76,7 @@ std::uint64_t read_lz4_length(std::uint64_t length, Cursor& from) {
 std::optional<std::string> unpack_lz4(std::string_view packed, std::uint64_t size) {
   constexpr std::uint64_t k_min_copy = 4;
   std::string out;
-  Cursor from{packed};
+  LittleEndianReader from{packed};
   while (!from.rest.empty()) {
     const std::uint64_t token = from.number(1);
     out += from.bytes(read_lz4_length(token >> 4, from));
@@ -101,7 +101,7 @@ std::optional<std::string> unpack_lz4(std::string_view packed, std::uint64_t siz
 }  // namespace
 
 Result<std::vector<CudaImage>> read_cuda_images(std::string_view container) {
-  Cursor at{container};
+  LittleEndianReader at{container};
   std::vector<CudaImage> images;
   while (!at.rest.empty()) {
     const auto image = read_image(at);
@@ -148,18 +148,19 @@ std::map<std::string_view, weir_runtime_kernel> read_cubin(std::string_view elf,
     kernel.code = weir_probe::hash_bytes(weir_probe::k_hash_seed, code.data(), code.size());
     kernel.code_bytes = static_cast<std::uint32_t>(code.size());
   }
-  each_attribute(find_section(".nv.info").bytes, [&](std::uint64_t attribute, Cursor value) {
-    const std::uint64_t symbol = value.number(4), number = value.number(4);
-    if (value.bad || symbol >= symbols.size() / k_symbol) return;
-    const std::uint64_t name = Cursor{symbols.substr(symbol * k_symbol)}.number(4);
-    if (name >= names.size()) return;
-    const auto kernel = kernels.find(Cursor{names.substr(name)}.text());
-    if (kernel == kernels.end()) return;
-    if (attribute == k_registers) {
-      kernel->second.registers = static_cast<std::uint32_t>(std::min(number, k_max_registers));
-    }
-    if (attribute == k_frame) kernel->second.local_bytes = static_cast<std::uint32_t>(number);
-  });
+  each_attribute(
+      find_section(".nv.info").bytes, [&](std::uint64_t attribute, LittleEndianReader value) {
+        const std::uint64_t symbol = value.number(4), number = value.number(4);
+        if (value.bad || symbol >= symbols.size() / k_symbol) return;
+        const std::uint64_t name = LittleEndianReader{symbols.substr(symbol * k_symbol)}.number(4);
+        if (name >= names.size()) return;
+        const auto kernel = kernels.find(LittleEndianReader{names.substr(name)}.text());
+        if (kernel == kernels.end()) return;
+        if (attribute == k_registers) {
+          kernel->second.registers = static_cast<std::uint32_t>(std::min(number, k_max_registers));
+        }
+        if (attribute == k_frame) kernel->second.local_bytes = static_cast<std::uint32_t>(number);
+      });
   for (auto& [name, kernel] : kernels) {
     const std::string kernel_name(name);
     // From compute capability 9.0 the section starts with the system's share of each block.
@@ -168,7 +169,7 @@ std::map<std::string_view, weir_runtime_kernel> read_cubin(std::string_view elf,
     const std::uint64_t reserved = arch >= 90 ? std::min<std::uint64_t>(shared, 1024) : 0;
     kernel.shared_bytes = static_cast<std::uint32_t>(shared - reserved);
     each_attribute(find_section(".nv.info." + kernel_name).bytes,
-                   [&, &facts = kernel](std::uint64_t attribute, Cursor value) {
+                   [&, &facts = kernel](std::uint64_t attribute, LittleEndianReader value) {
                      if (attribute != k_max_threads) return;
                      const std::uint64_t threads =
                          value.number(4) * value.number(4) * value.number(4);

@@ -55,7 +55,7 @@ void add_kernels(const std::map<std::string_view, weir_runtime_kernel>& cubin, b
 Result<void> read_code(std::string_view section, int major, int minor, KernelEntries& kernels,
                        RuntimeKernels& out) {
   constexpr std::size_t k_header = k_cuda_container_header, k_padding = 8;
-  Cursor at{section};
+  LittleEndianReader at{section};
   while (at.rest.size() >= k_header) {
     const std::string_view begin = at.rest;
     const std::uint64_t magic = at.number(4);

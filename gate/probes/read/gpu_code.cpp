@@ -44,14 +44,15 @@ Result<std::vector<FileSection>> list_sections(const PartialFile& file) {
   WEIR_TRY(const std::string head, file.read_at(0, k_elf_header));
   std::vector<FileSection> sections;
   if (!head.starts_with(k_elf_64_bits)) return sections;
-  Cursor at{head};
+  LittleEndianReader at{head};
   at.bytes(40);
   const std::uint64_t table_at = at.number(8);
   at.bytes(12);
   const std::uint64_t count = at.number(2), names_index = at.number(2);
   WEIR_TRY(const std::string table, file.read_at(table_at, count * k_section));
   const auto range = [&](std::uint64_t index) {
-    Cursor section{std::string_view(table).substr(std::min(index * k_section, table.size()))};
+    LittleEndianReader section{
+        std::string_view(table).substr(std::min(index * k_section, table.size()))};
     section.bytes(24);
     const std::uint64_t begin = std::min(section.number(8), file.bytes);
     return Range{begin, begin + std::min(section.number(8), file.bytes - begin)};
@@ -60,12 +61,13 @@ Result<std::vector<FileSection>> list_sections(const PartialFile& file) {
   WEIR_TRY(const std::string names,
            file.read_at(names_range.begin, std::min(names_range.size(), k_max_names)));
   for (std::uint64_t index = 0; index < table.size() / k_section; ++index) {
-    Cursor section{std::string_view(table).substr(index * k_section)};
+    LittleEndianReader section{std::string_view(table).substr(index * k_section)};
     const std::uint64_t name_at = section.number(4), type = section.number(4);
     section.bytes(8);
     const std::uint64_t address = section.number(8);
     if (name_at >= names.size() || type == k_without_bytes) continue;
-    const std::string_view name = Cursor{std::string_view(names).substr(name_at)}.text();
+    const std::string_view name =
+        LittleEndianReader{std::string_view(names).substr(name_at)}.text();
     sections.push_back({std::string(name), range(index), address});
   }
   return sections;
@@ -94,7 +96,7 @@ class Reader {
       WEIR_CHECK(read_host_file());
     } else if (head.starts_with(k_bundle_magic) || head.starts_with(k_packed_bundle_magic)) {
       WEIR_CHECK(read_bundles(whole));
-    } else if (Cursor{head}.number(4) == k_cuda_container_magic) {
+    } else if (LittleEndianReader{head}.number(4) == k_cuda_container_magic) {
       WEIR_CHECK(read_containers(whole));
     }
     const bool has_code = build_.kernels.size() != kernels || build_.unread != unread;
@@ -128,7 +130,7 @@ class Reader {
 
   static bool is_cubin(std::string_view head) {
     return head.starts_with(k_elf_64_bits) && head.size() == k_elf_header &&
-           Cursor{head.substr(18)}.number(2) == k_cuda_machine;
+           LittleEndianReader{head.substr(18)}.number(2) == k_cuda_machine;
   }
   [[nodiscard]] bool wants(std::string_view target) const {
     return profile::is_wanted_target(target, targets_);
@@ -145,7 +147,7 @@ class Reader {
   Result<void> read_object(std::string_view elf) {
     if (!is_amd_object(elf)) {
       // The low byte of the flags is the architecture; newer toolkits moved it to the second.
-      const std::uint64_t flags = Cursor{elf.substr(48)}.number(4);
+      const std::uint64_t flags = LittleEndianReader{elf.substr(48)}.number(4);
       const std::uint64_t old_arch = flags & 0xff, new_arch = flags >> 8 & 0xff;
       add_cubin(elf, static_cast<int>(old_arch >= 50 ? old_arch : new_arch));
       return {};
@@ -266,7 +268,7 @@ class Reader {
       WEIR_SET(range.begin, skip_zeros(range));
       if (range.size() < k_cuda_container_header) return {};
       WEIR_TRY(const std::string head, file_.read_at(range.begin, k_cuda_container_header));
-      Cursor at{head};
+      LittleEndianReader at{head};
       const std::uint64_t magic = at.number(4);
       at.bytes(2);
       const std::uint64_t header = at.number(2), bytes = at.number(8);

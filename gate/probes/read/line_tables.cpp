@@ -29,7 +29,7 @@ class Unit {
     if (at_.number(2) != 5) return false;
     at_.bytes(2);  // sizes of addresses
     const std::uint64_t header = at_.number(4);
-    Cursor program{at_.rest};
+    LittleEndianReader program{at_.rest};
     program.bytes(header);
     at_.bytes(5);
     const std::uint64_t first_special = at_.number(1);
@@ -96,12 +96,13 @@ class Unit {
     at_.bad |= (form != k_strp && form != k_line_strp) || texts == sections_.end() ||
                from >= texts->second.bytes.size();
     if (at_.bad) return {};
-    return {Cursor{texts->second.bytes.substr(from)}.text(), 0};
+    return {LittleEndianReader{texts->second.bytes.substr(from)}.text(), 0};
   }
 
   // Runs the line program, to find the files that instructions belong to; addresses do not matter.
   // `operands`: the number of operands of each standard opcode.
-  void run_program(Cursor& program, std::uint64_t first_special, std::string_view operands) {
+  void run_program(LittleEndianReader& program, std::uint64_t first_special,
+                   std::string_view operands) {
     constexpr std::uint64_t k_extended = 0, k_row = 1, k_set_file = 4, k_fixed_advance = 9;
     std::uint64_t file = 1;
     while (!program.rest.empty() && !program.bad) {
@@ -121,7 +122,7 @@ class Unit {
     }
   }
 
-  Cursor at_;
+  LittleEndianReader at_;
   const Sections& sections_;
   SourceFiles& out_;
   std::vector<std::string> folders_, files_;
@@ -137,7 +138,7 @@ std::optional<std::set<std::string>> find_maybe_inlined(std::string_view elf) {
   const auto lines = sections.find(".debug_line");
   if (lines == sections.end()) return std::nullopt;
   SourceFiles source_files;
-  Cursor at{lines->second.bytes};
+  LittleEndianReader at{lines->second.bytes};
   while (!at.rest.empty()) {
     const std::string_view unit = at.bytes(at.number(4));
     if (at.bad || !Unit(unit, sections, source_files).read()) return std::nullopt;

@@ -28,7 +28,7 @@ constexpr std::uint64_t k_symbol_size = 24, k_segment_size = 56, k_section_size 
 // A little-endian number of `size` bytes at `at`. Bytes behind the end count as 0.
 std::uint64_t number(std::string_view bytes, std::size_t at, std::size_t size) {
   const std::string_view rest = bytes.substr(std::min(at, bytes.size()));
-  return Cursor{rest}.number(std::min(size, rest.size()));
+  return LittleEndianReader{rest}.number(std::min(size, rest.size()));
 }
 
 // A big-endian number of 4 bytes at `at`.

@@ -9,7 +9,7 @@
 namespace weir::probes {
 
 // Takes values from the front of bytes. Once they run out, values are 0 or empty, and `bad` is set.
-struct Cursor {
+struct LittleEndianReader {
   std::string_view rest;
   bool bad = false;
 
@@ -61,7 +61,7 @@ void each_section(std::string_view elf, Visit visit) {
   constexpr std::uint64_t k_size = 64, k_compressed = 0x800;
   const auto from = [&](std::uint64_t at) { return elf.substr(std::min(at, elf.size())); };
   const auto number = [&](std::uint64_t at, std::size_t size) {
-    return Cursor{from(at)}.number(size);
+    return LittleEndianReader{from(at)}.number(size);
   };
   const auto part = [&](std::uint64_t section) {
     return from(number(section + 24, 8)).substr(0, number(section + 32, 8));
@@ -72,7 +72,7 @@ void each_section(std::string_view elf, Visit visit) {
   for (std::uint64_t section = table; section < table + k_size * count; section += k_size) {
     const std::uint64_t name = number(section, 4);
     const bool is_compressed = (number(section + 8, 8) & k_compressed) != 0;
-    visit(name < names.size() ? Cursor{names.substr(name)}.text() : std::string_view(),
+    visit(name < names.size() ? LittleEndianReader{names.substr(name)}.text() : std::string_view(),
           Section{is_compressed ? std::string_view() : part(section), number(section + 32, 8),
                   number(section + 4, 4), number(section + 16, 8)},
           is_compressed);
