@@ -21,9 +21,9 @@ constexpr std::uint64_t k_max_alignment = 1U << 20;
 
 // Reads the bytes in order. After an error or at the end of the bytes, every further step does
 // nothing, so callers need not check each one.
-class Cursor {
+class HeaderReader {
  public:
-  Cursor(std::string_view bytes, const GgufLimits& limits) : bytes_(bytes), limits_(limits) {}
+  HeaderReader(std::string_view bytes, const GgufLimits& limits) : bytes_(bytes), limits_(limits) {}
 
   [[nodiscard]] bool ok() const { return needed_ == 0 && !error_; }
   [[nodiscard]] std::uint64_t at() const { return at_; }
@@ -84,7 +84,7 @@ class Cursor {
 
 // Skips the elements of an array and checks them; errors go into the cursor. `depth` is the nesting
 // so far.
-void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsigned depth,
+void skip_elements(HeaderReader& cursor, GgufType element, std::uint64_t count, unsigned depth,
                    const GgufLimits& limits) {
   if (const auto size = fixed_size(element)) {
     if (count > limits.header_bytes / *size) {
@@ -110,7 +110,7 @@ void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsign
 
 // Reads one metadata value with its type. After an error, which the cursor has, returns a
 // meaningless value.
-GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& limits) {
+GgufValue read_value(HeaderReader& cursor, std::string_view bytes, const GgufLimits& limits) {
   GgufValue nothing(GgufType::u8, std::string(1, '\0'));
   const GgufType type = cursor.read_type();
   if (!cursor.ok()) return nothing;
@@ -129,7 +129,7 @@ GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& l
 
 // Reads `count` metadata entries into the header, and its alignment. Errors, such as a key that
 // comes twice, go into the cursor.
-void read_metadata(Cursor& cursor, std::string_view bytes, std::uint64_t count,
+void read_metadata(HeaderReader& cursor, std::string_view bytes, std::uint64_t count,
                    const GgufLimits& limits, GgufHeader& header) {
   std::unordered_set<std::string> keys;
   for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
@@ -152,7 +152,7 @@ void read_metadata(Cursor& cursor, std::string_view bytes, std::uint64_t count,
 
 // Reads the entries (name, dimensions, type, offset) of `count` tensors into the header. Errors go
 // into the cursor.
-void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
+void read_tensors(HeaderReader& cursor, std::uint64_t count, GgufHeader& header) {
   std::unordered_set<std::string> names;
   for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
     GgufTensor tensor;
@@ -207,7 +207,7 @@ std::string GgufHeader::architecture() const {
 // Reads a GGUF header from the beginning of a file. If the beginning is too short, returns how many
 // bytes are needed.
 Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits) {
-  Cursor cursor(prefix, limits);
+  HeaderReader cursor(prefix, limits);
   GgufHeader header;
   const std::string_view magic = prefix.substr(0, 4);
   if (magic != std::string_view("GGUF").substr(0, magic.size())) {
