@@ -260,7 +260,9 @@ struct PostResult {
   }
 };
 
-std::string one_line(const std::string& words) { return text::join(text::lines(words), "; "); }
+std::string printable_line(const std::string& words) {
+  return text::join(text::lines(words), "; ");
+}
 
 // Returns the outcome of posting as lines for people, one a part.
 std::string result_text(const PostResult& result) {
@@ -272,7 +274,7 @@ std::string result_text(const PostResult& result) {
   text += "\n\n";
   for (const publish::Part& part : result.parts) {
     std::string line = fmt::format("{:<13}  {:<10}", part.name, publish::to_string(part.outcome));
-    if (!part.reason.empty()) line += "  " + one_line(part.reason);
+    if (!part.reason.empty()) line += "  " + printable_line(part.reason);
     if (!part.url.empty()) line += "  " + part.url;
     text += std::string(line.substr(0, line.find_last_not_of(' ') + 1)) + "\n";
   }
@@ -396,7 +398,7 @@ Result<PostResult> post_all(const PostOptions& options, publish::Event& event,
   result.parts.insert(result.parts.end(), posted_parts.begin(), posted_parts.end());
   for (const publish::Part& part : result.parts) {
     for (const std::string& warning : part.warnings) {
-      result.notes.push_back(fmt::format("{}: {}", part.name, one_line(warning)));
+      result.notes.push_back(fmt::format("{}: {}", part.name, printable_line(warning)));
     }
   }
   if (result.failed() && event.reads_only) {

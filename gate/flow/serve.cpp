@@ -37,7 +37,7 @@ constexpr std::size_t k_longest_path = 500;
 
 // Returns `text` on one line, shortened, without control characters.
 std::string single_line(const std::string& text) {
-  return text::neutralize_ci_commands(report::one_line(text, k_longest_path));
+  return text::neutralize_ci_commands(report::printable_line(text, k_longest_path));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ std::string link_in(const Json& json, const char* key) {
 }
 
 std::string refusal_text(const ApiResponse& answer) {
-  const std::string message = one_line(text_in(answer.body, "message"), 300);
+  const std::string message = printable_line(text_in(answer.body, "message"), 300);
   return message.empty() ? fmt::format("HTTP {}", answer.status)
                          : fmt::format("HTTP {}, {}", answer.status, message);
 }

@@ -62,7 +62,7 @@ class Api {
 // ends.
 [[nodiscard]] std::string normalize_body(std::string_view body);
 
-using report::one_line;
+using report::printable_line;
 
 [[nodiscard]] inline bool is_success(const ApiResponse& answer) {
   return answer.status >= 200 && answer.status < 300;

@@ -104,7 +104,7 @@ class CheckPoster final : public Poster {
     if (!other) return {};
     held_ = true;
     check_.conclusion = "failure";
-    check_.title = one_line(
+    check_.title = printable_line(
         fmt::format(
             "{}pull request {} has the same commit and base, and its check is red \u00b7 {}",
             report::k_not_judged, *other, check_.title),

@@ -90,7 +90,7 @@ std::string safe_text(std::string_view text, const Masker& masker, std::size_t m
   // Cut a large answer first, to far more than the longest secret and than is shown.
   constexpr std::size_t k_max_bytes = std::size_t{64} << 10;
   const std::string printable = text::printable(masker.mask(text.substr(0, k_max_bytes)));
-  const std::string line = report::one_line(masker.mask(printable), 2 * k_max_bytes);
+  const std::string line = report::printable_line(masker.mask(printable), 2 * k_max_bytes);
   std::size_t end = 0, characters = 0;
   while (end < line.size()) {
     const bool begins_character = (static_cast<unsigned char>(line[end]) & 0xC0U) != 0x80U;

@@ -136,10 +136,10 @@ Texts verdict_texts(const verdict::GateVerdict& gate, const report::MarkdownStyl
   texts.comment = note + texts.comment;
   texts.check.summary = note + texts.check.summary;
   if (!is_green || why.empty()) return texts;
-  texts.check.title = text::neutralize_ci_commands(report::one_line(
+  texts.check.title = text::neutralize_ci_commands(report::printable_line(
       fmt::format("{}{} \u00b7 {}", report::k_not_judged, why, texts.check.title), 250));
   texts.check.conclusion = "failure";
-  texts.status = {"error", report::one_line(texts.check.title, 140)};
+  texts.status = {"error", report::printable_line(texts.check.title, 140)};
   return texts;
 }
 
@@ -164,8 +164,8 @@ Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& st
 Texts missing_verdict_texts(const MissingVerdict& missing, const report::MarkdownStyle& style) {
   const RunEnd run_end = find_run_end(missing.conclusion);
   const std::string why = missing.why.empty() ? std::string(run_end.text) : missing.why;
-  const std::string title =
-      text::neutralize_ci_commands(report::one_line(std::string(report::k_not_judged) + why, 200));
+  const std::string title = text::neutralize_ci_commands(
+      report::printable_line(std::string(report::k_not_judged) + why, 200));
   std::string body = fmt::format("### {} weir: not judged\n\n{}\n", run_end.quiet ? "⚪" : "❌",
                                  report::markdown_text(why));
   body += "\nNo count and no time was judged, so this says nothing about the change.";
@@ -181,7 +181,7 @@ Texts missing_verdict_texts(const MissingVerdict& missing, const report::Markdow
   texts.comment = body;
   // Not "neutral" or "skipped": a required check would accept these.
   texts.check = {run_end.conclusion == "cancelled" ? "cancelled" : "failure", title, body, {}};
-  texts.status = {"error", report::one_line(title, 140)};
+  texts.status = {"error", report::printable_line(title, 140)};
   // A run that was skipped or waits makes no comment, but an earlier verdict has to be replaced.
   if (run_end.quiet) {
     texts.reach = Texts::Reach::edit;

@@ -92,7 +92,7 @@ class Answering {
     const std::string permission = is_success(answer) ? text_in(answer.body, "permission") : "";
     if (permission == "admin" || permission == "maintain" || permission == "write")
       return Refusal();
-    return Refusal(fmt::format("{} may not write here", one_line(event_.login, 100)));
+    return Refusal(fmt::format("{} may not write here", printable_line(event_.login, 100)));
   }
 
   // Refuses a comment that GitHub has in another form now: it was edited or moved meanwhile.
@@ -140,10 +140,10 @@ class Answering {
     }
     if (answer_.base.empty()) {
       return Refusal(fmt::format("{}: a workflow cannot pass on the name of this branch",
-                                 one_line(target_.base, 100)));
+                                 printable_line(target_.base, 100)));
     }
     answer_.kind = Answer::Kind::run;
-    answer_.why = fmt::format("{} asks to measure {}", one_line(event_.login, 100),
+    answer_.why = fmt::format("{} asks to measure {}", printable_line(event_.login, 100),
                               text::short_commit(answer_.sha));
     return Refusal();
   }
@@ -158,7 +158,7 @@ class Answering {
       return Refusal(
           fmt::format("weir has posted no verdict of {}, the head of the pull request "
                       "now, for {}",
-                      text::short_commit(answer_.sha), one_line(target_.base, 100)));
+                      text::short_commit(answer_.sha), printable_line(target_.base, 100)));
     }
     if (check->is_green()) return Refusal("the check is green: nothing to waive");
     const auto waivable = verdict::parse_waivable_text(check->text);
@@ -168,16 +168,16 @@ class Answering {
     const std::string code = waiver_code(target_, options_.gate, *waivable);
     const bool own = text::lower(author_) == text::lower(event_.login);
     if (own && !(waivable->rules && waivable->rules->waive_own)) {
-      return Refusal(
-          fmt::format("{} wrote this pull request: somebody else has to waive its changes "
-                      "(gate.waive_own of {}), by the comment: {}",
-                      one_line(event_.login, 100), one_line(target_.base, 100), waiver_line(code)));
+      return Refusal(fmt::format(
+          "{} wrote this pull request: somebody else has to waive its changes "
+          "(gate.waive_own of {}), by the comment: {}",
+          printable_line(event_.login, 100), printable_line(target_.base, 100), waiver_line(code)));
     }
     if (command.word != code || command.reason.empty()) {
       return Refusal(fmt::format(
           "{}. Look at the verdict of {} for {}, then comment: {}",
           command.word == code ? "say why" : "that is no code of what stands there now",
-          text::short_commit(answer_.sha), one_line(target_.base, 100), waiver_line(code)));
+          text::short_commit(answer_.sha), printable_line(target_.base, 100), waiver_line(code)));
     }
     if (options_.claimed && options_.claimed->changes != waivable->changes) {
       return Refusal(
@@ -223,7 +223,7 @@ class Answering {
                           const std::optional<std::int64_t>& other) {
     Marker new_marker = check.marker;
     new_marker.is_held = other.has_value();
-    std::string title = one_line(answer_.why, 200);
+    std::string title = printable_line(answer_.why, 200);
     if (other) {
       title = fmt::format(
           "waits for pull request {}, whose check of the same commit and base is "
@@ -249,7 +249,7 @@ class Answering {
       answer_.notes.push_back("the check run could not be turned green: " + refusal_text(answer));
     }
     Json status = {{"state", "success"},
-                   {"description", one_line(answer_.why, 130)},
+                   {"description", printable_line(answer_.why, 130)},
                    {"context", status_context(marker)}};
     if (!check.url.empty()) status["target_url"] = check.url;
     WEIR_TRY(answer,

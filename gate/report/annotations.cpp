@@ -42,7 +42,7 @@ std::string number_line(const Number& number) {
     text::append_item(line, " ", fmt::format("({})", parts));
   }
   if (!has_numbers(number)) line = number.where;
-  if (!number.why.empty()) text::append_item(line, ": ", one_line(number.why, 300));
+  if (!number.why.empty()) text::append_item(line, ": ", printable_line(number.why, 300));
   return number.label + ": " + line;
 }
 
@@ -54,7 +54,7 @@ void add_lines(std::vector<std::string>& lines, const Parts& parts) {
     if ((part.readers & k_comment) == 0) continue;
     const std::string head = part.head.empty() ? part.in : plain_text(part.head) + ": " + part.in;
     if (part.kind == Part::Kind::paragraph) {
-      lines.push_back(head + one_line(plain_text(part.words), 600));
+      lines.push_back(head + printable_line(plain_text(part.words), 600));
     } else if (part.kind == Part::Kind::changes) {
       const auto all = collect<std::string>(
           part.items, [](const Words& item) { return item.front().text + " " + item.back().text; });

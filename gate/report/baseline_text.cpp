@@ -28,7 +28,7 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
     if (stored.cell != cell) {
       cell = stored.cell;
       ++cells;
-      page.add_text(0, one_line(cell, 300));
+      page.add_text(0, printable_line(cell, 300));
     }
     std::vector<std::string> contents{text::plural(stored.counts.size(), "count")};
     if (stored.kernels) contents.push_back(text::plural(stored.kernels->counts.size(), "kernel"));
@@ -38,9 +38,9 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
       contents.push_back(text::plural(runs, "stored run") + " on " +
                          text::plural(stored.sessions.size(), "machine class", "machine classes"));
     }
-    page.add_text(2, one_line(stored.device_class, 200) + "   " + text::join(contents));
+    page.add_text(2, printable_line(stored.device_class, 200) + "   " + text::join(contents));
     if (!stored.reason.empty())
-      page.paragraph("    ", "reason: " + one_line(stored.reason, 1000), 4);
+      page.paragraph("    ", "reason: " + printable_line(stored.reason, 1000), 4);
   }
   page.blank();
   page.add_text(0, "{} of {}.", text::plural(baselines.size(), "baseline"),
@@ -50,13 +50,13 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
 
 std::string baseline_show(const Baseline& stored, int width) {
   Page page(columns_of(width));
-  page.add_text(0, one_line(stored.cell, 300));
-  page.add_text(2, "device class  " + one_line(stored.device_class, 200));
-  const std::string device = one_line(stored.device_name, 200);
+  page.add_text(0, printable_line(stored.cell, 300));
+  page.add_text(2, "device class  " + printable_line(stored.device_class, 200));
+  const std::string device = printable_line(stored.device_name, 200);
   if (!device.empty()) page.add_text(2, "device        " + device);
-  page.add_text(2, "fingerprint   " + one_line(stored.fingerprint, 100));
+  page.add_text(2, "fingerprint   " + printable_line(stored.fingerprint, 100));
   if (!stored.reason.empty()) {
-    page.paragraph("  ", "reason        " + one_line(stored.reason, 1000), 16);
+    page.paragraph("  ", "reason        " + printable_line(stored.reason, 1000), 16);
   }
   const auto& lengths = stored.lengths;
   if (!lengths.empty()) page.add_text(2, "counted at    {}", fmt::join(lengths, ", "));
@@ -69,7 +69,7 @@ std::string baseline_show(const Baseline& stored, int width) {
       nature += fmt::format(", within {} %", about_two_digits(*within * 100));
     }
     counts.rows.push_back(
-        {clip(one_line(unit::label(measured.metric), 96), 32), value_text(measured), nature});
+        {clip(printable_line(unit::label(measured.metric), 96), 32), value_text(measured), nature});
   }
   const auto add = [&](const TextTable& table) {
     page.blank();
@@ -91,13 +91,13 @@ std::string baseline_show(const Baseline& stored, int width) {
     if (sessions.empty()) continue;
     page.blank();
     page.add_text(2, "{} on {}", text::plural(sessions.size(), "stored run"),
-                  one_line(machine, 200));
+                  printable_line(machine, 200));
     TextTable times{{"stored run", "metric", "median", "runs"}, {true, false, true, true}};
     for (std::size_t i = 0; i < sessions.size(); ++i) {
       for (const auto& [name, samples] : sessions[i].samples) {
         if (samples.empty()) continue;
         const auto metric = unit::find_metric(name);
-        const std::string label = metric ? unit::label(*metric) : one_line(name, 32);
+        const std::string label = metric ? unit::label(*metric) : printable_line(name, 32);
         const double middle = stats::median(samples).value_or(0);
         times.rows.push_back({std::to_string(i + 1), label,
                               metric ? unit::show(*metric, middle) : fmt::format("{:.4g}", middle),

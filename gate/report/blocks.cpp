@@ -180,7 +180,7 @@ Block::Block(Cells members, const std::vector<profile::CellKey>& all)
   for (const CellDocument* cell : cells) {
     const auto& findings = cell->cell_verdict->findings;
     if (findings.empty() || repeats_rows(findings.front())) continue;
-    headlines.add(one_line(findings.front().headline, 400), *cell);
+    headlines.add(printable_line(findings.front().headline, 400), *cell);
   }
   why = std::move(headlines).take();
   const auto keys =

@@ -99,7 +99,7 @@ void add_differences(Page& page, std::vector<const KernelDifference*> rows,
     const bool is_broken = breaks_any(*row, comparison);
     std::vector<std::string> cells{is_broken ? "!" : state_text(row->state).mark};
     for (const FigureInfo* info : columns) cells.push_back(change_text(*row, *info));
-    cells.push_back(one_line(comparison.readable(row->symbol), 120));
+    cells.push_back(printable_line(comparison.readable(row->symbol), 120));
     table.rows.push_back(std::move(cells));
   }
   if (!table.rows.empty()) page.table(table);
@@ -163,7 +163,7 @@ void add_target(Page& page, const TargetChanges& target, const BuildComparison& 
   }
   page.start_part();
   page.add_text(0, "{}  {}{}{} kernels; by name {} new, {} gone, {} changed, {} the same",
-                one_line(target.target, 60), target.base.kernels, k_arrow, target.now.kernels,
+                printable_line(target.target, 60), target.base.kernels, k_arrow, target.now.kernels,
                 count_state(target, KernelState::added), count_state(target, KernelState::removed),
                 count_state(target, KernelState::changed), target.unchanged);
   if (target.base.spilled_vgprs != 0 || target.now.spilled_vgprs != 0) {
@@ -239,7 +239,7 @@ std::string builds_text(const BuildComparison& comparison, int width, std::size_
   for (const TargetChanges& target : comparison.targets) {
     if (target.differences.empty()) {
       page.start_part();
-      page.add_text(0, "{}  {}: the same code", one_line(target.target, 60),
+      page.add_text(0, "{}  {}: the same code", printable_line(target.target, 60),
                     text::plural(target.now.kernels, "kernel"));
     } else {
       add_target(page, target, comparison, max_rows);

@@ -30,16 +30,17 @@ class CalibrationWriter {
 
   std::string run() {
     const bool keeps_budget = calibration_.keeps_budget;
-    page_.paragraph("weir calibrate: ", one_line(calibration_.answer), 2, k_bold,
+    page_.paragraph("weir calibrate: ", printable_line(calibration_.answer), 2, k_bold,
                     keeps_budget ? "32" : "1;31");
     const auto* named = find_first(
         calibration_.cells, [](const CalibratedCell& cell) { return !cell.machine_name.empty(); });
     const std::string machine = named == nullptr ? "" : ", " + named->machine_name;
-    page_.paragraph("", one_line(calibration_.date + machine + "; beside " + calibration_.base), 2,
-                    "", k_dim);
+    page_.paragraph("",
+                    printable_line(calibration_.date + machine + "; beside " + calibration_.base),
+                    2, "", k_dim);
     for (const CalibratedCell& cell : calibration_.cells) show(cell);
     if (!calibration_.cells.empty()) add_gates();
-    for (const std::string& note : calibration_.notes) add_line("note", one_line(note));
+    for (const std::string& note : calibration_.notes) add_line("note", printable_line(note));
     return page_.finish();
   }
 
@@ -112,7 +113,7 @@ class CalibrationWriter {
     page_.paragraph(pad_right(tag, k_tag_width),
                     clip_middle(cell_title(cell.cell), page_.width() - k_tag_width), k_tag_width,
                     cell.error || !cell.keeps_budget ? "1;31" : "32", k_bold);
-    if (cell.error) return page_.paragraph("      ", one_line(*cell.error), k_tag_width);
+    if (cell.error) return page_.paragraph("      ", printable_line(*cell.error), k_tag_width);
     add_line("pairs", fmt::format("{} measured, {} each", cell.pairs,
                                   unit::show_duration(cell.pair_seconds)));
     for (const CalibratedMetric& metric : cell.metrics) show(metric);

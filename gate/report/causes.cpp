@@ -61,7 +61,7 @@ Number metric_numbers(const std::string& metric, const Cells& cells) {
     if (row == nullptr) continue;
     const Judgement& judgement = *row->judgement;
     number.label = row->number.label;
-    if (!judgement.is_metric()) reasons.insert(one_line(judgement.reason, 200));
+    if (!judgement.is_metric()) reasons.insert(printable_line(judgement.reason, 200));
     if (judgement.baseline) base.emplace_back(*judgement.baseline, row->number.base);
     if (judgement.current) candidate.emplace_back(*judgement.current, row->number.candidate);
     if (!judgement.baseline || !judgement.current) continue;
@@ -81,7 +81,7 @@ Number metric_numbers(const std::string& metric, const Cells& cells) {
   if (reasons.size() == 1) number.why = *reasons.begin();
   if (!number.label.empty()) return number;
   const auto metric_entry = unit::find_metric(metric);
-  number.label = metric_entry ? unit::label(*metric_entry) : one_line(metric, 100);
+  number.label = metric_entry ? unit::label(*metric_entry) : printable_line(metric, 100);
   return number;
 }
 
@@ -143,14 +143,14 @@ std::string consequences_text(const verdict::Cause& cause) {
   }
   if (!cause.beside.empty()) {
     const char* where = cause.cells.size() == 1 ? "Also in this cell: " : "Also in these cells: ";
-    sentences.push_back(where + one_line(text::join(cause.beside, "; "), 300) + ".");
+    sentences.push_back(where + printable_line(text::join(cause.beside, "; "), 300) + ".");
   }
   return text::join(sentences, " ");
 }
 
 // Returns the section of a cause: cells, numbers, consequences, typical cause and place to look at.
 Part cause_part(const verdict::Cause& cause, const Cells& cells, Places& places) {
-  const std::string headline = one_line(cause.headline, 400);
+  const std::string headline = printable_line(cause.headline, 400);
   const auto add_if_text = [](Parts& parts, Part part) {
     if (!plain_text(part.words).empty()) parts.push_back(std::move(part));
   };
@@ -164,9 +164,9 @@ Part cause_part(const verdict::Cause& cause, const Cells& cells, Places& places)
                                       return carrier_row(carrier, cells);
                                     })));
   add_if_text(part.parts, paragraph("", consequences, /*soft=*/true));
-  Part typical = paragraph("Typical cause", one_line(cause.cause, 400), /*soft=*/true);
+  Part typical = paragraph("Typical cause", printable_line(cause.cause, 400), /*soft=*/true);
   add_if_text(part.parts, shown_to(k_long, std::move(typical)));
-  add_if_text(part.parts, paragraph("Look at", one_line(cause.look_at, 200)));
+  add_if_text(part.parts, paragraph("Look at", printable_line(cause.look_at, 200)));
   return part;
 }
 

@@ -72,7 +72,7 @@ std::string conclusion(const GateVerdict& gate) {
 std::string first_line(const Document& document) {
   const std::string title = document.first_line(" \u00b7 ");
   const std::string line = is_judged(document.gate) ? title : std::string(k_not_judged) + title;
-  return text::neutralize_ci_commands(one_line(line, 2000));
+  return text::neutralize_ci_commands(printable_line(line, 2000));
 }
 
 std::string check_level(Outcome outcome) {
@@ -86,7 +86,8 @@ std::string annotation_path(const GateVerdict& gate) {
   std::string_view rest = gate.config;
   while (rest.starts_with("./")) rest.remove_prefix(2);
   if (rest.empty() || rest.size() > 300 || rest.front() == '/' || rest.back() == '/' ||
-      rest.find_first_of("\\:\n\t") != std::string_view::npos || one_line(rest, 1000) != rest) {
+      rest.find_first_of("\\:\n\t") != std::string_view::npos ||
+      printable_line(rest, 1000) != rest) {
     return std::string(k_default_config);
   }
   std::vector<std::string> parts;

@@ -44,7 +44,7 @@ std::string list_texts(const Texts& texts, std::string_view many) {
   constexpr std::size_t k_max_texts_listed = 3;
   if (texts.size() > k_max_texts_listed) return text::plural(texts.size(), many);
   return text::join(
-      collect<std::string>(texts, [](const auto& name) { return one_line(name, 80); }));
+      collect<std::string>(texts, [](const auto& name) { return printable_line(name, 80); }));
 }
 
 // Returns "a → b", or the texts alone if they did not change or one side has none.
@@ -186,8 +186,8 @@ bool several_backends(const Comparison& comparison) {
 std::string op_text(const OpChange& op, bool names_backends) {
   const std::string types = types_text(op);
   const auto name = only_name(op);
-  std::string text = one_line(name.value_or(op.role), 120);
-  if (!name && !op.part.empty()) text += " (" + one_line(op.part, 40) + ")";
+  std::string text = printable_line(name.value_or(op.role), 120);
+  if (!name && !op.part.empty()) text += " (" + printable_line(op.part, 40) + ")";
   append(text, " ",
          change_text(side_texts(op.a, &ComparedOp::shapes), side_texts(op.b, &ComparedOp::shapes),
                      "shape"));
@@ -207,9 +207,9 @@ std::string op_text(const OpChange& op, bool names_backends) {
 
 // Describes one of the two profiles: "old.txt: llama.cpp · Vulkan (vk-perf-logger)".
 std::string input_text(const explain::ComparedInput& input) {
-  std::string text = one_line(input.name, 200);
-  append(text, ": ", one_line(input.words, 200));
-  return fmt::format("{} ({})", text, one_line(input.format, 60));
+  std::string text = printable_line(input.name, 200);
+  append(text, ": ", printable_line(input.words, 200));
+  return fmt::format("{} ({})", text, printable_line(input.format, 60));
 }
 
 // Returns " 2 ops that only one side times are left out."; "" if there are none.
@@ -269,7 +269,7 @@ std::string gap_text(const Comparison& comparison) {
   std::vector<std::string> labels;
   for (const auto& [op, difference] : gap->labels) {
     if (difference != 0 && labels.size() < explain::k_gap_labels)
-      labels.push_back(one_line(op->role, 60) + " " + gap_time(difference));
+      labels.push_back(printable_line(op->role, 60) + " " + gap_time(difference));
   }
   if (!labels.empty()) text += ": " + text::join(labels);
   return text + "." + left_out_text(gap->untimed_labels, "command buffer");
@@ -281,7 +281,7 @@ std::vector<std::vector<std::string>> metric_rows(const Comparison& comparison) 
   std::vector<std::vector<std::string>> both, either;
   for (const explain::MetricChange& metric : comparison.metrics) {
     const auto show = [&](const std::optional<double>& value) {
-      return value ? one_line(unit::show(metric.metric, *value), 40) : "";
+      return value ? printable_line(unit::show(metric.metric, *value), 40) : "";
     };
     // A benchmark case stands before the metric's name: "tg8 decode tok/s".
     std::string name = metric.name;
@@ -291,7 +291,7 @@ std::vector<std::vector<std::string>> metric_rows(const Comparison& comparison) 
     }
     const bool has_ratio = metric.a && metric.b && *metric.a > 0;
     auto& rows = metric.a && metric.b ? both : either;
-    rows.push_back({one_line(name, 60), show(metric.a), show(metric.b),
+    rows.push_back({printable_line(name, 60), show(metric.a), show(metric.b),
                     has_ratio ? ratio_text(*metric.b / *metric.a) : ""});
   }
   return both.empty() ? either : both;
@@ -395,7 +395,7 @@ void add_text(Page& page, const Comparison& comparison, const CompareStyle& styl
   }
   if (!comparison.warnings.empty()) page.blank();
   for (const std::string& doubt : comparison.warnings)
-    page.add_text(0, "warning: " + one_line(doubt, 300));
+    page.add_text(0, "warning: " + printable_line(doubt, 300));
 }
 
 // Adds a row of a Markdown table.

@@ -82,7 +82,7 @@ Number number_for_readers(const MetricRow& row) {
   } else if (!number.differs()) {
     number.base.clear();
   }
-  number.why = reason_is_plain(judgement) ? "" : one_line(judgement.reason, 600);
+  number.why = reason_is_plain(judgement) ? "" : printable_line(judgement.reason, 600);
   number.outcome = judgement.verdict;
   const bool is_wrong =
       judgement.verdict < Outcome::pass && (judgement.is_metric() || row.is_broken_rule());
@@ -159,7 +159,7 @@ void add_explanations(Parts& parts, const Block& block) {
     parts.push_back(shown_to(i < k_max_reasons_shown ? k_all : k_long, std::move(why)));
     const auto lines =
         collect<std::string>(explanation.cells.front()->cell_verdict->findings.front().lines,
-                             [](const std::string& line) { return one_line(line, 400); });
+                             [](const std::string& line) { return printable_line(line, 400); });
     if (!lines.empty()) parts.push_back(shown_to(k_long, list("", lines)));
   }
 }
@@ -169,7 +169,7 @@ std::string distinct(const auto& cells, auto get) {
   std::vector<std::string> values;
   std::set<std::string> seen;
   for (const auto& cell : cells) {
-    const std::string value = one_line(std::invoke(get, cell), 300);
+    const std::string value = printable_line(std::invoke(get, cell), 300);
     if (value.empty()) continue;
     const bool is_new = seen.insert(value).second;
     if (is_new) values.push_back(value);
@@ -183,7 +183,7 @@ Part server_figures_part(const CellDocument& cell) {
              .head = plain("the server's own metrics of " + cell.title),
              .columns = {"metric", "kind", "#value"}};
   for (const profile::ServerFigure& figure : cell.cell_verdict->server) {
-    table.rows.push_back({{{one_line(figure.name, 200), true}},
+    table.rows.push_back({{{printable_line(figure.name, 200), true}},
                           plain(std::string(profile::to_string(figure.kind))),
                           plain(show(figure))});
   }
@@ -289,7 +289,7 @@ Part messages_part(const char* tag, std::string head, const Document& document,
   for (const Shared& message : all) {
     std::string where;
     if (message.cells.size() == 1)
-      where = one_line(message.cells.front()->cell_verdict->cell.str(), 300) + ": ";
+      where = printable_line(message.cells.front()->cell_verdict->cell.str(), 300) + ": ";
     if (message.cells.size() > 1) {
       where = fmt::format("{} of {}: ", message.cells.size(),
                           text::plural(document.cells.size(), "cell"));
@@ -431,8 +431,8 @@ void add_machine_code(Parts& parts, const GateVerdict& gate) {
       if (kernel_change.machine_code.empty()) continue;
       if (!shown.insert(kernel_change.kernel + kernel_change.machine_code).second) continue;
       Words head{{"Machine code of "},
-                 {one_line(kernel_change.kernel, 200), true},
-                 {" " + one_line(code.compiler, 100)}};
+                 {printable_line(kernel_change.kernel, 200), true},
+                 {" " + printable_line(code.compiler, 100)}};
       Part lines{.kind = Kind::preformatted, .text = kernel_change.machine_code};
       parts.push_back(shown_to(k_page, fold(std::move(head), {std::move(lines)})));
     }
@@ -479,22 +479,22 @@ Part facts_part(const Document& document) {
   const auto duration = [](const std::optional<double>& seconds) {
     return seconds ? unit::show_duration(*seconds) : "";
   };
-  add_if_known("config", one_line(gate.config, 300));
-  add_if_known("commit", one_line(gate.commit.value_or(""), 64));
+  add_if_known("config", printable_line(gate.config, 300));
+  add_if_known("commit", printable_line(gate.commit.value_or(""), 64));
   add_if_known("base", document.base);
   add_if_known("device", distinct(gate.cells, &CellVerdict::device_name));
   add_if_known("device class", distinct(gate.cells, &CellVerdict::device_class));
   add_if_known("machine", distinct(gate.cells, &CellVerdict::machine_name));
   add_if_known("limits", document.rule);
-  if (!document.has_paired_times) add_if_known("rule", one_line(gate.decision_rule, 4000));
+  if (!document.has_paired_times) add_if_known("rule", printable_line(gate.decision_rule, 4000));
   add_if_known("took", duration(gate.seconds));
   add_if_known("budget", duration(gate.budget_seconds));
   if (const auto cost = gate.profiling_cost) {
     add_if_known("profiling", fmt::format("cost {:.1f} % of throughput", *cost * 100));
   }
-  add_if_known("run", one_line(gate.run.value_or(""), 300));
+  add_if_known("run", printable_line(gate.run.value_or(""), 300));
   add_if_known("exit code", std::to_string(static_cast<int>(gate.exit_code)));
-  add_if_known("weir", one_line(gate.weir_version, 30));
+  add_if_known("weir", printable_line(gate.weir_version, 30));
   return shown_to(k_page, section(plain("Facts"), {std::move(table)}));
 }
 
@@ -539,7 +539,7 @@ Parts compose(const Document& document) {
   add_decided(parts, document);
   if (document.has_paired_times) {
     Part rule =
-        fold(plain("How sure this is"), {paragraph("", one_line(gate.decision_rule, 2000))});
+        fold(plain("How sure this is"), {paragraph("", printable_line(gate.decision_rule, 2000))});
     parts.push_back(shown_to(k_comment, std::move(rule)));
   }
   Part warnings = messages_part("warn", "Warnings", document, document.warnings());

@@ -16,7 +16,7 @@ std::string value_text(const profile::Measurement& measured) {
 
 void add_counts(TextTable& table, const profile::KernelSet& set, std::size_t max_columns) {
   for (const auto& [name, count] : set.counts) {
-    table.rows.push_back({show(count), one_line(name, max_columns)});
+    table.rows.push_back({show(count), printable_line(name, max_columns)});
   }
 }
 

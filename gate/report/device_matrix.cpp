@@ -51,7 +51,7 @@ Column make_column(const Profile& profile) {
   }
   if (profile.kernels) {
     for (const auto& [name, count] : profile.kernels->counts) {
-      out.values[{RowGroup::kernels, one_line(name, 96)}] = show(count);
+      out.values[{RowGroup::kernels, printable_line(name, 96)}] = show(count);
     }
   }
   return out;
@@ -62,19 +62,21 @@ std::vector<Table> make_tables(std::span<const Profile> profiles) {
   std::vector<Table> tables;
   for (const Profile& profile : profiles) {
     const profile::CellKey& key = profile.cell;
-    const std::string device = one_line(key.backend, 64);
-    const std::string title = fmt::format("{} / {} / {}", one_line(key.engine_part(), 64),
-                                          one_line(key.model, 64), one_line(key.prompt_part(), 64));
+    const std::string device = printable_line(key.backend, 64);
+    const std::string title =
+        fmt::format("{} / {} / {}", printable_line(key.engine_part(), 64),
+                    printable_line(key.model, 64), printable_line(key.prompt_part(), 64));
     Table* existing = find_first(tables, [&](const Table& other) { return other.title == title; });
     Table& table = existing == nullptr ? tables.emplace_back() : *existing;
     table.title = title;
     if (!profile.errors.empty()) {
-      table.broken.push_back(fmt::format("{}: {}", device, one_line(profile.errors.front(), 300)));
+      table.broken.push_back(
+          fmt::format("{}: {}", device, printable_line(profile.errors.front(), 300)));
       continue;
     }
     if (profile.placement.state == profile::Placement::State::refuted) {
       table.remarks.push_back(
-          fmt::format("{}: {}", device, one_line(profile.placement.reason, 300)));
+          fmt::format("{}: {}", device, printable_line(profile.placement.reason, 300)));
     }
     Column column = make_column(profile);
     for (const auto& [name, value] : column.values) table.names.insert(name);

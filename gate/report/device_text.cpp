@@ -21,15 +21,16 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
   Page broken(columns_of(width));
   for (const DeviceLine& device : devices) {
     if (!device.error.empty()) {
-      broken.add_text(0, one_line(device.name) + " cannot be read: " + one_line(device.error));
+      broken.add_text(
+          0, printable_line(device.name) + " cannot be read: " + printable_line(device.error));
       continue;
     }
-    const std::string source = one_line(device.source);
+    const std::string source = printable_line(device.source);
     // One word of the text before the colon ("from public data", "recorded") fits into 80 columns.
     std::string origin = source.substr(0, source.find(':'));
     if (origin == "from public data") origin = "public";
-    table.rows.push_back({one_line(device.name), text::join(device.apis, " "),
-                          one_line(device.title, 60), origin.empty() ? "not said" : origin});
+    table.rows.push_back({printable_line(device.name), text::join(device.apis, " "),
+                          printable_line(device.title, 60), origin.empty() ? "not said" : origin});
   }
   std::string out = table.rows.empty() ? std::string() : table.str(0, columns_of(width));
   return out + broken.finish();
@@ -53,19 +54,20 @@ std::string device_list_json(const std::vector<DeviceLine>& devices) {
 // columns.
 std::string device_text(const DeviceSheet& sheet, int width) {
   Page page(columns_of(width));
-  page.add_text(0, one_line(sheet.name) + ": " + one_line(sheet.title));
-  if (!sheet.source.empty()) page.add_text(2, "Values " + one_line(sheet.source));
-  for (const std::string& guess : sheet.assumed) page.add_text(2, "Assumed: " + one_line(guess));
+  page.add_text(0, printable_line(sheet.name) + ": " + printable_line(sheet.title));
+  if (!sheet.source.empty()) page.add_text(2, "Values " + printable_line(sheet.source));
+  for (const std::string& guess : sheet.assumed)
+    page.add_text(2, "Assumed: " + printable_line(guess));
   page.blank();
   std::size_t widest = 0;
   for (const auto& [subject, what] : sheet.facts) widest = std::max(widest, subject.size());
   for (const auto& [subject, what] : sheet.facts) {
     const std::string first = "  " + pad_right(subject, widest) + "  ";
-    page.paragraph(first, one_line(what), first.size());
+    page.paragraph(first, printable_line(what), first.size());
   }
   if (!sheet.warnings.empty()) page.blank();
   for (const std::string& warning : sheet.warnings)
-    page.add_text(2, "Warning: " + one_line(warning));
+    page.add_text(2, "Warning: " + printable_line(warning));
   return page.finish();
 }
 

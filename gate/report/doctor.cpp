@@ -78,7 +78,7 @@ class Writer {
     if (noise > 0)
       words += fmt::format("; {} times worse", text::plural(noise, "thing makes", "things make"));
     page_.paragraph("weir doctor: ", words, k_indent, k_bold, number == 0 ? k_green : k_red);
-    page_.paragraph("", one_line(diagnosis_.machine), k_indent, "", k_dim);
+    page_.paragraph("", printable_line(diagnosis_.machine), k_indent, "", k_dim);
     if (diagnosis_.is_idle) {
       page_.paragraph("", "no engine was started: --cell CELL runs one, and asks a server",
                       k_indent, "", k_dim);
@@ -88,18 +88,19 @@ class Writer {
   void title(const std::string& text, const std::string& more = "") {
     page_.blank();
     // paragraph() does not wrap its head, so clip it.
-    page_.paragraph(clip_middle(one_line(text), page_.width() - 2) + (more.empty() ? "" : "  "),
-                    one_line(more), k_indent, k_bold, k_dim);
+    page_.paragraph(
+        clip_middle(printable_line(text), page_.width() - 2) + (more.empty() ? "" : "  "),
+        printable_line(more), k_indent, k_bold, k_dim);
   }
 
   // Writes "  worse    governor: …", and the cure below after an arrow.
   void entry(std::string_view tag, std::string_view color, const std::string& what,
              const std::string& cure) {
     const std::string head = std::string(k_indent, ' ') + pad_right(tag, k_tag);
-    page_.paragraph(head, one_line(what), head.size(), color);
+    page_.paragraph(head, printable_line(what), head.size(), color);
     if (cure.empty()) return;
     const std::string arrow = std::string(head.size(), ' ') + "→ ";
-    page_.paragraph(arrow, one_line(cure), head.size() + 2, k_dim);
+    page_.paragraph(arrow, printable_line(cure), head.size() + 2, k_dim);
   }
 
   // Writes all items in one entry, between `before` and `after`; nothing without items.

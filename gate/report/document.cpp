@@ -80,16 +80,16 @@ Document::Document(const GateVerdict& verdict)
       has_paired_times(report::has_paired_times(verdict)) {
   std::vector<std::string> parts;
   if (gate.verdict == Outcome::fail && gate.nothing_judged_reason) {  // else it is the headline
-    parts.push_back(one_line(*gate.nothing_judged_reason, 600));
+    parts.push_back(printable_line(*gate.nothing_judged_reason, 600));
   }
-  for (const std::string& part : gate.not_judged) parts.push_back(one_line(part, 200));
+  for (const std::string& part : gate.not_judged) parts.push_back(printable_line(part, 200));
   not_judged = text::join(parts);
-  base = one_line(gate.base_origin, 300);
+  base = printable_line(gate.base_origin, 300);
   const bool named = gate.base_commit && gate.base_commit->size() >= 7 &&
                      base.find(text::short_commit(*gate.base_commit)) != std::string::npos;
   if (gate.base_commit && !named) {
     if (!base.empty()) base += ", ";
-    base += "commit " + one_line(text::short_commit(*gate.base_commit), 12);
+    base += "commit " + printable_line(text::short_commit(*gate.base_commit), 12);
   }
   for (const CellVerdict& cell : gate.cells)
     cells.push_back(make_cell_document(cell, !gate.against && !gate.runs));
@@ -121,10 +121,11 @@ std::vector<Shared> Document::warnings(
   SharedTexts out;
   for (const CellDocument& cell : cells) {
     if (filter && !filter(*cell.cell_verdict)) continue;
-    for (const std::string& warning : cell.cell_verdict->warnings) out.add(one_line(warning), cell);
+    for (const std::string& warning : cell.cell_verdict->warnings)
+      out.add(printable_line(warning), cell);
     for (const MetricRow& row : cell.rows) {
       for (const std::string& warning : row.judgement->warnings) {
-        out.add(fmt::format("{}: {}", row.number.label, one_line(warning)), cell);
+        out.add(fmt::format("{}: {}", row.number.label, printable_line(warning)), cell);
       }
     }
   }
@@ -134,11 +135,11 @@ std::vector<Shared> Document::warnings(
 std::vector<Shared> Document::notes() const {
   SharedTexts out;
   for (const CellDocument& cell : cells) {
-    for (const std::string& note : cell.cell_verdict->notes) out.add(one_line(note), cell);
+    for (const std::string& note : cell.cell_verdict->notes) out.add(printable_line(note), cell);
     out.add(judged_by(*cell.cell_verdict), cell);
   }
   std::vector<Shared> notes = std::move(out).take();
-  for (const std::string& note : gate.notes) notes.push_back({one_line(note), {}});
+  for (const std::string& note : gate.notes) notes.push_back({printable_line(note), {}});
   const bool disagrees = std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
     return std::ranges::any_of(cell.metrics(), differs_from_medians);
   });
@@ -155,7 +156,7 @@ std::vector<Shared> Document::shared_kernel_changes() const {
   for (const CellDocument& cell : cells) {
     for (const verdict::KernelChange& kernel :
          cell.cell_verdict->judgement_of(verdict::k_kernel_code).code) {
-      out.add(one_line(fmt::format("{}: {}", kernel.kernel, kernel.words())), cell);
+      out.add(printable_line(fmt::format("{}: {}", kernel.kernel, kernel.words())), cell);
     }
   }
   return std::move(out).take();
@@ -165,7 +166,7 @@ std::vector<Shared> Document::by_reason(Outcome outcome) const {
   SharedTexts out;
   for (const CellDocument& cell : cells) {
     if (cell.cell_verdict->verdict != outcome) continue;
-    const std::string reason = one_line(cell.reason);
+    const std::string reason = printable_line(cell.reason);
     out.add(reason.empty() ? "no reason given" : reason, cell);
   }
   return std::move(out).take();
@@ -173,7 +174,7 @@ std::vector<Shared> Document::by_reason(Outcome outcome) const {
 
 std::string judged_by(const CellVerdict& cell) {
   if (!cell.base || cell.base->empty() || *cell.base == "same device class") return "";
-  return "judged by: " + one_line(*cell.base);
+  return "judged by: " + printable_line(*cell.base);
 }
 
 // Returns the headline's end about causes: ", 1 cause, 2 changes unexplained". "" for a single
@@ -196,7 +197,7 @@ std::string headline(const GateVerdict& gate) {
   if (gate.cells.empty()) {
     out = "no cell was measured";
   } else if (gate.verdict != Outcome::fail && gate.nothing_judged_reason) {
-    out = one_line(*gate.nothing_judged_reason, 600);
+    out = printable_line(*gate.nothing_judged_reason, 600);
     const auto number = std::ranges::count_if(gate.cells, is_unmeasured);
     if (number > 0) out += fmt::format("; {} could not be measured", number);
   } else if (const std::string_view result = outcome_look(gate.verdict).headline; !result.empty()) {
@@ -238,7 +239,7 @@ std::string short_rule(const GateVerdict& gate) {
       const bool is_throughput = metric.metric.unit == unit::Unit::tokens_per_second;
       if (metric.is_metric() && !is_count && !is_throughput && limit.is_set() &&
           metric.verdict != Outcome::info) {
-        others.emplace(one_line(unit::label(metric.metric), 40), limit.words());
+        others.emplace(printable_line(unit::label(metric.metric), 40), limit.words());
       }
       if (!is_throughput || !limit.max_drop) continue;
       if (!limit.max_drop->amount.relative) continue;

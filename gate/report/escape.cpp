@@ -104,7 +104,7 @@ std::string break_mentions(std::string_view code) {
 // Returns hostile text as one line of Markdown that means nothing to Markdown or GitHub: no links,
 // mentions, references or lists.
 std::string markdown_text(std::string_view text, std::size_t max_columns) {
-  const std::string line = text::neutralize_ci_commands(one_line(text, max_columns));
+  const std::string line = text::neutralize_ci_commands(printable_line(text, max_columns));
   std::string out;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
@@ -134,7 +134,7 @@ std::string markdown_text(std::string_view text, std::size_t max_columns) {
 // Returns hostile text as code within a line of Markdown, also within a table.
 std::string markdown_code(std::string_view text, std::size_t max_columns) {
   const std::string line =
-      break_mentions(text::neutralize_ci_commands(one_line(text, max_columns)));
+      break_mentions(text::neutralize_ci_commands(printable_line(text, max_columns)));
   if (line.empty()) return "";
   // Between backquotes everything except these is literal.
   if (line.find_first_of("`|\\") == std::string::npos) return fmt::format("`{}`", line);

@@ -26,7 +26,7 @@ constexpr std::string_view k_before = "   ";
 
 std::string explain_title(const std::string& cell) {
   const auto key = profile::CellKey::parse(cell);
-  return key ? cell_title(*key) : one_line(cell, 200);
+  return key ? cell_title(*key) : printable_line(cell, 200);
 }
 
 using Cells = std::vector<const Explanation*>;
@@ -78,7 +78,7 @@ std::string no_finding_text(const Explanation& explanation) {
   if (explanation.verdict.empty()) return "Nothing differs beyond what varies by itself.";
   const std::string verdict = fmt::format("The verdict is {}", explanation.verdict);
   if (explanation.reason.empty()) return verdict + ", and no difference here explains it.";
-  return verdict + ": " + one_line(explanation.reason);
+  return verdict + ": " + printable_line(explanation.reason);
 }
 
 // Writes findings, or explanations of cells grouped into blocks.
@@ -220,17 +220,17 @@ class ExplainPage {
 
   void show_finding(const Finding& finding, std::size_t number) {
     page_.blank();
-    page_.paragraph(pad_right(std::to_string(number), k_number_indent), one_line(finding.headline),
-                    k_number_indent, k_bold);
+    page_.paragraph(pad_right(std::to_string(number), k_number_indent),
+                    printable_line(finding.headline), k_number_indent, k_bold);
     for (const std::string& line : finding.lines) {
-      page_.add_text(k_line_indent, one_line(line));
+      page_.add_text(k_line_indent, printable_line(line));
     }
     labelled_line("   Typical cause: ", finding.cause);
     labelled_line("   Look at: ", finding.look_at);
   }
 
   void labelled_line(std::string_view label, const std::string& words) {
-    if (!words.empty()) page_.paragraph(label, one_line(words), k_line_indent, k_dim);
+    if (!words.empty()) page_.paragraph(label, printable_line(words), k_line_indent, k_dim);
   }
 
   void checklist(const Explanation& explanation) {
@@ -240,7 +240,7 @@ class ExplainPage {
       std::string_view mark = "   [ ] ";
       if (check.answer == Check::Answer::fine) mark = "   [x] ";
       if (check.answer == Check::Answer::wrong) mark = "   [!] ";
-      page_.paragraph(mark, one_line(check.question + text::prefix_if_any(": ", check.note)),
+      page_.paragraph(mark, printable_line(check.question + text::prefix_if_any(": ", check.note)),
                       k_number_indent + 4);
     }
     for (const explain::Hint& hint : explanation.hints) labelled_line("   hint: ", hint.text);

@@ -90,7 +90,7 @@ bool is_certain_path(std::string_view word) {
 // the last part of a path.
 std::string show_value(std::string_view word, WordKind value, PrivateWords private_words) {
   if (value == WordKind::secret) return std::string(k_hidden);
-  if (private_words == PrivateWords::shown) return text::shell_word(one_line(word));
+  if (private_words == PrivateWords::shown) return text::shell_word(printable_line(word));
   // "512", "512,1024" and "16-64+16" are lengths of prompts, not prompts.
   const bool is_number = !word.empty() && text::is_digit(word.front()) &&
                          word.find_first_not_of("0123456789.,+-*x") == word.npos;
@@ -102,7 +102,7 @@ std::string show_value(std::string_view word, WordKind value, PrivateWords priva
   const bool ends_long = last_part.size() > k_longest_word || last_part.find(' ') != last_part.npos;
   if (is_prompt || (is_long && !is_path) || ends_long)
     return fmt::format("<{} bytes>", word.size());
-  return text::shell_word(one_line(last_part));
+  return text::shell_word(printable_line(last_part));
 }
 
 // Returns the place of the "?" before an address's query ("https://host/path?api_key=…"), which may
@@ -126,7 +126,7 @@ std::string show_word(std::string_view word, PrivateWords private_words) {
     return show_value(word, WordKind::plain, private_words);
   }
   const std::string name = (is_option ? "" : "-") + std::string(word.substr(0, equals));
-  return fmt::format("{}={}", text::shell_word(one_line(word.substr(0, equals))),
+  return fmt::format("{}={}", text::shell_word(printable_line(word.substr(0, equals))),
                      show_value(word.substr(equals + 1), option_value(name), private_words));
 }
 

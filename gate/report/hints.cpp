@@ -51,7 +51,7 @@ std::string shell_pattern(std::string_view name, std::size_t max_columns) {
 
 // Quotes a word for a shell; nothing if it can't be shown in a line.
 std::optional<std::string> shell_word(const std::string& word) {
-  if (word.empty() || one_line(word, 1000) != word) return std::nullopt;
+  if (word.empty() || printable_line(word, 1000) != word) return std::nullopt;
   return text::shell_word(word);
 }
 
@@ -209,7 +209,7 @@ std::string allowed_ops(const OpsByEngine& ops) {
     return is_plain ? word : dump_json(Json(word));  // YAML reads JSON too
   };
   const auto can_show = [](const std::string& word) {
-    return !word.empty() && one_line(word, 100) == word;
+    return !word.empty() && printable_line(word, 100) == word;
   };
   std::vector<std::string> engines;
   std::size_t anchors = 0;

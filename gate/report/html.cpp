@@ -277,7 +277,7 @@ std::string html(const Document& document, std::string_view figures) {
     out += fmt::format("<p class=\"missing\">Not judged: {}</p>\n", xml_text(document.not_judged));
   }
   if (!document.rule.empty()) out += muted_html(document.rule);
-  if (document.has_paired_times) out += muted_html(one_line(gate.decision_rule, 4000));
+  if (document.has_paired_times) out += muted_html(printable_line(gate.decision_rule, 4000));
   out += Elements().elements(compose(document));
   return html_page("weir: " + document.first_line(), "", out, figures);
 }

@@ -112,7 +112,7 @@ class Junit {
                 std::string_view body) const {
     ++suite.tests;
     suite.cases += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", xml_text(suite.name),
-                               xml_text(one_line(name, 400)));
+                               xml_text(printable_line(name, 400)));
     const bool fails =
         outcome == Outcome::inconclusive && gate_.exit_code == verdict::ExitCode::inconclusive;
     const std::string_view element = fails ? "failure" : outcome_look(outcome).element;
@@ -124,7 +124,7 @@ class Junit {
     if (element == "error") ++suite.errors;
     if (element == "skipped") ++suite.skipped;
     const std::string message =
-        fmt::format("{}: {}", verdict::to_string(outcome), one_line(brief, 600));
+        fmt::format("{}: {}", verdict::to_string(outcome), printable_line(brief, 600));
     suite.cases += fmt::format(">\n      <{} message=\"{}\"", element, xml_text(message));
     if (element != "skipped")
       suite.cases += fmt::format(" type=\"{}\"", verdict::to_string(outcome));

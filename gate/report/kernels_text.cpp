@@ -39,8 +39,8 @@ std::string cost_text(const KernelRow& row, const char* cost) {
 // Returns the cell and the compiler: "llama.cpp/tiny/vulkan/decode  RADV 24.2".
 std::string table_title(const KernelsOfCell& table) {
   const std::string by = table.compiler.empty() ? "not compiled: no compiler was asked"
-                                                : one_line(table.compiler, 100);
-  return fmt::format("{}  {}", one_line(table.cell, 200), by);
+                                                : printable_line(table.compiler, 100);
+  return fmt::format("{}  {}", printable_line(table.cell, 200), by);
 }
 
 }  // namespace
@@ -86,11 +86,11 @@ std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::
                     {true, true, true, true, true, true, true, false}};
     std::map<std::string, std::int64_t> left_out;  // number of kernels by reason
     for (const KernelRow& row : cell.rows) {
-      if (!row.facts.not_compiled.empty()) ++left_out[one_line(row.facts.not_compiled, 300)];
+      if (!row.facts.not_compiled.empty()) ++left_out[printable_line(row.facts.not_compiled, 300)];
       table.rows.push_back({row.cycles ? show_share(*row.cycles, sum) : "", show(row.calls),
                             cost_text(row, "registers"), cost_text(row, "spilled_registers"),
                             cost_text(row, "occupancy"), cost_text(row, "shared_memory_bytes"),
-                            cost_text(row, "throughput_cycles"), one_line(row.kernel, 96)});
+                            cost_text(row, "throughput_cycles"), printable_line(row.kernel, 96)});
     }
     page.rows(std::move(table), max_rows);
     for (const auto& [reason, kernels] : left_out) {
@@ -133,14 +133,14 @@ std::string kernel_diffs_text(std::span<const KernelDiff> diffs, int width) {
   Page page(columns_of(width));
   for (const KernelDiff& diff : diffs) {
     page.start_part();
-    page.add_text(0, "{}  in {}", one_line(diff.code.kernel, 200), list_names(diff.cells, 3));
+    page.add_text(0, "{}  in {}", printable_line(diff.code.kernel, 200), list_names(diff.cells, 3));
     for (const std::string& line : diff.code.metadata_differences)
-      page.add_text(2, one_line(line, 600));
+      page.add_text(2, printable_line(line, 600));
     TextTable table{{"", "base", "now", ""}, {false, true, true, false}};
     for (const verdict::KernelChange::Cost& cost : diff.code.costs) {
       const unit::KernelCost* kernel_cost = unit::find_kernel_cost(cost.cost);
       table.rows.push_back(
-          {kernel_cost == nullptr ? one_line(cost.cost, 40) : std::string(kernel_cost->label),
+          {kernel_cost == nullptr ? printable_line(cost.cost, 40) : std::string(kernel_cost->label),
            fmt::format("{}", cost.before), fmt::format("{}", cost.now),
            cost.before == 0
                ? ""

@@ -95,7 +95,7 @@ std::string clip_middle(std::string_view utf8, std::size_t max_columns, std::str
 
 // Returns hostile text as one printable line of at most `max_columns` characters, with "…" if it
 // was cut.
-std::string one_line(std::string_view text, std::size_t max_columns) {
+std::string printable_line(std::string_view text, std::size_t max_columns) {
   // Cut bytes first: an engine may write megabytes, and only `most` code points are shown.
   const std::string clean =
       text::printable(text.substr(0, std::min(text.size(), max_columns * 8 + 8)));

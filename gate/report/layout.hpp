@@ -1,7 +1,7 @@
 // Plain text in columns: wrapping, padding, cutting. Pure.
 //
 // Widths are in terminal columns, one a code point (text::columns). Hostile text goes through
-// text::printable() or one_line() before it comes here.
+// text::printable() or printable_line() before it comes here.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 
 // Hostile text as one line: printable, every run of white space one space, at most `max_columns`
 // code points (then it ends in "…").
-[[nodiscard]] std::string one_line(std::string_view text, std::size_t max_columns = 1000);
+[[nodiscard]] std::string printable_line(std::string_view text, std::size_t max_columns = 1000);
 
 // Returns the last `max_lines` lines of hostile text within its last `max_bytes`, printable.
 // Earlier lines that give the reason stay, see text::keep_last_lines(). A line "(120 earlier lines

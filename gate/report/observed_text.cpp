@@ -28,9 +28,9 @@ std::string context_line(const Observed& observed) {
   const auto& context = observed.context;
   for (const auto* part : {&context.engine, &context.engine_build, &context.model, &context.backend,
                            &context.device}) {
-    if (!part->value_or("").empty()) words.push_back(one_line(**part, 120));
+    if (!part->value_or("").empty()) words.push_back(printable_line(**part, 120));
   }
-  const std::string format = "format " + one_line(observed.format, 60);
+  const std::string format = "format " + printable_line(observed.format, 60);
   return words.empty() ? format : fmt::format("{} ({})", text::join(words, " \u00b7 "), format);
 }
 
@@ -44,8 +44,9 @@ void add_metrics(Page& page, const Observed& observed, const ObservedStyle& styl
   TextTable table{{}, {false, true}};
   for (const observed::ObservedFigure& figure : observed::figures_of(observed)) {
     table.rows.push_back(
-        {one_line(figure.name, 160),
-         one_line(figure.value ? unit::show(figure.metric, *figure.value) : *figure.error, 60)});
+        {printable_line(figure.name, 160),
+         printable_line(figure.value ? unit::show(figure.metric, *figure.value) : *figure.error,
+                        60)});
   }
   if (!table.rows.empty()) add(page, std::move(table), style);
 }
@@ -88,13 +89,13 @@ void add_ops(Page& page, const Observed& observed, const ObservedStyle& style) {
       const Json& cell = cells[column.from];
       row.push_back(cell.is_null() ? "" : column.show(cell));
     }
-    row.push_back(one_line(cells[0].get_ref<const std::string&>(), 160));
+    row.push_back(printable_line(cells[0].get_ref<const std::string&>(), 160));
   }
   add(page, std::move(table), style);
 }
 
 std::string cell_text(const PageTable::Column& column, const Json& value) {
-  if (value.is_string()) return one_line(value.get_ref<const std::string&>(), 100);
+  if (value.is_string()) return printable_line(value.get_ref<const std::string&>(), 100);
   if (!value.is_number()) return "";
   if (column.unit == "s") return brief_time(value.get<double>());
   if (value.is_number_integer()) return fmt::format("{}", value.get<std::int64_t>());
@@ -281,9 +282,9 @@ std::string observed_text(const Observed& observed, const ObservedStyle& style) 
   }
   if (!observed.errors.empty() || !observed.warnings.empty()) page.blank();
   for (const std::string& error : observed.errors)
-    page.add_text(2, "error: " + one_line(error, 300));
+    page.add_text(2, "error: " + printable_line(error, 300));
   for (const std::string& doubt : observed.warnings)
-    page.add_text(2, "warning: " + one_line(doubt, 300));
+    page.add_text(2, "warning: " + printable_line(doubt, 300));
   return page.finish();
 }
 

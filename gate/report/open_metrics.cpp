@@ -26,7 +26,7 @@ constexpr std::string_view k_codes =
 
 std::string quoted(std::string_view text, std::size_t max_columns) {
   static constexpr Replacement k_in_quotes[] = {{'"', "\\\""}, {'\\', "\\\\"}};
-  return replace_each(one_line(text, max_columns), k_in_quotes);
+  return replace_each(printable_line(text, max_columns), k_in_quotes);
 }
 
 std::string label(std::string_view name, std::string_view value) {

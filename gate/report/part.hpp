@@ -1,8 +1,8 @@
 // A report as a tree of parts: composed once (compose.hpp), shown by every format.
 //
-// All text is plain: a format escapes and wraps it. Text from outside has been through one_line(),
-// except words of several lines and `text`, which is raw. Parts point to judgements, which must
-// outlive them.
+// All text is plain: a format escapes and wraps it. Text from outside has been through
+// printable_line(), except words of several lines and `text`, which is raw. Parts point to
+// judgements, which must outlive them.
 #pragma once
 
 #include <cstddef>

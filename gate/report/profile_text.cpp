@@ -71,8 +71,8 @@ void add_server_figures(Page& page, const std::vector<profile::ServerFigure>& fi
   // In the order in which kinds are declared.
   constexpr const char* k_kinds[] = {"grew", "at the end", "mean"};
   for (const profile::ServerFigure& figure : figures) {
-    table.rows.push_back(
-        {show(figure), k_kinds[static_cast<std::size_t>(figure.kind)], one_line(figure.name, 200)});
+    table.rows.push_back({show(figure), k_kinds[static_cast<std::size_t>(figure.kind)],
+                          printable_line(figure.name, 200)});
   }
   page.table(table, 4);
 }
@@ -83,14 +83,15 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   Page page(columns_of(style.width));
   std::string title = cell_title(profile.cell);
   if (!profile.provenance.device_name.empty()) {
-    title += "   " + one_line(profile.provenance.device_name, 100);
+    title += "   " + printable_line(profile.provenance.device_name, 100);
   }
   page.add_text(0, title);
   TextTable table{{}, {false, true, false, false}};
   for (const Measurement* measured : ordered_metrics(profile, style.verbose)) {
     const std::string value = value_text(*measured);
-    table.rows.push_back({clip(one_line(unit::label(measured->metric), 96), 28),
-                          value.empty() ? "not measured" : value, one_line(measured->source, 24),
+    table.rows.push_back({clip(printable_line(unit::label(measured->metric), 96), 28),
+                          value.empty() ? "not measured" : value,
+                          printable_line(measured->source, 24),
                           certainty_text(profile, *measured)});
   }
   page.table(table);
@@ -107,13 +108,13 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   }
   add_server_figures(page, profile.server, style.verbose);
   if (profile.placement.state == profile::Placement::State::refuted) {
-    page.add_text(2, "placement: " + one_line(profile.placement.reason, 600));
+    page.add_text(2, "placement: " + printable_line(profile.placement.reason, 600));
   }
   if (profile.counts_skip_reason) {
-    page.add_text(2, "not counted: " + one_line(*profile.counts_skip_reason, 600));
+    page.add_text(2, "not counted: " + printable_line(*profile.counts_skip_reason, 600));
   } else {
     for (const auto& skipped : {profile.instructions_skip_reason, profile.host_skip_reason}) {
-      if (skipped) page.add_text(2, one_line(*skipped, 600));
+      if (skipped) page.add_text(2, printable_line(*skipped, 600));
     }
   }
   for (const std::string& error : profile.errors) {
@@ -134,7 +135,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
     }
   }
   for (const std::string& warning : warnings)
-    page.add_text(2, "warning: " + one_line(warning, 600));
+    page.add_text(2, "warning: " + printable_line(warning, 600));
   return page.finish();
 }
 

@@ -15,7 +15,7 @@ static std::string proposal_line(const verdict::Proposal& proposal) {
       proposal.what.find(proposal.cells.front()) == std::string::npos) {
     line += ", in " + proposal.cells.front();
   }
-  return one_line(line, 400);
+  return printable_line(line, 400);
 }
 
 // Lists proposed edits of rules, at most `max_lines`, under a headline that says how many make a
@@ -32,8 +32,8 @@ ProposalText proposal_text(const verdict::GateVerdict& gate, std::size_t max_lin
   text.head = text::plural(gate.proposals.size(), "edit") + " to the rules";
   if (looser > 0) text.head += fmt::format(", {} of them looser", looser);
   if (gate.rules) {
-    text.head += fmt::format("; judged by those of {} ({})", one_line(gate.rules->ref, 100),
-                             one_line(text::short_commit(gate.rules->commit), 10));
+    text.head += fmt::format("; judged by those of {} ({})", printable_line(gate.rules->ref, 100),
+                             printable_line(text::short_commit(gate.rules->commit), 10));
   }
   return text;
 }

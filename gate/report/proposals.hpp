@@ -1,5 +1,5 @@
 // The edits of a pull request to the rules that judge it, which every report lists first. Plain
-// text, through one_line(). Pure.
+// text, through printable_line(). Pure.
 #pragma once
 
 #include <cstddef>

@@ -56,9 +56,9 @@ void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, dou
         {brief_time(total_seconds(i)), show_share(total_seconds(i), sum, 0),
          fmt::format("{}", node.count), brief_time(*replayed.nodes[i].median),
          brief_time(replayed.nodes[i].min_seconds.value_or(0)),
-         one_line(fmt::format("{}{} {} {}", has_several_backends ? node.backend + " " : "",
-                              node.description, type_text(node), shape_text(node)),
-                  200)});
+         printable_line(fmt::format("{}{} {} {}", has_several_backends ? node.backend + " " : "",
+                                    node.description, type_text(node), shape_text(node)),
+                        200)});
   }
   if (table.rows.empty()) return;
   page.blank();
@@ -79,7 +79,7 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
   if (sums.replayed) {
     const auto tokens = static_cast<std::size_t>(step.rows);
     const std::string what = tokens == 0 ? "a step" : "a step of " + text::plural(tokens, "token");
-    summary = fmt::format("{} of {}'s: {} replayed in {}", what, one_line(replay.program, 60),
+    summary = fmt::format("{} of {}'s: {} replayed in {}", what, printable_line(replay.program, 60),
                           text::plural(static_cast<std::size_t>(sums.calls), "op"),
                           brief_time(*sums.replayed));
     if (style.is_whole_step && sums.ratio()) {
@@ -106,7 +106,7 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
 // Lists the kinds of steps in a recording, with tokens, graphs, ops and median time.
 std::string recording_text(const Replay& replay, int width) {
   Page page(columns_of(width));
-  page.add_text(0, "{}: {}{}", one_line(replay.program, 60),
+  page.add_text(0, "{}: {}{}", printable_line(replay.program, 60),
                 build_text("ggml", replay.version, replay.commit), threads_text(replay.threads));
   TextTable table{{"step", "tokens", "graphs", "ops", "different", "median"},
                   {true, true, true, true, true, true}};

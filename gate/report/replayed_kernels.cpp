@@ -66,7 +66,7 @@ ReplayedSums sum_up_times(const ReplayedKernels& all) {
 std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) {
   const ReplayedSums sums = sum_up_times(all);
   Page page(columns_of(style.width));
-  page.add_text(0, "kernels alone on " + one_line(all.device, 200));
+  page.add_text(0, "kernels alone on " + printable_line(all.device, 200));
   page.add_text(2, summary_text(all, sums));
   std::vector<const ReplayedKernel*> rows;
   auto left_out = all.left_out;  // number of dispatches by reason
@@ -88,7 +88,7 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) 
     table.rows.push_back({brief_time(seconds), show_share(seconds, sums.seconds),
                           fmt::format("{}", row->count), brief_time(times.median),
                           brief_time(times.deviation), groups_text(*row),
-                          one_line(row->name, 160)});
+                          printable_line(row->name, 160)});
   }
   if (!rows.empty()) page.add("\n" + table.str(2, page.width()));
   if (rows.size() > style.max_rows)
@@ -96,11 +96,11 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) 
   if (!left_out.empty()) page.add("\nleft out\n");
   for (const auto& [reason, dispatches] : left_out) {
     page.add_text(2, "{}: {}", text::plural(dispatches, "dispatch", "dispatches"),
-                  one_line(reason, 300));
+                  printable_line(reason, 300));
   }
   if (!all.warnings.empty()) page.blank();
   for (const std::string& warning : all.warnings) {
-    page.add_text(0, "warning: " + one_line(warning, 1000));
+    page.add_text(0, "warning: " + printable_line(warning, 1000));
   }
   return page.finish();
 }

@@ -33,9 +33,9 @@ std::string shards_text(const ShardsText& plan, std::size_t width) {
     total_seconds += shard.seconds;
     table.rows.push_back(
         {fmt::format("{}", i + 1),
-         shard.runner.empty() ? "any" : one_line(text::join(shard.runner, "+"), 40),
+         shard.runner.empty() ? "any" : printable_line(text::join(shard.runner, "+"), 40),
          fmt::format("{}", shard.cells.size()), unit::show_duration(shard.seconds),
-         shard.cells.empty() ? "" : one_line(shard.cells.front(), 60)});
+         shard.cells.empty() ? "" : printable_line(shard.cells.front(), 60)});
   }
   Page page(width);
   page.table(table, 0);

@@ -52,7 +52,7 @@ class Terminal {
     for (const CellVerdict& cell : gate.cells) {
       for (const Judgement& judgement : cell.judgements) {
         if (judgement.verdict == Outcome::fail)
-          subjects.insert(one_line(unit::label(judgement.metric), 40));
+          subjects.insert(printable_line(unit::label(judgement.metric), 40));
       }
     }
     if (subjects.empty() || subjects.size() > k_most) return "";
@@ -64,19 +64,19 @@ class Terminal {
   void heading() {
     std::string missing =
         text::join(collect<std::string>(gate_.not_judged, [](const std::string& part) {
-          return unbroken_if_short(one_line(part, 200));
+          return unbroken_if_short(printable_line(part, 200));
         }));
     if (gate_.nothing_judged_reason) {
-      missing =
-          one_line(*gate_.nothing_judged_reason, 600) + (missing.empty() ? "" : "; ") + missing;
+      missing = printable_line(*gate_.nothing_judged_reason, 600) + (missing.empty() ? "" : "; ") +
+                missing;
     }
     // A failure comes before the reason why nothing else was compared.
     if (gate_.verdict == Outcome::fail && gate_.nothing_judged_reason) {
       missing = "FAIL: " + headline(gate_) + failed_subjects_text(gate_) + "; " + missing;
     }
     const std::string cells = text::plural(gate_.cells.size(), "cell");
-    const std::string config = clip_middle(one_line(gate_.config), page_.width() / 3);
-    const std::string name = fmt::format("weir {}  ", one_line(gate_.weir_version, 30));
+    const std::string config = clip_middle(printable_line(gate_.config), page_.width() / 3);
+    const std::string name = fmt::format("weir {}  ", printable_line(gate_.weir_version, 30));
     const auto column = [](const std::string& text) { return text.empty() ? "" : text + "  "; };
     if (missing.empty()) {
       return page_.paragraph("", name + column(config) + cells + "  " + document_.rule,
@@ -347,14 +347,14 @@ class Terminal {
       page_.paragraph(fmt::format("{:6}{:<9}", "", what), value, 15, k_dim);
     };
     fact("base", document_.base);
-    if (gate_.run) fact("run", one_line(*gate_.run, 300));
+    if (gate_.run) fact("run", printable_line(*gate_.run, 300));
     if (style_.verbose || document_.has_paired_times)
-      fact("rule", one_line(gate_.decision_rule, 2000));
+      fact("rule", printable_line(gate_.decision_rule, 2000));
     // The servers' own metrics judge nothing, so only name the command that shows them.
     const bool has_server_metrics = std::ranges::any_of(
         gate_.cells, [](const CellVerdict& cell) { return !cell.server.empty(); });
     if (has_server_metrics && gate_.run && holds(style_.verbs, "profile")) {
-      command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
+      command({"servers", {"weir profile", text::shell_word(printable_line(*gate_.run, 300))}});
     }
     const std::vector<Hint> commands = hints(gate_, style_.verbs, page_.width() - 19);
     // Only a report that begins with causes leaves out the numbers of each cell.

@@ -53,13 +53,14 @@ class Varints {
 Json pairs_json(const std::vector<std::pair<std::string, std::string>>& all) {
   Json out = Json::array();
   for (const auto& [name, value] : all) {
-    out.push_back(Json::array({one_line(name, k_name_length), one_line(value, k_text_length)}));
+    out.push_back(
+        Json::array({printable_line(name, k_name_length), printable_line(value, k_text_length)}));
   }
   return out;
 }
 
 Json cell_json(const Json& value) {
-  if (value.is_string()) return one_line(value.get<std::string>(), k_text_length);
+  if (value.is_string()) return printable_line(value.get<std::string>(), k_text_length);
   return value.is_number() ? value : Json();
 }
 
@@ -67,15 +68,15 @@ Json cell_json(const Json& value) {
 Json to_json(const PageTable& table) {
   Json columns = Json::array(), rows = Json::array();
   for (const PageTable::Column& column : table.columns) {
-    columns.push_back({{"title", one_line(column.title)}});
-    if (column.unit) columns.back()["unit"] = one_line(*column.unit);
+    columns.push_back({{"title", printable_line(column.title)}});
+    if (column.unit) columns.back()["unit"] = printable_line(*column.unit);
   }
   for (const std::vector<Json>& row : table.rows) {
     rows.push_back(Json::array());
     for (const Json& value : row) rows.back().push_back(cell_json(value));
   }
-  return {{"title", one_line(table.title)},
-          {"note", one_line(table.note)},
+  return {{"title", printable_line(table.title)},
+          {"note", printable_line(table.note)},
           {"columns", std::move(columns)},
           {"rows", std::move(rows)}};
 }
@@ -97,7 +98,7 @@ void add_start_deltas(Varints& out, const All& all, std::int64_t earliest) {
 }  // namespace
 
 std::uint32_t TimelineDocument::process(std::string_view name) {
-  processes_.push_back(one_line(name, k_name_length));
+  processes_.push_back(printable_line(name, k_name_length));
   return static_cast<std::uint32_t>(processes_.size() - 1);
 }
 
@@ -107,7 +108,7 @@ std::optional<std::uint32_t> TimelineDocument::track(std::uint32_t process, Kind
     ++tracks_left_out_;
     return std::nullopt;
   }
-  tracks_.push_back({process, kind, one_line(name, k_name_length)});
+  tracks_.push_back({process, kind, printable_line(name, k_name_length)});
   return static_cast<std::uint32_t>(tracks_.size() - 1);
 }
 
@@ -120,7 +121,7 @@ std::uint32_t TimelineDocument::name_index(std::string_view name) {
     if (names_.size() == k_max_names) names_.emplace_back("(more names)");
     return static_cast<std::uint32_t>(k_max_names);
   }
-  names_.push_back(one_line(name, k_name_length));
+  names_.push_back(printable_line(name, k_name_length));
   const auto index = static_cast<std::uint32_t>(names_.size() - 1);
   index_by_name_.emplace(name, index);
   return index;
@@ -200,7 +201,7 @@ std::int64_t TimelineDocument::earliest() const {
 std::vector<std::string> TimelineDocument::warnings() const {
   std::vector<std::string> out;
   for (const std::string& warning : facts_.warnings)
-    out.push_back(one_line(warning, k_text_length));
+    out.push_back(printable_line(warning, k_text_length));
   const auto add_if_any = [&](std::size_t count, std::string_view singular, std::string_view what) {
     if (count != 0) out.push_back(fmt::format("{} {}", text::plural(count, singular), what));
   };
@@ -216,7 +217,7 @@ std::vector<std::string> TimelineDocument::warnings() const {
 // track.
 std::string TimelineDocument::metadata_json(const std::vector<std::size_t>& counts,
                                             std::int64_t earliest) const {
-  Json json = {{"schema", "weir.profile-page/1"}, {"title", one_line(facts_.title)}};
+  Json json = {{"schema", "weir.profile-page/1"}, {"title", printable_line(facts_.title)}};
   json["facts"] = pairs_json(facts_.facts);
   json["warnings"] = warnings();
   json["processes"] = processes_;

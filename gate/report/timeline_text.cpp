@@ -44,7 +44,7 @@ void add_device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t
   TextTable table{{"time", "share", "calls", "each", "work"}, {true, true, true, true}};
   if (!has_times) table = {{"calls", "work"}, {true}};
   for (const WorkTime& row : rows) {
-    std::string name = one_line(row.name, 160);
+    std::string name = printable_line(row.name, 160);
     if (row.bytes != 0)
       name += fmt::format(" ({})", unit::show_bytes(static_cast<double>(row.bytes)));
     const std::string calls = fmt::format("{}", row.calls);
@@ -99,7 +99,7 @@ void add_alignment(Page& page, const observed::Timeline& timeline) {
   page.add_text(
       2, "{} of {} dispatches and {} of {} ops do not match:", alignment.unmatched_dispatches,
       alignment.dispatches, alignment.unmatched_nodes, alignment.nodes);
-  for (const std::string& line : alignment.left_over) page.add_text(4, one_line(line, 200));
+  for (const std::string& line : alignment.left_over) page.add_text(4, printable_line(line, 200));
 }
 
 // Says what computing graphs node by node showed and what it cost; else how many ops ran on the CPU
@@ -177,7 +177,7 @@ Json to_json(const WorkTime& row) {
 std::string timeline_text(const observed::Timeline& timeline, const TimelineStyle& style) {
   Page page(columns_of(style.width));
   for (const Process& process : timeline.processes) {
-    page.add_text(0, "{} ({}): {}, {}", one_line(process.name, 100), process.pid,
+    page.add_text(0, "{} ({}): {}, {}", printable_line(process.name, 100), process.pid,
                   work_counts(process), text::plural(process.graph_runs.size(), "graph"));
   }
   const std::vector<WorkTime> work = observed::work_times(timeline);
@@ -203,14 +203,14 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
       table.rows.push_back(
           {brief_time(row.seconds), fmt::format("{}", row.calls),
            row.syncs == 0 ? "" : fmt::format("{}", row.syncs),
-           one_line(row.name, 100) +
+           printable_line(row.name, 100) +
                (row.bytes == 0 ? ""
                                : " (" + unit::show_bytes(static_cast<double>(row.bytes)) + ")")});
     }
     page.rows(std::move(table), style.max_rows);
   }
   for (const std::string& warning : timeline.warnings) {
-    page.add_text(0, "warning: " + one_line(warning, 600));
+    page.add_text(0, "warning: " + printable_line(warning, 600));
   }
   return page.finish();
 }

@@ -91,7 +91,7 @@ std::string transfer_text(const observed::Transfer& transfer) {
 // Returns the name of a queue's track: "vulkan queue 0.0 copies, GPU".
 std::string queue_title(const observed::Queue& queue, bool copies, std::size_t max_columns) {
   return fmt::format("{}{}, {}", queue.name, copies ? " copies" : "",
-                     one_line(queue.device, max_columns));
+                     printable_line(queue.device, max_columns));
 }
 
 std::string thread_title(std::uint32_t thread) { return fmt::format("CPU thread {}", thread); }
@@ -475,7 +475,7 @@ class ProcessTracks {
       : process_(process), trace_(trace), is_repeated_(observed::repeated_queues(process)) {}
 
   void draw() {
-    trace_->name_process(process_.pid, one_line(process_.name, 100));
+    trace_->name_process(process_.pid, printable_line(process_.name, 100));
     for (const observed::Submission& submission : process_.submissions) {
       cpu_event(submission.thread, "submit",
                 fmt::format("submit ({})", text::plural(submission.buffers.size(), "buffer")),

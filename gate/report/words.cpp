@@ -209,13 +209,13 @@ constexpr std::string_view k_improved = "improved", k_keep = "improved: accept t
 // `to_keep`: the limit of an improvement says that it is to be kept.
 Number words(const Judgement& metric, bool to_keep) {
   Number out;
-  out.label = one_line(unit::label(metric.metric), k_longest_name);
+  out.label = printable_line(unit::label(metric.metric), k_longest_name);
   out.base = number_text(metric.metric, metric.baseline, metric.baseline_text);
   out.candidate = number_text(metric.metric, metric.current, metric.current_text);
   out.change = change_text(metric);
   out.evidence = evidence_text(metric);
   const std::string tolerated = tolerated_text(metric);
-  out.limit = one_line(tolerated.empty() ? limit_text(metric) : tolerated, 200);
+  out.limit = printable_line(tolerated.empty() ? limit_text(metric) : tolerated, 200);
   if (limit_says_improved(metric)) out.limit = to_keep ? k_keep : k_improved;
   return out;
 }
@@ -286,7 +286,7 @@ bool explained_by_functions(const verdict::CellVerdict& cell, const unit::Metric
 std::vector<NamedChange> named_changes(const std::vector<Changed>& changed) {
   std::vector<std::pair<double, NamedChange>> sized;
   for (const Changed& kernel : changed) {
-    const std::string name = one_line(kernel.name, k_longest_name);
+    const std::string name = printable_line(kernel.name, k_longest_name);
     const Rational from = kernel.baseline.value_or(Rational(0));
     const Rational to = kernel.current.value_or(Rational(0));
     if (const auto by = to.minus(from)) {
@@ -309,7 +309,8 @@ std::vector<NamedChange> named_function_changes(const std::vector<Changed>& chan
     std::string change = is_exact ? named_changes({function}).front().change
                                   : with_sign(fmt::format("{:.0f}", to - from));
     if (from > 0 && to > 0) change += fmt::format(" ({})", unit::signed_percent(to / from - 1));
-    sized.push_back({std::fabs(to - from), {change, one_line(function.name, k_longest_name)}});
+    sized.push_back(
+        {std::fabs(to - from), {change, printable_line(function.name, k_longest_name)}});
   }
   return largest_first(std::move(sized));
 }
@@ -320,7 +321,8 @@ TextTable functions_table(const profile::KernelSet& functions) {
   std::ranges::stable_sort(sorted,
                            [](const auto& a, const auto& b) { return b.second < a.second; });
   TextTable table{{}, {true, false}};
-  for (const auto& [name, count] : sorted) table.rows.push_back({show(count), one_line(name, 96)});
+  for (const auto& [name, count] : sorted)
+    table.rows.push_back({show(count), printable_line(name, 96)});
   return table;
 }
 
@@ -331,7 +333,7 @@ std::string show(const profile::ServerFigure& figure) {
 
 std::array<std::string, 4> cell_parts(const profile::CellKey& cell) {
   std::array parts{cell.engine_part(), cell.model, cell.backend, cell.prompt_part()};
-  for (std::string& part : parts) part = one_line(part, k_longest_name);
+  for (std::string& part : parts) part = printable_line(part, k_longest_name);
   return parts;
 }
 

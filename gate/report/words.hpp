@@ -1,7 +1,7 @@
 // Verdicts in words and numbers: one place for every format.
 //
 // All text is plain: no escaping for a format, no wrapping. Text from outside (names, reasons) has
-// been through one_line(). Pure.
+// been through printable_line(). Pure.
 #pragma once
 
 #include <array>

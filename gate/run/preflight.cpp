@@ -388,7 +388,7 @@ class Preflight {
         prepared.host = !surroundings_.no_trace;
         if (surroundings_.no_trace) {
           prepared.facts.host_skip_reason =
-              "system calls are not counted: " + one_line(*surroundings_.no_trace);
+              "system calls are not counted: " + printable_line(*surroundings_.no_trace);
         }
       } else if (probe == profile::k_python) {
         prepared.python = true;
@@ -472,15 +472,15 @@ class Preflight {
     if (!surroundings_.no_perf) {
       prepared.instructions = CountInstructions::perf;
     } else if (engine.instructions == config::InstructionsBy::perf) {
-      add_engine_problem(prepared.cell, "instructions: " + one_line(*surroundings_.no_perf));
+      add_engine_problem(prepared.cell, "instructions: " + printable_line(*surroundings_.no_perf));
     } else {
       prepared.facts.instructions_skip_reason =
-          "instructions are not counted: " + one_line(*surroundings_.no_perf);
+          "instructions are not counted: " + printable_line(*surroundings_.no_perf);
     }
   }
 
   // Joins the lines of a reason and its remedy into one.
-  static std::string one_line(const std::string& lines) {
+  static std::string printable_line(const std::string& lines) {
     return text::join(text::lines(lines), "; ");
   }
 

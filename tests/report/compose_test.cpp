@@ -33,7 +33,7 @@ void dump(std::string& out, const Parts& parts, std::size_t depth);
 void dump(std::string& out, const Part& part, std::size_t depth) {
   const std::string indent(2 * depth, ' ');
   const auto line = [&](const std::string& words) {
-    if (!words.empty()) out += fmt::format("{}  {}\n", indent, one_line(words, 2000));
+    if (!words.empty()) out += fmt::format("{}  {}\n", indent, printable_line(words, 2000));
   };
   out += indent + k_kinds[static_cast<std::size_t>(part.kind)] + readers(part.readers);
   if (part.outcome) out += fmt::format(" {}", verdict::to_string(*part.outcome));

@@ -423,7 +423,7 @@ TEST(Layout, WrapsAtSpacesAndBreaksOnlyWhatIsTooWide) {
 TEST(Layout, CutsWhereCodePointsEnd) {
   EXPECT_EQ(clip("\u00e4\u00f6\u00fc\u00df", 3), "\u00e4\u00f6\u2026");
   EXPECT_EQ(clip_middle("abcdefghij", 5), "ab\u2026ij");
-  EXPECT_EQ(one_line("a\r\n b\t\x1b[31mc\x1b[0m  "), "a b c");
+  EXPECT_EQ(printable_line("a\r\n b\t\x1b[31mc\x1b[0m  "), "a b c");
   EXPECT_THAT(last_lines("1\n2\n3\n4\n", 2), ElementsAre("(2 earlier lines left out)", "3", "4"));
   EXPECT_THAT(last_lines("", 2), ElementsAre());
 }
