@@ -69,7 +69,7 @@ Result<Observed> read(const Printed& printed) {
   }
   Observed observed;
   if (json.contains("work")) {
-    WEIR_SET(observed, read_fields<Observed>(json["work"], "work"));
+    WEIR_TRY_SET(observed, read_fields<Observed>(json["work"], "work"));
   } else {
     for (const Json& kernel : list_in(json, "kernels")) {
       if (auto row = read_row(kernel)) append_valid_op(*std::move(row), observed);

@@ -256,7 +256,7 @@ Result<std::vector<WorkloadRequest>> draw_requests(const Json& json, std::int64_
       add_block(next_block, conversation.back().tokens, dialogue);
       ++next_block;
     }
-    WEIR_SET(more, reading.add(std::move(conversation)));
+    WEIR_TRY_SET(more, reading.add(std::move(conversation)));
   }
   return reading.take();
 }

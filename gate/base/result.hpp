@@ -62,8 +62,8 @@ template <class... Args>
 #define WEIR_TRY(declaration, expression) \
   WEIR_TRY_IMPL(WEIR_CONCAT(weir_try_, __LINE__), declaration, expression)
 
-// if (c) WEIR_SET(x, f()); the same for an x that is there, as one statement.
-#define WEIR_SET(place, expression)             \
+// if (c) WEIR_TRY_SET(x, f()); the same for an x that is there, as one statement.
+#define WEIR_TRY_SET(place, expression)         \
   do {                                          \
     WEIR_TRY_IMPL(weir_set, place, expression); \
   } while (false)

@@ -478,8 +478,8 @@ Result<config::TypedConfig> config_for_command(const Job& job, const AbOptions& 
                   base, describe_printed(trial.printed));
     }
   } else if (options.device.empty()) {
-    WEIR_SET(typed.device,
-             choose_device(job, base, typed, options.timeout, *probing, interrupts.stop()));
+    WEIR_TRY_SET(typed.device,
+                 choose_device(job, base, typed, options.timeout, *probing, interrupts.stop()));
   }
   if (!options.device.empty()) typed.device = options.device;
   if (!options.probes.empty()) typed.probes = options.probes;

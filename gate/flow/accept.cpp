@@ -202,7 +202,7 @@ Result<Candidates> obtain_candidates(const Job& job, const AcceptOptions& option
   const bool counts_only = job.selection.counts_only;
   MeasuredRun earlier;
   if (have_run && !counts_only) {
-    WEIR_SET(earlier, read_measured(job, options.run));
+    WEIR_TRY_SET(earlier, read_measured(job, options.run));
     WEIR_CHECK(check_configuration(earlier, job));
   }
   const bool resumes = !earlier.interrupted.empty() && earlier.verb == run::k_accept_verb;
@@ -362,7 +362,7 @@ Result<Acceptance> store_baselines(const Job& job, const std::optional<std::stri
     std::string folder =
         place.path.value_or("baselines");  // paths are shown as the branch has them
     if (parent) {
-      WEIR_SET(folder, baselines_folder(repository->git(), *parent, place));
+      WEIR_TRY_SET(folder, baselines_folder(repository->git(), *parent, place));
       WEIR_TRY(files, source::TreeFiles::open(repository->git(), *parent, folder, folder));
     } else {
       files = source::TreeFiles::nothing(repository->git(), folder, folder);
@@ -412,7 +412,8 @@ Result<Answer> accept(const Job& given_job, const AcceptOptions& options) {
     return fail(Code::usage, "--from-artifact names the run itself: leave RUN out");
   }
   Job job = given_job;
-  if (options.baselines_ref) WEIR_SET(job.rules, read_branch_rules(*options.baselines_ref, job));
+  if (options.baselines_ref)
+    WEIR_TRY_SET(job.rules, read_branch_rules(*options.baselines_ref, job));
   WEIR_TRY(const Candidates candidates, obtain_candidates(job, options));
   WEIR_TRY(Acceptance acceptance, store_baselines(
                                       job, options.baselines_ref,

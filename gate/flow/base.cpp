@@ -75,10 +75,10 @@ Result<void> use_checkout_of_side(run::PreparedCell& cell, source::SidePaths& si
   config::Cell& settings = cell.cell;
   // The program itself has a path of its own.
   for (std::size_t i = 1; i < settings.command.size(); ++i)
-    WEIR_SET(settings.command[i], side.place(settings.command[i]));
-  for (std::string& word : settings.counted_run_args) WEIR_SET(word, side.place(word));
+    WEIR_TRY_SET(settings.command[i], side.place(settings.command[i]));
+  for (std::string& word : settings.counted_run_args) WEIR_TRY_SET(word, side.place(word));
   for (config::Environment* environment : {&settings.env, &settings.counted_run_env}) {
-    for (auto& [name, value] : *environment) WEIR_SET(value, side.place(value));
+    for (auto& [name, value] : *environment) WEIR_TRY_SET(value, side.place(value));
   }
   cell.folder = side.folder();
   cell.moved_env = {{"PWD", cell.folder}};
@@ -258,7 +258,7 @@ Result<void> find_own_kernels(run::PreparedCell& cell, const source::SidePaths& 
   if (!library.empty()) {
     library = side.place_inherited(sys::absolute(sys::join_path(job.folder(), library)));
   }
-  WEIR_SET(cell.twin->files, write_runtime_files(program, library, *cell.twin, job, programs));
+  WEIR_TRY_SET(cell.twin->files, write_runtime_files(program, library, *cell.twin, job, programs));
   return {};
 }
 
@@ -298,7 +298,7 @@ Result<PreparedBase> prepare_from_tree(const source::BaseTree& tree,
     const bool is_shared = is_outside || is_in_environment;
     std::string base_program_path = own_program_path;
     if (!is_shared)
-      WEIR_SET(base_program_path, source::program_in_base(job.files(), tree, own_program_path));
+      WEIR_TRY_SET(base_program_path, source::program_in_base(job.files(), tree, own_program_path));
     WEIR_CHECK(link_program(base.cells[i], job, is_shared ? root : tree.root, base_program_path));
     WEIR_CHECK(find_own_kernels(base.cells[i], base_side, base_program_path, job, programs));
     WEIR_CHECK(link_program(candidate[i], job, root, own_program_path));
@@ -448,7 +448,7 @@ Result<PreparedBase> prepare_from_spec(const BaseRequest& request, const Job& jo
                         job, candidate, stop));
   base.facts.against.spec = request.spec;
   if (tree.kind == source::BaseTree::Kind::worktree)
-    WEIR_SET(base.facts.is_behind, lacks_rules_commit(job, tree));
+    WEIR_TRY_SET(base.facts.is_behind, lacks_rules_commit(job, tree));
   if (!base_wanted.reuse) {
     const bool is_folder = tree.kind == source::BaseTree::Kind::folder;
     WEIR_CHECK(seal_folder(tree.root,

@@ -83,9 +83,9 @@ class ClaimedBase {
     const std::string claimed = facts_.candidate_commit.value_or("");
     WEIR_TRY(const std::optional<std::string> candidate, commit_here(claimed));
     std::optional<std::string> head = candidate;
-    if (!event_commit->empty()) WEIR_SET(head, commit_here(*event_commit));
+    if (!event_commit->empty()) WEIR_TRY_SET(head, commit_here(*event_commit));
     std::vector<std::string> merge_bases;
-    if (head) WEIR_SET(merge_bases, git_.merge_bases(*head, rules_.commit));
+    if (head) WEIR_TRY_SET(merge_bases, git_.merge_bases(*head, rules_.commit));
     if (merge_bases.size() > 1) return problem(several_bases(merge_bases.size(), rules_.ref));
     if (holds(merge_bases, base)) return BaseCheck{};
     const bool is_events = base == *event_base_commit;
@@ -151,7 +151,7 @@ Result<BaseCheck> check_base(const Job& job, const MeasuredRun& measured) {
   const BaseFacts& facts = measured.base_runs->facts;
   BaseCheck check;
   if (measured.claimed) {
-    WEIR_SET(check, ClaimedBase(job, facts).check());
+    WEIR_TRY_SET(check, ClaimedBase(job, facts).check());
   } else if (facts.merge_bases > 1) {
     check.problem = several_bases(facts.merge_bases, facts.against.spec);
   }

@@ -126,7 +126,7 @@ class Bisector {
   static Result<std::string> find_commit(const source::Git& git, const std::string& name) {
     std::optional<std::string> commit;
     if (!name.empty() && !name.starts_with('-') && name.find('\0') == std::string::npos)
-      WEIR_SET(commit, git.resolve_commit(name));
+      WEIR_TRY_SET(commit, git.resolve_commit(name));
     if (commit) return *commit;
     WEIR_TRY(const bool shallow, git.shallow());
     return fail(Code::config, "{}: no commit that is known here{}", text::printable(name),
@@ -200,7 +200,7 @@ class Bisector {
     const bool is_surely_good = request.judges_by_times && !has_bounds_;
     BisectStep good;
     good.outcome = source::TrialOutcome::good;
-    if (!is_surely_good) WEIR_SET(good, find_or_try(request.good));
+    if (!is_surely_good) WEIR_TRY_SET(good, find_or_try(request.good));
     if (good.outcome != source::TrialOutcome::good) {
       return fail(good.outcome == source::TrialOutcome::bad ? Code::config : Code::unavailable,
                   "{} is not good: beside itself, {}", request.good_words, good.reason);

@@ -106,10 +106,10 @@ Result<Answer> compare_builds(const Job& job, const BuildsOptions& options) {
   report::BuildComparison comparison{
       options.base, options.now, {}, {}, 0, 0, probes::readable_kernel_name};
   for (const std::string& text : options.max_increase) {
-    WEIR_SET(comparison.limits.emplace_back(), read_limit(text, /*is_on_decrease=*/false));
+    WEIR_TRY_SET(comparison.limits.emplace_back(), read_limit(text, /*is_on_decrease=*/false));
   }
   for (const std::string& text : options.max_decrease) {
-    WEIR_SET(comparison.limits.emplace_back(), read_limit(text, /*is_on_decrease=*/true));
+    WEIR_TRY_SET(comparison.limits.emplace_back(), read_limit(text, /*is_on_decrease=*/true));
   }
   WEIR_TRY(profile::GpuBuild base, read_build(options.base, job, options.targets));
   WEIR_TRY(profile::GpuBuild now, read_build(options.now, job, options.targets));

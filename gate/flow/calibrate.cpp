@@ -193,7 +193,7 @@ Result<Answer> calibrate(const Job& given_job, const CalibrateOptions& options) 
   WEIR_TRY(LoadedConfig loaded, load_config(job));
   double& budget_seconds = loaded.configuration.settings->gate.budget_seconds;
   const double budget = budget_seconds;
-  if (options.budget) WEIR_SET(budget_seconds, unit::parse_duration_seconds(*options.budget));
+  if (options.budget) WEIR_TRY_SET(budget_seconds, unit::parse_duration_seconds(*options.budget));
   const config::Redactor redactor = loaded.configuration.redactor;
   WEIR_TRY(const MeasuredRun measured,
            measure_loaded(std::move(loaded), job, measure_options).map_error([&](Error error) {

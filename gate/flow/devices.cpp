@@ -289,8 +289,9 @@ Result<probes::RuntimeCode> find_code(const std::string& program, const std::str
   const std::string& binary = library.empty() ? program : library;
   const std::pair key(std::string(api.name), binary);
   if (!programs.by_file.contains(key)) {
-    WEIR_SET(programs.by_file[key], probes::find_runtime_code(api, binary, twin.driver, world.files,
-                                                              environment_reader(world)));
+    WEIR_TRY_SET(programs.by_file[key],
+                 probes::find_runtime_code(api, binary, twin.driver, world.files,
+                                           environment_reader(world)));
   }
   const probes::RuntimeCode& code = programs.by_file[key];
   if (code.files.empty() && library.empty()) {
@@ -340,8 +341,8 @@ Result<run::RuntimeFiles> write_runtime_files(const std::string& program,
   const std::string twins_folder =
       sys::absolute(sys::join_path(job.selection.runs_folder, "twins"));
   run::RuntimeFiles files;
-  WEIR_SET(files.kernels, write_kernels(library.empty() ? program : library, code, twins_folder,
-                                        twin, job, programs));
+  WEIR_TRY_SET(files.kernels, write_kernels(library.empty() ? program : library, code, twins_folder,
+                                            twin, job, programs));
   files.preloads = code.preloads;
   if (code.missing.empty()) return files;
   WEIR_TRY(const std::string stubs, probes::make_stub_library(code.missing));

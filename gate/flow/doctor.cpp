@@ -157,7 +157,8 @@ Result<std::vector<EngineToCheck>> engines_to_check(const Job& job, const Doctor
       !options.engines.empty() && std::ranges::all_of(options.engines, [](const std::string& name) {
         return name.find('/') != std::string::npos;
       });
-  if (!all_by_path && job.files().exists(job.selection.config)) WEIR_SET(loaded, load_config(job));
+  if (!all_by_path && job.files().exists(job.selection.config))
+    WEIR_TRY_SET(loaded, load_config(job));
   const std::string folder = sys::folder_of(job.selection.config);
   const std::vector<config::EngineSettings> no_engines;
   const auto& engines = loaded ? loaded->configuration.settings->engines : no_engines;

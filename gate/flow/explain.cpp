@@ -139,7 +139,7 @@ struct ExplainContext {
   [[nodiscard]] static Result<ExplainContext> make(const Job& job, const ExplainOptions& options) {
     ExplainContext context;
     if (!options.model.empty())
-      WEIR_SET(context.given_model, read_model_facts(options.model, job.files()));
+      WEIR_TRY_SET(context.given_model, read_model_facts(options.model, job.files()));
     return context;
   }
   void use_configuration_of(const MeasuredRun& measured, const sys::Files& files) {
@@ -280,7 +280,7 @@ Result<Answer> explain_one(const Job& job, const ExplainOptions& options) {
   const sys::Files& files = job.files();
   std::string path = options.what.empty() ? "" : options.what.front();
   if (path.empty()) {
-    WEIR_SET(path, newest_run_or_hook(job));
+    WEIR_TRY_SET(path, newest_run_or_hook(job));
     job.log("explaining " + path);
   }
   const bool is_folder = files.kind(path) == sys::Kind::folder;

@@ -347,13 +347,13 @@ Result<std::optional<std::string>> find_missing_times(const Job& job, const Meas
 Result<Answer> gate(const Job& given_job, const GateOptions& given_options) {
   Job job = given_job;
   GateOptions options = given_options;
-  WEIR_SET(options.results, list_results(options.results, job));
+  WEIR_TRY_SET(options.results, list_results(options.results, job));
   if (options.rules.rules_from || job.is_in_ci()) WEIR_CHECK(check_own(options.results, job));
   if (!options.results.empty() && !job.selection.config_is_set &&
       !job.files().exists(job.selection.config))
-    WEIR_SET(job.selection.config_text, make_results_config(options.results.front(), job));
+    WEIR_TRY_SET(job.selection.config_text, make_results_config(options.results.front(), job));
   if (!options.from || options.rules.rules_from)
-    WEIR_SET(job.rules, read_rules(options.rules, job));
+    WEIR_TRY_SET(job.rules, read_rules(options.rules, job));
   WEIR_TRY(job.waived, load_waivers(options.waived, job));
   WEIR_TRY(MeasuredRun measured, obtain_run(job, options));
   if (job.waived) measured.waived = *job.waived;

@@ -422,7 +422,7 @@ Result<Answer> init(const Job& job, const InitOptions& options) {
   }
   bool incomplete = false;
   if (options.ci.empty() || options.force || !job.files().exists(job.selection.config)) {
-    WEIR_SET(incomplete, write_starter(job, options));
+    WEIR_TRY_SET(incomplete, write_starter(job, options));
   } else {
     ignore_runs(job);
   }

@@ -737,7 +737,7 @@ Result<JudgedCommit> find_judged_commit(const Job& job, const Git& git) {
   if (!job.selection.claimed_uncommitted)
     return JudgedCommit{"", "the run is of a changed checkout and does not list its changes"};
   std::optional<std::string> commit;
-  if (source::is_full_id(wanted)) WEIR_SET(commit, git.resolve_commit(wanted));
+  if (source::is_full_id(wanted)) WEIR_TRY_SET(commit, git.resolve_commit(wanted));
   // A job that measured GitHub's merge commit has no other one checked out.
   if (!commit) {
     WEIR_TRY(const std::optional<std::string> own, git.resolve_commit("HEAD"));
@@ -791,10 +791,10 @@ Result<config::FileEdits> find_input_edits(const Job& job, const config::Matrix&
   WEIR_TRY(const JudgedCommit judged, find_judged_commit(job, git));
   std::vector<Git::FileChange> changes;
   if (judged.problem.empty())
-    WEIR_SET(changes, git.changes_since(rules.used.from->commit, judged.commit));
+    WEIR_TRY_SET(changes, git.changes_since(rules.used.from->commit, judged.commit));
   std::vector<std::string> uncommitted =
       job.selection.claimed_uncommitted.value_or(std::vector<std::string>{});
-  if (!judged.commit) WEIR_SET(uncommitted, find_untracked_descriptions(job, git));
+  if (!judged.commit) WEIR_TRY_SET(uncommitted, find_untracked_descriptions(job, git));
   for (std::string& file : uncommitted) changes.push_back({std::move(file), "", "uncommitted"});
   const InputReader reader(base, home);
   const JudgedTree tree{git, job.files(), rules.config_place,

@@ -355,7 +355,7 @@ Result<verdict::GateVerdict> judge_against_base(const MeasuredRun& measured,
         (measured.claimed || (has_no_base_counts && !profile.counts_skip_reason));
     baseline::BaselineChoice stored_choice;
     if (needs_stored || held_profile.is_held() || !newer_branch.empty())
-      WEIR_SET(stored_choice, held_profile.stored(stored));
+      WEIR_TRY_SET(stored_choice, held_profile.stored(stored));
     if (needs_stored && stored_choice.match >= baseline::BaselineChoice::Match::nearest) {
       base.choice = stored_choice;
       base.choice.reason =
@@ -462,7 +462,7 @@ Result<verdict::GateVerdict> judge_stored(const MeasuredRun& measured,
   }
   std::vector<std::string> pair_notes;
   if (pairs != nullptr)
-    WEIR_SET(pair_notes, merge_paired_verdicts(*pairs, stored, policy, files, cells.list));
+    WEIR_TRY_SET(pair_notes, merge_paired_verdicts(*pairs, stored, policy, files, cells.list));
   verdict::GateVerdict verdict =
       finish(std::move(cells.list), policy, measured, limits, files, find_removed_cells(measured));
   verdict.base_origin = stored.words();

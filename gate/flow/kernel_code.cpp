@@ -34,7 +34,7 @@ Result<std::vector<explain::KernelCode>> read_stored_codes(
   std::vector<explain::KernelCode> codes;
   for (const std::string& hash : hashes) {
     WEIR_TRY(const std::string path, find_stored_code(hash, files));
-    WEIR_SET(recordings.emplace_back(), probes::read_recording(files, path));
+    WEIR_TRY_SET(recordings.emplace_back(), probes::read_recording(files, path));
     const probes::RecordedKernels& recorded = recordings.back();
     if (recorded.pipelines.size() != 1 ||
         probes::pipeline_hash(recorded.pipelines.front()) != hash) {

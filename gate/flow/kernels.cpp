@@ -101,11 +101,11 @@ Result<Answer> list_kernels(const Job& job, const KernelsOptions& options) {
     if (targets.empty()) {
       return fail(Code::usage, "name what to compile for: --target radv-navi31, radv-navi21, …");
     }
-    WEIR_SET(profiles.emplace_back(), profile_program(job, options));
+    WEIR_TRY_SET(profiles.emplace_back(), profile_program(job, options));
   } else {
     std::optional<MeasuredRun> run;
     std::string path = options.what;
-    if (path.empty()) WEIR_SET(path, newest_run(job));
+    if (path.empty()) WEIR_TRY_SET(path, newest_run(job));
     WEIR_TRY(ProfileFile file, read_profiles(job, path, run));
     for (Profile& profile : file.profiles) {
       if (profile.codes && job.selection.wants(profile.cell.str()))
@@ -125,7 +125,7 @@ Result<Answer> list_kernels(const Job& job, const KernelsOptions& options) {
 // Shows how the code of the kernels that --diff names changed in a verdict.
 Result<Answer> diff_kernels(const Job& job, const KernelsOptions& options) {
   std::string run = options.what;
-  if (run.empty()) WEIR_SET(run, newest_run(job));
+  if (run.empty()) WEIR_TRY_SET(run, newest_run(job));
   WEIR_TRY(const std::string file, find_verdict(run, job.files()));
   WEIR_TRY(const verdict::GateVerdict gate, read_verdict(file, job.files()));
   if (options.targets.size() > 1) return fail(Code::usage, "--diff is for one --target");

@@ -166,7 +166,7 @@ Result<run::Journal> open_journal(const run::Plan& plan, const Job& job,
     return run::Journal::create(job.files(), folder, header);
   }
   folder = *options.resume;
-  if (folder.empty()) WEIR_SET(folder, newest_run(job));
+  if (folder.empty()) WEIR_TRY_SET(folder, newest_run(job));
   WEIR_TRY(run::Journal journal, run::Journal::resume(job.files(), folder, plan));
   WEIR_TRY(run::RunFile resumed_run, run::read_run(job.files(), folder));
   header.extra = std::move(resumed_run.header.extra);
@@ -181,7 +181,7 @@ Result<void> keep_rules_baselines(const std::vector<verdict::BaseCell>& held_cel
   auto keys = collect<profile::CellKey>(header.cells, &profile::CellFacts::cell);
   for (const verdict::BaseCell& required_cell : held_cells) {
     if (required_cell.current_name != required_cell.cell)
-      WEIR_SET(keys.emplace_back(), profile::CellKey::parse(required_cell.cell));
+      WEIR_TRY_SET(keys.emplace_back(), profile::CellKey::parse(required_cell.cell));
   }
   return keep_baselines(*job.rules, job, keys, folder);
 }
@@ -277,8 +277,8 @@ void redact_profiles(MeasuredRun& measured) {
 Result<MeasuredRun> measure_loaded(LoadedConfig loaded, const Job& job,
                                    const MeasureOptions& options) {
   if (options.budget) {
-    WEIR_SET(loaded.configuration.settings->gate.budget_seconds,
-             unit::parse_duration_seconds(*options.budget));
+    WEIR_TRY_SET(loaded.configuration.settings->gate.budget_seconds,
+                 unit::parse_duration_seconds(*options.budget));
   }
   const sys::Interrupts interrupts(options.limit_seconds);
   auto measured = measure_until(std::move(loaded), job, options, interrupts.stop());
@@ -317,8 +317,8 @@ Result<MeasuredRun> measure(const Job& job, const MeasureOptions& wanted) {
     options.verb.clear();
   }
   if (wanted.shard)
-    WEIR_SET(options.shard_facts,
-             choose_shard(loaded, *wanted.shard, wanted.plan_file, wanted.plan.times, job.files()));
+    WEIR_TRY_SET(options.shard_facts, choose_shard(loaded, *wanted.shard, wanted.plan_file,
+                                                   wanted.plan.times, job.files()));
   const config::Redactor redactor = loaded.configuration.redactor;
   return measure_loaded(std::move(loaded), job, options).map_error(redacting(redactor));
 }
@@ -516,7 +516,7 @@ Result<void> read_run_configuration(const Job& job, run::RunHeader& header, Meas
   }
   WEIR_TRY(measured.configuration, read_configuration(header, job.world));
   const Json& waivers = member_or_null(header.extra, "waivers");
-  if (!waivers.is_null()) WEIR_SET(measured.waived, read_fields<Waived>(waivers, "waivers"));
+  if (!waivers.is_null()) WEIR_TRY_SET(measured.waived, read_fields<Waived>(waivers, "waivers"));
   return {};
 }
 
@@ -603,7 +603,7 @@ Result<Configuration> read_configuration(const run::RunHeader& header, const sys
 Result<MeasuredRun> read_measured(const Job& job, const std::string& run) {
   MeasuredRun measured;
   measured.folder = run;
-  if (run.empty()) WEIR_SET(measured.folder, newest_run(job));
+  if (run.empty()) WEIR_TRY_SET(measured.folder, newest_run(job));
   measured.claimed = judges_claims(job);
   if (measured.claimed) WEIR_CHECK(check_run_folder(measured.folder, job.files()));
   WEIR_TRY(run::RunFile file, run::read_run(job.files(), measured.folder));

@@ -131,7 +131,7 @@ Result<publish::Event> read_event(const Job& job, const PostOptions& options) {
 
 Result<std::string> find_verdict_file(const Job& job, const PostOptions& options) {
   std::string run = options.run;
-  if (run.empty()) WEIR_SET(run, newest_run(job));
+  if (run.empty()) WEIR_TRY_SET(run, newest_run(job));
   return find_verdict(run, job.files());
 }
 

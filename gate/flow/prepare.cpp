@@ -40,7 +40,7 @@ Result<std::vector<run::PreparedCell>> prepare_cells(const std::vector<config::C
     // The devices inside a container are visible only to a program that runs in it.
     const config::Cell& first = group.front();
     if (!first.twin && !first.engine->container && first.results.empty())
-      WEIR_SET(surroundings.devices, find_devices(first, shared.machine, world, stop));
+      WEIR_TRY_SET(surroundings.devices, find_devices(first, shared.machine, world, stop));
     auto checked = run::preflight(group, surroundings, world.files);
     if (!checked) {
       if (checked.error().code != Code::config) return tl::unexpected(std::move(checked).error());

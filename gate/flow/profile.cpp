@@ -152,7 +152,7 @@ Result<Target> find_cell_target(const Job& job, const ProfileOptions& options,
 
 Result<Target> find_command_target(const Job& job, const ProfileOptions& options) {
   Target target;
-  WEIR_SET(target.spec, command_spec(job, options.trailing_arguments, options.timeout));
+  WEIR_TRY_SET(target.spec, command_spec(job, options.trailing_arguments, options.timeout));
   target.on_twin = names_twin(options.trailing_arguments, job.world.environment);
   return target;
 }

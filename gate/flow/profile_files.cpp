@@ -46,7 +46,7 @@ Result<ProfileFile> read_weir_profiles(const Json& json, const std::string& sche
   const Json& list = member_or_null(json, "profiles");
   if (!list.is_array()) return fail(Code::data, "it has no profiles");
   for (const Json& item : list)
-    WEIR_SET(file.profiles.emplace_back(), read_fields<profile::Profile>(item, "profile"));
+    WEIR_TRY_SET(file.profiles.emplace_back(), read_fields<profile::Profile>(item, "profile"));
   return file;
 }
 
@@ -136,7 +136,7 @@ Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t max_whole
   adapters::ChromeTraceReader reader({}, moments);
   while (!chunk.empty()) {
     reader.feed(chunk);
-    WEIR_SET(chunk, file.read(k_chunk));
+    WEIR_TRY_SET(chunk, file.read(k_chunk));
   }
   WEIR_TRY(observed::Observed observed, reader.finish());
   return make_observed_file(std::move(observed));

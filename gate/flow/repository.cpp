@@ -61,7 +61,7 @@ Result<std::optional<std::string>> Repository::find_branch(const std::string& op
                            ? std::vector<std::string>{"refs/remotes/"}
                            : std::vector<std::string>{"refs/heads/", "refs/remotes/origin/"};
   for (const std::string& folder : folders) {
-    WEIR_SET(commit, git_->resolve_commit(folder + ref));
+    WEIR_TRY_SET(commit, git_->resolve_commit(folder + ref));
     if (commit) return commit;
   }
   return std::optional<std::string>();

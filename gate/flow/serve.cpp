@@ -224,7 +224,7 @@ Result<Arrivals> make_arrivals(const Job& job, const ServeOptions& options, Log&
   Arrivals arrivals;
   WEIR_TRY(const auto gates, parse_pairs("--gate", options.gates));
   WEIR_TRY(const auto posts, parse_pairs("--post", options.posts));
-  if (!gates.empty()) WEIR_SET(arrivals.judge, FolderJudge::make(job.world, gates));
+  if (!gates.empty()) WEIR_TRY_SET(arrivals.judge, FolderJudge::make(job.world, gates));
   if (posts.empty()) return arrivals;
   std::map<std::string, std::string> repositories;
   for (const auto& [project, repository] : posts) {
@@ -258,7 +258,8 @@ Result<serve::PageOptions> page_options(const Job& job, const ServeOptions& opti
   serve::PageOptions pages;
   pages.title = options.title;
   if (!options.repo_url.empty())
-    WEIR_SET(pages.repo_url, site::repo_url(options.repo_url).map_error(with_prefix("--repo-url")));
+    WEIR_TRY_SET(pages.repo_url,
+                 site::repo_url(options.repo_url).map_error(with_prefix("--repo-url")));
   const auto folder = site::find_pages(job.files(), sys::own_program_path());
   if (folder) {
     pages.folder = *folder;

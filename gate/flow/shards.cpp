@@ -404,7 +404,7 @@ report::ShardsText plan_text(const Job& job, const ShardPlan& plan, const ShardP
 Result<Answer> plan(const Job& job, const ShardPlanOptions& options) {
   WEIR_TRY(LoadedConfig loaded, load_config(job));
   std::shared_ptr<const Rules> rules;
-  if (options.rules_from) WEIR_SET(rules, read_rules({options.rules_from, std::nullopt}, job));
+  if (options.rules_from) WEIR_TRY_SET(rules, read_rules({options.rules_from, std::nullopt}, job));
   if (rules && rules->settings) hide_private_names(*rules->settings, loaded.configuration);
   WEIR_CHECK(check_runners(job, loaded, rules.get(), options.rules_from.value_or("")));
   WEIR_TRY(const auto times, measured_times(job, options));

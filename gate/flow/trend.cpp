@@ -178,12 +178,13 @@ Result<Answer> write_trend_site(const Job& job, const TrendSiteOptions& options)
   site::SiteModel model;
   model.title = options.title;
   if (options.repo)
-    WEIR_SET(model.repo_url, site::repo_url(*options.repo).map_error(with_prefix("--repo-url")));
+    WEIR_TRY_SET(model.repo_url,
+                 site::repo_url(*options.repo).map_error(with_prefix("--repo-url")));
   if (options.commit_changes) {
     WEIR_TRY(const std::string text,
              job.files().read(*options.commit_changes, site::k_largest_changes));
-    WEIR_SET(model.commit_changes,
-             site::read_commit_changes(text).map_error(with_prefix(*options.commit_changes)));
+    WEIR_TRY_SET(model.commit_changes,
+                 site::read_commit_changes(text).map_error(with_prefix(*options.commit_changes)));
   }
   WEIR_TRY(const std::string pages, site::find_pages(job.files(), sys::own_program_path()));
   WEIR_TRY(const history::Filter filter, parse_filter(options.filter));

@@ -96,7 +96,7 @@ class BaselineHistory {
       WEIR_TRY(auto after, read(commit, path, object));
       if (!after) continue;
       std::optional<baseline::Baseline> before;
-      if (old_object != nullptr) WEIR_SET(before, read(commit, path, *old_object));
+      if (old_object != nullptr) WEIR_TRY_SET(before, read(commit, path, *old_object));
       if (!redactors) {
         warn_(
             fmt::format("{}: its {} cannot be read, so what is private in it is not known; "

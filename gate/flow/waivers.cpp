@@ -97,7 +97,7 @@ Result<std::optional<WaivedPull>> find_judged(const WaiverOptions& options,
   const auto number = options.pull_request ? options.pull_request : event.pull_request;
   if (!number) return std::optional<WaivedPull>();
   WaivedPull judged{*number, event.pull_request == number ? event.sha : ""};
-  if (judged.head.empty()) WEIR_SET(judged.head, find_head(repository.git(), job));
+  if (judged.head.empty()) WEIR_TRY_SET(judged.head, find_head(repository.git(), job));
   return std::optional(judged);
 }
 
@@ -292,7 +292,7 @@ Result<Answer> accept_waived(const Job& job, const AcceptOptions& options) {
                 pull_request);
   }
   std::optional<LoadedConfig> loaded;
-  if (job.files().exists(job.selection.config)) WEIR_SET(loaded, load_config(job));
+  if (job.files().exists(job.selection.config)) WEIR_TRY_SET(loaded, load_config(job));
   const auto store = [&](StoredBaselines& stored) -> Result<Acceptance> {
     Acceptance acceptance;
     for (const Waiver& waiver : waivers) {
@@ -408,7 +408,7 @@ Result<Answer> waive_by_hand(const Job& job, const WaiveOptions& options) {
   WEIR_TRY(const auto repository, Repository::containing(job.world, job.folder()));
   const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {
     std::vector<verdict::Waiver> waivers;
-    if (parent) WEIR_SET(waivers, read_waivers(repository->git(), *parent, number));
+    if (parent) WEIR_TRY_SET(waivers, read_waivers(repository->git(), *parent, number));
     const std::string before = verdict::to_text(number, waivers);
     const std::string text = verdict::to_text(number, verdict::with_waivers(waivers, added));
     BranchEdit branch_edit;
@@ -469,7 +469,7 @@ Result<Answer> waive_by_comment(const Job& job, const WaiveOptions& waive_option
   options.until = expiry_date(job, waive_options);
   options.app = waive_options.access.app;
   if (!waive_options.verdict.empty())
-    WEIR_SET(options.claimed, read_waivable_fails(waive_options.verdict, job.files()));
+    WEIR_TRY_SET(options.claimed, read_waivable_fails(waive_options.verdict, job.files()));
   publish::Answer answer;
   if (publish::parse_command(event.body).kind == publish::Command::Kind::none) {
     answer.why = "the comment asks weir for nothing";  // most comments: this needs no token

@@ -150,7 +150,7 @@ Result<void> Store::add_run(const Run& run, Added& added) {
   WEIR_CHECK(database_->read("SELECT id FROM weir_run WHERE project = $1 AND name = $2",
                              {project, facts.id}, [&](const Row& row) { id = row.integer(0); }));
   PointDigests stored;
-  if (!is_new) WEIR_SET(stored, read_digests(id));
+  if (!is_new) WEIR_TRY_SET(stored, read_digests(id));
   for (std::size_t from = 0; from < run.points.size(); from += k_points_at_once) {
     const std::size_t count = std::min(k_points_at_once, run.points.size() - from);
     WEIR_CHECK(add_points(id, std::span(run.points).subspan(from, count), stored, added));

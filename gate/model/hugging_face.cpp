@@ -230,7 +230,7 @@ void add_tensor(const ModelOptions& options, const GgufTensor& tensor,
 
 // Lists the model's weights in the order of the file, under Hugging Face's names.
 Result<std::vector<GgufTensor>> list_tensors(ModelOptions options) {
-  WEIR_SET(options.quantization, parse_quantization("bf16"));
+  WEIR_TRY_SET(options.quantization, parse_quantization("bf16"));
   WEIR_TRY(const GgufHeader header, make_model(options));
   std::vector<GgufTensor> tensors;
   for (const GgufTensor& tensor : header.tensors) add_tensor(options, tensor, tensors);

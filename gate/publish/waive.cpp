@@ -331,7 +331,7 @@ Result<void> write_waivers(Api& api, const std::string& repository, const std::s
     if (is_success(file)) body["sha"] = text_in(file.body, "sha");
     WEIR_TRY(ApiResponse written, api.send("PUT", path, std::move(body)));
     if (written.status == 404) {  // there is no such branch
-      WEIR_SET(written, make_branch(api, repository, branch, file_path, text, message));
+      WEIR_TRY_SET(written, make_branch(api, repository, branch, file_path, text, message));
     }
     if (is_success(written)) return {};
     last_refusal = refusal_text(written);

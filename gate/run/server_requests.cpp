@@ -14,11 +14,12 @@ Result<void> ServerRequests::read_prompt(const sys::Files& files) {
     prompt_ = *cell.text;
   } else if (cell.prompt_file) {
     constexpr std::uint64_t k_largest_text = std::uint64_t{16} << 20;
-    WEIR_SET(prompt_, files.read(cell_.prompt_file, k_largest_text));
+    WEIR_TRY_SET(prompt_, files.read(cell_.prompt_file, k_largest_text));
     if (!cell.workload) return {};
-    WEIR_SET(workload_, adapters::read_workload(prompt_, cell.tokens,
-                                                static_cast<std::size_t>(cell.requests), cell.turns)
-                            .map_error(with_prefix(cell_.prompt_file)));
+    WEIR_TRY_SET(workload_,
+                 adapters::read_workload(prompt_, cell.tokens,
+                                         static_cast<std::size_t>(cell.requests), cell.turns)
+                     .map_error(with_prefix(cell_.prompt_file)));
   } else {
     prompt_ = made_up_prompt(step_.parameters.prompt_tokens);
   }
@@ -80,7 +81,8 @@ Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
   plan.prompts = {{cell.key.prompt, prompt_, step_.parameters.tokens}};
   plan.seed = cell.seed;
   plan.sends_extra_fields = settings.sends_extra_fields;
-  if (!settings.extra_body.empty()) WEIR_SET(plan.extra_members, parse_json(settings.extra_body));
+  if (!settings.extra_body.empty())
+    WEIR_TRY_SET(plan.extra_members, parse_json(settings.extra_body));
   plan.requests = requests;
   plan.allows_cached_prompts = cell.allows_cached_prompts;
   // Only the warm-up asks for probabilities, because they cost the server time.

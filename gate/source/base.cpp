@@ -44,7 +44,7 @@ Result<void> describe_candidate(const Git& git, const std::string& folder, BaseT
   base.candidate_root = top_as_named(git, folder);
   base.candidate_real_root = git.top();
   WEIR_TRY(base.candidate_commit, git.resolve_commit("HEAD"));
-  if (base.candidate_commit) WEIR_SET(base.candidate_dirty, git.dirty());
+  if (base.candidate_commit) WEIR_TRY_SET(base.candidate_dirty, git.dirty());
   return {};
 }
 
@@ -173,7 +173,8 @@ Result<void> choose_base(const Git& git, const std::string& ref, const PullReque
   if (pull.merge && means_base && (pull.built.empty() || pull.built == head)) {
     WEIR_TRY(const std::vector<std::string> parents, git.parents(head));
     bool is_of_branch = parents.size() == 2;
-    if (is_of_branch) WEIR_SET(is_of_branch, may_be_merged_into(git, parents[0], ref_commit, pull));
+    if (is_of_branch)
+      WEIR_TRY_SET(is_of_branch, may_be_merged_into(git, parents[0], ref_commit, pull));
     if (is_of_branch) {
       base.commit = parents[0];
       WEIR_TRY(const std::string words, git.words(parents[0]));

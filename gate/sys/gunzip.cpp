@@ -59,7 +59,7 @@ Result<std::string> UnpackedReader::read(std::uint64_t size) {
   z_stream& z = stream_->z;
   while (out.size() < size) {
     if (z.avail_in == 0) {
-      WEIR_SET(stream_->input, file_.read_at(at_, k_chunk));
+      WEIR_TRY_SET(stream_->input, file_.read_at(at_, k_chunk));
       at_ += stream_->input.size();
       z.next_in = reinterpret_cast<Bytef*>(stream_->input.data());
       z.avail_in = static_cast<uInt>(stream_->input.size());
@@ -101,7 +101,7 @@ Result<std::string> read_unpacked(const Files& files, const std::string& path,
   WEIR_TRY(std::string text, files.read(path, max_bytes));
   if (!begins_gzip(text)) return text;
   WEIR_TRY(UnpackedReader file, UnpackedReader::open(path));
-  WEIR_SET(text, file.read(max_bytes + 1));
+  WEIR_TRY_SET(text, file.read(max_bytes + 1));
   if (text.size() > max_bytes)
     return fail(Code::data, "{}: larger than {} MiB unpacked", path, max_bytes >> 20);
   return text;

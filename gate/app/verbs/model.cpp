@@ -123,7 +123,7 @@ Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
                                                   ? model::model_like(*options.like)
                                                   : model::default_model(options.architecture));
   if (options.quantization)
-    WEIR_SET(model_options.quantization, model::parse_quantization(*options.quantization));
+    WEIR_TRY_SET(model_options.quantization, model::parse_quantization(*options.quantization));
   for (const auto& [option, field, help] : k_sizes) {
     if (const auto& value = options.sizes.at(option)) model_options.*field = *value;
   }

@@ -236,7 +236,7 @@ Result<std::vector<GpuKernel>> read_amd_object(std::string_view elf) {
       elf, [&](std::string_view, const Section& section, bool) { sections.push_back(section); });
   for (const Section& section : sections) {
     if (section.type != k_note || has_metadata) continue;
-    WEIR_SET(has_metadata, read_notes(section.bytes, metadata));
+    WEIR_TRY_SET(has_metadata, read_notes(section.bytes, metadata));
   }
   if (!has_metadata) return fail(Code::data, "AMD code: a code object without metadata");
   const Sections by_name = read_sections(elf);

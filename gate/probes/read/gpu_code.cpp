@@ -211,7 +211,7 @@ class Reader {
   // Reads AMD's bundles, one after another.
   Result<void> read_bundles(Range range) {
     while (true) {
-      WEIR_SET(range.begin, skip_zeros(range));
+      WEIR_TRY_SET(range.begin, skip_zeros(range));
       if (range.begin == range.end) return {};
       WEIR_TRY(const std::string head, file_.read_at(range.begin, std::min(range.size(), k_head)));
       container_ = moved_by_ ? range.begin + *moved_by_ : 0;
@@ -265,7 +265,7 @@ class Reader {
   // Reads NVIDIA's containers, one after another.
   Result<void> read_containers(Range range) {
     while (true) {
-      WEIR_SET(range.begin, skip_zeros(range));
+      WEIR_TRY_SET(range.begin, skip_zeros(range));
       if (range.size() < k_cuda_container_header) return {};
       WEIR_TRY(const std::string head, file_.read_at(range.begin, k_cuda_container_header));
       LittleEndianReader at{head};

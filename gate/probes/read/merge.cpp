@@ -549,7 +549,7 @@ Result<std::vector<profile::ProbeCounts>> collect_all(const sys::Files& files,
   std::vector<profile::ProbeCounts> counts;
   for (const std::string& name : names) {
     if (name == profile::k_python) {
-      WEIR_SET(counts.emplace_back(), collect_python(files, folder, names));
+      WEIR_TRY_SET(counts.emplace_back(), collect_python(files, folder, names));
       continue;
     }
     WEIR_TRY(auto by_role, collect_by_role(files, folder, name, roles));

@@ -173,8 +173,8 @@ Result<Json> compile(const Device& device, const probes::RecordedKernels& record
   WEIR_CHECK(objects.make(flags));
   Json result;
   WEIR_TRY(result["statistics"], read_statistics(device, objects));
-  WEIR_SET(result["subgroup_size"], subgroup_size(device, objects));
-  if (with_assembly) WEIR_SET(result["assembly"], read_assembly(device, objects));
+  WEIR_TRY_SET(result["subgroup_size"], subgroup_size(device, objects));
+  if (with_assembly) WEIR_TRY_SET(result["assembly"], read_assembly(device, objects));
   return result;
 }
 
