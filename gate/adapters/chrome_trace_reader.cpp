@@ -244,7 +244,7 @@ class ChromeTraceReader::TraceBuilder {
     is_from_weir_ = json_text(member_or_null(members, "otherData"), "schema") == "weir.trace/1";
     const Json& version = member_or_null(members, "schemaVersion");
     if (version.is_number()) version_ = dump_json(version);
-    const Json& devices = list_in(members, "deviceProperties");
+    const Json& devices = list_or_empty(members, "deviceProperties");
     if (!devices.empty() && devices.front().is_object()) {
       context_.device = json_text(devices.front(), "name");
     }

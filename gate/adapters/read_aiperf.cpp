@@ -74,7 +74,7 @@ void read_settings(const Json& config, const Json& metrics, ObservedCase& load,
     copy_facts(member_or_null(config, place),
                {"concurrency", "request_rate", "request_count", "benchmark_duration"}, load);
   }
-  for (const Json& phase : list_in(config, "phases")) read_phase(phase, load);
+  for (const Json& phase : list_or_empty(config, "phases")) read_phase(phase, load);
   const auto mode = json_text(member_or_null(config, "loadgen"), "request_rate_mode");
   if (mode && load.facts.contains("request_rate")) load.facts["arrivals"] = *mode;
   if (json_flag(member_or_null(config, "input"), "fixed_schedule"))
@@ -83,12 +83,13 @@ void read_settings(const Json& config, const Json& metrics, ObservedCase& load,
   const Json& streaming = member_or_null(endpoint, "streaming");
   if (streaming == Json(false) || (streaming.is_null() && !metrics.contains("time_to_first_token")))
     load.facts[k_not_streamed] = "true";
-  for (const Json* models : {&list_in(endpoint, "model_names"), &list_in(config, "model_names"),
-                             &list_in(config, "model")}) {
+  for (const Json* models :
+       {&list_or_empty(endpoint, "model_names"), &list_or_empty(config, "model_names"),
+        &list_or_empty(config, "model")}) {
     if (!models->empty() && models->front().is_string())
       return set_model(json_display_text(models->front()), observed);
   }
-  const Json& items = list_in(member_or_null(config, "models"), "items");
+  const Json& items = list_or_empty(member_or_null(config, "models"), "items");
   if (!items.empty()) set_model(json_text(items.front(), "name"), observed);
 }
 

@@ -29,8 +29,8 @@ void set_shape_and_types(const Json& record, ObservedOp& op) {
     if (shape.empty()) return;
     shapes.push_back(shape);
   }
-  const auto types = collect<std::string>(read_sizes(list_in(record, "type_src")), type_text);
-  const std::string result = shape_text(read_sizes(list_in(record, "ne")));
+  const auto types = collect<std::string>(read_sizes(list_or_empty(record, "type_src")), type_text);
+  const std::string result = shape_text(read_sizes(list_or_empty(record, "ne")));
   if (shapes.empty() || result.empty()) return;
   op.shape = text::join(shapes, ",") + "->" + result;
   const std::string out = type_text(json_integer(record, "out_type").value_or(-1));
@@ -43,7 +43,7 @@ void set_source_shapes(const Json& record, ObservedOp& op) {
   std::vector<std::string> shapes;
   for (const char* key : {"ne_src0", "ne_src1", "ne_src2", "ne"}) {
     if (key == std::string_view("ne") && !shapes.empty()) break;
-    std::string shape = shape_text(read_sizes(list_in(record, key)));
+    std::string shape = shape_text(read_sizes(list_or_empty(record, key)));
     if (!shape.empty()) shapes.push_back(std::move(shape));
   }
   op.shape = text::join(shapes, ",");
@@ -129,7 +129,7 @@ class RowReader {
 // Returns the names of the backends by their numbers ("backend 0").
 std::map<std::string, std::string> read_backends(const Json& json, Observed& observed) {
   std::map<std::string, std::string> backends;
-  for (const Json& backend : list_in(json, "backends")) {
+  for (const Json& backend : list_or_empty(json, "backends")) {
     const auto id = json_integer(backend, "id");
     const auto name = json_text(backend, "name");
     if (!id || !name || backends.size() > 64) continue;

@@ -30,13 +30,13 @@ void read_command(const Json& row, Observed& observed) {
   if (const Json& parameters = member_or_null(row, "parameters"); parameters.is_object())
     add_facts(parameters, command.facts);
   copy_facts(row, {"user", "system"}, command);
-  const Json& codes = list_in(row, "exit_codes");
+  const Json& codes = list_or_empty(row, "exit_codes");
   const auto failed = std::ranges::count_if(codes, [](const Json& code) { return code != 0; });
   if (failed > 0) {
     fail_load(command, fmt::format("{} of {} runs did not exit with 0", failed, codes.size()));
     observed.errors.push_back(command.name + ": " + *command.error);
   }
-  for (const Json& seconds : list_in(row, "times")) {
+  for (const Json& seconds : list_or_empty(row, "times")) {
     if (seconds.is_number()) add_sample(command.timings, "real_seconds", seconds.get<double>());
   }
   if (command.timings.empty()) {

@@ -16,7 +16,7 @@ void read_benchmark(const Json& row, Observed& observed) {
   if (const Json& params = member_or_null(row, "params"); params.is_object())
     add_facts(params, benchmark.facts);
   copy_facts(stats, {"rounds", "iterations", "min", "max"}, benchmark);
-  for (const Json& seconds : list_in(stats, "data")) {
+  for (const Json& seconds : list_or_empty(stats, "data")) {
     if (seconds.is_number()) add_sample(benchmark.timings, "real_seconds", seconds.get<double>());
   }
   if (benchmark.timings.empty()) {

@@ -14,7 +14,7 @@ void read_result(const Json& json, Observed& observed) {
   if (!json.is_object() || !json.contains("avg_latency")) return;
   ObservedCase run;
   run.name = fmt::format("run {}", observed.cases.size());
-  for (const Json& seconds : list_in(json, "latencies")) {
+  for (const Json& seconds : list_or_empty(json, "latencies")) {
     if (seconds.is_number()) add_sample(run.timings, k_latency, seconds.get<double>());
   }
   if (const auto mean = json_number(json, "avg_latency"); mean && *mean > 0)

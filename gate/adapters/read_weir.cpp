@@ -71,16 +71,16 @@ Result<Observed> read(const Printed& printed) {
   if (json.contains("work")) {
     WEIR_TRY_SET(observed, read_fields<Observed>(json["work"], "work"));
   } else {
-    for (const Json& kernel : list_in(json, "kernels")) {
+    for (const Json& kernel : list_or_empty(json, "kernels")) {
       if (auto row = read_row(kernel)) append_valid_op(*std::move(row), observed);
     }
   }
-  for (const Json& call : list_in(json, "cpu_calls")) {
+  for (const Json& call : list_or_empty(json, "cpu_calls")) {
     if (auto row = read_call(call))
       append_row_within_limit(observed.cpu_calls, *std::move(row), observed);
   }
   std::ranges::stable_sort(observed.cpu_calls, std::greater{}, &ObservedOp::seconds);
-  for (const Json& warning : list_in(json, "warnings")) {
+  for (const Json& warning : list_or_empty(json, "warnings")) {
     if (warning.is_string()) add_warning(observed, display_text(warning.get<std::string>(), 600));
   }
   if (observed.ops.empty()) return nothing_found("weir profile --json: no device did anything");

@@ -151,7 +151,7 @@ void read_likely(const Json& positions, StreamPiece& piece) {
     if (token == nullptr) continue;
     profile::LikelyTokens& tokens = piece.likely.emplace_back();
     tokens.token = text::printable(*token);
-    for (const Json& candidate : list_in(position, "top_logprobs")) {
+    for (const Json& candidate : list_or_empty(position, "top_logprobs")) {
       const std::string* name = text_in(candidate, "token");
       const auto logarithm = json_number(candidate, "logprob");
       if (name != nullptr && logarithm) {

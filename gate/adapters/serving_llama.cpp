@@ -28,12 +28,12 @@ static Result<void> fill(const Json& json, StreamPiece& piece) {
   }
   piece.text = *content;
   piece.is_last = json_flag(json, "stop");
-  const std::size_t count = list_in(json, "tokens").size();
+  const std::size_t count = list_or_empty(json, "tokens").size();
   const bool no_ids = member_or_null(json, "tokens").is_null();
   piece.is_token = count > 0 || !piece.text.empty() || (no_ids && !piece.is_last);
   if (count > 0) piece.tokens = static_cast<std::int64_t>(count);
   piece.tokens_so_far = count_in(json, "tokens_predicted");
-  read_likely(list_in(json, "completion_probabilities"), piece);
+  read_likely(list_or_empty(json, "completion_probabilities"), piece);
   piece.reported = read_timings(json);
   piece.reported.model = name_in(json, "model");
   if (piece.is_last) {

@@ -39,7 +39,8 @@ void read_message(const Json& choice, bool finished, StreamPiece& piece) {
 
 // Reads the likely tokens of completions of OpenAI, vLLM and others: lists of the same length.
 void read_older_likely(const Json& logprobs, StreamPiece& piece) {
-  const auto tokens = list_in(logprobs, "tokens"), tops = list_in(logprobs, "top_logprobs");
+  const auto tokens = list_or_empty(logprobs, "tokens"),
+             tops = list_or_empty(logprobs, "top_logprobs");
   for (std::size_t i = 0; i < std::min(tokens.size(), tops.size()); ++i) {
     if (!tokens[i].is_string() || !tops[i].is_object()) continue;
     profile::LikelyTokens& position = piece.likely.emplace_back();
@@ -66,7 +67,7 @@ Result<void> fill(const Json& json, StreamPiece& piece) {
   piece.reported.finish = name_in(choice, "finish_reason");
   take(choice, piece.reported.finish.has_value(), piece);
   const Json& logprobs = member_or_null(choice, "logprobs");
-  read_likely(list_in(logprobs, "content"), piece);
+  read_likely(list_or_empty(logprobs, "content"), piece);
   read_older_likely(logprobs, piece);
   return {};
 }

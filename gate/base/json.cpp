@@ -114,7 +114,7 @@ const Json& member_or_null(const Json& json, const char* key) {
   return field == json.end() ? k_nothing : *field;
 }
 
-const Json& list_in(const Json& json, const char* key) {
+const Json& list_or_empty(const Json& json, const char* key) {
   static const Json k_empty = Json::array();
   const Json& value = member_or_null(json, key);
   return value.is_array() ? value : k_empty;

@@ -41,7 +41,7 @@ template <class T>
 // Parts of what came from elsewhere, which may be anything: null where `json` is no object or has
 // no such part; in place of anything but a list an empty one.
 [[nodiscard]] const Json& member_or_null(const Json& json, const char* key);
-[[nodiscard]] const Json& list_in(const Json& json, const char* key);
+[[nodiscard]] const Json& list_or_empty(const Json& json, const char* key);
 
 // Reads an object whose fields are in no list of their own (fields.hpp).
 //   JsonReader read(json, "cells[3]");

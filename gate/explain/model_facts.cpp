@@ -186,7 +186,7 @@ void add_layer_types(const Json& config, ModelFacts& facts) {
   };
   const auto letter = [](char c) { return std::string(c > ' ' && c <= '~' ? 1 : 0, c); };
   for (const std::string key : {"layer_types", "layers_block_type"}) {
-    add_families_by_kind(collect<std::string>(list_in(config, key.c_str()), word),
+    add_families_by_kind(collect<std::string>(list_or_empty(config, key.c_str()), word),
                          "of " + key + " ", "", facts);
   }
   const Json& letters = member_or_null(config, "hybrid_override_pattern");

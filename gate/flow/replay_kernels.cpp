@@ -49,7 +49,7 @@ void read_report_line(const Json& line, std::vector<report::ReplayedKernel>& ker
   }
   report::ReplayedKernel& kernel = kernels[static_cast<std::size_t>(*work)];
   kernel.left_out = text::printable(fields.optional_string("left_out").value_or(""));
-  for (const Json& seconds : list_in(line, "seconds")) {
+  for (const Json& seconds : list_or_empty(line, "seconds")) {
     if (seconds.is_number() && seconds.get<double>() >= 0)
       kernel.seconds.push_back(seconds.get<double>());
   }

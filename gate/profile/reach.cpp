@@ -95,7 +95,7 @@ bool is_positive(const Json& json) { return json.is_number() && json.get<double>
 
 // Returns true if code of a segment ran. A segment is [line, column, count, has a count, …].
 bool has_executed_segment(const Json& file) {
-  return std::ranges::any_of(list_in(file, "segments"), [](const Json& segment) {
+  return std::ranges::any_of(list_or_empty(file, "segments"), [](const Json& segment) {
     return segment.is_array() && segment.size() >= 4 && is_positive(segment[2]) &&
            segment[3] != Json(false);
   });
@@ -103,17 +103,17 @@ bool has_executed_segment(const Json& file) {
 
 // Adds the files and functions that ran, from the JSON that llvm-cov exports.
 void read_llvm(const Json& document, Executed& executed) {
-  for (const Json& data : list_in(document, "data")) {
-    for (const Json& file : list_in(data, "files")) {
+  for (const Json& data : list_or_empty(document, "data")) {
+    for (const Json& file : list_or_empty(data, "files")) {
       if (has_executed_segment(file) ||
           is_positive(member_or_null(member_or_null(member_or_null(file, "summary"), "lines"),
                                      "covered"))) {
         add_executed(executed, normal_path(read_text(member_or_null(file, "filename"))), "");
       }
     }
-    for (const Json& function : list_in(data, "functions")) {
+    for (const Json& function : list_or_empty(data, "functions")) {
       if (!is_positive(member_or_null(function, "count"))) continue;
-      const Json& names = list_in(function, "filenames");
+      const Json& names = list_or_empty(function, "filenames");
       // The first file holds the function; others are inlined into it.
       if (names.empty()) continue;
       add_executed(executed, normal_path(read_text(names.front())),
@@ -126,16 +126,16 @@ void read_llvm(const Json& document, Executed& executed) {
 // working directory.
 void read_gcov(const Json& document, Executed& executed) {
   const std::string folder = read_text(member_or_null(document, "current_working_directory"));
-  for (const Json& file : list_in(document, "files")) {
+  for (const Json& file : list_or_empty(document, "files")) {
     const std::string name = read_text(member_or_null(file, "file"));
     if (name.empty()) continue;
     const std::string path =
         normal_path(name.starts_with('/') || folder.empty() ? name : folder + "/" + name);
-    const bool file_ran = std::ranges::any_of(list_in(file, "lines"), [](const Json& line) {
+    const bool file_ran = std::ranges::any_of(list_or_empty(file, "lines"), [](const Json& line) {
       return is_positive(member_or_null(line, "count"));
     });
     if (file_ran) add_executed(executed, path, "");
-    for (const Json& function : list_in(file, "functions")) {
+    for (const Json& function : list_or_empty(file, "functions")) {
       if (!is_positive(member_or_null(function, "execution_count"))) continue;
       std::string name_shown = read_text(member_or_null(function, "demangled_name"));
       if (name_shown.empty()) name_shown = read_text(member_or_null(function, "name"));

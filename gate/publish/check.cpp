@@ -251,7 +251,7 @@ Result<ExistingChecks> find_checks(Api& api, const Target& target, const Marker&
   // A token that may not read check runs may still write them.
   if (!is_success(answer)) return checks;
   std::map<std::int64_t, ExistingCheck> latest;  // by pull request; 0: none
-  for (const Json& json : list_in(answer.body, "check_runs")) {
+  for (const Json& json : list_or_empty(answer.body, "check_runs")) {
     const auto found_marker = parse_marker(text_in(json, "external_id"));
     const std::int64_t id = number_in(json, "id");
     const bool is_ours = found_marker && id > 0 && text_in(json, "name") == name &&

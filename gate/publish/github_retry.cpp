@@ -74,7 +74,7 @@ bool is_limit(const sys::HttpResponse& response) {
 // Returns the reason in a refusal's JSON: "Validation Failed: body is too long"; "" for none.
 std::string reason_in(const Json& body) {
   std::string reason = text_in(body, "message");
-  for (const Json& error : list_in(body, "errors")) {
+  for (const Json& error : list_or_empty(body, "errors")) {
     std::string message = error.is_string() ? error.get<std::string>() : text_in(error, "message");
     if (message.empty()) message = text_in(error, "field") + " " + text_in(error, "code");
     if (message != " ") text::append_item(reason, ": ", message);

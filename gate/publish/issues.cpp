@@ -133,7 +133,7 @@ class IssuePoster {
     part.url = link_in(answer.body, "html_url");
     part.outcome = Part::Outcome::created;
     const bool labelled =
-        std::ranges::any_of(list_in(answer.body, "labels"), [&](const auto& label) {
+        std::ranges::any_of(list_or_empty(answer.body, "labels"), [&](const auto& label) {
           return text::lower(text_in(label, "name")) == text::lower(options_.label);
         });
     if (labelled) return {};

@@ -209,10 +209,10 @@ class Facts {
 
   // Adds a line for each heap: its size, and the properties of its types.
   void add_memory() {
-    const Json& heaps = list_in(twin_.memory, "memoryHeaps");
+    const Json& heaps = list_or_empty(twin_.memory, "memoryHeaps");
     for (std::size_t i = 0; i < heaps.size(); ++i) {
       std::vector<std::string> kinds;
-      for (const Json& type : list_in(twin_.memory, "memoryTypes")) {
+      for (const Json& type : list_or_empty(twin_.memory, "memoryTypes")) {
         if (number(member_or_null(type, "heapIndex")) == i)
           kinds.push_back(flags_text(member_or_null(type, "propertyFlags"), "VK_MEMORY_PROPERTY_"));
       }
@@ -257,10 +257,10 @@ void write_vulkan(const Twin& twin, Json& out, Json& weir) {
   Json formats = Json::object();
   for (const auto& [name, format] : twin.formats) formats[name] = {{"VkFormatProperties", format}};
   Json heaps = Json::array(), types = Json::array();
-  for (const Json& heap : list_in(twin.memory, "memoryHeaps"))
+  for (const Json& heap : list_or_empty(twin.memory, "memoryHeaps"))
     heaps.push_back(
         {{"size", heap.value("size", Json(0))}, {"flags", heap.value("flags", Json::array())}});
-  for (const Json& type : list_in(twin.memory, "memoryTypes"))
+  for (const Json& type : list_or_empty(twin.memory, "memoryTypes"))
     types.push_back({{"heap", type.value("heapIndex", Json(0))},
                      {"flags", type.value("propertyFlags", Json::array())}});
   out["$schema"] = "https://schema.khronos.org/vulkan/profiles-0.8-latest.json";

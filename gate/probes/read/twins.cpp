@@ -129,9 +129,9 @@ Json minimum_limits() {
 Json read_memory(const Json& weir_memory, const Json& vulkan_memory, Warnings& warnings) {
   const bool is_weirs = !weir_memory.is_null();
   const Json& from = is_weirs ? weir_memory : vulkan_memory;
-  Json heaps = rename_keys(list_in(from, is_weirs ? "heaps" : "memoryHeaps"),
+  Json heaps = rename_keys(list_or_empty(from, is_weirs ? "heaps" : "memoryHeaps"),
                            {{"size", "size"}, {"flags", "flags"}});
-  Json types = rename_keys(list_in(from, is_weirs ? "types" : "memoryTypes"),
+  Json types = rename_keys(list_or_empty(from, is_weirs ? "types" : "memoryTypes"),
                            {{is_weirs ? "heap" : "heapIndex", "heapIndex"},
                             {is_weirs ? "flags" : "propertyFlags", "propertyFlags"}});
   if (heaps.size() > k_max_heaps || types.size() > k_max_types) {
@@ -230,7 +230,7 @@ class Reader {
         profiles.is_object() && !profiles.empty()) {
       const Json& profile = profiles.begin().value();
       api_version_ = read_text(profile, "api-version");
-      for (const Json& entry : list_in(profile, "capabilities")) {
+      for (const Json& entry : list_or_empty(profile, "capabilities")) {
         const Json& name = entry.is_array() && !entry.empty() ? entry[0] : entry;
         if (!name.is_string()) continue;
         const Json& block =
@@ -264,7 +264,7 @@ class Reader {
     if (const Json& formats = member_or_null(block, "formats"); formats.is_object()) {
       for (const auto& [name, format] : formats.items()) add_format(name, format);
     }
-    for (const Json& family : list_in(block, "queueFamiliesProperties")) {
+    for (const Json& family : list_or_empty(block, "queueFamiliesProperties")) {
       const Json* properties = &member_or_null(family, "VkQueueFamilyProperties");
       for (const char* newer : {"VkQueueFamilyProperties2", "VkQueueFamilyProperties2KHR"}) {
         if (properties->is_null()) {
@@ -376,7 +376,7 @@ class Reader {
     if (twin_.title.empty()) twin_.title = twin_.name;
     twin_.source = read_text(weir, "source");
     twin_.compile = read_text(weir, "compile");
-    for (const Json& assumption : list_in(weir, "assumed")) {
+    for (const Json& assumption : list_or_empty(weir, "assumed")) {
       if (assumption.is_string() && twin_.assumed.size() < 100)
         twin_.assumed.push_back(text::printable(assumption.get<std::string>()).substr(0, 1000));
     }
