@@ -166,14 +166,14 @@ bool read_op_row(std::string_view line, Observed& observed) {
 // Reads a row of the profile table, an op with its times. Returns false for a heading or a rule.
 bool read_table_row(std::string_view line, Observed& observed) {
   if (read_op_row(line, observed)) {
-    count_read(observed, "rows of the profile");
+    add_read_parts(observed, "rows of the profile");
     return true;
   }
   const std::string_view row = text::trim(line);
   const bool has_share = row.size() > 1 && row.ends_with('%') && row[row.size() - 2] != ' ';
   if (!has_share) return false;
-  count_unread(observed, "rows of the profile",
-               fmt::format("\"{}\" is another form", display_text(line, 60)));
+  add_unread_part(observed, "rows of the profile",
+                  fmt::format("\"{}\" is another form", display_text(line, 60)));
   return true;
 }
 
@@ -374,7 +374,7 @@ void read_result(const Json& json, Observed& observed) {
   observed.generated_tokens = json_integer(json, "tokens");
   observed.prompt_tokens = json_integer(json, "prefill_tokens");
   if (observed.generated_tokens.value_or(0) == 0)
-    count_unread(observed, "results", "it has no tokens, or generated 0");
+    add_unread_part(observed, "results", "it has no tokens, or generated 0");
   add_rate(number_or_zero(json, "tok_per_sec"), observed.generated_tokens, observed);
   add_sample(observed.timings, "prefill_tokens_per_second",
              number_or_zero(json, "prefill_tok_per_sec"));
@@ -391,8 +391,8 @@ void read_kernel(const Json& json, Observed& observed) {
     if (const auto value = json_number(json, key)) kernel.facts[key] = fmt::format("{}", *value);
   }
   if (number_or_zero(json, "ns_median") <= 0)
-    return count_unread(observed, "kernels", kernel.name + ": ns_median is 0 or no number");
-  count_read(observed, "kernels");
+    return add_unread_part(observed, "kernels", kernel.name + ": ns_median is 0 or no number");
+  add_read_parts(observed, "kernels");
   add_sample(kernel.timings, "kernel_seconds", number_or_zero(json, "ns_median") / 1e9);
   observed.context.backend = json_text(json, "backend");
   append_row_within_limit(observed.cases, std::move(kernel), observed);

@@ -137,11 +137,11 @@ class ConsoleReader {
     } else if (parsed->result.starts_with("not supported")) {
       add_warning(observed_, "not supported: {}({})", parsed->op, display_text(parsed->params));
     } else if (read_times(parsed->result, op) || parsed->result.starts_with("OK")) {
-      count_read(observed_, "cases");
+      add_read_parts(observed_, "cases");
       append_valid_op(std::move(op), observed_);
     } else {
-      count_unread(observed_, "cases",
-                   fmt::format("\"{}\" is no result", display_text(parsed->result, 60)));
+      add_unread_part(observed_, "cases",
+                      fmt::format("\"{}\" is no result", display_text(parsed->result, 60)));
     }
   }
 
@@ -185,7 +185,7 @@ constexpr std::string_view k_csv = "\"backend_name\",\"op_name\",\"op_params\",\
 // Adds a line of the csv output, which has no times.
 void add_csv(std::string_view line, Observed& observed) {
   const auto fields = csv_fields(line);
-  if (fields.size() < 6) return count_unread(observed, "rows", "a row has too few fields");
+  if (fields.size() < 6) return add_unread_part(observed, "rows", "a row has too few fields");
   if (fields[0] == "backend_name") return;
   ObservedOp op;
   op.op = display_text(fields[1]);

@@ -49,16 +49,17 @@ void add_row(Texts values, int table, std::vector<Row>& rows, Observed& observed
   row.both = take_rate("speed");
   for (const char* time : {"t_pp", "t_tg", "t"}) values.erase(time);
   if (!prompt || !generated || !cached || *prompt + *generated == 0) {
-    return count_unread(observed, "rows", "a number of tokens is none");
+    return add_unread_part(observed, "rows", "a number of tokens is none");
   }
   if ((*prompt > 0 && !row.prefill) || (*generated > 0 && !row.decode)) {
-    return count_unread(observed, "rows", "a rate is none or 0");
+    return add_unread_part(observed, "rows", "a rate is none or 0");
   }
   row.prompt = *prompt;
   row.generated = *generated;
   row.settings = std::move(values);
-  if (rows.size() >= k_max_rows) return count_unread(observed, "rows", "it has more than 200000");
-  count_read(observed, "rows");
+  if (rows.size() >= k_max_rows)
+    return add_unread_part(observed, "rows", "it has more than 200000");
+  add_read_parts(observed, "rows");
   rows.push_back(std::move(row));
 }
 
@@ -160,11 +161,11 @@ void read_tables(const Printed& printed, std::vector<Row>& rows, Observed& obser
     if (holds(cells, "N_KV") && holds(cells, "S_PP t/s")) {
       titles = cells;
       ++table;
-      count_read(observed, "tables");
+      add_read_parts(observed, "tables");
       continue;
     }
     if (cells.front() == "model")
-      count_unread(observed, "tables", "a table of llama-bench in the same text");
+      add_unread_part(observed, "tables", "a table of llama-bench in the same text");
     if (cells.front() == "model" || cells.size() != titles.size()) titles.clear();
     if (titles.empty() || is_ruler(line)) continue;
     Texts values = settings;

@@ -265,7 +265,7 @@ void read(const Printed& printed, Observed& observed) {
     } else if (!read_backend(line, observed)) {
       Scan scan(line);
       if ((line.starts_with("[OP  ]") || line.starts_with("[COPY]")) && !printed.is_cut(line))
-        count_unread(observed, "rows", "a row has another form");
+        add_unread_part(observed, "rows", "a row has another form");
       total = total || (scan.skip_prefix("Total:") && scan.number() && scan.skip_prefix("ms") &&
                         scan.read_until("unique ops)"));
     }

@@ -120,29 +120,29 @@ constexpr std::string_view k_parts = "rows";
 // Reads one benchmark, one repetition or one aggregate of repetitions:
 // {"name": "BM_gemv/64", "run_type": "iteration", "iterations": 1000, "real_time": 5.1, …}.
 void read_row(const Json& row, Observed& observed) {
-  if (!row.is_object()) return count_unread(observed, k_parts, "a benchmark is no object");
-  if (is_complexity(row)) return count_read(observed, k_parts);
+  if (!row.is_object()) return add_unread_part(observed, k_parts, "a benchmark is no object");
+  if (is_complexity(row)) return add_read_parts(observed, k_parts);
   const auto name = read_name(row, observed);
-  if (!name) return count_unread(observed, k_parts, "a benchmark has no name");
+  if (!name) return add_unread_part(observed, k_parts, "a benchmark has no name");
   ObservedCase* benchmark = find_or_add_case(name->benchmark, observed);
   if (benchmark == nullptr) return;
-  if (read_error(row, *benchmark, observed)) return count_read(observed, k_parts);
+  if (read_error(row, *benchmark, observed)) return add_read_parts(observed, k_parts);
   if (!name->aggregate.empty()) {
     if (name->aggregate == "mean") {
       if (!seconds_in(row, "real_time"))
-        return count_unread(observed, k_parts, benchmark->name + ": its mean has no time");
+        return add_unread_part(observed, k_parts, benchmark->name + ": its mean has no time");
       read_counters(row, *benchmark);
     }
-    count_read(observed, k_parts);
+    add_read_parts(observed, k_parts);
     return read_aggregate(row, name->aggregate, *benchmark);
   }
   read_counters(row, *benchmark);
   if (seconds_in(row, "real_time").value_or(0) <= 0) {
-    return count_unread(
+    return add_unread_part(
         observed, k_parts,
         fmt::format("{}: real_time is missing, 0 or in no unit of time", benchmark->name));
   }
-  count_read(observed, k_parts);
+  add_read_parts(observed, k_parts);
   for (const auto& [key, metric] : k_times) {
     if (const auto seconds = seconds_in(row, key)) add_sample(benchmark->timings, metric, *seconds);
   }
@@ -277,7 +277,7 @@ void read(const Printed& printed, Observed& observed) {
     auto row = parse_error(line);
     if (!row) row = parse_row(words);
     if (!row && looks_like_row(words))
-      count_unread(observed, k_parts, "a row has no time and iterations");
+      add_unread_part(observed, k_parts, "a row has no time and iterations");
     if (!row || rows.size() >= k_max_rows) return;
     names.insert(row->name);
     rows.push_back(std::move(*row));

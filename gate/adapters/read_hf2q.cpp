@@ -54,7 +54,8 @@ void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& 
     if (word->ends_with("ms")) {
       const auto ms = value.number();
       if (!ms || *ms < 0) {
-        count_unread(observed, "parts", fmt::format("\"{}\" is no time", display_text(*word, 60)));
+        add_unread_part(observed, "parts",
+                        fmt::format("\"{}\" is no time", display_text(*word, 60)));
         continue;
       }
       ObservedOp op;
@@ -255,9 +256,9 @@ void read(const Printed& printed, Observed& observed) {
     } else if (Scan log(line); log.read_until("[mlx-native] ")) {
       add_warning(observed, display_text(log.rest(), 400));
     } else if (line.find("[CB_PROFILE") != line.npos) {
-      count_unread(observed, "tables of command buffers", "a heading has another form");
+      add_unread_part(observed, "tables of command buffers", "a heading has another form");
     } else if (in_table && line.find(" count=") != line.npos) {
-      count_unread(observed, "rows of command buffers", "a row has another form");
+      add_unread_part(observed, "rows of command buffers", "a row has another form");
     }
   }
   std::int64_t left_out = 0;

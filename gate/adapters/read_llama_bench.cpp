@@ -171,8 +171,8 @@ void finish_bench(const Printed& printed, Observed& observed) {
 void add_test(const BenchFields& fields, const std::vector<double>& samples_ns,
               Observed& observed) {
   auto test = make_test(fields, samples_ns);
-  if (!test) return count_unread(observed, k_parts, std::move(test).error().message);
-  count_read(observed, k_parts);
+  if (!test) return add_unread_part(observed, k_parts, std::move(test).error().message);
+  add_read_parts(observed, k_parts);
   append_row_within_limit(observed.cases, std::move(*test), observed);
 }
 
@@ -365,7 +365,7 @@ class Tables {
     if (!join_bars(names, cells)) {
       const char* reason = cells.size() < names.size() ? "a row has fewer cells than the heading"
                                                        : "a cell holds a bar";
-      return count_unread(observed_, k_parts, reason);
+      return add_unread_part(observed_, k_parts, reason);
     }
     // A cell that is blank repeats the one above it.
     for (std::size_t i = 0; i + 2 < cells.size() && i < above_.size(); ++i) {
@@ -374,13 +374,13 @@ class Tables {
     above_ = cells;
     BenchFields fields = pair_fields(names, cells);
     if (!read_test_name(fields["test"], fields)) {
-      return count_unread(
+      return add_unread_part(
           observed_, k_parts,
           fmt::format("the test \"{}\" is of another kind", display_text(fields["test"], 40)));
     }
     if (!read_rate(fields["t/s"], fields)) {
-      return count_unread(observed_, k_parts,
-                          fmt::format("\"{}\" is no rate", display_text(fields["t/s"], 40)));
+      return add_unread_part(observed_, k_parts,
+                             fmt::format("\"{}\" is no rate", display_text(fields["t/s"], 40)));
     }
     for (const auto& [title, field] : k_markdown_names) {
       const auto match = fields.find(title);
@@ -428,7 +428,7 @@ void read(const Printed& printed, Observed& observed) {
       } else if (printed.is_cut(line)) {
         mark_truncated(observed);
       } else {
-        count_unread(observed, k_parts, "a row has another number of fields than the heading");
+        add_unread_part(observed, k_parts, "a row has another number of fields than the heading");
       }
     } else if (line.starts_with("INSERT INTO llama_bench")) {
       const auto row = sql_row(line, "llama_bench");

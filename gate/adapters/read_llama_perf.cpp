@@ -176,14 +176,15 @@ class Requests {
     std::erase_if(observed_.cases, [&](const ObservedCase& request) {
       const bool is_empty =
           !request.prompt_tokens && !request.generated_tokens && request.timings.empty();
-      if (is_empty) count_unread(observed_, k_requests, request.name + ": its timings are missing");
+      if (is_empty)
+        add_unread_part(observed_, k_requests, request.name + ": its timings are missing");
       return is_empty;
     });
     for (const ObservedCase& request : observed_.cases) {
       if (request.generated_tokens == 0) {
-        count_unread(observed_, k_requests, request.name + " generated no token");
+        add_unread_part(observed_, k_requests, request.name + " generated no token");
       } else {
-        count_read(observed_, k_requests);
+        add_read_parts(observed_, k_requests);
       }
     }
   }
@@ -218,7 +219,7 @@ class Requests {
     const auto json = from == line.npos ? fail(Code::data, "")
                                         : parse_json(line.substr(from), {std::size_t{1} << 16, 8});
     if (!json || !json->is_object()) {
-      count_unread(observed_, k_requests, "a line is no JSON");
+      add_unread_part(observed_, k_requests, "a line is no JSON");
       return true;
     }
     const auto task = json_integer(*json, "task_id"), slot = json_integer(*json, "slot_id");
@@ -369,11 +370,11 @@ std::optional<Request> parse_reply(const Json& json) {
 // Adds a reply. One without its figures is counted as not read.
 void add_reply(const Request& reply, Observed& observed) {
   if (!reply.generated || !reply.generate_time) {
-    count_unread(observed, "replies", "predicted_n or predicted_ms is missing");
+    add_unread_part(observed, "replies", "predicted_n or predicted_ms is missing");
   } else if (reply.generated == 0) {
-    count_unread(observed, "replies", "no token was generated");
+    add_unread_part(observed, "replies", "no token was generated");
   } else {
-    count_read(observed, "replies");
+    add_read_parts(observed, "replies");
   }
   add_request(reply, k_untimed, observed);
 }
@@ -450,7 +451,7 @@ void read(const Printed& printed, Observed& observed) {
     if (const auto reply = parse_reply(json)) {
       add_reply(*reply, observed);
     } else if (json.is_object() && (json.contains("choices") || json.contains("content"))) {
-      count_unread(observed, "replies", "it has no timings");
+      add_unread_part(observed, "replies", "it has no timings");
     }
     if (json.is_object()) read_names(json, observed);
   };

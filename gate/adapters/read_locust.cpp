@@ -28,7 +28,7 @@ void read_total(const TableRow& row, Observed& observed) {
   const bool are_counts = requests && failures && *requests >= 0 && *requests < k_max_requests &&
                           *failures >= 0 && *failures <= *requests;
   if (!are_counts) {
-    return count_unread(observed, "rows", "the number of requests or failures is none");
+    return add_unread_part(observed, "rows", "the number of requests or failures is none");
   }
   ObservedCase load = start_load(std::llround(*requests), std::llround(*failures), observed);
   set_rate(load, "requests_per_second", number("Requests/s"));
@@ -77,8 +77,8 @@ void add_endpoint(const Json& json, Totals& totals, Observed& observed) {
   const auto failures = json_integer(json, "num_failures");
   constexpr std::int64_t k_max_requests = 1'000'000'000'000;
   if (!requests || !failures || *failures > *requests || *requests > k_max_requests)
-    return count_unread(observed, "endpoints", "the number of requests or failures is none");
-  count_read(observed, "endpoints");
+    return add_unread_part(observed, "endpoints", "the number of requests or failures is none");
+  add_read_parts(observed, "endpoints");
   totals.requests += *requests;
   totals.failures += *failures;
   totals.first = std::min(totals.first, json_number(json, "start_time").value_or(INFINITY));

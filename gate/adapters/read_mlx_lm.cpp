@@ -19,8 +19,8 @@ void read_trial(std::string_view values, Observed& observed) {
     // The accelerator's memory in GB of 10^9 bytes: the maximum of all trials so far.
     if (name == "peak_memory") observed.context.facts["peak_memory_gb"] = fmt::format("{}", *value);
   }
-  if (rates == 2) return count_read(observed, "trials");
-  count_unread(observed, "trials", "prompt_tps or generation_tps is missing or 0");
+  if (rates == 2) return add_read_parts(observed, "trials");
+  add_unread_part(observed, "trials", "prompt_tps or generation_tps is missing or 0");
 }
 
 std::optional<std::int64_t> read_setting(Scan line, std::string_view name) {

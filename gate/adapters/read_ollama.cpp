@@ -21,11 +21,11 @@ std::optional<double> read_seconds(const Json& json, const char* key) {
 void add_figures(const Figures& figures, Observed& observed) {
   const Request& request = figures.request;
   if (!request.generated || !request.generate_time) {
-    count_unread(observed, "replies", "the count or the duration of the answer is missing");
+    add_unread_part(observed, "replies", "the count or the duration of the answer is missing");
   } else if (request.generated == 0) {
-    count_unread(observed, "replies", "no token was generated");
+    add_unread_part(observed, "replies", "no token was generated");
   } else {
-    count_read(observed, "replies");
+    add_read_parts(observed, "replies");
   }
   add_request(figures.request, 0, observed);
   if (figures.load) add_sample(observed.timings, "load_seconds", *figures.load);

@@ -208,9 +208,9 @@ void read(const Printed& printed, Observed& observed) {
       const auto sample = parse_prometheus_sample(line);
       if (sample) {
         reading.add(*sample);
-        count_read(observed, "lines");
+        add_read_parts(observed, "lines");
       } else if (!text::trim(line).empty()) {
-        count_unread(observed, "lines", "a line is no sample");
+        add_unread_part(observed, "lines", "a line is no sample");
       }
     }
   }

@@ -87,7 +87,7 @@ bool add_split(ObservedSplit split, std::optional<std::int64_t> tokens, Observed
 // Adds a node to the last split.
 void add_node(ObservedOp node, Observed& observed) {
   if (observed.splits.empty())
-    return count_unread(observed, "nodes", "no split stands above the first");
+    return add_unread_part(observed, "nodes", "no split stands above the first");
   ObservedSplit& split = observed.splits.back();
   node.backend = split.backend;
   node.step = split.graph;
@@ -123,9 +123,9 @@ void read(const Printed& printed, Observed& observed) {
       cut = line.starts_with("node #") || line.starts_with("## ");
       const bool is_last = printed.lacks_end() && printed.is_cut(line);
       if (cut && !is_last && line.starts_with("node #"))
-        count_unread(observed, "nodes", "a line has another form");
+        add_unread_part(observed, "nodes", "a line has another form");
       if (cut && !is_last && line.starts_with("## SPLIT"))
-        count_unread(observed, "splits", "a line has another form");
+        add_unread_part(observed, "splits", "a line has another form");
     }
   }
   if (printed.lacks_end() && cut) mark_truncated(observed);

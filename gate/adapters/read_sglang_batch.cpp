@@ -17,8 +17,8 @@ struct Run {
 // Adds a run as a case. Runs with equal settings get a number.
 void add_run(Run run, Observed& observed) {
   if (run.prefill.value_or(0) <= 0)
-    return count_unread(observed, k_parts, "a run has no rate of its prefill");
-  count_read(observed, k_parts);
+    return add_unread_part(observed, k_parts, "a run has no rate of its prefill");
+  add_read_parts(observed, k_parts);
   add_sample(run.test.timings, "prefill_tokens_per_second", *run.prefill);
   if (run.decode) add_sample(run.test.timings, "decode_tokens_per_second", *run.decode);
   int equal = 1;
@@ -64,7 +64,7 @@ void read_line(std::string_view line, std::optional<Run>& run, Observed& observe
     add_run(std::move(*run), observed);
     run.reset();
   } else if (scan.skip_prefix("Prefill. latency:") || scan.skip_prefix("Decode.  median")) {
-    count_unread(observed, k_parts, "a line has no rate");
+    add_unread_part(observed, k_parts, "a line has no rate");
   }
 }
 

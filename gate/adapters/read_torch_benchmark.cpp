@@ -38,13 +38,13 @@ bool read_counts(std::string_view line, ObservedCase& measurement) {
 void add_measurement(ObservedCase measurement, std::map<std::string, int>& names,
                      Observed& observed) {
   if (measurement.timings.empty()) {
-    return count_unread(observed, k_parts, "a measurement has no time");
+    return add_unread_part(observed, k_parts, "a measurement has no time");
   }
   const std::string threads = measurement.facts["threads"];
   if (threads != "1") measurement.name += fmt::format(", {} threads", threads);
   const int number = ++names[measurement.name];
   if (number > 1) measurement.name += fmt::format(" ({})", number);
-  count_read(observed, k_parts);
+  add_read_parts(observed, k_parts);
   append_row_within_limit(observed.cases, std::move(measurement), observed);
 }
 
@@ -63,7 +63,7 @@ void read(const Printed& printed, Observed& observed) {
   std::map<std::string, int> names;
   for (const std::string_view line : printed.lines()) {
     if (line.find(k_begin) != line.npos) {
-      if (measurement) count_unread(observed, k_parts, "a measurement has no time");
+      if (measurement) add_unread_part(observed, k_parts, "a measurement has no time");
       measurement.emplace();
       continue;
     }

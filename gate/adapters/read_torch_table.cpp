@@ -109,11 +109,12 @@ void add_table(const std::vector<Row>& rows, const std::string& device, Observed
     if (!row.is_of_device()) names_of_cpu[row.name] = true;
   }
   if (!device.empty() && !rows.front().device_own) {
-    count_unread(observed, "columns",
-                 device + " total has the time of other rows too, and there is no Self " + device);
+    add_unread_part(
+        observed, "columns",
+        device + " total has the time of other rows too, and there is no Self " + device);
   }
   for (const Row& row : rows) {
-    count_read(observed, "rows");
+    add_read_parts(observed, "rows");
     if (!has_device) {
       append_valid_op(make_op(row, "CPU", row.cpu_total, row.cpu_own), observed);
     } else if (row.is_of_device()) {
@@ -193,17 +194,17 @@ void read(const Printed& printed, Observed& observed) {
       continue;
     }
     if (is_read) {
-      count_unread(observed, "rows", "a second table, of another run or of the same");
+      add_unread_part(observed, "rows", "a second table, of another run or of the same");
       continue;
     }
     if (auto row = parse_row(*columns, line)) {
       if (rows.size() < k_max_rows) {
         rows.push_back(std::move(*row));
       } else {
-        count_unread(observed, "rows", "it has more than 200000");
+        add_unread_part(observed, "rows", "it has more than 200000");
       }
     } else if (split_at_gaps(line).size() >= columns->titles.size() / 2) {
-      count_unread(observed, "rows", "a row has other columns than its heading");
+      add_unread_part(observed, "rows", "a row has other columns than its heading");
     }
   }
   finish();

@@ -170,7 +170,7 @@ void read(const Printed& printed, Observed& observed) {
       if (block.open) {
         end_block(block, std::nullopt, observed);
         add_warning(observed, "a block of timings has no total: it is incomplete");
-        count_unread(observed, "blocks of timings", "no total stands at its end");
+        add_unread_part(observed, "blocks of timings", "no total stands at its end");
       }
       block = {};
       block.step = observed.steps.size();
@@ -181,17 +181,17 @@ void read(const Printed& printed, Observed& observed) {
       const auto total = scan.number();
       if (!total || !scan.skip_prefix("us.")) continue;
       end_block(block, *total / 1e6, observed);
-      count_read(observed, "blocks of timings");
+      add_read_parts(observed, "blocks of timings");
     } else if (block.open) {
       if (const auto timing = parse_timing(line)) {
         add_timing(*timing, block, observed);
       } else if (is_old_row(line) && !printed.is_cut(line)) {
-        count_unread(observed, "rows", "an older form that prints microseconds as \"ms\"");
+        add_unread_part(observed, "rows", "an older form that prints microseconds as \"ms\"");
       } else if (resembles_row(line) && !printed.is_cut(line)) {
         ++invalid_rows;
       }
     } else if (parse_timing(line)) {
-      count_unread(observed, "rows of timings", "no heading of a block stands above it");
+      add_unread_part(observed, "rows of timings", "no heading of a block stands above it");
     }
   }
   if (block.open) {
@@ -252,7 +252,7 @@ void read(const Printed& printed, Observed& observed) {
       Scan scan(line);
       const bool is_like_node = scan.integer() && is_op_name(scan.word().value_or(""));
       if (is_like_node && scan.done() && !printed.is_cut(line))
-        count_unread(observed, "nodes", "a node has no name");
+        add_unread_part(observed, "nodes", "a node has no name");
       continue;
     }
     if (node && printed.is_cut(line)) {

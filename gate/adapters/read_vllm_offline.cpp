@@ -24,8 +24,8 @@ void read_result(const Json& json, Observed& observed) {
       add_figure(run.latencies, k_latency, percent == "50" ? "median" : "p" + percent,
                  seconds.get<double>());
   }
-  if (run.timings.empty()) return count_unread(observed, "runs", "a run has no latency");
-  count_read(observed, "runs");
+  if (run.timings.empty()) return add_unread_part(observed, "runs", "a run has no latency");
+  add_read_parts(observed, "runs");
   append_row_within_limit(observed.cases, std::move(run), observed);
 }
 
@@ -82,8 +82,8 @@ void add_run(std::optional<double> requests, std::optional<double> tokens,
   }
   const bool has_rate = std::ranges::any_of(
       run.timings, [](const ObservedTiming& rate) { return rate.mean.value_or(0) > 0; });
-  if (!has_rate) return count_unread(observed, "runs", "a run has no rate above 0");
-  count_read(observed, "runs");
+  if (!has_rate) return add_unread_part(observed, "runs", "a run has no rate above 0");
+  add_read_parts(observed, "runs");
   append_row_within_limit(observed.cases, std::move(run), observed);
 }
 

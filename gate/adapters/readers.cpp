@@ -31,11 +31,11 @@ static observed::ObservedParts& find_or_add_parts(Observed& observed, std::strin
   return observed.parts.emplace_back(observed::ObservedParts{std::string(kind), 0, 0, {}});
 }
 
-void count_read(Observed& observed, std::string_view kind, std::int64_t parts) {
+void add_read_parts(Observed& observed, std::string_view kind, std::int64_t parts) {
   find_or_add_parts(observed, kind).read += parts;
 }
 
-void count_unread(Observed& observed, std::string_view kind, std::string reason) {
+void add_unread_part(Observed& observed, std::string_view kind, std::string reason) {
   constexpr std::size_t k_max_reasons = 4;
   observed::ObservedParts& parts = find_or_add_parts(observed, kind);
   ++parts.unread;

@@ -67,8 +67,8 @@ void add_warning(Observed& observed, fmt::format_string<Args...> format, Args&&.
 }
 // Counts a part of the document that was recognised, and read or not. The parts not read of a kind
 // become one warning, an error if nothing at all was read, and fail a gate.
-void count_read(Observed& observed, std::string_view kind, std::int64_t parts = 1);
-void count_unread(Observed& observed, std::string_view kind, std::string reason);
+void add_read_parts(Observed& observed, std::string_view kind, std::int64_t parts = 1);
+void add_unread_part(Observed& observed, std::string_view kind, std::string reason);
 // Fails if a part was not read: a gate never takes a part for the whole.
 [[nodiscard]] Result<void> check_all_parts_read(const Observed& observed);
 // Returns true if the text has the mark of a format: "^A" must begin a line, "A & B" needs both.

@@ -349,17 +349,17 @@ void WorkRows::add(Work work, const WorkRow& row) {
   const bool has_only_bytes = !row.seconds && row.bytes;
   const bool is_finite = std::isfinite(row.seconds.value_or(0)) && row.seconds.value_or(0) >= 0;
   if (row.name.empty() || !is_finite || !(row.seconds || row.bytes)) {
-    return count_unread(observed_, "rows", "a row has no name or no time");
+    return add_unread_part(observed_, "rows", "a row has no name or no time");
   }
   Part part = Part::calls;
   if (work == Work::copy) part = Part::copies;
   if (work == Work::kernel) part = Part::kernels;
   if (has_only_bytes) part = Part::bytes;
   if (is_repeated(part)) {
-    return count_unread(observed_, "rows",
-                        "a second table of the same kind, of another run or of the same work");
+    return add_unread_part(observed_, "rows",
+                           "a second table of the same kind, of another run or of the same work");
   }
-  count_read(observed_, "rows");
+  add_read_parts(observed_, "rows");
   if (has_only_bytes) {
     if (sizes_.size() < k_max_rows) sizes_.emplace(row.name, row);
     return;
@@ -413,13 +413,13 @@ void read_work_tables(const Printed& printed, KindOfWork kind_of, Observed& obse
     }
     const auto row = table->parse_row(line);
     if (!row) {
-      count_unread(observed, "rows", "a row has other columns than its heading");
+      add_unread_part(observed, "rows", "a row has other columns than its heading");
       continue;
     }
     if (const auto work = kind_of(section, *row)) {
       rows.add(*work, *row);
     } else {
-      count_unread(observed, "rows", "weir reads kernels, copies and calls of CUDA and HIP");
+      add_unread_part(observed, "rows", "weir reads kernels, copies and calls of CUDA and HIP");
     }
   }
   rows.finish();
