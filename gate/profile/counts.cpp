@@ -59,7 +59,7 @@ std::map<GraphKey, GraphKind> group_graphs(const ProbeCounts& probe) {
   for (const OpCount& op : probe.ops) {
     const auto index = static_cast<std::size_t>(op.graph);
     if (op.graph < 0 || index >= ops_of_graph.size()) continue;
-    add_capped(ops_of_graph[index][key_of(op)], op.count);
+    add_capped(ops_of_graph[index][op_key(op)], op.count);
     add_capped(keys[index].made_of[{op.op, op.backend}], op.count);
   }
   std::map<GraphKey, GraphKind> kinds;

@@ -54,7 +54,7 @@ struct OpKey {
 
   friend auto operator<=>(const OpKey&, const OpKey&) = default;
 };
-[[nodiscard]] inline OpKey key_of(const OpCount& op) {
+[[nodiscard]] inline OpKey op_key(const OpCount& op) {
   return {op.op, op.type, op.shape, op.backend, op.on_cpu, op.api};
 }
 

@@ -36,7 +36,7 @@ Series collect_op_series(const CellFacts& facts, const Records& counted_runs) {
   const auto probes = find_op_counts(counted_runs);
   for (std::size_t run = 0; run < probes.size(); ++run) {
     for (const OpCount& op : probes[run]->ops) {
-      add_count(series.counts[key_of(op)], run, op.count);
+      add_count(series.counts[op_key(op)], run, op.count);
     }
   }
   return series;
@@ -66,7 +66,7 @@ std::vector<OpRate> ops_per_graph(const ProbeCounts& probe) {
     if (op.graph != graph_index) continue;
     const auto per_graph = Rational::make(op.count, graph->computed);
     if (!per_graph || *per_graph <= Rational(0)) continue;
-    ops.push_back({key_of(op), *per_graph});
+    ops.push_back({op_key(op), *per_graph});
   }
   return ops;
 }
