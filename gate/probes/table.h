@@ -16,7 +16,7 @@
 namespace weir_probe {
 
 // The key under which a table finds a handle or an address.
-inline uint64_t key_of(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
+inline uint64_t address_key(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
 
 // Holds a lock to the end of its block.
 class Locked {

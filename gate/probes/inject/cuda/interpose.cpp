@@ -78,7 +78,7 @@ WEIR_COUNTED(WEIR_PTSZ, Memcpy3DPeerAsync, (const PeerCopy* of, void* stream), (
 WEIR_PRODUCT_ON(cublasLtMatmul, reinterpret_cast<void*>(w15))
 WEIR_COUNTED(WEIR_INTERCEPT_NAMED, cudnnBackendExecute, (void* handle, void* plan, void* pack),
              (handle, plan, pack),
-             count_library_call("cudnnBackendExecute", g.library_streams.find(key_of(handle)),
+             count_library_call("cudnnBackendExecute", g.library_streams.find(address_key(handle)),
                                 k_no_counter))
 
 // --- kernels of modules, as Triton's

@@ -38,8 +38,9 @@ void note_bundle(void** handle, const BundleWrapper* wrapper) {
   Dl_info file{};
   const bool is_known =
       wrapper != nullptr && wrapper->magic == k_bundle_magic && dladdr(wrapper->bundle, &file) != 0;
-  const uint64_t container = is_known ? key_of(wrapper->bundle) - key_of(file.dli_fbase) : 0;
-  g_containers.insert(key_of(handle), reinterpret_cast<void*>(container));
+  const uint64_t container =
+      is_known ? address_key(wrapper->bundle) - address_key(file.dli_fbase) : 0;
+  g_containers.insert(address_key(handle), reinterpret_cast<void*>(container));
 }
 
 namespace api {
@@ -49,7 +50,9 @@ using CooperativeShared = unsigned;
 void count_launch(void* stream, const void* function, const LaunchConfig& config) {
   streams::count_launch(stream, function, config.grid, config.block, config.shared);
 }
-uint64_t find_container(void** handle) { return key_of(g_containers.find(key_of(handle))); }
+uint64_t find_container(void** handle) {
+  return address_key(g_containers.find(address_key(handle)));
+}
 
 }  // namespace api
 }  // namespace

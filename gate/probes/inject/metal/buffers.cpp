@@ -33,7 +33,7 @@ void encode_signal(const Call<void, id, uint64_t>& call, id event, uint64_t valu
   Buffer* buffer = find_or_add_buffer(call.self);
   if (buffer == nullptr) return;
   ++buffer->named[k_event_signals];
-  auto* record = g.events.get<Event>(key_of(event));
+  auto* record = g.events.get<Event>(address_key(event));
   if (record == nullptr) return;  // not a shared event: the program cannot wait for it
   if (buffer->signal_count < Buffer::k_max_signals) ++buffer->signal_count;
   buffer->signals[buffer->signal_count - 1] = {record, value};
@@ -161,7 +161,7 @@ unsigned long status(const Call<unsigned long>& call) {
 // Counts a wait or poll by which the program saw `event` at `value`. A poll is a sync only if it
 // shows signals that were not seen before.
 void note_event_value(id event, uint64_t value, bool has_waited) {
-  auto* record = g.events.get<Event>(key_of(event));
+  auto* record = g.events.get<Event>(address_key(event));
   if (record == nullptr) return;
   const Locked locked(&g.lock);
   Queue* queue = record->queue;  // the queue that signals it

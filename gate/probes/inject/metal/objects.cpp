@@ -34,7 +34,7 @@ void ensure_initialized() {
 // out.
 template <class Record>
 Record* find_or_add_record(Table* table, id object) {
-  auto* record = get_or_create<Record>(table, key_of(object));
+  auto* record = get_or_create<Record>(table, address_key(object));
   if (record == nullptr) raise_flag(&g, WEIR_PROBE_OUT_OF_MEMORY);
   return record;
 }
@@ -54,10 +54,10 @@ Device* find_or_add_device(id object, const weir_probe_device& entry) {
 void hook_class(Kind kind, id object) {
   if (object == nullptr) return;
   Class object_type = object_class(object);
-  if (g.classes[kind].find(key_of(object_type)) != nullptr) return;
+  if (g.classes[kind].find(address_key(object_type)) != nullptr) return;
   const Locked locked(&g.lock);
   const bool has_room = put_hooks(*k_hooks[kind], object);
-  g.classes[kind].insert(key_of(object_type), object_type);
+  g.classes[kind].insert(address_key(object_type), object_type);
   if (!has_room) report_uncounted(k_uncounted_classes, "not every class of objects, of Metal");
 }
 
@@ -77,7 +77,7 @@ void report_uncounted(uint32_t kind, const char* what) {
 // is out.
 Queue* find_or_add_queue(id object) {
   if (object == nullptr) return nullptr;
-  if (auto* existing = g.queues.get<Queue>(key_of(object))) {
+  if (auto* existing = g.queues.get<Queue>(address_key(object))) {
     // Its device is null while another thread adds it: the creator shared the queue too early.
     if (__atomic_load_n(&existing->device, __ATOMIC_ACQUIRE) != nullptr) return existing;
   }
@@ -105,7 +105,7 @@ Buffer* add_buffer(id object, Queue* queue) {
 }
 
 Buffer* find_or_add_buffer(id object) {
-  if (auto* buffer = g.buffers.get<Buffer>(key_of(object))) return buffer;
+  if (auto* buffer = g.buffers.get<Buffer>(address_key(object))) return buffer;
   return add_buffer(object, find_or_add_queue(call_if_implemented<id>(object, "commandQueue")));
 }
 
@@ -129,10 +129,10 @@ void add_pipeline(id object, const char* name) {
 // Returns the file's entry of the kernel that a pipeline runs, and caches it. A pipeline whose
 // creation was not seen is added by its label.
 weir_probe_kernel* find_or_add_kernel(id object, const Device* device) {
-  auto* pipeline = g.pipelines.get<Pipeline>(key_of(object));
+  auto* pipeline = g.pipelines.get<Pipeline>(address_key(object));
   if (pipeline == nullptr) {  // its creation was not seen
     add_pipeline(object, "");
-    pipeline = g.pipelines.get<Pipeline>(key_of(object));
+    pipeline = g.pipelines.get<Pipeline>(address_key(object));
   }
   if (pipeline == nullptr) return &g.file.kernels[0];
   weir_probe_kernel* kernel = __atomic_load_n(&pipeline->kernel, __ATOMIC_ACQUIRE);

@@ -111,7 +111,7 @@ Buffer* add_buffer(id buffer, Queue* queue);
 Buffer* find_or_add_buffer(id buffer);  // asks the object if its creation was not seen
 Encoder* add_encoder(id encoder, Buffer* buffer);
 inline Encoder* find_encoder(id encoder) {
-  auto* record = g.encoders.get<Encoder>(key_of(encoder));
+  auto* record = g.encoders.get<Encoder>(address_key(encoder));
   return record == nullptr || record->buffer == nullptr ? nullptr : record;
 }
 void add_pipeline(id pipeline, const char* name);

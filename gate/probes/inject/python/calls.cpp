@@ -131,7 +131,7 @@ uint32_t flags_of(const Name& name) {
 // which is then kept alive.
 weir_probe_function* entry_of_frame(Frame* frame) {
   Object* code = g_api->frame_code(frame);
-  const uint64_t key = key_of(code);
+  const uint64_t key = address_key(code);
   auto* entry = g_codes.get<weir_probe_function>(key);
   if (__builtin_expect(entry == nullptr, 0)) {
     Name name;
@@ -150,7 +150,7 @@ weir_probe_function* entry_of_frame(Frame* frame) {
 // were compiled before, and where they lie.
 bool is_of_importlib(Frame* frame) {
   Object* code = g_api->frame_code(frame);
-  const char* kind = g_import_codes.get<char>(key_of(code));
+  const char* kind = g_import_codes.get<char>(address_key(code));
   if (__builtin_expect(kind == nullptr, 0)) {
     Name name;
     name_frame(*g_api, frame, code, &name);
@@ -159,7 +159,7 @@ bool is_of_importlib(Frame* frame) {
                               begins_with(name, "zipimport.");
     char* place = is_machinery ? &g_machinery : &g_modules;
     kind = place;
-    if (g_import_code_count < k_max_codes && g_import_codes.insert(key_of(code), place)) {
+    if (g_import_code_count < k_max_codes && g_import_codes.insert(address_key(code), place)) {
       ++g_import_code_count;
       return is_machinery;  // keeps the reference
     }
@@ -174,14 +174,14 @@ weir_probe_function* entry_of_function(Object* function) {
   Definition* definition;
   memcpy(&definition, reinterpret_cast<const char*>(function) + g_header_bytes, sizeof definition);
   void* address = g_api->function_address(function);
-  auto* stored = g_functions.get<CFunction>(key_of(definition));
+  auto* stored = g_functions.get<CFunction>(address_key(definition));
   if (stored != nullptr && stored->name == definition->name && stored->address == address) {
     return stored->entry;
   }
   Name name;
   name_function(*g_api, function, definition->name, &name);
   weir_probe_function* entry = find_or_add(name, WEIR_FUNCTION_IN_C);
-  if (stored == nullptr) stored = get_or_create<CFunction>(&g_functions, key_of(definition));
+  if (stored == nullptr) stored = get_or_create<CFunction>(&g_functions, address_key(definition));
   if (stored != nullptr) *stored = {entry, definition->name, address};
   return entry;
 }
@@ -336,7 +336,7 @@ int begin(void*) {
 // A function of C that ctypes calls, as "ctypes.usleep".
 weir_probe_function* entry_of_address(void* address) {
   const KeepErrno keep;
-  auto* stored = g_addresses.get<weir_probe_function>(key_of(address));
+  auto* stored = g_addresses.get<weir_probe_function>(address_key(address));
   if (stored != nullptr) return stored;
   Dl_info info{};
   const bool is_known = dladdr(address, &info) != 0;
@@ -351,7 +351,7 @@ weir_probe_function* entry_of_address(void* address) {
   copy_text(name.text + sizeof k_start - 1, sizeof name.text - sizeof k_start + 1, text);
   name.length = strlen(name.text);
   stored = find_or_add(name, WEIR_FUNCTION_IN_C);
-  g_addresses.insert(key_of(address), stored);
+  g_addresses.insert(address_key(address), stored);
   return stored;
 }
 
@@ -361,7 +361,7 @@ using FfiCall = void (*)(void*, void (*)(), void*, void**);
 FfiCall find_ffi_call(void* caller) {
   const KeepErrno keep;
   static Table calls;
-  void* symbol = calls.find(key_of(caller));
+  void* symbol = calls.find(address_key(caller));
   if (symbol == nullptr) {
     Dl_info info{};
     void* library = dladdr(caller, &info) == 0
@@ -370,7 +370,7 @@ FfiCall find_ffi_call(void* caller) {
     symbol = library == nullptr ? nullptr : dlsym(library, "ffi_call");
     if (symbol == nullptr) symbol = dlsym(RTLD_NEXT, "ffi_call");
     if (symbol == nullptr) abort();  // the caller found this one by the same way
-    calls.insert(key_of(caller), symbol);
+    calls.insert(address_key(caller), symbol);
   }
   FfiCall call;
   memcpy(static_cast<void*>(&call), &symbol, sizeof call);

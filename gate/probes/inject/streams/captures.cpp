@@ -20,7 +20,7 @@ void append_all(Graph* to, const Graph& from) {
 
 // Returns the runtime's number of the capture that a stream takes part in; 0: none.
 uint64_t find_capture(void* stream) {
-  if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE) || key_of(stream) <= k_legacy_stream) {
+  if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE) || address_key(stream) <= k_legacy_stream) {
     return 0;
   }
   int status = k_not_captured;
@@ -57,7 +57,7 @@ bool capture_copy(void* stream) {
 // Within a capture the work of a graph becomes part of the outer one.
 bool capture_graph_launch(void* stream, void* exec) {
   return add_to_capture(stream, [exec](Graph* outer) {
-    const auto* inner = g.graphs.get<Graph>(key_of(exec));
+    const auto* inner = g.graphs.get<Graph>(address_key(exec));
     outer->is_incomplete = outer->is_incomplete || inner == nullptr;
     if (inner != nullptr) append_all(outer, *inner);
   });
@@ -66,21 +66,22 @@ bool capture_graph_launch(void* stream, void* exec) {
 void note_capture(void* stream, void* graph) {
   __atomic_store_n(&g_capturing, true, __ATOMIC_RELEASE);
   const uint64_t capture = find_capture(stream);
-  g_begun_captures.insert(key_of(stream), reinterpret_cast<void*>(capture));
-  if (graph == nullptr || g_graphs.find(key_of(graph)) != nullptr) return;
+  g_begun_captures.insert(address_key(stream), reinterpret_cast<void*>(capture));
+  if (graph == nullptr || g_graphs.find(address_key(graph)) != nullptr) return;
   // Nodes that the graph has already were added unseen.
-  if (auto* record = replace_record<Graph>(&g_graphs, key_of(graph))) record->is_incomplete = true;
+  if (auto* record = replace_record<Graph>(&g_graphs, address_key(graph)))
+    record->is_incomplete = true;
 }
 
 // Moves the work of the capture to `graph`, in addition to what the graph has.
 void end_capture(void* stream, void* graph) {
-  const uint64_t capture = key_of(g_begun_captures.remove(key_of(stream)));
+  const uint64_t capture = address_key(g_begun_captures.remove(address_key(stream)));
   if (capture == 0) return;
   auto* captured = static_cast<Graph*>(g_captures.remove(capture));
   if (graph == nullptr) return free_graph(captured);
   const Locked locked(&g_lock);
   // A graph of which nothing was captured is complete and empty.
-  auto* record = get_or_create<Graph>(&g_graphs, key_of(graph));
+  auto* record = get_or_create<Graph>(&g_graphs, address_key(graph));
   if (record != nullptr && captured != nullptr) append_all(record, *captured);
   free_graph(captured);
 }
@@ -91,7 +92,7 @@ void add_executable(void* exec, void* graph) {
   Graph* executable = renew_graph(exec);
   if (executable == nullptr) return;
   const Locked locked(&g_lock);
-  const auto* captured = g_graphs.get<Graph>(key_of(graph));
+  const auto* captured = g_graphs.get<Graph>(address_key(graph));
   executable->is_incomplete = captured == nullptr;
   if (captured != nullptr) append_all(executable, *captured);
 }
@@ -102,7 +103,7 @@ void note_instantiation(void* exec, void* graph) {
 }
 
 void forget_captured_graph(void* graph) {
-  free_graph(static_cast<Graph*>(g_graphs.remove(key_of(graph))));
+  free_graph(static_cast<Graph*>(g_graphs.remove(address_key(graph))));
 }
 
 }  // namespace weir_probe::streams

@@ -10,7 +10,7 @@ namespace {
 bool is_device_memory(const void* at) {
   int type = 0;
   return succeeds(runtime().pointer_attribute, static_cast<void*>(&type), k_pointer_type,
-                  key_of(at)) &&
+                  address_key(at)) &&
          type == k_device_memory;
 }
 

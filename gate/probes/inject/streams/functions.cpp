@@ -17,28 +17,28 @@ void name_function(const void* function, const char* name, uint64_t container) {
   // The address may have been that of another function, in a library that was unloaded. Its name is
   // not freed: another thread may be reading it.
   forget_kernels(function);
-  if (char* copy = strdup(name)) g_names.insert(key_of(function), copy);
-  g_facts.remove(key_of(function));
+  if (char* copy = strdup(name)) g_names.insert(address_key(function), copy);
+  g_facts.remove(address_key(function));
   if (const weir_runtime_kernel* facts = kernel_facts(name, container)) {
-    g_facts.insert(key_of(function), const_cast<weir_runtime_kernel*>(facts));
+    g_facts.insert(address_key(function), const_cast<weir_runtime_kernel*>(facts));
   }
 }
 void copy_function_name(const void* function, const void* original) {
   forget_kernels(function);
-  void* name = g_names.find(key_of(original));
-  if (name != nullptr) g_names.insert(key_of(function), name);
-  void* facts = g_facts.find(key_of(original));
-  if (facts != nullptr) g_facts.insert(key_of(function), facts);
+  void* name = g_names.find(address_key(original));
+  if (name != nullptr) g_names.insert(address_key(function), name);
+  void* facts = g_facts.find(address_key(original));
+  if (facts != nullptr) g_facts.insert(address_key(function), facts);
 }
 
 const char* kernel_name(const Launch& launch) {
-  const void* name = g_names.find(key_of(launch.function));
+  const void* name = g_names.find(address_key(launch.function));
   return name != nullptr ? static_cast<const char*>(name) : launch.name;
 }
 
 // A plain launch has the hash of the machine code alone.
 uint64_t code_hash(const Launch& launch) {
-  const auto* facts = g_facts.get<weir_runtime_kernel>(key_of(launch.function));
+  const auto* facts = g_facts.get<weir_runtime_kernel>(address_key(launch.function));
   if (facts == nullptr) return 0;
   if (launch.attributes == 0) return facts->code;
   return hash_bytes(facts->code, &launch.attributes, sizeof launch.attributes);
@@ -48,7 +48,7 @@ uint64_t code_hash(const Launch& launch) {
 // of a twin (a simulated GPU, gate/probes/twin) answers from machine code; without any, costs are
 // marked as not compiled.
 void measure_costs(const Launch& launch, weir_probe_code* out) {
-  const auto* facts = g_facts.get<weir_runtime_kernel>(key_of(launch.function));
+  const auto* facts = g_facts.get<weir_runtime_kernel>(address_key(launch.function));
   out->flags = WEIR_CODE_EXAMINED;
   const bool compiled = facts != nullptr && (facts->flags & WEIR_RUNTIME_KERNEL_NOT_COMPILED) == 0;
   if (!compiled && getenv(WEIR_RUNTIME_TWIN_VARIABLE) != nullptr) {

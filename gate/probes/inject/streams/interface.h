@@ -33,7 +33,7 @@ enum Error : int {
 };
 
 // Returns true for a stream that the program created, false for a default stream.
-inline bool is_handle(const void* stream) { return key_of(stream) > k_thread_stream; }
+inline bool is_handle(const void* stream) { return address_key(stream) > k_thread_stream; }
 
 enum CaptureStatus : int { k_not_captured = 0, k_captured = 1, k_capture_is_broken = 2 };
 constexpr int k_by_address = 4;  // cudaMemcpyDefault, beside Direction

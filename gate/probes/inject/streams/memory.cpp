@@ -36,8 +36,8 @@ void add_memory(int result, uint64_t at, uint64_t bytes, int device) {
 }  // namespace
 
 void count_allocation(int result, void* const* at, uint64_t bytes) {
-  add_memory(result, result == k_done ? key_of(*at) : 0, round_up_to(bytes, k_api.allocation_bytes),
-             current_device());
+  add_memory(result, result == k_done ? address_key(*at) : 0,
+             round_up_to(bytes, k_api.allocation_bytes), current_device());
 }
 void count_created_memory(int result, const uint64_t* handle, uint64_t bytes,
                           const AllocationProperties* properties) {
@@ -47,7 +47,7 @@ void count_created_memory(int result, const uint64_t* handle, uint64_t bytes,
 }
 void free_memory(const void* at) {
   const LockedMemory locked_memory;
-  g_memory.give_back(key_of(at));
+  g_memory.give_back(address_key(at));
 }
 void reset_memory(int device) {
   const LockedMemory locked_memory;

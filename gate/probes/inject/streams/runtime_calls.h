@@ -62,7 +62,7 @@ WEIR_COUNTED(WEIR_ALONE, DeviceSynchronize, (), (), count_device_wait())
 WEIR_POLLED(WEIR_PTSZ_SPT, StreamQuery, stream, find_stream(actual_stream(stream)))
 WEIR_POLLED(WEIR_ALONE, EventQuery, event, find_event_stream(event))
 WEIR_ENDED(WEIR_ALONE, StreamDestroy, (void* stream), (stream), forget_stream(stream))
-WEIR_ENDED(WEIR_ALONE, EventDestroy, (void* event), (event), g.events.remove(key_of(event)))
+WEIR_ENDED(WEIR_ALONE, EventDestroy, (void* event), (event), g.events.remove(address_key(event)))
 WEIR_COUNTED(WEIR_PTSZ_SPT, EventRecord, (void* event, void* stream), (event, stream),
              note_event_record(event, actual_stream(stream)))
 WEIR_COUNTED(WEIR_PTSZ, EventRecordWithFlags, (void* event, void* stream, unsigned flags),
@@ -151,13 +151,13 @@ WEIR_EXPORTED void WEIR_REGISTER_FUNCTION(void** handle, const char* host, char*
   WEIR_COUNTED(WEIR_INTERCEPT_NAMED, name, (void* handle, WEIR_WORDS(WEIR_WORD)), \
                (handle, WEIR_WORDS(WEIR_SAME_WORD)),                              \
                count_library_call(#name, stream, k_library_calls))
-#define WEIR_PRODUCT(name) WEIR_PRODUCT_ON(name, g.library_streams.find(key_of(handle)))
+#define WEIR_PRODUCT(name) WEIR_PRODUCT_ON(name, g.library_streams.find(address_key(handle)))
 WEIR_LIBRARY_PRODUCTS(WEIR_PRODUCT)
 #define WEIR_LIBRARY(set_stream, destroy)                                                        \
   WEIR_COUNTED(WEIR_INTERCEPT_NAMED, set_stream, (void* handle, void* stream), (handle, stream), \
-               g.library_streams.insert(key_of(handle), stream))                                 \
+               g.library_streams.insert(address_key(handle), stream))                            \
   WEIR_ENDED(WEIR_INTERCEPT_NAMED, destroy, (void* handle), (handle),                            \
-             g.library_streams.remove(key_of(handle)))
+             g.library_streams.remove(address_key(handle)))
 WEIR_LIBRARIES(WEIR_LIBRARY)
 #define WEIR_COLLECTIVE(name, parameters, ...)                        \
   WEIR_COUNTED(WEIR_INTERCEPT_NAMED, name, parameters, (__VA_ARGS__), \

@@ -30,7 +30,7 @@ int current_device_index() {
 // Returns the key of a stream: its handle, or device and kind for a default stream. Per-thread
 // default streams of a device count as one.
 uint64_t stream_key(void* handle, int device) {
-  const uint64_t value = key_of(handle);
+  const uint64_t value = address_key(handle);
   if (value > k_thread_stream) return value;
   const uint64_t kind = value == k_thread_stream ? k_thread_stream : k_legacy_stream;
   return (static_cast<uint64_t>(device) + 1) << 4 | kind;
@@ -58,7 +58,7 @@ Stream* find_or_add_stream(uint64_t key, int device) {
 }
 
 uint64_t kernel_key(const void* function, int device) {
-  return key_of(function) * 32 + static_cast<uint64_t>(device);
+  return address_key(function) * 32 + static_cast<uint64_t>(device);
 }
 
 // Returns the entry of the launched kernel on the stream's device, adding it if it is new.
@@ -101,7 +101,7 @@ uint32_t find_writer(const Stream& stream, const void* at, uint64_t bytes) {
   if (__atomic_load_n(&last->index, __ATOMIC_ACQUIRE) == 0) last = &g.last_kernel;
   const uint32_t index = __atomic_load_n(&last->index, __ATOMIC_ACQUIRE);
   const uint64_t writes = __atomic_load_n(&last->writes, __ATOMIC_RELAXED);
-  return g.writes.reached(key_of(at), bytes, writes) ? 0 : index;
+  return g.writes.reached(address_key(at), bytes, writes) ? 0 : index;
 }
 
 // Counts a copy to the program if it is of few bytes, by the kernel that wrote them last.
@@ -171,7 +171,7 @@ Stream* count_transfer(void* handle, uint32_t kind, const char* from, const char
 }  // namespace
 
 Stream* find_stream(void* handle) {
-  const int device = key_of(handle) > k_thread_stream ? -1 : current_device_index();
+  const int device = address_key(handle) > k_thread_stream ? -1 : current_device_index();
   const uint64_t key = stream_key(handle, device);
   if (is_ready(g)) {
     auto* stream = g.streams.get<Stream>(key);
@@ -182,8 +182,8 @@ Stream* find_stream(void* handle) {
 }
 
 void forget_stream(void* handle) {
-  if (key_of(handle) <= k_thread_stream) return;
-  auto* stream = g.streams.get<Stream>(key_of(handle));
+  if (address_key(handle) <= k_thread_stream) return;
+  auto* stream = g.streams.get<Stream>(address_key(handle));
   if (stream == nullptr) return;
   __atomic_store_n(&stream->pending, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&stream->device, 0, __ATOMIC_RELEASE);
@@ -224,10 +224,12 @@ void forget_kernels(const void* function) {
 
 Graph* renew_graph(void* exec) {
   forget_graph(exec);
-  return get_or_create<Graph>(&g.graphs, key_of(exec));
+  return get_or_create<Graph>(&g.graphs, address_key(exec));
 }
 
-void forget_graph(void* exec) { free_graph(static_cast<Graph*>(g.graphs.remove(key_of(exec)))); }
+void forget_graph(void* exec) {
+  free_graph(static_cast<Graph*>(g.graphs.remove(address_key(exec))));
+}
 
 void free_graph(Graph* graph) {
   if (graph == nullptr) return;
@@ -261,7 +263,7 @@ void count_library_call(const char* name, void* stream, Counter counter) {
 void count_graph_launch(void* handle, void* exec) {
   Stream* stream = capture_graph_launch(handle, exec) ? nullptr : find_stream(handle);
   if (stream == nullptr) return;
-  const auto* graph = g.graphs.get<Graph>(key_of(exec));
+  const auto* graph = g.graphs.get<Graph>(address_key(exec));
   if (graph == nullptr || graph->is_incomplete) {
     // Made out of the probe's sight, or too large.
     set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
@@ -297,20 +299,20 @@ void count_copy(void* handle, const Copy& copy, bool is_waiting) {
   const bool is_of_kernel =
       copy.direction == k_within && find_writer(*stream, copy.from, copy.bytes) != 0;
   const bool is_write = copy.direction == k_to_device || copy.direction == k_within;
-  if (is_write && !is_of_kernel) g.writes.add(key_of(copy.to), copy.bytes);
+  if (is_write && !is_of_kernel) g.writes.add(address_key(copy.to), copy.bytes);
 }
 
 void count_fill(void* handle, const void* at, uint64_t bytes) {
   const Stream* stream = count_transfer(handle, WEIR_TRANSFER_FILL, "program", "device", bytes,
                                         /*waits=*/false);
-  if (stream != nullptr) g.writes.add(key_of(at), bytes);
+  if (stream != nullptr) g.writes.add(address_key(at), bytes);
 }
 
 void note_event_record(void* event, void* handle) {
   Stream* stream = is_captured(handle) ? nullptr : find_stream(handle);
   if (stream == nullptr) return;
   count(k_markers);
-  g.events.insert(key_of(event), stream);
+  g.events.insert(address_key(event), stream);
 }
 
 void count_barrier(void* handle) {
@@ -342,6 +344,6 @@ void count_poll(Stream* stream, int result) {
   if (result == k_done) count_sync(stream);
 }
 
-Stream* find_event_stream(void* event) { return g.events.get<Stream>(key_of(event)); }
+Stream* find_event_stream(void* event) { return g.events.get<Stream>(address_key(event)); }
 
 }  // namespace weir_probe::streams

@@ -116,7 +116,7 @@ WEIR_RUNTIME(PointerGetAttributes, (PointerAttributes * out, const void* at)) {
   const bool on_device = is_device_address(at), pinned = is_pinned(at);
   *out = {k_unregistered, -2, nullptr, at};  // cudaInvalidDeviceId
   if (!on_device && !pinned) return k_ok;
-  cuPointerGetAttribute(&out->device, k_pointer_device, key_of(at));
+  cuPointerGetAttribute(&out->device, k_pointer_device, address_key(at));
   out->type = on_device ? k_device_memory : k_host_memory;
   out->on_device = at;
   if (on_device) out->on_host = nullptr;

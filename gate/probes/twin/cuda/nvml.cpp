@@ -21,7 +21,7 @@ extern "C" int weir_twin_cudaDeviceGetPCIBusId(char* out, int size, int index);
 
 // A device's handle is its number + 1.
 void* handle_of(int index) { return reinterpret_cast<void*>(static_cast<uint64_t>(index) + 1); }
-int index_of(const void* handle) { return static_cast<int>(key_of(handle)) - 1; }
+int index_of(const void* handle) { return static_cast<int>(address_key(handle)) - 1; }
 
 int find_device(int index, void** out) {
   if (twin() == nullptr) return k_nvml_no_driver;

@@ -44,7 +44,7 @@ int report_no_image() {
 }
 
 void add_function(const void* host_or_handle, Function* function) {
-  g_functions.insert(key_of(host_or_handle), function);
+  g_functions.insert(address_key(host_or_handle), function);
 }
 Function* find_function(const void* host_or_handle) {
   return g_functions.get<Function>(reinterpret_cast<uint64_t>(host_or_handle));

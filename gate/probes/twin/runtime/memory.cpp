@@ -172,11 +172,11 @@ int allocate_device(void** out, size_t bytes) {
 // Notes memory of the host that the device can read.
 int pin(const void* at, size_t bytes) {
   const Locked locked(&g_lock);
-  return success_if(g_pinned.insert_block(key_of(at), bytes, device()), k_out_of_memory);
+  return success_if(g_pinned.insert_block(address_key(at), bytes, device()), k_out_of_memory);
 }
 bool unpin(const void* at) {
   const Locked locked(&g_lock);
-  return g_pinned.give_back(key_of(at));
+  return g_pinned.give_back(address_key(at));
 }
 
 int allocate_host(void** out, size_t bytes) {
@@ -207,22 +207,22 @@ void copy_bytes(void* to, const void* from, size_t bytes, const LastKernel& kern
       return;
     }
     if (bytes <= k_most_kept_from_host) {
-      write_contents(key_of(to), from, bytes);
+      write_contents(address_key(to), from, bytes);
     }
-    g_writes.add(key_of(to), bytes);
+    g_writes.add(address_key(to), bytes);
     return;
   }
   if (!to_device) {
-    read_value(static_cast<char*>(to), key_of(from), bytes, kernel);
+    read_value(static_cast<char*>(to), address_key(from), bytes, kernel);
     return;
   }
   if (bytes > k_most_kept_within) return;
   char kept[k_most_kept_within];
-  read_contents(kept, key_of(from), bytes);
-  write_contents(key_of(to), kept, bytes);
+  read_contents(kept, address_key(from), bytes);
+  write_contents(address_key(to), kept, bytes);
   // A copy of what a kernel may have written is read as that kernel's.
-  if (kernel.name == nullptr || g_writes.reached(key_of(from), bytes, kernel.writes)) {
-    g_writes.add(key_of(to), bytes);
+  if (kernel.name == nullptr || g_writes.reached(address_key(from), bytes, kernel.writes)) {
+    g_writes.add(address_key(to), bytes);
   }
 }
 
@@ -268,7 +268,7 @@ int set(void* to, int value, size_t bytes, void* stream) {
   int error = k_ok;
   if (runs_now(stream, k_fill_node, &error)) {
     if (is_device_address(to)) {
-      fill_bytes(key_of(to), value, bytes);
+      fill_bytes(address_key(to), value, bytes);
     } else {
       memset(to, value, bytes);
     }
@@ -280,7 +280,7 @@ int set(void* to, int value, size_t bytes, void* stream) {
 
 bool find_block(const void* at, uint64_t* begin, uint64_t* bytes, int* device) {
   const Locked locked(&g_lock);
-  const DeviceMemory::Block* block = g_arena.memory.find(key_of(at));
+  const DeviceMemory::Block* block = g_arena.memory.find(address_key(at));
   if (block == nullptr) return false;
   *begin = block->at;
   *bytes = block->bytes;
@@ -289,7 +289,7 @@ bool find_block(const void* at, uint64_t* begin, uint64_t* bytes, int* device) {
 }
 bool is_pinned(const void* at) {
   const Locked locked(&g_lock);
-  return g_pinned.find(key_of(at)) != nullptr;
+  return g_pinned.find(address_key(at)) != nullptr;
 }
 
 WEIR_RUNTIME(Malloc, (void** out, size_t bytes)) { return allocate_device(out, bytes); }
@@ -428,12 +428,13 @@ WEIR_RUNTIME(IpcOpenMemHandle, (void** out, SharedBlock shared, unsigned)) {
 }
 WEIR_RUNTIME(IpcCloseMemHandle, (void* at)) {
   ForeignBlock* block = __atomic_load_n(&g_foreign, __ATOMIC_ACQUIRE);
-  while (block != nullptr && (block->at != key_of(at) || block->bytes == 0)) block = block->next;
+  while (block != nullptr && (block->at != address_key(at) || block->bytes == 0))
+    block = block->next;
   if (block == nullptr) return fail(k_invalid_value);
   __atomic_store_n(&block->bytes, uint64_t{0}, __ATOMIC_RELEASE);
   close(block->contents);
   const Locked locked(&g_lock);
-  return success_if(g_arena.memory.give_back(key_of(at)), k_invalid_value);
+  return success_if(g_arena.memory.give_back(address_key(at)), k_invalid_value);
 }
 
 // --- Virtual memory: addresses and memory are allocated separately. A handle is a block of memory.
