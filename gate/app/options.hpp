@@ -103,11 +103,11 @@ class Verb {
       program->choose(job, action, k_takes_trailing_arguments);
     });
   }
-  // The same; returns new options to fill in.
+  // Sets the flow and returns the new options that it gets, for the verb to fill in.
   template <class Options>
   using FlowOf = Result<flow::Answer>(const flow::Job&, const Options&);
   template <class Options>
-  std::shared_ptr<Options> set_flow(FlowOf<Options>* flow) const {
+  std::shared_ptr<Options> set_flow_with_new_options(FlowOf<Options>* flow) const {
     auto options = std::make_shared<Options>();
     set_flow(options, flow);
     return options;

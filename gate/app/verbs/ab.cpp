@@ -10,7 +10,7 @@ namespace weir::app {
 // Adds `weir ab`, which compares two programs, run with the same arguments in pairs.
 void add_ab(const Verb& verb) {
   constexpr int k_max_programs = 1000;
-  const auto options = verb.set_flow(flow::ab);
+  const auto options = verb.set_flow_with_new_options(flow::ab);
   verb.option("PROGRAM", options->programs, "", "Base and candidate, or one program for both")
       ->expected(1, k_max_programs)  // of which the flow takes two
       ->required();

@@ -10,7 +10,7 @@ namespace {
 // Adds `weir baseline accept`, which stores what was measured as the new baseline.
 void add_accept(const Verb& baseline) {
   const Verb verb = baseline.subcommand("accept", "Store what was measured as the new baseline");
-  const auto options = verb.set_flow(flow::accept);
+  const auto options = verb.set_flow_with_new_options(flow::accept);
   verb.option("RUN", options->run, "", "Run whose times are stored (default: the newest)");
   verb.add_group(OptionGroup::measuring);
   verb.option("--baselines-ref", options->baselines_ref, "BRANCH[:PATH]",
@@ -59,7 +59,7 @@ void add_baseline(const Verb& verb) {
         Mode{"show", "Show everything stored for some cells",
              "show llama.cpp/tiny-llama/vulkan/decode", true}}) {
     const Verb subcommand = verb.subcommand(mode.name, mode.what);
-    subcommand.set_flow(flow::list_baselines)->in_full = mode.in_full;
+    subcommand.set_flow_with_new_options(flow::list_baselines)->in_full = mode.in_full;
     subcommand.option("CELL", subcommand.job().selection.cells, "", "Cells, by name or glob");
     subcommand->footer(fmt::format("Example:\n  weir baseline {}", mode.example));
     subcommand.add_baselines_option();
@@ -67,7 +67,7 @@ void add_baseline(const Verb& verb) {
   }
   const Verb prune =
       verb.subcommand("prune", "Remove baselines of cells that weir.yaml no longer has");
-  const auto options = prune.set_flow(flow::prune_baselines);
+  const auto options = prune.set_flow_with_new_options(flow::prune_baselines);
   prune.add_baselines_option();
   prune.add_config_option();
   prune.flag("-n,--dry-run", options->dry, "Only list what would be removed");

@@ -7,7 +7,7 @@ namespace weir::app {
 
 // Adds `weir bisect`, which finds the commit between a good and a bad one that broke a limit.
 void add_bisect(const Verb& verb) {
-  const auto options = verb.set_flow(flow::bisect);
+  const auto options = verb.set_flow_with_new_options(flow::bisect);
   options->bad = "HEAD";
   verb.add_group(OptionGroup::matrix);
   verb.option("good", options->good, "GOOD", "A good commit");

@@ -9,7 +9,7 @@ namespace weir::app {
 // Adds `weir calibrate`, which runs cells against themselves and reports the smallest drop that a
 // gate could find here.
 void add_calibrate(const Verb& verb) {
-  const auto options = verb.set_flow(flow::calibrate);
+  const auto options = verb.set_flow_with_new_options(flow::calibrate);
   verb.add_group(OptionGroup::cells);
   verb.option("--budget", options->budget, "DURATION", "Time for all pairs (default: gate.budget)");
   verb.range("--pairs", options->pairs, verdict::k_min_replays, std::int64_t{10'000},

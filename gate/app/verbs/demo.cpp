@@ -7,7 +7,7 @@ namespace weir::app {
 
 // Adds `weir demo`, which gates a tiny engine with an injected regression.
 void add_demo(const Verb& verb) {
-  const auto options = verb.set_flow(flow::demo);
+  const auto options = verb.set_flow_with_new_options(flow::demo);
   verb.option("--inject", options->plant, "NAME",
               "Regression to inject (default: cpu-split; on the CPU unbatched-qkv). An "
               "unknown name lists them");

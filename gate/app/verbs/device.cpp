@@ -12,7 +12,7 @@ namespace {
 void add_device_matrix(const Verb& device) {
   const Verb verb = device.subcommand(
       "matrix", "Compare one engine's counts and kernels on every described device");
-  const auto options = verb.set_flow(flow::show_device_matrix);
+  const auto options = verb.set_flow_with_new_options(flow::show_device_matrix);
   verb.add_group(OptionGroup::config);
   verb.list_option("--cell", verb.job().selection.cells, "GLOB",
                    "Only cells that match GLOB, with the twin as the backend");

@@ -8,7 +8,7 @@ namespace weir::app {
 
 // Adds `weir doctor`, which checks what weir can count in programs here.
 void add_doctor(const Verb& verb) {
-  const auto options = verb.set_flow(flow::doctor);
+  const auto options = verb.set_flow_with_new_options(flow::doctor);
   verb.option("ENGINE", options->engines, "",
               "Programs, or engines of weir.yaml (default: all its engines)");
   verb.add_config_option();

@@ -7,7 +7,7 @@ namespace weir::app {
 
 // Adds `weir explain`, which says why cells failed, or what differs between two profiles.
 void add_explain(const Verb& verb) {
-  const auto options = verb.set_flow(flow::explain_changes);
+  const auto options = verb.set_flow_with_new_options(flow::explain_changes);
   verb.option("WHAT", options->what, "",
               "A judged run or its verdict.json (default: the newest run), one profile (the "
               "checklist), or two things to compare: everything that weir compare takes")

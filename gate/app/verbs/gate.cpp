@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_gate(const Verb& verb) {
-  const auto options = verb.set_flow(flow::gate);
+  const auto options = verb.set_flow_with_new_options(flow::gate);
   verb.add_group(OptionGroup::measuring);
   verb.flag("--require-baseline", options->require_baseline,
             "Fail with exit code 3 where an exact baseline is missing");

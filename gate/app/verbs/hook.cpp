@@ -34,7 +34,7 @@ void add_hook(const Verb& verb) {
   const Verb run = verb.subcommand("run", "Judge what is pushed; git starts this");
   for (const Verb& subcommand : {install, uninstall, run}) subcommand.add_config_option();
   add_judging_options(install, *options);
-  add_judging_options(run, *run.set_flow(flow::run_hook));
+  add_judging_options(run, *run.set_flow_with_new_options(flow::run_hook));
   run.add_out_option();
   install->footer(
       "A hook that is already there stays, and runs first. Only a broken limit stops a\n"

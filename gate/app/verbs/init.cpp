@@ -8,7 +8,7 @@ namespace weir::app {
 
 // Adds `weir init`, which writes a first weir.yaml, and with --ci a workflow.
 void add_init(const Verb& verb) {
-  const auto options = verb.set_flow(flow::init);
+  const auto options = verb.set_flow_with_new_options(flow::init);
   verb.add_config_option("File to write");
   verb.flag("--force", options->force, "Overwrite an existing file");
   verb.flag("--list", options->list, "List the presets, and the engines that they are for");

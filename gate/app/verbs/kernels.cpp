@@ -8,7 +8,7 @@ namespace weir::app {
 
 // Adds `weir kernels`, which shows the cost of GPU kernels, of a run or of two builds.
 void add_kernels(const Verb& verb) {
-  const auto options = verb.set_flow(flow::kernels);
+  const auto options = verb.set_flow_with_new_options(flow::kernels);
   verb.option(
       "WHAT", options->what, "",
       "A run, or a profile that weir wrote (default: the newest run); with NEW the old build");

@@ -6,7 +6,7 @@ namespace weir::app {
 
 // Adds `weir merge`, which joins the runs of shards (parts of one plan) to one run.
 void add_merge(const Verb& verb) {
-  const auto options = verb.set_flow(flow::merge);
+  const auto options = verb.set_flow_with_new_options(flow::merge);
   verb.option("RUN", options->runs, "", "Folders of runs, or their run.jsonl")->required();
   CLI::Option* out =
       verb.option_with_default("--out", verb.job().selection.runs_folder, "", "Folder of runs");

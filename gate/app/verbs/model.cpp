@@ -152,7 +152,7 @@ Result<flow::Answer> twin(const flow::Job& job, const TwinVerbOptions& options) 
 // Adds `weir model make`, which writes a model with reproducible random weights.
 void add_make(const Verb& model) {
   const Verb verb = model.subcommand("make", "Write a model with reproducible random weights");
-  const auto options = verb.set_flow(make);
+  const auto options = verb.set_flow_with_new_options(make);
   verb.option("FILE", options->file, "", "GGUF file to write; with --hf a folder")->required();
   verb.option_with_default("--arch", options->architecture, "", "Architecture")
       ->check(CLI::IsMember(model::model_architectures()));
@@ -198,7 +198,7 @@ void add_files(const Verb& verb, TwinVerbOptions& options) {
 void add_hollow(const Verb& model) {
   const Verb verb =
       model.subcommand("hollow", "Leave the weights of a model out: header and sizes alone");
-  const auto options = verb.set_flow(hollow);
+  const auto options = verb.set_flow_with_new_options(hollow);
   add_files(verb, *options);
   verb->footer(
       "For device twins, which read no weights.\n\n"
@@ -209,7 +209,7 @@ void add_hollow(const Verb& model) {
 void add_twin(const Verb& model) {
   const Verb verb =
       model.subcommand("twin", "Shrink a model: a small one that takes the same code path");
-  const auto options = verb.set_flow(twin);
+  const auto options = verb.set_flow_with_new_options(twin);
   add_files(verb, *options);
   verb.option("--layers", options->twin.layers, "", "Layers to keep (default: all)");
   verb.option_with_default("--vocab", options->twin.vocab, "",

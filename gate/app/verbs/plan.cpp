@@ -6,7 +6,7 @@ namespace weir::app {
 
 // Adds `weir plan`, which divides the cells among shards, for several machines.
 void add_plan(const Verb& verb) {
-  const auto options = verb.set_flow(flow::plan);
+  const auto options = verb.set_flow_with_new_options(flow::plan);
   verb.add_group(OptionGroup::cells);
   verb.flag("--counts-only", verb.job().selection.counts_only,
             "Plan for runs without timed passes");

@@ -25,7 +25,7 @@ void add_part(const Verb& verb, const std::string& name, bool& wanted) {
 }  // namespace
 
 void add_post(const Verb& verb) {
-  const auto options = verb.set_flow(flow::post);
+  const auto options = verb.set_flow_with_new_options(flow::post);
   verb.option("RUN", options->run, "",
               "A run's folder, or a verdict.json (default: the newest run in --out)");
   verb.option("--repo", options->repository, "OWNER/NAME",

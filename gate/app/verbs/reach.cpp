@@ -7,7 +7,7 @@ namespace weir::app {
 
 // Adds `weir reach`, which shows which cells run code that a change touches.
 void add_reach(const Verb& verb) {
-  const auto options = verb.set_flow(flow::reach);
+  const auto options = verb.set_flow_with_new_options(flow::reach);
   verb.add_group(OptionGroup::cells);
   verb.flag("--record", options->record,
             "Run each cell once under valgrind and record the code it runs (needs debug "

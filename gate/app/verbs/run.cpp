@@ -6,7 +6,7 @@ namespace weir::app {
 
 // Adds `weir run`, which measures all cells and judges nothing.
 void add_run(const Verb& verb) {
-  const auto options = verb.set_flow(flow::run_matrix);
+  const auto options = verb.set_flow_with_new_options(flow::run_matrix);
   verb.add_group(OptionGroup::measuring);
   verb.option("--against", options->against, "REF|DIR",
               "Measure the base of REF, or the folder DIR, as well; weir gate --from judges");

@@ -11,7 +11,7 @@ void add_tokens(const Verb& serve) {
   const Verb token = serve.subcommand("token", "Manage tokens for reading and uploading");
   token->require_subcommand(1);
   const Verb add = token.subcommand("add", "Make a token, shown once");
-  const auto add_options = add.set_flow(flow::add_token);
+  const auto add_options = add.set_flow_with_new_options(flow::add_token);
   add_store_options(add, add_options->store);
   add.option_with_default("--project", add_options->project, "GLOB",
                           "Projects that it is for ('*' is any text)");
@@ -28,14 +28,14 @@ void add_tokens(const Verb& serve) {
       "  weir serve token add --project engine --scope upload --name ci\n"
       "  weir serve token add --scope read --expires 2160h");
   const Verb list = token.subcommand("list", "List tokens by id, without their secrets");
-  const auto list_options = list.set_flow(flow::list_tokens);
+  const auto list_options = list.set_flow_with_new_options(flow::list_tokens);
   add_store_options(list, list_options->store);
   list.add_json_option();
   list->footer(
       "Example:\n"
       "  weir serve token list --json | jq '.[] | select(.good)'");
   const Verb revoke = token.subcommand("revoke", "Revoke a token");
-  const auto revoke_options = revoke.set_flow(flow::revoke_token);
+  const auto revoke_options = revoke.set_flow_with_new_options(flow::revoke_token);
   add_store_options(revoke, revoke_options->store);
   revoke.option("ID", revoke_options->id, "", "The twelve digits after \"weir_\"")->required();
   revoke->footer(
@@ -47,7 +47,7 @@ void add_tokens(const Verb& serve) {
 }  // namespace
 
 void add_serve(const Verb& verb) {
-  const auto chosen = verb.set_flow(flow::serve_history);
+  const auto chosen = verb.set_flow_with_new_options(flow::serve_history);
   flow::ServeOptions& options = *chosen;
   verb.option_with_default("--listen", options.listen, "ADDRESS:PORT",
                            "Address to listen on; port 0 takes a free one");

@@ -54,7 +54,7 @@ void add_trend_import(const Verb& trend) {
 // Adds `weir trend export`, which writes a history as JSON lines.
 void add_trend_export(const Verb& trend) {
   const Verb verb = trend.subcommand("export", "Write a history as JSON lines");
-  const auto options = verb.set_flow(flow::export_history);
+  const auto options = verb.set_flow_with_new_options(flow::export_history);
   add_history_options(verb, *options);
   verb.option("--output", options->out, "FILE", "File to write (default: standard output)");
   verb->footer(
@@ -67,7 +67,7 @@ void add_trend_export(const Verb& trend) {
 
 void add_trend_list(const Verb& trend) {
   const Verb verb = trend.subcommand("list", "List series, one a line");
-  const auto options = verb.set_flow(flow::list_history);
+  const auto options = verb.set_flow_with_new_options(flow::list_history);
   add_history_options(verb, *options);
   verb.add_json_option();
   verb->footer(
@@ -79,7 +79,7 @@ void add_trend_list(const Verb& trend) {
 // Adds `weir trend site`, which writes the pages of a history to a folder.
 void add_trend_site(const Verb& trend) {
   const Verb verb = trend.subcommand("site", "Write the pages of a history");
-  const auto options = verb.set_flow(flow::write_trend_site);
+  const auto options = verb.set_flow_with_new_options(flow::write_trend_site);
   verb.option("OUT", options->out, "", "Folder to write to")->type_name("")->required();
   add_history_options(verb, *options);
   verb.option("--repo-url", options->repo, "URL",

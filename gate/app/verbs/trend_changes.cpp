@@ -7,7 +7,7 @@ namespace weir::app {
 // Adds `weir trend changes`, which lists the change points of a history.
 void add_trend_changes(const Verb& trend) {
   const Verb verb = trend.subcommand("changes", "List change points, with their size");
-  const auto options = verb.set_flow(flow::trend_changes);
+  const auto options = verb.set_flow_with_new_options(flow::trend_changes);
   add_history_options(verb, *options);
   add_repository_option(verb, options->repository);
   verb.option("--newer", options->newer, "DURATION",
@@ -34,7 +34,7 @@ void add_trend_changes(const Verb& trend) {
 // Adds `weir trend ack`, which acknowledges a change, so that it counts as known.
 void add_trend_ack(const Verb& trend) {
   const Verb verb = trend.subcommand("ack", "Acknowledge a change");
-  const auto options = verb.set_flow(flow::acknowledge_change);
+  const auto options = verb.set_flow_with_new_options(flow::acknowledge_change);
   add_history_options(verb, *options);
   add_repository_option(verb, options->repository);
   verb.option("--commit", options->commit, "SHA",
@@ -56,7 +56,7 @@ void add_trend_ack(const Verb& trend) {
 // Adds `weir trend notify`, which opens a GitHub issue for each new change.
 void add_trend_notify(const Verb& trend) {
   const Verb verb = trend.subcommand("notify", "Open one GitHub issue per new change");
-  const auto options = verb.set_flow(flow::notify_changes);
+  const auto options = verb.set_flow_with_new_options(flow::notify_changes);
   add_history_options(verb, *options);
   add_repository_option(verb, options->checkout);
   verb.option("--repo", options->repository, "OWNER/NAME",

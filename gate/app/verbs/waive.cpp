@@ -7,7 +7,7 @@ namespace weir::app {
 
 // Adds `weir waive`, which permits named changes for one pull request.
 void add_waive(const Verb& verb) {
-  const auto options = verb.set_flow(flow::waive);
+  const auto options = verb.set_flow_with_new_options(flow::waive);
   verb.option("VERDICT", options->verdict, "",
               "A verdict.json or a run's folder: waive all its fails. With --event it must match "
               "the check run");
