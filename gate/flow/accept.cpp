@@ -134,7 +134,7 @@ std::string rejection(const profile::Profile& profile, const std::vector<std::st
   const bool does_not_fit =
       profile::only_does_not_fit(profile) && (metrics.empty() || holds(metrics, unit::k_fits));
   if (!profile.errors.empty() && !does_not_fit) return profile.errors.front();
-  if (profile.placement.state == profile::Placement::State::refuted) {
+  if (profile.placement.state == profile::Placement::State::ran_elsewhere) {
     return "its work did not run where it was asked to: " + profile.placement.reason;
   }
   if (profile.metrics.empty()) return profile.counts_skip_reason.value_or("nothing was measured");
@@ -150,7 +150,7 @@ std::vector<profile::Profile> find_rejected(const MeasuredRun& earlier, const Jo
   std::vector<profile::Profile> list;
   for (const profile::Profile& profile : earlier.profiles) {
     const bool ran_elsewhere =
-        same_config && profile.placement.state == profile::Placement::State::refuted;
+        same_config && profile.placement.state == profile::Placement::State::ran_elsewhere;
     const bool is_final = !profile.errors.empty() || ran_elsewhere;
     if (is_final && !rejection(profile, metrics).empty()) list.push_back(profile);
   }

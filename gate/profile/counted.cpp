@@ -578,7 +578,7 @@ void add_counted(const CellFacts& facts, const Records& counted_runs, const Reco
   }
   const std::string uncounted = uncounted_text(counted_runs);
   const bool is_error = !has_counts(profile) && !profile.counts_skip_reason &&
-                        profile.placement.state != Placement::State::refuted;
+                        profile.placement.state != Placement::State::ran_elsewhere;
   if (is_error && is_counted_otherwise && facts.device == "cpu") {
     // Its system calls or instructions are judged. Counts that a baseline has are missed there.
     add_once(profile.warnings, "not counted: the engine reports no counts of its own");

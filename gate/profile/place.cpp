@@ -10,7 +10,7 @@ namespace weir::profile {
 namespace {
 
 bool is_refuted(const Profile& profile) {
-  return profile.placement.state == Placement::State::refuted;
+  return profile.placement.state == Placement::State::ran_elsewhere;
 }
 
 // Rejects the cell's placement if the engine's own marks name another device than the cell asked
@@ -268,7 +268,7 @@ Result<bool> shape_fits(std::string_view condition, std::string_view shape) {
 }
 
 void reject_placement(Profile& profile, std::string reason) {
-  profile.placement.state = Placement::State::refuted;
+  profile.placement.state = Placement::State::ran_elsewhere;
   profile.placement.reason = std::move(reason);
 }
 

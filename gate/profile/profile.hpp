@@ -47,14 +47,14 @@ struct Placement {
     unknown,  // nothing here shows it
     seen,     // the device was given work (a device probe counted it); single ops are not seen
     shown,    // every op is accounted for (a probe that sees ops, or the engine's own report)
-    refuted,  // work or some ops ran elsewhere
+    ran_elsewhere,  // all work did, or some ops
   };
   State state = State::unknown;
-  std::string reason;  // for refuted: one line
+  std::string reason;  // one line if it ran elsewhere
   // In a cell that asks for a device, where only some ops ran on the CPU: op -> times per token (or
   // prefill), rounded, at least 1. Empty in cells of the CPU.
   std::map<std::string, std::int64_t> cpu_ops;
-  // The ones among cpu_ops that refute it; named in cpu_ops_allowed, they would not. Empty if that
+  // The ones among cpu_ops that may not run there; cpu_ops_allowed can permit them. Empty if that
   // would not help, as when all ops ran on the CPU.
   std::set<std::string> not_allowed{};
   // In such a cell, ops that ran on a third device: "ROPE on blas" -> times, as in cpu_ops.

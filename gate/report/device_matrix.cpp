@@ -74,7 +74,7 @@ std::vector<Table> make_tables(std::span<const Profile> profiles) {
           fmt::format("{}: {}", device, printable_line(profile.errors.front(), 300)));
       continue;
     }
-    if (profile.placement.state == profile::Placement::State::refuted) {
+    if (profile.placement.state == profile::Placement::State::ran_elsewhere) {
       table.remarks.push_back(
           fmt::format("{}: {}", device, printable_line(profile.placement.reason, 300)));
     }

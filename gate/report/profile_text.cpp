@@ -107,7 +107,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
     page.table(functions_table(*profile.functions), 4);
   }
   add_server_figures(page, profile.server, style.verbose);
-  if (profile.placement.state == profile::Placement::State::refuted) {
+  if (profile.placement.state == profile::Placement::State::ran_elsewhere) {
     page.add_text(2, "placement: " + printable_line(profile.placement.reason, 600));
   }
   if (profile.counts_skip_reason) {

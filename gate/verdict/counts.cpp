@@ -140,7 +140,7 @@ Ruling judge_better_count(const Comparison& comparison, const Measurement& base,
     return {Outcome::improved,
             changed + (dropped.empty() ? ", with all work where it was" : ": " + dropped)};
   }
-  if (comparison.candidate.placement.state == profile::Placement::State::refuted) {
+  if (comparison.candidate.placement.state == profile::Placement::State::ran_elsewhere) {
     return {Outcome::fail, changed + ": the work ran elsewhere, see placement"};
   }
   if (has_equal_device_counts(comparison, current.metric)) {
@@ -435,7 +435,7 @@ bool has_no_moved_ops(const Comparison& comparison) {
   if (current.state != State::shown) return false;
   // A base whose ops ran elsewhere will do if it lists them.
   const auto ops_before = before.ops_elsewhere();
-  const bool lists_ops = before.state == State::refuted && !ops_before.empty();
+  const bool lists_ops = before.state == State::ran_elsewhere && !ops_before.empty();
   if (before.state != State::shown && !lists_ops) return false;
   return std::ranges::all_of(current.ops_elsewhere(), [&](const auto& op_calls) {
     const auto* calls = look_up(ops_before, op_calls.first);

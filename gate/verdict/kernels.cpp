@@ -373,7 +373,7 @@ void list_changed_functions(const Comparison& comparison, CellVerdict& cell) {
 static Ruling judge_state(const Placement& placement) {
   using State = Placement::State;
   if (placement.state == State::unknown) return {Outcome::info, placement.reason};
-  if (placement.state != State::refuted) return {Outcome::pass, placement.reason};
+  if (placement.state != State::ran_elsewhere) return {Outcome::pass, placement.reason};
   if (placement.reason.empty()) return {Outcome::fail, "the work ran elsewhere than asked"};
   return {Outcome::fail, placement.reason};
 }
@@ -423,7 +423,7 @@ Judgement judge_placement(const Comparison& comparison, CellVerdict& cell) {
       make_new_if_other_device(comparison, judgement.limit.exact, ruling);
     }
   }
-  cell.ran_elsewhere = placement.state == Placement::State::refuted;
+  cell.ran_elsewhere = placement.state == Placement::State::ran_elsewhere;
   cell.not_allowed = placement.not_allowed;
   if (!judgement.limit.exact) return judgement;
   apply_limit_mode(judgement.limit, ruling);

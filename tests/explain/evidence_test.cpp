@@ -37,7 +37,8 @@ TEST(EvidenceOfAVerdict, NamesTheOpsThatTheGateFoundOnTheCpu) {
     before.placement = {profile::Placement::State::seen, "", {}};
     profile::Profile after = before;
     for (const auto& [name, count] : entry.counts) judged::add_count(after, name, count);
-    after.placement = {profile::Placement::State::refuted, "they ran on the CPU", {}, entry.ops};
+    after.placement = {
+        profile::Placement::State::ran_elsewhere, "they ran on the CPU", {}, entry.ops};
     const auto why = explained(before, after);
     ASSERT_FALSE(why.findings.empty()) << entry.headline;
     EXPECT_EQ(why.findings.front().headline, entry.headline);
@@ -80,7 +81,7 @@ TEST(EvidenceOfAVerdict, TellsOfOpsOnTheCpu) {
   profile::Profile before = judged::reference();
   before.placement = {profile::Placement::State::shown, "", {}};
   profile::Profile after = before;
-  after.placement = {profile::Placement::State::refuted, "", {{"SOFT_MAX", 4}}};
+  after.placement = {profile::Placement::State::ran_elsewhere, "", {{"SOFT_MAX", 4}}};
   judged::add_count(after, "dispatches_per_token", 61);
   judged::add_count(after, "syncs_per_token", 9);
   const auto why = explained(before, after);

@@ -739,7 +739,7 @@ TEST(Placement, IsRefutedWhereTheDeviceGotNoWork) {
   CellFacts cell_facts = facts();
   cell_facts.device_cure = "Set this";
   const Profile profile = assemble(cell_facts, records);
-  EXPECT_EQ(profile.placement.state, Placement::State::refuted);
+  EXPECT_EQ(profile.placement.state, Placement::State::ran_elsewhere);
   EXPECT_THAT(profile.placement.reason,
               HasSubstr("gave it no work, though llvmpipe is there.\n  Set this"));
   EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(0));
@@ -774,7 +774,7 @@ TEST(Placement, IsRefutedByTheEngineItself) {
   std::vector<RunRecord> records = reference();
   records[2].report->device_refuted = "llama-bench reports n_gpu_layers 0";
   const Profile profile = assemble(facts(), records);
-  EXPECT_EQ(profile.placement.state, Placement::State::refuted);
+  EXPECT_EQ(profile.placement.state, Placement::State::ran_elsewhere);
   EXPECT_EQ(profile.placement.reason, "llama-bench reports n_gpu_layers 0");
 }
 
@@ -811,7 +811,7 @@ TEST(Placement, TellsADeviceNeverOpenedFromAProbeThatSawNothing) {
   cell_facts.device_present = "llvmpipe";
   const Profile profile = assemble(cell_facts, records);
   EXPECT_THAT(profile.errors, IsEmpty());
-  EXPECT_EQ(profile.placement.state, Placement::State::refuted);
+  EXPECT_EQ(profile.placement.state, Placement::State::ran_elsewhere);
   EXPECT_THAT(profile.placement.reason, HasSubstr("never opened it, though llvmpipe is there"));
 }
 

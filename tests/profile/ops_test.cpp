@@ -256,7 +256,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "vulkan",
                 Sweep::tokens,
                 with(k_on_gpu, 1, "CPU"),
-                State::refuted,
+                State::ran_elsewhere,
                 "asked for vulkan: MUL_MAT 256x768,256->768 ran on the CPU twice a token, which "
                 "cpu_ops_allowed does not name",
                 {{"GET_ROWS", 1}, {"MUL_MAT", 2}},
@@ -265,7 +265,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "vulkan",
                 Sweep::repeats,
                 with(with(with(k_on_gpu, 1, "CPU"), 2, "CPU"), 3, "CPU"),
-                State::refuted,
+                State::ran_elsewhere,
                 "asked for vulkan: all 6 ops a prefill ran on the CPU: MUL_MAT 3 times "
                 "(256x768,256->768 and 1 more), ROPE twice (64x4,1->64x4), GET_ROWS once "
                 "(256x512,1->256)",
@@ -274,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "cuda",
                 Sweep::tokens,
                 with(with(k_on_gpu, 1, "CUDA0"), 2, "CPU"),
-                State::refuted,
+                State::ran_elsewhere,
                 "asked for cuda: MUL_MAT 768x256,768->256 ran on the CPU once a token, which "
                 "cpu_ops_allowed does not name",
                 {{"GET_ROWS", 1}, {"MUL_MAT", 1}},
@@ -283,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "cuda",
                 Sweep::none,
                 with(k_on_gpu, 3, "CPU"),
-                State::refuted,
+                State::ran_elsewhere,
                 "asked for cuda: ROPE 64x4,1->64x4 ran on the CPU twice a graph, which "
                 "cpu_ops_allowed does not name",
                 {{"GET_ROWS", 1}, {"ROPE", 2}},
@@ -292,7 +292,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "cpu",
                 Sweep::tokens,
                 {{"GET_ROWS", "1", "CPU", 1}, {"MUL_MAT", "256x768,256x16->768x16", "Vulkan0", 7}},
-                State::refuted,
+                State::ran_elsewhere,
                 "asked for cpu: MUL_MAT 256x768,256x16->768x16 ran on Vulkan0 7 times a token",
                 {}},
         Refuted{"all as it should be",
@@ -334,7 +334,7 @@ TEST(OpPlacement, LeavesTheDevicesOwnReasonWhereItGotNoWork) {
   std::vector<RunRecord> records = make_runs(facts(), ops);
   for (RunRecord& record : records) record.probes[0].counts["dispatches"] = 0;
   const Profile profile = assemble(facts(), records);
-  EXPECT_EQ(profile.placement.state, State::refuted);
+  EXPECT_EQ(profile.placement.state, State::ran_elsewhere);
   EXPECT_THAT(profile.placement.reason, HasSubstr("gave it no work, though llvmpipe is there"));
 }
 
@@ -349,7 +349,7 @@ TEST(OpPlaces, HoldOpsThatMayStayForSomeShapesToThose) {
   };
   EXPECT_EQ(find_placement(ops).state, State::shown);
   cell_facts.cpu_ops_when = {{"SOFT_MAX", {"ne0 < 128"}}};
-  EXPECT_EQ(find_placement(ops).state, State::refuted);
+  EXPECT_EQ(find_placement(ops).state, State::ran_elsewhere);
   EXPECT_EQ(find_placement(ops).reason,
             "asked for vulkan: SOFT_MAX 512,1->512 ran on the CPU once a token, which "
             "cpu_ops_allowed does not name (SOFT_MAX: only where ne0 < 128)");

@@ -228,7 +228,7 @@ TEST(ProfileJson, ComesBackAsItWas) {
   profile.metrics["decode_tokens_per_second"] = rate;
   profile.kernels =
       KernelSet{unit::Scope::at_length, 24, true, {{"mul", *Rational::make(1, 3)}}, true};
-  profile.placement = {Placement::State::refuted, "on the CPU", {{"ADD", 3}}};
+  profile.placement = {Placement::State::ran_elsewhere, "on the CPU", {{"ADD", 3}}};
   profile.work = {24, 0, "d", "m"};
   profile.errors = {"timed: x"};
   profile.stderr_tail = "tail";

@@ -72,7 +72,7 @@ TEST(DeviceMatrix, StaysWithinItsWidthWithManyDevicesAndLongNames) {
 
 TEST(DeviceMatrix, SaysWhereTheWorkDidNotRunOnTheDevice) {
   auto profiles = three_kinds();
-  profiles[3].placement.state = profile::Placement::State::refuted;
+  profiles[3].placement.state = profile::Placement::State::ran_elsewhere;
   profiles[3].placement.reason = "all 82 ops ran on the CPU";
   EXPECT_THAT(device_matrix_text(profiles, false, 80),
               HasSubstr("  intel-arc-b580: all 82 ops ran on the CPU\n"));

@@ -65,13 +65,13 @@ TEST(Counts, FailInEitherDirectionUnlessTheWorkIsSeenToHaveStayed) {
       {53, State::seen, State::shown, Outcome::fail, "nothing here sees"},
       {53, State::shown, State::shown, Outcome::improved,
        "65 to 53 (-12), with all work where it was"},
-      {53, State::refuted, State::shown, Outcome::improved, "with all work where it was"},
+      {53, State::ran_elsewhere, State::shown, Outcome::improved, "with all work where it was"},
       {65, State::seen, State::unknown, Outcome::pass, ""},
   };
   for (const Case& test_case : k_cases) {
     Profile before = reference(), after = reference();
     before.placement.state = test_case.before;
-    if (test_case.before == State::refuted) before.placement.cpu_ops = {{"SWIGLU", 6}};
+    if (test_case.before == State::ran_elsewhere) before.placement.cpu_ops = {{"SWIGLU", 6}};
     after.placement.state = test_case.after;
     add_count(after, "dispatches_per_token", test_case.now);
     const CellVerdict cell = judge(after, {stored(before)});
@@ -106,7 +106,7 @@ TEST(Counts, OfWaitsImproveWhereTheDeviceGotTheSameWork) {
   // An engine that reports that it ran on the CPU did not improve.
   Profile before = reference(), after = reference();
   add_count(before, "syncs_per_token", 18);
-  after.placement.state = Placement::State::refuted;
+  after.placement.state = Placement::State::ran_elsewhere;
   EXPECT_EQ(metric(judge(after, {stored(before)}), "syncs_per_token").verdict, Outcome::fail);
 }
 
@@ -693,7 +693,7 @@ TEST(Counts, AreShownAndNotGatedInReportMode) {
   Profile after = reference();
   add_count(after, "dispatches_per_token", 77);
   after.kernels->counts["add"] = 12;
-  after.placement = {Placement::State::refuted, "on the CPU", {}};
+  after.placement = {Placement::State::ran_elsewhere, "on the CPU", {}};
   const CellVerdict cell = judge(after, {stored(reference())}, {report});
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::info);
   EXPECT_THAT(metric(cell, "dispatches_per_token").reason,
@@ -800,7 +800,7 @@ TEST(Kernels, WithoutNamesOnlyExplain) {
 
 TEST(PlacementLimit, FailsWhereTheWorkRanElsewhere) {
   Profile after = reference();
-  after.placement = {Placement::State::refuted, "asked for vulkan: gave it no work", {}};
+  after.placement = {Placement::State::ran_elsewhere, "asked for vulkan: gave it no work", {}};
   for (const auto& baselines :
        {std::vector{stored(reference())}, std::vector<baseline::Baseline>{}}) {
     const CellVerdict cell = judge(after, baselines);
@@ -836,7 +836,7 @@ TEST(PlacementLimit, NamesOpsThatMovedToTheCpu) {
 TEST(PlacementLimit, ListsOpsThatMovedBesideTheReasonTheProbeGave) {
   Profile before = reference(), after = reference();
   before.placement = {Placement::State::shown, "", {{"GET_ROWS", 1}}};
-  after.placement = {Placement::State::refuted,
+  after.placement = {Placement::State::ran_elsewhere,
                      "MUL_MAT ran on the CPU",
                      {{"GET_ROWS", 1}, {"MUL_MAT", 4}},
                      {"MUL_MAT"}};

@@ -280,7 +280,7 @@ GateVerdict full_gate() {
   add_count(before, "layers_fused", 12);
   add_count(after, "layers_fused", 11);
   after.kernels->counts["add"] = *Rational::make(3, 2);
-  after.placement = {profile::Placement::State::refuted, "on the CPU", {}};
+  after.placement = {profile::Placement::State::ran_elsewhere, "on the CPU", {}};
   after.errors = {"timed: x"};
   after.stderr_tail = "tail";
   after.warnings = {"w"};

@@ -111,7 +111,7 @@ TEST(NearestClass, ShowsOpsOfBothSides) {
 
 TEST(NearestClass, StillFailsWhatNeedsNoBaseline) {
   Profile after = with_ops({{"ROPE", 8}});
-  after.placement.state = Placement::State::refuted;
+  after.placement.state = Placement::State::ran_elsewhere;
   after.placement.reason = "ROPE ran on the CPU";
   const CellVerdict cell = judge(after, {of_another_driver(with_ops({}))});
   EXPECT_EQ(cell.judgement_of("placement").verdict, Outcome::fail);
