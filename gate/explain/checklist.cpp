@@ -249,7 +249,7 @@ std::vector<Hint> find_hints(const Evidence& evidence, const Bands& bands) {
     const auto values = values_after(evidence, name);
     const auto metric = unit::find_metric(name);
     if (values.empty() || !metric) continue;
-    const std::string label = unit::label(*metric);
+    const std::string label = unit::display_name(*metric);
     const Selection high =
         select_values(values, [&](double value) { return band.high && value > *band.high; });
     if (!high.none()) {

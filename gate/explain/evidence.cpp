@@ -206,7 +206,7 @@ std::string find_reason(const verdict::CellVerdict& cell) {
   const std::string reason = text::first_line(source->reason);
   // No metric of a new cell has a baseline, so its name says nothing.
   const bool is_new_cell = cell.verdict == verdict::Outcome::new_;
-  return is_new_cell ? reason : unit::label(source->metric) + ": " + reason;
+  return is_new_cell ? reason : unit::display_name(source->metric) + ": " + reason;
 }
 
 // Copies what a gate decided about a cell: verdicts, reason, findings, and the metrics that it

@@ -272,7 +272,7 @@ std::string time_change_text(const Evidence& evidence, const std::string& name, 
   };
   const double percent = 100 * (ratio - 1);
   const int digits = std::fabs(percent) >= 99.95 ? 0 : 1;  // as in the rows of reports
-  const std::string label = metric ? unit::label(*metric) : safe_name(name);
+  const std::string label = metric ? unit::display_name(*metric) : safe_name(name);
   const char* sign = percent < 0 ? "\u2212" : "+";
   return fmt::format("{} {} → {} ({}{:.{}f} %)", label, value_text(evidence.before),
                      value_text(evidence.after), sign, std::fabs(percent), digits);

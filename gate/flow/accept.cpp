@@ -67,7 +67,7 @@ Result<void> add_times(profile::Profile& counted_profile, const profile::Profile
       return fail(Code::data,
                   "{}: {} was {} in {} and is {} now: the engine changed since\n"
                   "  measure again (weir gate), then accept",
-                  cell, unit::label(measurement.metric), measurement.exact->str(), run,
+                  cell, unit::display_name(measurement.metric), measurement.exact->str(), run,
                   counted->exact->str());
     }
     if (is_count(measurement) || is_elsewhere) continue;

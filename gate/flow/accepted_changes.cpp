@@ -50,7 +50,7 @@ std::optional<CountChange> count_change(const profile::Measurement* old_measurem
   const std::string old_value = old_measurement == nullptr ? "" : stored_value(*old_measurement);
   if (old_value == value) return std::nullopt;
   CountChange change;
-  const std::string label = unit::label(measurement.metric);
+  const std::string label = unit::display_name(measurement.metric);
   if (old_value.empty()) {
     change.text = fmt::format("{} {}", label, value);
     return change;
@@ -136,7 +136,7 @@ std::vector<std::string> varying_counts(const baseline::Baseline& accepted) {
   for (const auto& [name, measurement] : accepted.counts) {
     const auto varied = profile::find_variation(measurement);
     if (!varied || varied->low == varied->high) continue;
-    lines.push_back(fmt::format("{}: {}", unit::label(measurement.metric), varied->str()));
+    lines.push_back(fmt::format("{}: {}", unit::display_name(measurement.metric), varied->str()));
   }
   return lines;
 }
@@ -146,7 +146,7 @@ std::string spread_warning(const baseline::Baseline& accepted) {
   std::vector<std::string> names;
   for (const auto& [name, measurement] : accepted.counts) {
     if (measurement.relative_spread.value_or(0) > k_too_far && measurement.value() != 0)
-      names.push_back(unit::label(measurement.metric));
+      names.push_back(unit::display_name(measurement.metric));
   }
   if (names.empty()) return "";
   return fmt::format(

@@ -33,7 +33,7 @@ std::string value_text(const Metric& metric, double value) {
 
 std::string metric_label(const Metric& metric) {
   const auto metric_entry = unit::find_metric(metric.name);
-  return metric_entry ? unit::label(*metric_entry) : metric.name;
+  return metric_entry ? unit::display_name(*metric_entry) : metric.name;
 }
 
 std::string class_change_text(const ClassChange& change) {

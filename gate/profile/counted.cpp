@@ -358,7 +358,7 @@ std::string differing_runs_text(const unit::Metric& metric, const std::vector<Ra
     }
     parts.push_back(fmt::format("{} in {}", number.str(), run_count));
   }
-  return fmt::format("{} differs between runs of one build: {}", unit::label(metric),
+  return fmt::format("{} differs between runs of one build: {}", unit::display_name(metric),
                      text::join(parts));
 }
 

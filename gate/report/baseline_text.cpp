@@ -68,8 +68,8 @@ std::string baseline_show(const Baseline& stored, int width) {
     } else if (const auto within = measured.relative_spread) {
       nature += fmt::format(", within {} %", about_two_digits(*within * 100));
     }
-    counts.rows.push_back(
-        {clip(printable_line(unit::label(measured.metric), 96), 32), value_text(measured), nature});
+    counts.rows.push_back({clip(printable_line(unit::display_name(measured.metric), 96), 32),
+                           value_text(measured), nature});
   }
   const auto add = [&](const TextTable& table) {
     page.blank();
@@ -97,7 +97,7 @@ std::string baseline_show(const Baseline& stored, int width) {
       for (const auto& [name, samples] : sessions[i].samples) {
         if (samples.empty()) continue;
         const auto metric = unit::find_metric(name);
-        const std::string label = metric ? unit::label(*metric) : printable_line(name, 32);
+        const std::string label = metric ? unit::display_name(*metric) : printable_line(name, 32);
         const double middle = stats::median(samples).value_or(0);
         times.rows.push_back({std::to_string(i + 1), label,
                               metric ? unit::show(*metric, middle) : fmt::format("{:.4g}", middle),

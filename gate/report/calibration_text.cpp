@@ -82,7 +82,7 @@ class CalibrationWriter {
   }
 
   void show(const CalibratedMetric& metric) {
-    const std::string head = "      " + unit::label(metric.metric) + "  ";
+    const std::string head = "      " + unit::display_name(metric.metric) + "  ";
     const std::string noise = noise_text(metric.noise);
     page_.paragraph(head, fmt::format("{}, {}", metric.limit, noise), 8, k_bold);
     add_runs(metric, "base", metric.base);

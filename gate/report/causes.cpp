@@ -81,7 +81,7 @@ Number metric_numbers(const std::string& metric, const Cells& cells) {
   if (reasons.size() == 1) number.why = *reasons.begin();
   if (!number.label.empty()) return number;
   const auto metric_entry = unit::find_metric(metric);
-  number.label = metric_entry ? unit::label(*metric_entry) : printable_line(metric, 100);
+  number.label = metric_entry ? unit::display_name(*metric_entry) : printable_line(metric, 100);
   return number;
 }
 

@@ -287,7 +287,7 @@ std::vector<std::vector<std::string>> metric_rows(const Comparison& comparison) 
     std::string name = metric.name;
     if (name.ends_with(metric.metric.name)) {
       name.resize(name.size() - metric.metric.name.size());
-      name += unit::label(metric.metric);
+      name += unit::display_name(metric.metric);
     }
     const bool has_ratio = metric.a && metric.b && *metric.a > 0;
     auto& rows = metric.a && metric.b ? both : either;

@@ -47,7 +47,7 @@ Column make_column(const Profile& profile) {
         !measured.exact) {
       continue;
     }
-    out.values[{RowGroup::counts, unit::label(measured.metric)}] = show(*measured.exact);
+    out.values[{RowGroup::counts, unit::display_name(measured.metric)}] = show(*measured.exact);
   }
   if (profile.kernels) {
     for (const auto& [name, count] : profile.kernels->counts) {

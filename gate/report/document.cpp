@@ -239,7 +239,7 @@ std::string short_rule(const GateVerdict& gate) {
       const bool is_throughput = metric.metric.unit == unit::Unit::tokens_per_second;
       if (metric.is_metric() && !is_count && !is_throughput && limit.is_set() &&
           metric.verdict != Outcome::info) {
-        others.emplace(printable_line(unit::label(metric.metric), 40), limit.words());
+        others.emplace(printable_line(unit::display_name(metric.metric), 40), limit.words());
       }
       if (!is_throughput || !limit.max_drop) continue;
       if (!limit.max_drop->amount.relative) continue;

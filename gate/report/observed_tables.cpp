@@ -140,7 +140,7 @@ PageTable results_table(const Observed& observed) {
       const std::string& name = timing.metric.name;
       if (metrics.size() >= 20 || holds(metrics, name)) continue;
       metrics.push_back(name);
-      out.columns.push_back({unit::label(timing.metric), column_unit(timing.metric)});
+      out.columns.push_back({unit::display_name(timing.metric), column_unit(timing.metric)});
       out.columns.push_back({"\u00b1", column_unit(timing.metric)});
     }
   }

@@ -89,7 +89,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   TextTable table{{}, {false, true, false, false}};
   for (const Measurement* measured : ordered_metrics(profile, style.verbose)) {
     const std::string value = value_text(*measured);
-    table.rows.push_back({clip(printable_line(unit::label(measured->metric), 96), 28),
+    table.rows.push_back({clip(printable_line(unit::display_name(measured->metric), 96), 28),
                           value.empty() ? "not measured" : value,
                           printable_line(measured->source, 24),
                           certainty_text(profile, *measured)});
@@ -131,7 +131,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   std::vector<std::string> warnings = profile.warnings;
   for (const auto& [name, measured] : profile.metrics) {
     for (const std::string& warning : measured.warnings) {
-      warnings.push_back(unit::label(measured.metric) + ": " + warning);
+      warnings.push_back(unit::display_name(measured.metric) + ": " + warning);
     }
   }
   for (const std::string& warning : warnings)

@@ -52,7 +52,7 @@ class Terminal {
     for (const CellVerdict& cell : gate.cells) {
       for (const Judgement& judgement : cell.judgements) {
         if (judgement.verdict == Outcome::fail)
-          subjects.insert(printable_line(unit::label(judgement.metric), 40));
+          subjects.insert(printable_line(unit::display_name(judgement.metric), 40));
       }
     }
     if (subjects.empty() || subjects.size() > k_most) return "";

@@ -209,7 +209,7 @@ constexpr std::string_view k_improved = "improved", k_keep = "improved: accept t
 // `to_keep`: the limit of an improvement says that it is to be kept.
 Number words(const Judgement& metric, bool to_keep) {
   Number out;
-  out.label = printable_line(unit::label(metric.metric), k_longest_name);
+  out.label = printable_line(unit::display_name(metric.metric), k_longest_name);
   out.base = number_text(metric.metric, metric.baseline, metric.baseline_text);
   out.candidate = number_text(metric.metric, metric.current, metric.current_text);
   out.change = change_text(metric);

@@ -117,7 +117,7 @@ void add_drift(const char* metric, const std::vector<stats::Point>& points, doub
   if (!got_worse) return;
   report.warnings.push_back(
       fmt::format("{}: {:+.1f} % over {} (99.85 % interval {:+.1f} … {:+.1f} %)",
-                  unit::label(*unit::find_metric(metric)), 100 * share(drift->change),
+                  unit::display_name(*unit::find_metric(metric)), 100 * share(drift->change),
                   unit::show_duration(points.back().x - points.front().x), 100 * share(drift->low),
                   100 * share(drift->high)));
 }

@@ -151,7 +151,7 @@ Json site_metric_json(const history::Metric& metric) {
   // A metric of the configuration may have the name of one of weir's, but another unit.
   const bool is_own = own_metric && metric.unit == own_metric->unit;
   return {{"name", metric.name},
-          {"label", is_own ? unit::label(*own_metric) : metric.name},
+          {"label", is_own ? unit::display_name(*own_metric) : metric.name},
           {"unit", metric.unit ? Json(unit::to_string(*metric.unit)) : Json()},
           {"better", metric.better ? Json(unit::to_string(*metric.better)) : Json()},
           {"kind", metric.kind ? Json(unit::to_string(*metric.kind)) : Json()}};

@@ -33,7 +33,7 @@ bool is_unremarkable(Outcome outcome) {
 // null.
 Json judgement_json(const verdict::Judgement& judgement) {
   Json metric = site_metric_json(history::metric_of(judgement.metric));
-  metric["label"] = unit::label(judgement.metric);
+  metric["label"] = unit::display_name(judgement.metric);
   return {{"metric", std::move(metric)},
           {"verdict", to_string(judgement.verdict)},
           {"baseline", optional_to_json(judgement.baseline)},

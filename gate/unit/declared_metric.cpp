@@ -59,7 +59,7 @@ std::string metric_name_ends() {
 
 std::string suggest_metric(std::string_view name) {
   const std::string* labeled = find_first(metric_names(), [&](const std::string& metric) {
-    return label(find_metric(metric).value()) == name;
+    return display_name(find_metric(metric).value()) == name;
   });
   std::string meant(labeled == nullptr ? name : *labeled);
   if (std::ranges::find(count_bases(), name) != count_bases().end()) meant += "_per_token";

@@ -529,7 +529,7 @@ const std::vector<std::string>& count_bases() {
 }
 
 // Returns the metric's name for people: "dispatches/token", "dispatches at 8", "decode tok/s".
-std::string label(const Metric& metric) {
+std::string display_name(const Metric& metric) {
   const MetricInfo* info = look_up(metric_table(), metric.name);
   if (info != nullptr && !info->label.empty()) return info->label;
   if (const WorkMetric* work = find_work(metric.name)) {

@@ -118,7 +118,7 @@ inline constexpr std::size_t k_max_role_bytes = 16;
 
 // The metric's name for people: "dispatches/token", "syncs/prefill", "dispatches fixed",
 // "dispatches at 8", "decode tok/s", "peak memory".
-[[nodiscard]] std::string label(const Metric& metric);
+[[nodiscard]] std::string display_name(const Metric& metric);
 
 // A description in a few words: "kernels that reach the device".
 [[nodiscard]] std::string about(const Metric& metric);

@@ -79,7 +79,7 @@ std::optional<Series> make_series(const profile::CellFacts& facts, const profile
     const auto metric_rule = paired_rule(metric_limit, metric, policy);
     if (!metric_rule) {
       cell.error = fmt::format("{}: the limit cannot be held to its warm-up: {}",
-                               unit::label(metric.metric), metric_limit.words());
+                               unit::display_name(metric.metric), metric_limit.words());
       continue;
     }
     std::vector<stats::Pair> pairs = rule_pairs(metric);
@@ -191,7 +191,7 @@ std::vector<std::string> describe_failures(const Calibration& calibration) {
     for (const CalibratedMetric& metric : cell.metrics) {
       if (metric.decision != stats::Decision::fail) continue;
       const std::string subject =
-          fmt::format("{} of {}", unit::label(metric.metric), cell.cell.str());
+          fmt::format("{} of {}", unit::display_name(metric.metric), cell.cell.str());
       if (calibration.two_builds) {
         notes.push_back(fmt::format(
             "two builds of one source differ: {} fails beside the other build", subject));

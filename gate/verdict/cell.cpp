@@ -142,8 +142,8 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& paired, const std::strin
       std::string why = paired.reason;
       if (why.empty() && paired_metric != nullptr) why = paired_metric->reason;
       if (why.empty() && paired_metric == nullptr) why = "the base does not report it";
-      result.not_asked.push_back(fmt::format("{}, {}: {}", cell.cell.str(),
-                                             unit::label(metric.metric), text::first_line(why)));
+      result.not_asked.push_back(fmt::format(
+          "{}, {}: {}", cell.cell.str(), unit::display_name(metric.metric), text::first_line(why)));
     } else if (is_suspect) {
       metric = merge_paired_verdict(metric, *paired_metric, base, result);
     } else if (metric.metric.kind != unit::Kind::count && paired_metric->verdict == Outcome::fail) {

@@ -112,7 +112,7 @@ void append_metric_count_line(const Cells& cells, std::string_view what, const M
       if (!test(cells[cell], metric)) continue;
       const std::string_view group = metric_group(metric.metric);
       const std::string name =
-          split.contains(group) ? unit::label(metric.metric) : std::string(group);
+          split.contains(group) ? unit::display_name(metric.metric) : std::string(group);
       cells_of_name.find_or_add(name, name).insert(cell);
     }
   }
@@ -288,7 +288,7 @@ std::string describe_decision_rule(const Cells& cells, const Policy& policy) {
         }
       } else if (is_time(metric)) {
         if (!metric.current) continue;  // it was not measured
-        times[metric.limit.words()].insert(unit::label(metric.metric));
+        times[metric.limit.words()].insert(unit::display_name(metric.metric));
       } else {
         has_exact_counts = has_exact_counts || metric.limit.exact;
         has_allowed_changes = has_allowed_changes || !metric.limit.exact;

@@ -154,7 +154,7 @@ static void metric_fields(Fields& io, Judgement& judgement) {
 // limit that is not set is written as null.
 static void fields(Fields& io, Judgement& judgement) {
   io("subject", judgement.metric.name);
-  io.write_only("label", io.is_reading() ? "" : unit::label(judgement.metric));
+  io.write_only("label", io.is_reading() ? "" : unit::display_name(judgement.metric));
   io("verdict", outcome_field(judgement.verdict));
   io.always("reason", judgement.reason);
   if (io.is_reading() || judgement.limit.is_set() || judgement.limit.mode != Mode::gate) {

@@ -54,8 +54,8 @@ Ruling judge_changed_kernels(const Comparison& comparison, const KernelSet& curr
                         cell.device == "cpu" ? "ops as before, but others"
                                              : "dispatches as before, by other kernels")};
   }
-  const Ruling with_total{total->verdict,
-                          fmt::format("the kernels changed with {}", unit::label(total->metric))};
+  const Ruling with_total{total->verdict, fmt::format("the kernels changed with {}",
+                                                      unit::display_name(total->metric))};
   if (cell.device == "cpu") return with_total;  // on the CPU kernels are the ops themselves
   const bool fell = *total->current < *total->baseline;
   const KernelPaths paths =
@@ -69,8 +69,9 @@ Ruling judge_changed_kernels(const Comparison& comparison, const KernelSet& curr
     return {Outcome::fail, "the same work by other kernels: " + text::join(replaced_works)};
   }
   if (!paths.unexplained.empty()) {
-    return {Outcome::fail, fmt::format("{} fell, and the engine's graph does not explain {}",
-                                       unit::label(total->metric), text::join(paths.unexplained))};
+    return {Outcome::fail,
+            fmt::format("{} fell, and the engine's graph does not explain {}",
+                        unit::display_name(total->metric), text::join(paths.unexplained))};
   }
   return with_total;
 }

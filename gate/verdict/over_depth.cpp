@@ -85,14 +85,14 @@ void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_dep
   const std::string depths = fmt::format("{}", fmt::join(group.depths, ", "));
   if (points.size() < at_depths.size()) {
     fitted.notes.push_back(fmt::format("{}: not one number at each of the depths {}: no line",
-                                       unit::label(metric), depths));
+                                       unit::display_name(metric), depths));
     return;
   }
   const auto line = profile::line_through(points);
   if (!line) {
     fitted.notes.push_back(
         fmt::format("{}: {} at depths {} lie on no straight line: each depth is compared alone",
-                    unit::label(metric), text::join(values), depths));
+                    unit::display_name(metric), text::join(values), depths));
     return;
   }
   for (const auto& [scope, value] : {std::pair(Scope::at_zero_context, line->intercept),

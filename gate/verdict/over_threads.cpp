@@ -57,7 +57,7 @@ std::string changes_over_threads(const std::vector<const Profile*>& group,
   const double waits_of_most_threads = values.back();
   const bool serialises = metric.base == "futex_waits" && waits_of_most_threads >= 1 &&
                           waits_of_most_threads > k_waits_growth * values.front();
-  return fmt::format("{} {}{}{}", unit::label(metric), text::join(shown_values),
+  return fmt::format("{} {}{}{}", unit::display_name(metric), text::join(shown_values),
                      per_thread_text(group, name),
                      serialises ? ", so that threads wait for each other: a lock serialises" : "");
 }

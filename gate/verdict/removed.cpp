@@ -68,7 +68,7 @@ struct RemovedCheck {
     }
     std::string reason = fmt::format("not measured any more: the baseline holds {}", had);
     found_any = true;
-    if (!fails) return warn(fmt::format("{}: {}", unit::label(metric.metric), reason));
+    if (!fails) return warn(fmt::format("{}: {}", unit::display_name(metric.metric), reason));
     metric.baseline_text = std::move(had);
     metric.current_text = k_not_measured;
     metric.set_ruling({Outcome::fail, std::move(reason)});

@@ -478,7 +478,7 @@ std::optional<std::string> describe_reference_use(const Comparison& comparison) 
     return fmt::format(
         "a round lacks a process of this cell or of the reference workload {}: {} is held to "
         "stored samples as they are",
-        reference->cell, unit::label(measured.metric));
+        reference->cell, unit::display_name(measured.metric));
   }
   if (!are_positive(reference->rates)) return std::nullopt;
   return fmt::format(

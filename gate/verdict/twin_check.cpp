@@ -145,7 +145,7 @@ std::string differences_text(const std::vector<TwinDifference>& all, DifferenceK
   for (const TwinDifference& difference : all) {
     if (parts.size() == k_max_parts) break;
     const auto metric = are_metrics ? unit::find_metric(difference.name) : std::nullopt;
-    const std::string label = metric ? unit::label(*metric) : difference.name;
+    const std::string label = metric ? unit::display_name(*metric) : difference.name;
     const char* without_count = are_metrics ? "not counted" : "0";
     const auto count_text = [&](const std::optional<Rational>& count) {
       return count ? count->str() : without_count;

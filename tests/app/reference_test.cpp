@@ -138,7 +138,7 @@ TEST(Reference, HasEveryMetric) {
     const auto metric = unit::find_metric(name);
     ASSERT_TRUE(metric) << name;
     EXPECT_NE(unit::about(*metric), "") << name;
-    page += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", name, unit::label(*metric),
+    page += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", name, unit::display_name(*metric),
                         unit::to_string(metric->unit), unit::to_string(metric->better),
                         unit::to_string(metric->kind), unit::about(*metric));
   }

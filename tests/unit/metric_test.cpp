@@ -14,8 +14,8 @@ TEST(FindMetric, KnowsEveryNameItLists) {
     const auto metric = find_metric(name);
     ASSERT_TRUE(metric) << name;
     EXPECT_EQ(metric->name, name);
-    EXPECT_TRUE(labels.insert(label(*metric)).second)
-        << "two metrics read \"" << label(*metric) << '"';
+    EXPECT_TRUE(labels.insert(display_name(*metric)).second)
+        << "two metrics read \"" << display_name(*metric) << '"';
   }
   // Times, memory, quality, usage and fits: seventeen; 21 of serving alone, six of how that
   // drifts; thirteen of what is there at once; 44 counts in four scopes; over depths 43 counts and
@@ -41,11 +41,11 @@ TEST(FindMetric, KnowsTimesAndCallsOfAnyOpAndKernel) {
   ASSERT_TRUE(time);
   EXPECT_EQ(time->kind, Kind::time);
   EXPECT_EQ(time->unit, Unit::seconds);
-  EXPECT_EQ(label(*time), "time of lm_head");
+  EXPECT_EQ(display_name(*time), "time of lm_head");
   const auto calls = find_metric("kernel_calls:aten::mm_per_token");
   ASSERT_TRUE(calls);
   EXPECT_EQ(calls->kind, Kind::count);
-  EXPECT_EQ(label(*calls), "calls of aten::mm_per_token") << "as the engine calls it";
+  EXPECT_EQ(display_name(*calls), "calls of aten::mm_per_token") << "as the engine calls it";
   EXPECT_TRUE(is_op_or_kernel_metric("op_calls:gemv_*"));
   for (const char* bad : {"op:", "kernel_calls:a b", "op_call:a", "op"}) {
     EXPECT_FALSE(find_metric(bad)) << bad;
@@ -59,9 +59,9 @@ TEST(FindMetric, KnowsCountsOfARoleOfProcesses) {
   EXPECT_EQ(syncs->name, "rank:syncs_per_token");
   EXPECT_EQ(syncs->base, "syncs");
   EXPECT_EQ(syncs->scope, Scope::per_token);
-  EXPECT_EQ(label(*syncs), "rank syncs/token");
+  EXPECT_EQ(display_name(*syncs), "rank syncs/token");
   EXPECT_TRUE(find_metric("rank:copies_at_8"));
-  EXPECT_EQ(label(*find_metric("rank:processes")), "rank processes");
+  EXPECT_EQ(display_name(*find_metric("rank:processes")), "rank processes");
   for (const char* bad : {"rank:decode_tokens_per_second", "rank:rank:syncs_per_token",
                           "rank:", ":syncs_per_token", "Rank:syncs_per_token"}) {
     EXPECT_FALSE(find_metric(bad)) << bad;
@@ -73,9 +73,9 @@ TEST(FindMetric, KnowsCommandBuffersByTheirLabel) {
   const auto count = find_metric("buffers:layer.attn_moe_ffn");
   ASSERT_TRUE(time && count);
   EXPECT_EQ(time->kind, Kind::time);
-  EXPECT_EQ(label(*time), "time of buffers layer.attn_moe_ffn");
+  EXPECT_EQ(display_name(*time), "time of buffers layer.attn_moe_ffn");
   EXPECT_EQ(count->kind, Kind::count);
-  EXPECT_EQ(label(*count), "buffers layer.attn_moe_ffn");
+  EXPECT_EQ(display_name(*count), "buffers layer.attn_moe_ffn");
   EXPECT_EQ(buffer_label("buffers:layer"), "layer");
   EXPECT_EQ(buffer_label("buffer:layer"), std::nullopt);
 }
@@ -142,7 +142,7 @@ TEST(FindMetric, KnowsWhatIsFittedOverDepths) {
     ASSERT_TRUE(metric) << c.name;
     EXPECT_EQ(metric->base, c.base);
     EXPECT_EQ(metric->scope, c.scope);
-    EXPECT_EQ(label(*metric), c.label);
+    EXPECT_EQ(display_name(*metric), c.label);
     EXPECT_EQ(metric->better, Better::lower);
     EXPECT_TRUE(is_over_context(*metric));
   }

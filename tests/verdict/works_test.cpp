@@ -43,7 +43,8 @@ TEST(SingleKernels, AreOneMetricForEachNameThatAPatternFits) {
   EXPECT_THAT(work_names(cell), ElementsAre("kernel_calls:mul_mat", "kernel_calls:rms_norm_mul"));
   EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::pass);
   EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").current, 53);
-  EXPECT_EQ(unit::label(test::metric(cell, "kernel_calls:mul_mat").metric), "calls of mul_mat");
+  EXPECT_EQ(unit::display_name(test::metric(cell, "kernel_calls:mul_mat").metric),
+            "calls of mul_mat");
 }
 
 TEST(SingleKernels, ThatALimitNamesAndNobodyHasAreSaid) {
