@@ -17,7 +17,7 @@ void Histogram::observe(double seconds) {
 }
 
 // Returns the histogram in the Prometheus text format.
-std::string Histogram::text(const std::string& name, const std::string& help) const {
+std::string Histogram::prometheus_text(const std::string& name, const std::string& help) const {
   std::string text = fmt::format("# HELP {0} {1}\n# TYPE {0} histogram\n", name, help);
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
@@ -72,7 +72,7 @@ Result<std::vector<history::UploadOutcome>> Intake::add(
   const double began_at = clock.steady();
   auto outcomes =
       store_.with([&](history::ServiceStore& store) { return store.add_uploads(uploads); });
-  meters_.store.observe(clock.steady() - began_at);
+  meters_.transaction_times.observe(clock.steady() - began_at);
   ++meters_.transactions;
   return outcomes;
 }

@@ -24,7 +24,7 @@ class Histogram {
  public:
   void observe(double seconds);
   // In the Prometheus text format, with its type and help.
-  [[nodiscard]] std::string text(const std::string& name, const std::string& help) const;
+  [[nodiscard]] std::string prometheus_text(const std::string& name, const std::string& help) const;
 
  private:
   static constexpr std::array<double, 10> k_bounds{0.001, 0.003, 0.01, 0.03, 0.1,
@@ -42,7 +42,8 @@ struct Meters {
   Count tokens_refused{0}, rates_exceeded{0};
   std::array<Count, 6> answers{};  // by the first digit of their status; [0]: others
   Count transactions{0};
-  Histogram store, answer;  // seconds of an upload transaction, and from a request to its answer
+  // Seconds of a transaction of uploads, and from a whole request to its answer.
+  Histogram transaction_times, answer_times;
 
   void count_answer(int status) {
     ++answers[status >= 100 && status < 600 ? static_cast<std::size_t>(status / 100) : 0];

@@ -240,7 +240,7 @@ Response Service::finish_response(const Head& head, Route route, Response respon
 void Service::record_answer(const Head& head, const Caller& caller, const Response& response,
                             double seconds, const std::string& note) {
   meters_.count_answer(response.status);
-  meters_.answer.observe(seconds);
+  meters_.answer_times.observe(seconds);
   if (!options_.log) return;
   options_.log({std::string(name_of(k_methods, head.method)), head.target.path, head.peer,
                 caller.token ? caller.token->id : std::string(), response.status,
@@ -414,7 +414,7 @@ void Service::handle(Request request, Answer answer) {
 
 void Service::set_traffic(std::function<const Traffic&()> traffic) {
   const std::lock_guard lock(traffic_mutex_);
-  traffic_ = std::move(traffic);
+  read_traffic_ = std::move(traffic);
 }
 
 void Service::announce_stop() { stopping_ = true; }

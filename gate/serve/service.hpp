@@ -199,7 +199,7 @@ class Service final : public Handler {
   double next_pages_ = 0;   // steady seconds; of the thread that makes them
   std::mutex large_mutex_;  // one large verdict at a time is parsed for a badge
   std::mutex traffic_mutex_;
-  std::function<const Traffic&()> traffic_;  // under traffic_mutex_
+  std::function<const Traffic&()> read_traffic_;  // under traffic_mutex_
   std::atomic<bool> stopping_{false};
   std::atomic<bool> healthy_{true};  // the store answered when it was asked last
 };

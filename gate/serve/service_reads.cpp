@@ -47,54 +47,59 @@ Result<BadgeState> newest_badge_state(history::ServiceStore& store, const std::s
 // Builds the text of /metrics in the Prometheus format.
 class MetricsText {
  public:
-  void add(std::string_view name, std::string_view type, std::string_view help) {
+  // Starts a metric; its values follow.
+  void start_metric(std::string_view name, std::string_view type, std::string_view help) {
     text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", name, help, type);
   }
-  void value(std::string_view name, const auto& number, std::string_view labels = "") {
+  void add_value(std::string_view name, const auto& number, std::string_view labels = "") {
     text += fmt::format("{}{} {}\n", name, labels, static_cast<double>(number));
   }
-  void gauge(std::string_view name, std::string_view help, const auto& number) {
-    add(name, "gauge", help);
-    value(name, number);
+  void add_gauge(std::string_view name, std::string_view help, const auto& number) {
+    start_metric(name, "gauge", help);
+    add_value(name, number);
   }
-  void count(std::string_view name, std::string_view help, const auto& number) {
-    add(name, "counter", help);
-    value(name, number);
+  void add_counter(std::string_view name, std::string_view help, const auto& number) {
+    start_metric(name, "counter", help);
+    add_value(name, number);
   }
 
   std::string text;
 };
 
 void add_traffic(MetricsText& out, const Traffic& traffic) {
-  out.count("weir_connections_total", "Connections that were accepted", traffic.connections);
-  out.gauge("weir_connections_open", "Connections now", traffic.open);
-  out.count("weir_connections_refused_total", "Connections over the limit", traffic.refused);
-  out.count("weir_requests_total", "Requests whose headers came", traffic.requests);
-  out.count("weir_requests_malformed_total", "Requests that were none", traffic.malformed);
-  out.count("weir_requests_timed_out_total", "Requests that came too slowly", traffic.timed_out);
-  out.count("weir_requests_too_large_total", "Requests over a limit", traffic.too_large);
-  out.count("weir_received_bytes_total", "Bytes that came", traffic.bytes_in);
-  out.count("weir_sent_bytes_total", "Bytes that went", traffic.bytes_out);
+  out.add_counter("weir_connections_total", "Connections that were accepted", traffic.connections);
+  out.add_gauge("weir_connections_open", "Connections now", traffic.open);
+  out.add_counter("weir_connections_refused_total", "Connections over the limit", traffic.refused);
+  out.add_counter("weir_requests_total", "Requests whose headers came", traffic.requests);
+  out.add_counter("weir_requests_malformed_total", "Requests that were none", traffic.malformed);
+  out.add_counter("weir_requests_timed_out_total", "Requests that came too slowly",
+                  traffic.timed_out);
+  out.add_counter("weir_requests_too_large_total", "Requests over a limit", traffic.too_large);
+  out.add_counter("weir_received_bytes_total", "Bytes that came", traffic.bytes_in);
+  out.add_counter("weir_sent_bytes_total", "Bytes that went", traffic.bytes_out);
 }
 
 // Adds the counters of uploads, answers, tokens and transactions to the text of /metrics.
 void add_uploads(MetricsText& out, const Meters& meters) {
-  out.add("weir_uploads_total", "counter", "Uploads by what became of them");
-  out.value("weir_uploads_total", meters.uploads_kept, "{result=\"kept\"}");
-  out.value("weir_uploads_total", meters.uploads_known, "{result=\"known\"}");
-  out.value("weir_uploads_total", meters.uploads_refused, "{result=\"refused\"}");
-  out.value("weir_uploads_total", meters.uploads_failed, "{result=\"failed\"}");
-  out.add("weir_answers_total", "counter", "Answers by the first digit of their status");
+  out.start_metric("weir_uploads_total", "counter", "Uploads by what became of them");
+  out.add_value("weir_uploads_total", meters.uploads_kept, "{result=\"kept\"}");
+  out.add_value("weir_uploads_total", meters.uploads_known, "{result=\"known\"}");
+  out.add_value("weir_uploads_total", meters.uploads_refused, "{result=\"refused\"}");
+  out.add_value("weir_uploads_total", meters.uploads_failed, "{result=\"failed\"}");
+  out.start_metric("weir_answers_total", "counter", "Answers by the first digit of their status");
   for (std::size_t i = 1; i < meters.answers.size(); ++i) {
-    out.value("weir_answers_total", meters.answers[i], fmt::format("{{status=\"{}xx\"}}", i));
+    out.add_value("weir_answers_total", meters.answers[i], fmt::format("{{status=\"{}xx\"}}", i));
   }
-  out.count("weir_tokens_refused_total", "Requests with a token that is none",
-            meters.tokens_refused);
-  out.count("weir_rates_exceeded_total", "Requests that came too often", meters.rates_exceeded);
-  out.count("weir_transactions_total", "Transactions that uploads were kept in",
-            meters.transactions);
-  out.text += meters.store.text("weir_store_seconds", "How long transactions of uploads took");
-  out.text += meters.answer.text("weir_answer_seconds", "From a whole request to its answer");
+  out.add_counter("weir_tokens_refused_total", "Requests with a token that is none",
+                  meters.tokens_refused);
+  out.add_counter("weir_rates_exceeded_total", "Requests that came too often",
+                  meters.rates_exceeded);
+  out.add_counter("weir_transactions_total", "Transactions that uploads were kept in",
+                  meters.transactions);
+  out.text += meters.transaction_times.prometheus_text("weir_store_seconds",
+                                                       "How long transactions of uploads took");
+  out.text += meters.answer_times.prometheus_text("weir_answer_seconds",
+                                                  "From a whole request to its answer");
 }
 
 }  // namespace
@@ -165,21 +170,22 @@ Response Service::health() const {
 // Answers /metrics in the Prometheus text format.
 Response Service::metrics() {
   MetricsText out;
-  out.add("weir_build_info", "gauge", "Which weir this is");
-  out.value("weir_build_info", 1, fmt::format("{{version=\"{}\"}}", options_.version));
+  out.start_metric("weir_build_info", "gauge", "Which weir this is");
+  out.add_value("weir_build_info", 1, fmt::format("{{version=\"{}\"}}", options_.version));
   {
     const std::lock_guard lock(traffic_mutex_);
-    if (traffic_) add_traffic(out, traffic_());
+    if (read_traffic_) add_traffic(out, read_traffic_());
   }
   add_uploads(out, meters_);
-  out.gauge("weir_uploads_waiting", "Uploads that are to be written", intake_->waiting());
-  out.gauge("weir_requests_waiting", "Requests that wait for a thread", readers_->waiting());
+  out.add_gauge("weir_uploads_waiting", "Uploads that are to be written", intake_->waiting());
+  out.add_gauge("weir_requests_waiting", "Requests that wait for a thread", readers_->waiting());
   if (const auto made_at = pages_->made_at()) {
-    out.gauge("weir_pages_age_seconds", "How old what the pages show is", clock_.now() - *made_at);
+    out.add_gauge("weir_pages_age_seconds", "How old what the pages show is",
+                  clock_.now() - *made_at);
     const Pages::LeftOut left_out = pages_->left_out();
-    out.gauge("weir_pages_left_out_runs", "Runs that are too old for the pages", left_out.runs);
-    out.gauge("weir_pages_left_out_verdicts", "Verdicts that are too old for the pages",
-              left_out.verdicts);
+    out.add_gauge("weir_pages_left_out_runs", "Runs that are too old for the pages", left_out.runs);
+    out.add_gauge("weir_pages_left_out_verdicts", "Verdicts that are too old for the pages",
+                  left_out.verdicts);
   }
   Response response =
       text_answer(200, "text/plain; version=0.0.4; charset=utf-8", std::move(out.text));
