@@ -111,7 +111,7 @@ std::string changes_text(const OldBaseline& before, const baseline::Baseline& af
     lines.push_back(fmt::format("{} more", left_out));
   }
   report::Page page(report::columns_of(width));
-  for (const std::string& line : lines) page.paragraph("    ", line, 6);
+  for (const std::string& line : lines) page.add_paragraph("    ", line, 6);
   return page.finish();
 }
 

@@ -458,7 +458,7 @@ Result<Answer> run_matrix(const Job& job, const RunOptions& options) {
   for (std::string& note : profile::missing_kernel_costs(measured.profiles))
     all_notes.push_back(std::move(note));
   for (const std::string& note : all_notes)
-    notes.paragraph("note: ", measured.configuration.redactor.text(note), 2);
+    notes.add_paragraph("note: ", measured.configuration.redactor.text(note), 2);
   return profiles_answer(report::profiles_text(measured.profiles, {.width = job.width()}) +
                              notes.finish() + fmt::format("run {}\n", measured.folder),
                          measured.profiles);

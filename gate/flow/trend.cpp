@@ -134,7 +134,7 @@ Result<Answer> list_history(const Job& job, const HistoryOptions& options) {
   WEIR_TRY(const auto series, store->summaries(filter));
   constexpr std::size_t k_one_line = 1 << 20;  // a series, however long its names
   report::TextTable table{
-      .head = {"PROJECT", "CELL", "METRIC", "POINTS", "FIRST", "LAST", "MACHINE"}};
+      .headings = {"PROJECT", "CELL", "METRIC", "POINTS", "FIRST", "LAST", "MACHINE"}};
   Json json = Json::array();
   for (const history::SeriesSummary& summary : series) {
     table.rows.push_back({summary.project, summary.cell, summary.metric.name,

@@ -28,7 +28,7 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
     if (stored.cell != cell) {
       cell = stored.cell;
       ++cells;
-      page.add_text(0, printable_line(cell, 300));
+      page.add_text(printable_line(cell, 300));
     }
     std::vector<std::string> contents{text::plural(stored.counts.size(), "count")};
     if (stored.kernels) contents.push_back(text::plural(stored.kernels->counts.size(), "kernel"));
@@ -38,29 +38,29 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
       contents.push_back(text::plural(runs, "stored run") + " on " +
                          text::plural(stored.sessions.size(), "machine class", "machine classes"));
     }
-    page.add_text(2, printable_line(stored.device_class, 200) + "   " + text::join(contents));
+    page.add_indented(2, printable_line(stored.device_class, 200) + "   " + text::join(contents));
     if (!stored.reason.empty())
-      page.paragraph("    ", "reason: " + printable_line(stored.reason, 1000), 4);
+      page.add_paragraph("    ", "reason: " + printable_line(stored.reason, 1000), 4);
   }
-  page.blank();
-  page.add_text(0, "{} of {}.", text::plural(baselines.size(), "baseline"),
+  page.add_blank_line();
+  page.add_text("{} of {}.", text::plural(baselines.size(), "baseline"),
                 text::plural(cells, "cell"));
   return page.finish();
 }
 
 std::string baseline_show(const Baseline& stored, int width) {
   Page page(columns_of(width));
-  page.add_text(0, printable_line(stored.cell, 300));
-  page.add_text(2, "device class  " + printable_line(stored.device_class, 200));
+  page.add_text(printable_line(stored.cell, 300));
+  page.add_indented(2, "device class  " + printable_line(stored.device_class, 200));
   const std::string device = printable_line(stored.device_name, 200);
-  if (!device.empty()) page.add_text(2, "device        " + device);
-  page.add_text(2, "fingerprint   " + printable_line(stored.fingerprint, 100));
+  if (!device.empty()) page.add_indented(2, "device        " + device);
+  page.add_indented(2, "fingerprint   " + printable_line(stored.fingerprint, 100));
   if (!stored.reason.empty()) {
-    page.paragraph("  ", "reason        " + printable_line(stored.reason, 1000), 16);
+    page.add_paragraph("  ", "reason        " + printable_line(stored.reason, 1000), 16);
   }
   const auto& lengths = stored.lengths;
-  if (!lengths.empty()) page.add_text(2, "counted at    {}", fmt::join(lengths, ", "));
-  TextTable counts{{"count", "value", "nature"}, {false, true, false}};
+  if (!lengths.empty()) page.add_indented(2, "counted at    {}", fmt::join(lengths, ", "));
+  TextTable counts{.headings = {"count", "value", "nature"}, .right_aligned = {false, true, false}};
   for (const auto& [name, measured] : stored.counts) {
     std::string nature = measured.nature == profile::Nature::exact ? "exact" : "nearly exact";
     if (const auto varied = profile::find_variation(measured)) {
@@ -72,27 +72,29 @@ std::string baseline_show(const Baseline& stored, int width) {
                            value_text(measured), nature});
   }
   const auto add = [&](const TextTable& table) {
-    page.blank();
-    page.table(table);
+    page.add_blank_line();
+    page.add_table(table);
   };
   if (!counts.rows.empty()) add(counts);
   if (stored.kernels && !stored.kernels->counts.empty()) {
-    TextTable kernels{{"times", stored.kernels->has_names ? "kernel" : "kernel (hash of its code)"},
-                      {true, false}};
+    TextTable kernels{
+        .headings = {"times", stored.kernels->has_names ? "kernel" : "kernel (hash of its code)"},
+        .right_aligned = {true, false}};
     add_counts(kernels, *stored.kernels, 200);
     add(kernels);
   }
   if (stored.functions && !stored.functions->counts.empty()) {
     TextTable functions = functions_table(*stored.functions);
-    functions.head = {"times", "instructions of a function, or a system call"};
+    functions.headings = {"times", "instructions of a function, or a system call"};
     add(functions);
   }
   for (const auto& [machine, sessions] : stored.sessions) {
     if (sessions.empty()) continue;
-    page.blank();
-    page.add_text(2, "{} on {}", text::plural(sessions.size(), "stored run"),
-                  printable_line(machine, 200));
-    TextTable times{{"stored run", "metric", "median", "runs"}, {true, false, true, true}};
+    page.add_blank_line();
+    page.add_indented(2, "{} on {}", text::plural(sessions.size(), "stored run"),
+                      printable_line(machine, 200));
+    TextTable times{.headings = {"stored run", "metric", "median", "runs"},
+                    .right_aligned = {true, false, true, true}};
     for (std::size_t i = 0; i < sessions.size(); ++i) {
       for (const auto& [name, samples] : sessions[i].samples) {
         if (samples.empty()) continue;
@@ -104,7 +106,7 @@ std::string baseline_show(const Baseline& stored, int width) {
                               std::to_string(samples.size())});
       }
     }
-    page.table(times, 4);
+    page.add_table(times, 4);
   }
   return page.finish();
 }

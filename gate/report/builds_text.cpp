@@ -88,13 +88,13 @@ void add_differences(Page& page, std::vector<const KernelDifference*> rows,
         rows, [&](const KernelDifference* row) { return says_more(*row, info); });
     if (is_shown) columns.push_back(&info);
   }
-  TextTable table{{""}, {false}};
+  TextTable table{.headings = {""}, .right_aligned = {false}};
   for (const FigureInfo* info : columns) {
-    table.head.emplace_back(info->label);
-    table.right.push_back(true);
+    table.headings.emplace_back(info->label);
+    table.right_aligned.push_back(true);
   }
-  table.head.emplace_back("kernel");
-  table.right.push_back(false);
+  table.headings.emplace_back("kernel");
+  table.right_aligned.push_back(false);
   for (const KernelDifference* row : rows) {
     const bool is_broken = breaks_any(*row, comparison);
     std::vector<std::string> cells{is_broken ? "!" : state_text(row->state).mark};
@@ -102,9 +102,9 @@ void add_differences(Page& page, std::vector<const KernelDifference*> rows,
     cells.push_back(printable_line(comparison.readable(row->symbol), 120));
     table.rows.push_back(std::move(cells));
   }
-  if (!table.rows.empty()) page.table(table);
+  if (!table.rows.empty()) page.add_table(table);
   if (row_count > max_rows) {
-    page.add_text(2, "and {} more ({} shows them)", row_count - max_rows, more_option);
+    page.add_indented(2, "and {} more ({} shows them)", row_count - max_rows, more_option);
   }
 }
 
@@ -141,7 +141,7 @@ void add_stubs(Page& page, const TargetChanges& target, std::vector<const Kernel
   add_count(KernelState::added, true, "new");
   add_count(KernelState::removed, true, "gone");
   if (parts.empty()) return;
-  page.add_text(2, "stubs, which have no code for this GPU: {}", text::join(parts));
+  page.add_indented(2, "stubs, which have no code for this GPU: {}", text::join(parts));
   add_differences(page, std::move(rows), comparison, max_rows, "--json");
 }
 
@@ -162,17 +162,19 @@ void add_target(Page& page, const TargetChanges& target, const BuildComparison& 
     }
   }
   page.start_part();
-  page.add_text(0, "{}  {}{}{} kernels; by name {} new, {} gone, {} changed, {} the same",
+  page.add_text("{}  {}{}{} kernels; by name {} new, {} gone, {} changed, {} the same",
                 printable_line(target.target, 60), target.base.kernels, k_arrow, target.now.kernels,
                 count_state(target, KernelState::added), count_state(target, KernelState::removed),
                 count_state(target, KernelState::changed), target.unchanged);
   if (target.base.spilled_vgprs != 0 || target.now.spilled_vgprs != 0) {
-    page.add_text(2, "spilled: {}{}{}", spill_text(target.base), k_arrow, spill_text(target.now));
+    page.add_indented(2, "spilled: {}{}{}", spill_text(target.base), k_arrow,
+                      spill_text(target.now));
   }
   const std::string more_option = fmt::format("--top {}", rows.size());
   add_differences(page, std::move(rows), comparison, max_rows, more_option);
   if (other_code_alone != 0) {
-    page.add_text(2, "{}: other code, the same figures", text::plural(other_code_alone, "kernel"));
+    page.add_indented(2, "{}: other code, the same figures",
+                      text::plural(other_code_alone, "kernel"));
   }
   add_stubs(page, target, std::move(of_stubs), comparison, std::max<std::size_t>(max_rows / 4, 1));
 }
@@ -235,11 +237,11 @@ std::string builds_text(const BuildComparison& comparison, int width, std::size_
   Page page(columns_of(width));
   const std::size_t broken = count_broken(comparison);
   const std::size_t unread = comparison.unread_base + comparison.unread_now;
-  if (!comparison.limits.empty()) page.add_text(0, verdict_text(comparison, broken, unread));
+  if (!comparison.limits.empty()) page.add_text(verdict_text(comparison, broken, unread));
   for (const TargetChanges& target : comparison.targets) {
     if (target.differences.empty()) {
       page.start_part();
-      page.add_text(0, "{}  {}: the same code", printable_line(target.target, 60),
+      page.add_text("{}  {}: the same code", printable_line(target.target, 60),
                     text::plural(target.now.kernels, "kernel"));
     } else {
       add_target(page, target, comparison, max_rows);
@@ -247,16 +249,16 @@ std::string builds_text(const BuildComparison& comparison, int width, std::size_
   }
   const bool has_changes = std::ranges::any_of(
       comparison.targets, [](const TargetChanges& target) { return !target.differences.empty(); });
-  if (unread != 0 || has_changes) page.blank();
+  if (unread != 0 || has_changes) page.add_blank_line();
   if (unread != 0) {
-    page.add_text(0, "{} not read: compressed in a way that weir does not unpack.",
+    page.add_text("{} not read: compressed in a way that weir does not unpack.",
                   text::plural(unread, "piece of code", "pieces of code"));
   }
   if (!has_changes) return page.finish();
-  page.add_text(0,
-                "+ new, - gone. A spill is a reason to look, no time: with fewer registers, more "
-                "waves run at once. waves: at most, by registers and static shared memory; memory "
-                "that a launch asks for lowers it.");
+  page.add_text(
+      "+ new, - gone. A spill is a reason to look, no time: with fewer registers, more "
+      "waves run at once. waves: at most, by registers and static shared memory; memory "
+      "that a launch asks for lowers it.");
   return page.finish();
 }
 

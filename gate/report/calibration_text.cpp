@@ -30,14 +30,14 @@ class CalibrationWriter {
 
   std::string run() {
     const bool keeps_budget = calibration_.keeps_budget;
-    page_.paragraph("weir calibrate: ", printable_line(calibration_.answer), 2, k_bold,
-                    keeps_budget ? "32" : "1;31");
+    page_.add_paragraph("weir calibrate: ", printable_line(calibration_.answer), 2, k_bold,
+                        keeps_budget ? "32" : "1;31");
     const auto* named = find_first(
         calibration_.cells, [](const CalibratedCell& cell) { return !cell.machine_name.empty(); });
     const std::string machine = named == nullptr ? "" : ", " + named->machine_name;
-    page_.paragraph("",
-                    printable_line(calibration_.date + machine + "; beside " + calibration_.base),
-                    2, "", k_dim);
+    page_.add_paragraph(
+        "", printable_line(calibration_.date + machine + "; beside " + calibration_.base), 2, "",
+        k_dim);
     for (const CalibratedCell& cell : calibration_.cells) show(cell);
     if (!calibration_.cells.empty()) add_gates();
     for (const std::string& note : calibration_.notes) add_line("note", printable_line(note));
@@ -47,7 +47,7 @@ class CalibrationWriter {
  private:
   void add_line(std::string_view what, const std::string& words) {
     const std::string head = "      " + pad_right(what, 10);
-    page_.paragraph(head, words, head.size(), k_dim);
+    page_.add_paragraph(head, words, head.size(), k_dim);
   }
 
   // Says how many pairs a verdict takes, and how long: on average and for 95 of 100 gates.
@@ -84,7 +84,7 @@ class CalibrationWriter {
   void show(const CalibratedMetric& metric) {
     const std::string head = "      " + unit::display_name(metric.metric) + "  ";
     const std::string noise = noise_text(metric.noise);
-    page_.paragraph(head, fmt::format("{}, {}", metric.limit, noise), 8, k_bold);
+    page_.add_paragraph(head, fmt::format("{}, {}", metric.limit, noise), 8, k_bold);
     add_runs(metric, "base", metric.base);
     add_runs(metric, "candidate", metric.candidate);
     add_line("verdict", verdict_text(metric));
@@ -107,13 +107,13 @@ class CalibrationWriter {
   }
 
   void show(const CalibratedCell& cell) {
-    page_.blank();
+    page_.add_blank_line();
     std::string_view tag = cell.keeps_budget ? "holds" : "NO";
     if (cell.error) tag = "error";
-    page_.paragraph(pad_right(tag, k_tag_width),
-                    clip_middle(cell_title(cell.cell), page_.width() - k_tag_width), k_tag_width,
-                    cell.error || !cell.keeps_budget ? "1;31" : "32", k_bold);
-    if (cell.error) return page_.paragraph("      ", printable_line(*cell.error), k_tag_width);
+    page_.add_paragraph(pad_right(tag, k_tag_width),
+                        clip_middle(cell_title(cell.cell), page_.width() - k_tag_width),
+                        k_tag_width, cell.error || !cell.keeps_budget ? "1;31" : "32", k_bold);
+    if (cell.error) return page_.add_paragraph("      ", printable_line(*cell.error), k_tag_width);
     add_line("pairs", fmt::format("{} measured, {} each", cell.pairs,
                                   unit::show_duration(cell.pair_seconds)));
     for (const CalibratedMetric& metric : cell.metrics) show(metric);
@@ -124,8 +124,8 @@ class CalibrationWriter {
   // Says how often replayed gates failed with nothing changed.
   void add_gates() {
     const Calibration& all = calibration_;
-    page_.blank();
-    page_.paragraph(
+    page_.add_blank_line();
+    page_.add_paragraph(
         "gate  ",
         fmt::format("{} of {} replayed gates failed with nothing changed: at most {} (95 % sure); "
                     "gate.false_alarm promises {} by the coin, whatever these pairs are like.",
@@ -133,7 +133,7 @@ class CalibrationWriter {
                     share_text(all.false_alarm)),
         k_tag_width, k_bold);
     if (!all.two_builds) return;
-    page_.paragraph(
+    page_.add_paragraph(
         "      ",
         fmt::format("{} of {} failed with the two builds as different as they were seen: what two "
                     "builds of one source differ by is real to any gate.",

@@ -335,9 +335,9 @@ void add_op_table(Page& page, const CompareRows& table_rows, const CompareStyle&
   const auto sections = fill_sections(table_rows.rows, style.max_rows);
   if (sections.empty()) return;
   TextTable table;
-  for (const CompareColumn& column : columns) table.head.emplace_back(column.head);
-  table.head.emplace_back(table_rows.what);
-  table.right.assign(columns.size(), true);
+  for (const CompareColumn& column : columns) table.headings.emplace_back(column.head);
+  table.headings.emplace_back(table_rows.what);
+  table.right_aligned.assign(columns.size(), true);
   for (const Section& section : sections) {
     for (const OpChange* op : section.shown) {
       table.rows.push_back(column_cells(*op, columns));
@@ -347,28 +347,31 @@ void add_op_table(Page& page, const CompareRows& table_rows, const CompareStyle&
   table.min_widths = table.widths();
   const auto rows = std::move(table.rows);
   table.rows.clear();
-  page.blank();
-  page.table(table);
-  table.head.clear();
+  page.add_blank_line();
+  page.add_table(table);
+  table.headings.clear();
   auto row = rows.begin();
   for (const Section& section : sections) {
-    page.add_text(0, section.title);
+    page.add_text(section.title);
     const auto end = row + std::ssize(section.shown);
     table.rows.assign(row, end);
     row = end;
-    page.table(table);
-    if (section.left_out != 0) page.add_text(2, "and {} more (--top shows more)", section.left_out);
+    page.add_table(table);
+    if (section.left_out != 0)
+      page.add_indented(2, "and {} more (--top shows more)", section.left_out);
   }
 }
 
 void add_metrics_table(Page& page, const Comparison& comparison, const CompareStyle& style) {
-  TextTable table{{"", "A", "B", "ratio"}, {false, true, true, true}, metric_rows(comparison)};
+  TextTable table{.headings = {"", "A", "B", "ratio"},
+                  .right_aligned = {false, true, true, true},
+                  .rows = metric_rows(comparison)};
   if (table.rows.empty()) return;
   const std::size_t all = table.rows.size(), max_rows = std::max<std::size_t>(style.max_rows, 20);
   table.rows.resize(std::min(all, max_rows));
-  page.blank();
-  page.table(table);
-  if (all > max_rows) page.add_text(2, "and {} more", all - max_rows);
+  page.add_blank_line();
+  page.add_table(table);
+  if (all > max_rows) page.add_indented(2, "and {} more", all - max_rows);
 }
 
 // Returns a sentence if there is nothing to compare, else "".
@@ -381,21 +384,22 @@ std::string nothing_text(const Comparison& comparison) {
 // Adds a comparison of two profiles: what A and B are, the gap between them, and tables of metrics
 // and work.
 void add_text(Page& page, const Comparison& comparison, const CompareStyle& style) {
-  page.add_text(0, "A  " + input_text(comparison.a));
-  page.add_text(0, "B  " + input_text(comparison.b));
-  if (const std::string basis = basis_text(comparison); !basis.empty()) page.add_text(0, basis);
-  if (const std::string gap = gap_text(comparison); !gap.empty()) page.add_text(0, gap);
+  page.add_text("A  " + input_text(comparison.a));
+  page.add_text("B  " + input_text(comparison.b));
+  if (const std::string basis = basis_text(comparison); !basis.empty()) page.add_text(basis);
+  if (const std::string gap = gap_text(comparison); !gap.empty()) page.add_text(gap);
   if (const std::string nothing = nothing_text(comparison); !nothing.empty())
-    page.add_text(0, nothing);
+    page.add_text(nothing);
   add_metrics_table(page, comparison, style);
   for (const CompareRows& table : compare_tables(comparison)) add_op_table(page, table, style);
   if (!comparison.findings.empty()) {
-    page.add("\nWhat fits it (weir explain)\n");
-    page.add(findings_text(comparison.findings, {style.color, static_cast<int>(page.width())}));
+    page.add_lines("\nWhat fits it (weir explain)\n");
+    page.add_lines(
+        findings_text(comparison.findings, {style.color, static_cast<int>(page.width())}));
   }
-  if (!comparison.warnings.empty()) page.blank();
+  if (!comparison.warnings.empty()) page.add_blank_line();
   for (const std::string& doubt : comparison.warnings)
-    page.add_text(0, "warning: " + printable_line(doubt, 300));
+    page.add_text("warning: " + printable_line(doubt, 300));
 }
 
 // Adds a row of a Markdown table.
@@ -484,8 +488,8 @@ std::string compare_text(std::span<const Comparison> comparisons, const CompareS
     add_text(page, comparison, style);
   }
   if (const std::string noise = noise_text(comparisons); !noise.empty()) {
-    page.blank();
-    page.add_text(0, noise);
+    page.add_blank_line();
+    page.add_text(noise);
   }
   return page.finish();
 }

@@ -236,9 +236,9 @@ std::string device_matrix_text(std::span<const Profile> profiles, bool all, int 
   Page page(columns_of(width));
   for (const Table& table : make_tables(profiles)) {
     page.start_part();
-    page.add_text(0, table.title);
+    page.add_text(table.title);
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      page.paragraph("  " + letter(i) + "  ", text::join(table.columns[i].devices), 5);
+      page.add_paragraph("  " + letter(i) + "  ", text::join(table.columns[i].devices), 5);
     }
     std::vector<std::vector<std::string>> rows;
     std::size_t hidden = 0;
@@ -250,11 +250,11 @@ std::string device_matrix_text(std::span<const Profile> profiles, bool all, int 
         rows.push_back(std::move(row));
       }
     }
-    if (!rows.empty()) page.add(column_blocks(rows, table.columns.size(), page.width()));
+    if (!rows.empty()) page.add_lines(column_blocks(rows, table.columns.size(), page.width()));
     if (hidden != 0)
-      page.add_text(2, "{} the same on all (--all shows them)", text::plural(hidden, "row"));
-    for (const std::string& remark : table.remarks) page.add_text(2, remark);
-    for (const std::string& broken : table.broken) page.add_text(2, "error " + broken);
+      page.add_indented(2, "{} the same on all (--all shows them)", text::plural(hidden, "row"));
+    for (const std::string& remark : table.remarks) page.add_indented(2, remark);
+    for (const std::string& broken : table.broken) page.add_indented(2, "error " + broken);
   }
   return page.finish();
 }

@@ -17,12 +17,12 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
   if (devices.empty()) {
     return "No device descriptions. weir device record writes one of a GPU of this machine.\n";
   }
-  TextTable table{{"NAME", "API", "DEVICE", "VALUES"}, {false, false, false, false}};
+  TextTable table{.headings = {"NAME", "API", "DEVICE", "VALUES"}};
   Page broken(columns_of(width));
   for (const DeviceLine& device : devices) {
     if (!device.error.empty()) {
-      broken.add_text(
-          0, printable_line(device.name) + " cannot be read: " + printable_line(device.error));
+      broken.add_text(printable_line(device.name) +
+                      " cannot be read: " + printable_line(device.error));
       continue;
     }
     const std::string source = printable_line(device.source);
@@ -54,20 +54,20 @@ std::string device_list_json(const std::vector<DeviceLine>& devices) {
 // columns.
 std::string device_text(const DeviceSheet& sheet, int width) {
   Page page(columns_of(width));
-  page.add_text(0, printable_line(sheet.name) + ": " + printable_line(sheet.title));
-  if (!sheet.source.empty()) page.add_text(2, "Values " + printable_line(sheet.source));
+  page.add_text(printable_line(sheet.name) + ": " + printable_line(sheet.title));
+  if (!sheet.source.empty()) page.add_indented(2, "Values " + printable_line(sheet.source));
   for (const std::string& guess : sheet.assumed)
-    page.add_text(2, "Assumed: " + printable_line(guess));
-  page.blank();
+    page.add_indented(2, "Assumed: " + printable_line(guess));
+  page.add_blank_line();
   std::size_t widest = 0;
   for (const auto& [subject, what] : sheet.facts) widest = std::max(widest, subject.size());
   for (const auto& [subject, what] : sheet.facts) {
     const std::string first = "  " + pad_right(subject, widest) + "  ";
-    page.paragraph(first, printable_line(what), first.size());
+    page.add_paragraph(first, printable_line(what), first.size());
   }
-  if (!sheet.warnings.empty()) page.blank();
+  if (!sheet.warnings.empty()) page.add_blank_line();
   for (const std::string& warning : sheet.warnings)
-    page.add_text(2, "Warning: " + printable_line(warning));
+    page.add_indented(2, "Warning: " + printable_line(warning));
   return page.finish();
 }
 

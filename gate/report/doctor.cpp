@@ -77,18 +77,18 @@ class Writer {
                             : text::plural(number, "thing is", "things are") + " in the way";
     if (noise > 0)
       words += fmt::format("; {} times worse", text::plural(noise, "thing makes", "things make"));
-    page_.paragraph("weir doctor: ", words, k_indent, k_bold, number == 0 ? k_green : k_red);
-    page_.paragraph("", printable_line(diagnosis_.machine), k_indent, "", k_dim);
+    page_.add_paragraph("weir doctor: ", words, k_indent, k_bold, number == 0 ? k_green : k_red);
+    page_.add_paragraph("", printable_line(diagnosis_.machine), k_indent, "", k_dim);
     if (diagnosis_.is_idle) {
-      page_.paragraph("", "no engine was started: --cell CELL runs one, and asks a server",
-                      k_indent, "", k_dim);
+      page_.add_paragraph("", "no engine was started: --cell CELL runs one, and asks a server",
+                          k_indent, "", k_dim);
     }
   }
 
   void title(const std::string& text, const std::string& more = "") {
-    page_.blank();
+    page_.add_blank_line();
     // paragraph() does not wrap its head, so clip it.
-    page_.paragraph(
+    page_.add_paragraph(
         clip_middle(printable_line(text), page_.width() - 2) + (more.empty() ? "" : "  "),
         printable_line(more), k_indent, k_bold, k_dim);
   }
@@ -97,10 +97,10 @@ class Writer {
   void entry(std::string_view tag, std::string_view color, const std::string& what,
              const std::string& cure) {
     const std::string head = std::string(k_indent, ' ') + pad_right(tag, k_tag);
-    page_.paragraph(head, printable_line(what), head.size(), color);
+    page_.add_paragraph(head, printable_line(what), head.size(), color);
     if (cure.empty()) return;
     const std::string arrow = std::string(head.size(), ' ') + "→ ";
-    page_.paragraph(arrow, printable_line(cure), head.size() + 2, k_dim);
+    page_.add_paragraph(arrow, printable_line(cure), head.size() + 2, k_dim);
   }
 
   // Writes all items in one entry, between `before` and `after`; nothing without items.

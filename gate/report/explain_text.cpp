@@ -124,10 +124,9 @@ class ExplainPage {
     }
     if (!unchanged.empty()) {
       page_.start_part();
-      page_.add_text(
-          0, unchanged.size() == 1
-                 ? explain_title(unchanged.front()) + ": nothing differs."
-                 : fmt::format("Nothing differs in {}.", text::plural(unchanged.size(), "cell")));
+      page_.add_text(unchanged.size() == 1 ? explain_title(unchanged.front()) + ": nothing differs."
+                                           : fmt::format("Nothing differs in {}.",
+                                                         text::plural(unchanged.size(), "cell")));
     }
     return page_.finish();
   }
@@ -188,30 +187,30 @@ class ExplainPage {
     if (block.size() > 1) group = name_group(parse_keys(block), all);
     std::map<const Explanation*, std::string> names;
     for (std::size_t i = 0; i < group.names.size(); ++i) names[block[i]] = group.names[i];
-    page_.paragraph("", group.title, 2, "", k_bold);
+    page_.add_paragraph("", group.title, 2, "", k_bold);
     for (const auto& [first, cells] : group_by_totals(block).all) {
       const std::string indent(k_number_indent, ' ');
       const std::string totals = totals_text(cells);
-      if (!totals.empty()) page_.paragraph(indent, totals, k_number_indent);
+      if (!totals.empty()) page_.add_paragraph(indent, totals, k_number_indent);
       if (names.empty()) continue;
       const auto cell_names =
           collect<std::string>(cells, [&](auto* cell) { return names.at(cell); });
-      page_.paragraph(indent + "in ", list_names(cell_names, k_max_names), k_line_indent);
+      page_.add_paragraph(indent + "in ", list_names(cell_names, k_max_names), k_line_indent);
     }
     const std::string text = body_text(*block.front());
     if (std::ranges::all_of(block, [&](auto* cell) { return body_text(*cell) == text; })) return;
-    page_.blank();
-    page_.paragraph(k_before,
-                    fmt::format("Numbers below are those of {}. --cell shows another cell.",
-                                explain_title(block.front()->cell)),
-                    k_number_indent, "", k_dim);
+    page_.add_blank_line();
+    page_.add_paragraph(k_before,
+                        fmt::format("Numbers below are those of {}. --cell shows another cell.",
+                                    explain_title(block.front()->cell)),
+                        k_number_indent, "", k_dim);
   }
 
   void body(const Explanation& explanation) {
     std::size_t number = 0;
     for (const Finding& finding : explanation.findings) show_finding(finding, ++number);
     if (explanation.findings.empty() && explanation.has_work) {
-      page_.paragraph(k_before, no_finding_text(explanation), k_number_indent);
+      page_.add_paragraph(k_before, no_finding_text(explanation), k_number_indent);
     }
     for (const std::string& doubt : explanation.warnings) labelled_line("   warning: ", doubt);
     const bool shows_checklist = style_.checklist || explanation.is_alone;
@@ -219,29 +218,30 @@ class ExplainPage {
   }
 
   void show_finding(const Finding& finding, std::size_t number) {
-    page_.blank();
-    page_.paragraph(pad_right(std::to_string(number), k_number_indent),
-                    printable_line(finding.headline), k_number_indent, k_bold);
+    page_.add_blank_line();
+    page_.add_paragraph(pad_right(std::to_string(number), k_number_indent),
+                        printable_line(finding.headline), k_number_indent, k_bold);
     for (const std::string& line : finding.lines) {
-      page_.add_text(k_line_indent, printable_line(line));
+      page_.add_indented(k_line_indent, printable_line(line));
     }
     labelled_line("   Typical cause: ", finding.cause);
     labelled_line("   Look at: ", finding.look_at);
   }
 
   void labelled_line(std::string_view label, const std::string& words) {
-    if (!words.empty()) page_.paragraph(label, printable_line(words), k_line_indent, k_dim);
+    if (!words.empty()) page_.add_paragraph(label, printable_line(words), k_line_indent, k_dim);
   }
 
   void checklist(const Explanation& explanation) {
-    page_.blank();
-    page_.paragraph("", "   Checklist for slow engines", k_number_indent, "", k_dim);
+    page_.add_blank_line();
+    page_.add_paragraph("", "   Checklist for slow engines", k_number_indent, "", k_dim);
     for (const Check& check : explanation.checklist) {
       std::string_view mark = "   [ ] ";
       if (check.answer == Check::Answer::fine) mark = "   [x] ";
       if (check.answer == Check::Answer::wrong) mark = "   [!] ";
-      page_.paragraph(mark, printable_line(check.question + text::prefix_if_any(": ", check.note)),
-                      k_number_indent + 4);
+      page_.add_paragraph(mark,
+                          printable_line(check.question + text::prefix_if_any(": ", check.note)),
+                          k_number_indent + 4);
     }
     for (const explain::Hint& hint : explanation.hints) labelled_line("   hint: ", hint.text);
   }

@@ -79,11 +79,12 @@ std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::
   Page page(columns_of(width));
   for (const KernelsOfCell& cell : tables) {
     page.start_part();
-    page.add_text(0, table_title(cell));
+    page.add_text(table_title(cell));
     double sum = 0;
     for (const KernelRow& row : cell.rows) sum += row.cycles.value_or(0);
-    TextTable table{{"share", "calls", "regs", "spilled", "occup.", "shared", "cycles", "kernel"},
-                    {true, true, true, true, true, true, true, false}};
+    TextTable table{
+        .headings = {"share", "calls", "regs", "spilled", "occup.", "shared", "cycles", "kernel"},
+        .right_aligned = {true, true, true, true, true, true, true, false}};
     std::map<std::string, std::int64_t> left_out;  // number of kernels by reason
     for (const KernelRow& row : cell.rows) {
       if (!row.facts.not_compiled.empty()) ++left_out[printable_line(row.facts.not_compiled, 300)];
@@ -92,15 +93,14 @@ std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::
                             cost_text(row, "occupancy"), cost_text(row, "shared_memory_bytes"),
                             cost_text(row, "throughput_cycles"), printable_line(row.kernel, 96)});
     }
-    page.rows(std::move(table), max_rows);
+    page.add_first_rows(std::move(table), max_rows);
     for (const auto& [reason, kernels] : left_out) {
-      page.add_text(2, "{} not compiled: {}",
-                    text::plural(static_cast<std::size_t>(kernels), "kernel"), reason);
+      page.add_indented(2, "{} not compiled: {}",
+                        text::plural(static_cast<std::size_t>(kernels), "kernel"), reason);
     }
   }
-  page.blank();
+  page.add_blank_line();
   page.add_text(
-      0,
       "share: of estimated cycles, an estimate by the compiler and no time. calls: per token, "
       "prefill, request or run. cycles: of one wave among many.");
   return page.finish();
@@ -133,10 +133,11 @@ std::string kernel_diffs_text(std::span<const KernelDiff> diffs, int width) {
   Page page(columns_of(width));
   for (const KernelDiff& diff : diffs) {
     page.start_part();
-    page.add_text(0, "{}  in {}", printable_line(diff.code.kernel, 200), list_names(diff.cells, 3));
+    page.add_text("{}  in {}", printable_line(diff.code.kernel, 200), list_names(diff.cells, 3));
     for (const std::string& line : diff.code.metadata_differences)
-      page.add_text(2, printable_line(line, 600));
-    TextTable table{{"", "base", "now", ""}, {false, true, true, false}};
+      page.add_indented(2, printable_line(line, 600));
+    TextTable table{.headings = {"", "base", "now", ""},
+                    .right_aligned = {false, true, true, false}};
     for (const verdict::KernelChange::Cost& cost : diff.code.costs) {
       const unit::KernelCost* kernel_cost = unit::find_kernel_cost(cost.cost);
       table.rows.push_back(
@@ -147,8 +148,8 @@ std::string kernel_diffs_text(std::span<const KernelDiff> diffs, int width) {
                : unit::signed_percent(
                      static_cast<double>(cost.now) / static_cast<double>(cost.before) - 1)});
     }
-    if (!table.rows.empty()) page.table(table);
-    if (!diff.assembly.empty()) page.add("\n" + diff.assembly + "\n");
+    if (!table.rows.empty()) page.add_table(table);
+    if (!diff.assembly.empty()) page.add_lines("\n" + diff.assembly + "\n");
   }
   return page.finish();
 }

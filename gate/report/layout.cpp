@@ -199,7 +199,7 @@ std::vector<std::size_t> TextTable::widths() const {
     out.resize(std::max(out.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) out[i] = std::max(out[i], text::columns(row[i]));
   };
-  widen(head);
+  widen(headings);
   for (const std::vector<std::string>& row : rows) widen(row);
   return out;
 }
@@ -212,7 +212,7 @@ std::string TextTable::str(std::size_t indent, std::size_t width) const {
   const auto add_row = [&](const std::vector<std::string>& row) {
     std::string other_columns(indent, ' ');
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      const bool is_number = i < right.size() && right[i];
+      const bool is_number = i < right_aligned.size() && right_aligned[i];
       other_columns +=
           is_number ? pad_left(row[i], column_widths[i]) : pad_right(row[i], column_widths[i]);
       other_columns += "  ";
@@ -223,26 +223,26 @@ std::string TextTable::str(std::size_t indent, std::size_t width) const {
       out += line + "\n";
     }
   };
-  if (!head.empty()) add_row(head);
+  if (!headings.empty()) add_row(headings);
   for (const auto& row : rows) add_row(row);
   return out;
 }
 
-void Page::add_text(std::size_t indent, std::string_view words) {
-  paragraph(std::string(indent, ' '), words, indent + 2);
+void Page::add_indented(std::size_t columns, std::string_view words) {
+  add_paragraph(std::string(columns, ' '), words, columns + 2);
 }
 
-void Page::rows(TextTable all, std::size_t max_rows) {
+void Page::add_first_rows(TextTable all, std::size_t max_rows) {
   const std::size_t number = all.rows.size();
   all.rows.resize(std::min(number, max_rows));
-  table(all);
+  add_table(all);
   if (number > max_rows)
-    add_text(2, "and {} more (--top {} shows them)", number - max_rows, number);
+    add_indented(2, "and {} more (--top {} shows them)", number - max_rows, number);
 }
 
 // Adds `first` and then `body`, wrapped, each in its colour.
-void Page::paragraph(std::string_view first, std::string_view body, std::size_t indent,
-                     std::string_view first_color, std::string_view body_color) {
+void Page::add_paragraph(std::string_view first, std::string_view body, std::size_t indent,
+                         std::string_view first_color, std::string_view body_color) {
   bool is_first_line = true;
   for (std::string& line : wrap(body, width_, first, indent)) {
     line = text::neutralize_ci_commands(line);  // the text may come from an engine

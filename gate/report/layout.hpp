@@ -62,13 +62,12 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 // About two digits, never as a power of ten: "0.52", "3.4", "117".
 [[nodiscard]] std::string about_two_digits(double value);
 
-// Columns of text under headings, two spaces apart, the last one not padded. `right` names the
-// columns that hold numbers.
+// Columns of text under headings, two spaces apart, the last one not padded.
 struct TextTable {
-  std::vector<std::string> head{};  // empty: no headings
-  std::vector<bool> right{};
+  std::vector<std::string> headings{};  // empty: none
+  std::vector<bool> right_aligned{};    // by column, as numbers are; missing ones: false
   std::vector<std::vector<std::string>> rows{};
-  std::vector<std::size_t> min_widths{};  // widths of columns, at least
+  std::vector<std::size_t> min_widths{};  // by column; missing ones: 0
   [[nodiscard]] std::vector<std::size_t> widths() const;
   [[nodiscard]] std::string str(std::size_t indent, std::size_t width) const;
 };
@@ -86,24 +85,33 @@ class Page {
   Page(bool color, std::size_t width) : color_(color), width_(width) {}
   explicit Page(std::size_t width) : Page(false, width) {}
 
-  void blank() { out_ += '\n'; }
+  void add_blank_line() { out_ += '\n'; }
   // Adds a blank line, but none at the beginning.
   void start_part() { out_ += out_.empty() ? "" : "\n"; }
-  // Adds wrapped text; its further lines are indented by two more columns.
-  void add_text(std::size_t indent, std::string_view words);
+  // Adds wrapped text; its further lines are indented by two columns.
+  void add_text(std::string_view words) { add_indented(0, words); }
   template <typename First, typename... More>
-  void add_text(std::size_t indent, fmt::format_string<First, More...> form, First&& first,
-                More&&... more) {
-    add_text(indent, fmt::format(form, std::forward<First>(first), std::forward<More>(more)...));
+  void add_text(fmt::format_string<First, More...> form, First&& first, More&&... more) {
+    add_text(fmt::format(form, std::forward<First>(first), std::forward<More>(more)...));
   }
-  // Adds text that is laid out already.
-  void add(std::string_view lines) { out_ += lines; }
-  void table(const TextTable& table, std::size_t indent = 2) { out_ += table.str(indent, width_); }
-  // Adds the first `max_columns` rows, indented by two columns, and how many more --top shows.
-  void rows(TextTable table, std::size_t max_rows);
+  // The same, but all lines are indented by `columns` more.
+  void add_indented(std::size_t columns, std::string_view words);
+  template <typename First, typename... More>
+  void add_indented(std::size_t columns, fmt::format_string<First, More...> form, First&& first,
+                    More&&... more) {
+    add_indented(columns,
+                 fmt::format(form, std::forward<First>(first), std::forward<More>(more)...));
+  }
+  // Adds lines that are laid out already.
+  void add_lines(std::string_view lines) { out_ += lines; }
+  void add_table(const TextTable& table, std::size_t indent = 2) {
+    out_ += table.str(indent, width_);
+  }
+  // Adds the first `max_rows` rows, indented by two columns, and how many more --top shows.
+  void add_first_rows(TextTable table, std::size_t max_rows);
   // Adds `first` and then `body`, wrapped, each in its colour.
-  void paragraph(std::string_view first, std::string_view body, std::size_t indent,
-                 std::string_view first_color = "", std::string_view body_color = "");
+  void add_paragraph(std::string_view first, std::string_view body, std::size_t indent,
+                     std::string_view first_color = "", std::string_view body_color = "");
   [[nodiscard]] std::size_t width() const { return width_; }
   [[nodiscard]] std::string finish() { return std::move(out_); }
 

@@ -36,12 +36,12 @@ std::string context_line(const Observed& observed) {
 
 // Adds a blank line and the first rows of the table.
 void add(Page& page, TextTable table, const ObservedStyle& style) {
-  page.blank();
-  page.rows(std::move(table), style.max_rows);
+  page.add_blank_line();
+  page.add_first_rows(std::move(table), style.max_rows);
 }
 
 void add_metrics(Page& page, const Observed& observed, const ObservedStyle& style) {
-  TextTable table{{}, {false, true}};
+  TextTable table{.right_aligned = {false, true}};
   for (const observed::ObservedFigure& figure : observed::figures_of(observed)) {
     table.rows.push_back(
         {printable_line(figure.name, 160),
@@ -80,9 +80,9 @@ void add_ops(Page& page, const Observed& observed, const ObservedStyle& style) {
                                 {9, 9, "of peak", share_cell}};
   std::erase_if(columns, [&](const OpColumn& column) { return !has_values(column.needed); });
   TextTable table;
-  for (const OpColumn& column : columns) table.head.emplace_back(column.head);
-  table.right.assign(columns.size(), true);
-  table.head.emplace_back("work");
+  for (const OpColumn& column : columns) table.headings.emplace_back(column.head);
+  table.right_aligned.assign(columns.size(), true);
+  table.headings.emplace_back("work");
   for (const std::vector<Json>& cells : ops.rows) {
     std::vector<std::string>& row = table.rows.emplace_back();
     for (const OpColumn& column : columns) {
@@ -111,8 +111,8 @@ void add_table(Page& page, const PageTable& source, const ObservedStyle& style) 
   for (std::size_t i = 0; i < columns; ++i) {
     const PageTable::Column& column = source.columns[source_column(i)];
     const bool is_unit = column.title.find('/') != std::string::npos;  // "GB/s"
-    table.head.push_back(is_unit ? column.title : text::lower(column.title));
-    table.right.push_back(column.unit.has_value());
+    table.headings.push_back(is_unit ? column.title : text::lower(column.title));
+    table.right_aligned.push_back(column.unit.has_value());
   }
   for (const std::vector<Json>& cells : source.rows) {
     std::vector<std::string>& row = table.rows.emplace_back();
@@ -195,8 +195,8 @@ void add_list(Page& page, const Observed& observed, const ObservedStyle& style) 
       style.list == ObservedList::ops ? buffer_table(observed) : list_table(observed, style);
   if (!table.rows.empty()) return add_table(page, table, style);
   if (missing_text(style.list).empty()) return;
-  page.blank();
-  page.add_text(2, missing_text(style.list));
+  page.add_blank_line();
+  page.add_indented(2, missing_text(style.list));
 }
 
 // A word of --by.
@@ -273,18 +273,18 @@ std::string observed_rows(const Observed& observed, const ObservedStyle& style) 
 // Writes a measurement by others for a terminal: what it is of, its metrics, and one list of work.
 std::string observed_text(const Observed& observed, const ObservedStyle& style) {
   Page page(style.width);
-  page.add_text(0, context_line(observed));
+  page.add_text(context_line(observed));
   add_metrics(page, observed, style);
   add_list(page, observed, style);
   if (const std::string more = other_tables(observed, style); !more.empty()) {
-    page.blank();
-    page.add_text(2, more);
+    page.add_blank_line();
+    page.add_indented(2, more);
   }
-  if (!observed.errors.empty() || !observed.warnings.empty()) page.blank();
+  if (!observed.errors.empty() || !observed.warnings.empty()) page.add_blank_line();
   for (const std::string& error : observed.errors)
-    page.add_text(2, "error: " + printable_line(error, 300));
+    page.add_indented(2, "error: " + printable_line(error, 300));
   for (const std::string& doubt : observed.warnings)
-    page.add_text(2, "warning: " + printable_line(doubt, 300));
+    page.add_indented(2, "warning: " + printable_line(doubt, 300));
   return page.finish();
 }
 

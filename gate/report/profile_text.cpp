@@ -63,18 +63,19 @@ void add_server_figures(Page& page, const std::vector<profile::ServerFigure>& fi
                         bool verbose) {
   if (figures.empty()) return;
   if (!verbose) {
-    page.add_text(2, "the server's own metrics: {} (weir profile RUN shows them)", figures.size());
+    page.add_indented(2, "the server's own metrics: {} (weir profile RUN shows them)",
+                      figures.size());
     return;
   }
-  page.add_text(2, "the server's own metrics, of its last load: they judge nothing");
-  TextTable table{{}, {true, false, false}};
+  page.add_indented(2, "the server's own metrics, of its last load: they judge nothing");
+  TextTable table{.right_aligned = {true, false, false}};
   // In the order in which kinds are declared.
   constexpr const char* k_kinds[] = {"grew", "at the end", "mean"};
   for (const profile::ServerFigure& figure : figures) {
     table.rows.push_back({show(figure), k_kinds[static_cast<std::size_t>(figure.kind)],
                           printable_line(figure.name, 200)});
   }
-  page.table(table, 4);
+  page.add_table(table, 4);
 }
 
 }  // namespace
@@ -85,8 +86,8 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   if (!profile.provenance.device_name.empty()) {
     title += "   " + printable_line(profile.provenance.device_name, 100);
   }
-  page.add_text(0, title);
-  TextTable table{{}, {false, true, false, false}};
+  page.add_text(title);
+  TextTable table{.right_aligned = {false, true, false, false}};
   for (const Measurement* measured : ordered_metrics(profile, style.verbose)) {
     const std::string value = value_text(*measured);
     table.rows.push_back({clip(printable_line(unit::display_name(measured->metric), 96), 28),
@@ -94,39 +95,39 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
                           printable_line(measured->source, 24),
                           certainty_text(profile, *measured)});
   }
-  page.table(table);
+  page.add_table(table);
   if (style.verbose && profile.kernels) {
-    page.add_text(2,
-                  profile.kernels->has_names ? "kernels" : "kernels (by the hash of their code)");
-    TextTable kernels{{}, {true, false}};
+    page.add_indented(
+        2, profile.kernels->has_names ? "kernels" : "kernels (by the hash of their code)");
+    TextTable kernels{.right_aligned = {true, false}};
     add_counts(kernels, *profile.kernels, 96);
-    page.table(kernels, 4);
+    page.add_table(kernels, 4);
   }
   if (style.verbose && profile.functions) {
-    page.add_text(2, "instructions by function, system calls by name");
-    page.table(functions_table(*profile.functions), 4);
+    page.add_indented(2, "instructions by function, system calls by name");
+    page.add_table(functions_table(*profile.functions), 4);
   }
   add_server_figures(page, profile.server, style.verbose);
   if (profile.placement.state == profile::Placement::State::ran_elsewhere) {
-    page.add_text(2, "placement: " + printable_line(profile.placement.reason, 600));
+    page.add_indented(2, "placement: " + printable_line(profile.placement.reason, 600));
   }
   if (profile.counts_skip_reason) {
-    page.add_text(2, "not counted: " + printable_line(*profile.counts_skip_reason, 600));
+    page.add_indented(2, "not counted: " + printable_line(*profile.counts_skip_reason, 600));
   } else {
     for (const auto& skipped : {profile.instructions_skip_reason, profile.host_skip_reason}) {
-      if (skipped) page.add_text(2, printable_line(*skipped, 600));
+      if (skipped) page.add_indented(2, printable_line(*skipped, 600));
     }
   }
   for (const std::string& error : profile.errors) {
-    page.add_text(2, "error: " + clip(text::printable(error), 2000));
+    page.add_indented(2, "error: " + clip(text::printable(error), 2000));
   }
   if (!profile.errors.empty()) {
     for (const std::string& line : last_lines(profile.stderr_tail, 8)) {
-      page.add_text(4, "| " + clip(line, 400));
+      page.add_indented(4, "| " + clip(line, 400));
     }
   }
   if (profile.profiling_cost) {
-    page.add_text(2, "Profiling cost {:.1f} % of throughput.", *profile.profiling_cost * 100);
+    page.add_indented(2, "Profiling cost {:.1f} % of throughput.", *profile.profiling_cost * 100);
   }
   std::vector<std::string> warnings = profile.warnings;
   for (const auto& [name, measured] : profile.metrics) {
@@ -135,7 +136,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
     }
   }
   for (const std::string& warning : warnings)
-    page.add_text(2, "warning: " + printable_line(warning, 600));
+    page.add_indented(2, "warning: " + printable_line(warning, 600));
   return page.finish();
 }
 
@@ -144,12 +145,12 @@ std::string profiles_text(std::span<const Profile> profiles, const ProfileStyle&
   Page page(columns_of(style.width));
   std::size_t errors = 0, metrics = 0;
   for (const Profile& profile : profiles) {
-    page.add(profile_text(profile, style));
-    page.blank();
+    page.add_lines(profile_text(profile, style));
+    page.add_blank_line();
     metrics += profile.metrics.size();
     if (!profile.errors.empty()) ++errors;
   }
-  page.add_text(0, "{}, {} measured{}.", text::plural(profiles.size(), "cell"),
+  page.add_text("{}, {} measured{}.", text::plural(profiles.size(), "cell"),
                 text::plural(metrics, "metric"),
                 errors > 0 ? fmt::format("; {} had errors", text::plural(errors, "cell")) : "");
   return page.finish();

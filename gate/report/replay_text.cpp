@@ -48,8 +48,8 @@ void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, dou
   const bool has_several_backends = std::ranges::any_of(order, [&](std::size_t i) {
     return step.nodes[i].backend != step.nodes[order.front()].backend;
   });
-  TextTable table{{"time", "share", "calls", "each", "least", "op"},
-                  {true, true, true, true, true, false}};
+  TextTable table{.headings = {"time", "share", "calls", "each", "least", "op"},
+                  .right_aligned = {true, true, true, true, true, false}};
   for (const std::size_t i : order) {
     const ReplayNode& node = step.nodes[i];
     table.rows.push_back(
@@ -61,8 +61,8 @@ void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, dou
                         200)});
   }
   if (table.rows.empty()) return;
-  page.blank();
-  page.rows(std::move(table), style.max_rows);
+  page.add_blank_line();
+  page.add_first_rows(std::move(table), style.max_rows);
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
                         const ReplayStyle& style) {
   const observed::ReplaySums sums = observed::sum_up_times(step, replayed);
   Page page(columns_of(style.width));
-  page.add_text(0, "{}, {}{}", build_text(replayed.engine, replayed.version, replayed.commit),
+  page.add_text("{}, {}{}", build_text(replayed.engine, replayed.version, replayed.commit),
                 replayed.library, threads_text(replayed.threads));
   std::string summary = "nothing could be replayed";
   if (sums.replayed) {
@@ -88,28 +88,28 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
                              brief_time(*sums.recorded), step.seconds.size());
     }
   }
-  page.add_text(0, summary);
+  page.add_text(summary);
   add_table(page, step, replayed, sums.replayed.value_or(0), style);
   std::vector<std::string> lines = list_left_out(step, replayed);
   if (style.is_whole_step && step.views > 0) {
     lines.insert(lines.begin(), text::plural(static_cast<std::size_t>(step.views), "node") +
                                     " that only view bytes in another way: no work");
   }
-  if (!lines.empty()) page.blank();
-  for (const std::string& line : lines) page.add_text(0, "left out: " + line);
-  if (!replay.warnings.empty() || !replayed.warnings.empty()) page.blank();
-  for (const std::string& warning : replay.warnings) page.add_text(0, "warning: " + warning);
-  for (const std::string& warning : replayed.warnings) page.add_text(0, "warning: " + warning);
+  if (!lines.empty()) page.add_blank_line();
+  for (const std::string& line : lines) page.add_text("left out: " + line);
+  if (!replay.warnings.empty() || !replayed.warnings.empty()) page.add_blank_line();
+  for (const std::string& warning : replay.warnings) page.add_text("warning: " + warning);
+  for (const std::string& warning : replayed.warnings) page.add_text("warning: " + warning);
   return page.finish();
 }
 
 // Lists the kinds of steps in a recording, with tokens, graphs, ops and median time.
 std::string recording_text(const Replay& replay, int width) {
   Page page(columns_of(width));
-  page.add_text(0, "{}: {}{}", printable_line(replay.program, 60),
+  page.add_text("{}: {}{}", printable_line(replay.program, 60),
                 build_text("ggml", replay.version, replay.commit), threads_text(replay.threads));
-  TextTable table{{"step", "tokens", "graphs", "ops", "different", "median"},
-                  {true, true, true, true, true, true}};
+  TextTable table{.headings = {"step", "tokens", "graphs", "ops", "different", "median"},
+                  .right_aligned = {true, true, true, true, true, true}};
   for (std::size_t i = 0; i < replay.steps.size(); ++i) {
     const ReplayStep& step = replay.steps[i];
     std::int64_t ops = 0;
@@ -120,9 +120,9 @@ std::string recording_text(const Replay& replay, int width) {
                           fmt::format("{}", step.seconds.size()), fmt::format("{}", ops),
                           fmt::format("{}", step.nodes.size()), median ? brief_time(*median) : ""});
   }
-  page.blank();
-  page.table(table);
-  for (const std::string& warning : replay.warnings) page.add_text(0, "warning: " + warning);
+  page.add_blank_line();
+  page.add_table(table);
+  for (const std::string& warning : replay.warnings) page.add_text("warning: " + warning);
   return page.finish();
 }
 

@@ -66,8 +66,8 @@ ReplayedSums sum_up_times(const ReplayedKernels& all) {
 std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) {
   const ReplayedSums sums = sum_up_times(all);
   Page page(columns_of(style.width));
-  page.add_text(0, "kernels alone on " + printable_line(all.device, 200));
-  page.add_text(2, summary_text(all, sums));
+  page.add_text("kernels alone on " + printable_line(all.device, 200));
+  page.add_indented(2, summary_text(all, sums));
   std::vector<const ReplayedKernel*> rows;
   auto left_out = all.left_out;  // number of dispatches by reason
   for (const ReplayedKernel& kernel : all.kernels) {
@@ -79,8 +79,8 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) 
   }
   std::ranges::stable_sort(
       rows, [](const auto* a, const auto* b) { return *total_seconds(*a) > *total_seconds(*b); });
-  TextTable table{{"time", "share", "calls", "each", "\u00b1", "groups", "kernel"},
-                  {true, true, true, true, true, true, false}};
+  TextTable table{.headings = {"time", "share", "calls", "each", "\u00b1", "groups", "kernel"},
+                  .right_aligned = {true, true, true, true, true, true, false}};
   for (const ReplayedKernel* row : rows) {
     if (table.rows.size() == style.max_rows) break;
     const RunTimes times = *run_times(*row);
@@ -90,17 +90,17 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) 
                           brief_time(times.deviation), groups_text(*row),
                           printable_line(row->name, 160)});
   }
-  if (!rows.empty()) page.add("\n" + table.str(2, page.width()));
+  if (!rows.empty()) page.add_lines("\n" + table.str(2, page.width()));
   if (rows.size() > style.max_rows)
-    page.add_text(2, "{} more (--top)", rows.size() - style.max_rows);
-  if (!left_out.empty()) page.add("\nleft out\n");
+    page.add_indented(2, "{} more (--top)", rows.size() - style.max_rows);
+  if (!left_out.empty()) page.add_lines("\nleft out\n");
   for (const auto& [reason, dispatches] : left_out) {
-    page.add_text(2, "{}: {}", text::plural(dispatches, "dispatch", "dispatches"),
-                  printable_line(reason, 300));
+    page.add_indented(2, "{}: {}", text::plural(dispatches, "dispatch", "dispatches"),
+                      printable_line(reason, 300));
   }
-  if (!all.warnings.empty()) page.blank();
+  if (!all.warnings.empty()) page.add_blank_line();
   for (const std::string& warning : all.warnings) {
-    page.add_text(0, "warning: " + printable_line(warning, 1000));
+    page.add_text("warning: " + printable_line(warning, 1000));
   }
   return page.finish();
 }

@@ -23,9 +23,8 @@ static std::string options_text(const ShardsText& plan) {
 // Lists shards (parts of a run, one a machine) with runner, cells and time, and says how even they
 // are.
 std::string shards_text(const ShardsText& plan, std::size_t width) {
-  TextTable table{{"shard", "runner", "cells", "about", "first cell"},
-                  /*right=*/{true, false, true, true, false},
-                  {}};
+  TextTable table{.headings = {"shard", "runner", "cells", "about", "first cell"},
+                  .right_aligned = {true, false, true, true, false}};
   double longest_seconds = 0, total_seconds = 0;
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
     const ShardsText::Shard& shard = plan.shards[i];
@@ -38,16 +37,16 @@ std::string shards_text(const ShardsText& plan, std::size_t width) {
          shard.cells.empty() ? "" : printable_line(shard.cells.front(), 60)});
   }
   Page page(width);
-  page.table(table, 0);
-  page.blank();
-  page.add_text(0,
-                "{} in {}; the longest takes about {} of {} in all. Times of {} of them are known "
-                "from runs, the rest is a guess.",
-                text::plural(plan.cells_in_all, "cell"), text::plural(plan.shards.size(), "shard"),
-                unit::show_duration(longest_seconds), unit::show_duration(total_seconds),
-                plan.cells_with_known_time);
-  page.add_text(0, "Each machine: weir run --shard I/{}{}", plan.shards.size(), options_text(plan));
-  page.add_text(0, "Then: weir merge --into RUN SHARD…, and weir gate --from RUN");
+  page.add_table(table, 0);
+  page.add_blank_line();
+  page.add_text(
+      "{} in {}; the longest takes about {} of {} in all. Times of {} of them are known "
+      "from runs, the rest is a guess.",
+      text::plural(plan.cells_in_all, "cell"), text::plural(plan.shards.size(), "shard"),
+      unit::show_duration(longest_seconds), unit::show_duration(total_seconds),
+      plan.cells_with_known_time);
+  page.add_text("Each machine: weir run --shard I/{}{}", plan.shards.size(), options_text(plan));
+  page.add_text("Then: weir merge --into RUN SHARD…, and weir gate --from RUN");
   return page.finish();
 }
 

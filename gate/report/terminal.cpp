@@ -79,13 +79,13 @@ class Terminal {
     const std::string name = fmt::format("weir {}  ", printable_line(gate_.weir_version, 30));
     const auto column = [](const std::string& text) { return text.empty() ? "" : text + "  "; };
     if (missing.empty()) {
-      return page_.paragraph("", name + column(config) + cells + "  " + document_.rule,
-                             k_title_indent);
+      return page_.add_paragraph("", name + column(config) + cells + "  " + document_.rule,
+                                 k_title_indent);
     }
     // The very first line names what was not judged, because a pass must not hide it.
-    page_.paragraph("", name + cells + "  " + missing, k_title_indent);
+    page_.add_paragraph("", name + cells + "  " + missing, k_title_indent);
     const std::string rest = column(config) + document_.rule;
-    if (!rest.empty()) page_.paragraph(std::string(k_title_indent, ' '), rest, k_title_indent);
+    if (!rest.empty()) page_.add_paragraph(std::string(k_title_indent, ' '), rest, k_title_indent);
   }
 
   // Returns how many of `all` items of the part are shown.
@@ -133,14 +133,14 @@ class Terminal {
 
   // Writes a section's head after the tag of its outcome: "FAIL  tiny / vulkan".
   void title(const Part& part, bool within) {
-    page_.blank();
+    page_.add_blank_line();
     const std::string head = plain_text(part.head);
     if (within && !part.outcome) {
-      return page_.paragraph(std::string(k_title_indent, ' '), head, k_row_indent, "", k_bold);
+      return page_.add_paragraph(std::string(k_title_indent, ' '), head, k_row_indent, "", k_bold);
     }
     const std::string_view tag = part.outcome ? outcome_look(*part.outcome).tag : part.tag;
-    page_.paragraph(pad_right(tag, k_title_indent - 1) + " ", head, k_title_indent,
-                    part.outcome ? outcome_look(*part.outcome).color : k_dim, k_bold);
+    page_.add_paragraph(pad_right(tag, k_title_indent - 1) + " ", head, k_title_indent,
+                        part.outcome ? outcome_look(*part.outcome).color : k_dim, k_bold);
   }
 
   // Writes title and parts of a section, and how many more parts there are.
@@ -150,7 +150,7 @@ class Terminal {
     outcome_ = part.outcome;
     const std::size_t shown = shown_count(part, part.parts.size());
     for (const Part& child : std::span(part.parts).first(shown)) show(child, /*within=*/true);
-    if (shown < part.parts.size()) page_.blank();
+    if (shown < part.parts.size()) page_.add_blank_line();
     say_more(k_title_indent, part.parts.size() - shown, part.noun);
     outcome_ = outer;
   }
@@ -166,11 +166,11 @@ class Terminal {
 
   // Writes a wrapped text; its further lines are indented by two more columns.
   void say(std::size_t indent, std::string_view words, std::string_view color = "") {
-    page_.paragraph(std::string(indent, ' '), words, indent + 2, "", color);
+    page_.add_paragraph(std::string(indent, ' '), words, indent + 2, "", color);
   }
 
   void detail(std::string_view words, std::string_view color = "") {
-    page_.paragraph(std::string(k_detail_indent, ' '), words, k_detail_indent, "", color);
+    page_.add_paragraph(std::string(k_detail_indent, ' '), words, k_detail_indent, "", color);
   }
 
   void paragraph(const Part& part) {
@@ -179,20 +179,20 @@ class Terminal {
     const std::string_view color = part.soft ? k_dim : "";
     if (part.head.empty()) return say(k_row_indent, words, color);
     const std::string head = text::lower(plain_text(part.head));
-    page_.paragraph(fmt::format("{:{}}{}: ", "", k_row_indent, head), words, k_detail_indent,
-                    part.soft ? k_dim : k_bold, color);
+    page_.add_paragraph(fmt::format("{:{}}{}: ", "", k_row_indent, head), words, k_detail_indent,
+                        part.soft ? k_dim : k_bold, color);
   }
 
   // Writes a line for each item, after the part's tag or indented, and how many more there are.
   void list(const Part& part) {
     if (part.items.empty()) return;
-    if (!part.tag.empty()) page_.blank();
+    if (!part.tag.empty()) page_.add_blank_line();
     const std::size_t shown = shown_count(part, part.items.size());
     const std::string first =
         part.tag.empty() ? std::string(k_row_indent, ' ') : pad_right(part.tag, k_title_indent);
     const std::size_t indent = part.tag.empty() ? k_detail_indent : k_title_indent;
     const auto line = [&](const std::string& words) {
-      page_.paragraph(first, words, indent, k_dim);
+      page_.add_paragraph(first, words, indent, k_dim);
     };
     for (const Words& item : std::span(part.items).first(shown)) line(plain_text(item));
     if (shown < part.items.size()) line(fmt::format("and {} more", part.items.size() - shown));
@@ -211,8 +211,8 @@ class Terminal {
   void output(const Part& part) {
     say(k_row_indent, plain_text(part.head) + ":");
     for (const std::string& line : last_lines(part.text, style_.verbose ? 100 : 8)) {
-      page_.paragraph(std::string(k_detail_indent, ' ') + "| ", clip(line, 400),
-                      k_detail_indent + 2, k_dim, k_dim);
+      page_.add_paragraph(std::string(k_detail_indent, ' ') + "| ", clip(line, 400),
+                          k_detail_indent + 2, k_dim, k_dim);
     }
   }
 
@@ -287,7 +287,7 @@ class Terminal {
     if (row.base.empty() && row.candidate.empty() && row.change.empty()) {
       std::vector<std::string> words{row.why, row.where};
       std::erase(words, "");
-      return page_.paragraph(line + " ", text::join(words), k_detail_indent, "", color);
+      return page_.add_paragraph(line + " ", text::join(words), k_detail_indent, "", color);
     }
     if (row.base.empty()) {
       line += pad_left(row.candidate, widths.base) + "   ";
@@ -304,7 +304,7 @@ class Terminal {
       tail = fmt::format("{} {}", text::trim(line), tail);
       line = std::string(k_row_indent, ' ');
     }
-    page_.paragraph(line, tail, k_detail_indent, "", color);
+    page_.add_paragraph(line, tail, k_detail_indent, "", color);
     if (!row.why.empty()) detail(row.why);
   }
 
@@ -328,7 +328,7 @@ class Terminal {
 
   // Writes the headline with its outcome, facts of the run, and commands to try next.
   void summary() {
-    page_.blank();
+    page_.add_blank_line();
     std::string line = document_.headline + ".";
     if (gate_.exit_code == verdict::ExitCode::inconclusive) {
       line += "  Inconclusive fails here (on_inconclusive: fail).";
@@ -341,10 +341,10 @@ class Terminal {
     const OutcomeLook& look = outcome_look(gate_.verdict);
     std::string tag(gate_.verdict == Outcome::skipped ? "skipped" : look.tag);
     for (char& c : tag) c = text::is_letter(c) ? static_cast<char>(c & ~0x20) : c;
-    page_.paragraph(pad_right(tag, k_title_indent - 1) + " ", line, k_title_indent, look.color);
+    page_.add_paragraph(pad_right(tag, k_title_indent - 1) + " ", line, k_title_indent, look.color);
     const auto fact = [&](std::string_view what, const std::string& value) {
       if (value.empty()) return;
-      page_.paragraph(fmt::format("{:6}{:<9}", "", what), value, 15, k_dim);
+      page_.add_paragraph(fmt::format("{:6}{:<9}", "", what), value, 15, k_dim);
     };
     fact("base", document_.base);
     if (gate_.run) fact("run", printable_line(*gate_.run, 300));
@@ -383,14 +383,14 @@ class Terminal {
       const std::size_t backslash = is_last ? 0 : 2;
       const std::size_t width = text::columns(line) + 1 + text::columns(hint.words[i]) + backslash;
       if (!is_new_line && width > page_.width()) {
-        page_.paragraph(line + " \\", "", 0);
+        page_.add_paragraph(line + " \\", "", 0);
         line = std::string(k_at + 2, ' ');
       } else if (i > 0) {
         line += ' ';
       }
       line += hint.words[i];
     }
-    page_.paragraph(line, "", 0);
+    page_.add_paragraph(line, "", 0);
   }
 
   const Document& document_;

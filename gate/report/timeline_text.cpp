@@ -41,8 +41,9 @@ void add_device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t
   double total = 0;
   for (const WorkTime& row : rows) total += row.seconds;
   const bool has_times = std::ranges::any_of(rows, [](const auto& row) { return row.timed != 0; });
-  TextTable table{{"time", "share", "calls", "each", "work"}, {true, true, true, true}};
-  if (!has_times) table = {{"calls", "work"}, {true}};
+  TextTable table{.headings = {"time", "share", "calls", "each", "work"},
+                  .right_aligned = {true, true, true, true}};
+  if (!has_times) table = {.headings = {"calls", "work"}, .right_aligned = {true}};
   for (const WorkTime& row : rows) {
     std::string name = printable_line(row.name, 160);
     if (row.bytes != 0)
@@ -57,7 +58,7 @@ void add_device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t
                             brief_time(row.seconds / static_cast<double>(row.timed)), name});
     }
   }
-  page.rows(std::move(table), max_rows);
+  page.add_first_rows(std::move(table), max_rows);
 }
 
 // Says how much of the command buffers' time their parts add up to, and what a large gap means.
@@ -69,8 +70,9 @@ void add_coverage(Page& page, const observed::Timeline& timeline) {
   std::string_view meaning;
   if (*gap > k_much) meaning = " The device idled between them, or did what was not timed.";
   if (*gap < -k_much) meaning = " They overlap, or a clock is at fault.";
-  page.add_text(2, "{} of {} timed; their parts add up to {:.1f} % of the whole.{}", coverage.timed,
-                text::plural(coverage.buffers, "command buffer"), 100 * (1 - *gap), meaning);
+  page.add_indented(2, "{} of {} timed; their parts add up to {:.1f} % of the whole.{}",
+                    coverage.timed, text::plural(coverage.buffers, "command buffer"),
+                    100 * (1 - *gap), meaning);
 }
 
 // Says if the busiest queue worked for less than half of the time by the clock, or for more than
@@ -81,10 +83,11 @@ void add_clock(Page& page, const observed::Timeline& timeline) {
   if (!busy) return;
   const double share = busy->device / busy->wall;
   if (share > k_little && share <= k_too_much) return;
-  page.add_text(2, "The busiest queue worked {} of the {} from its first work to the last call: {}",
-                brief_time(busy->device), brief_time(busy->wall),
-                share > k_too_much ? "its work overlaps, or a clock is at fault."
-                                   : "most of that time is in nothing above.");
+  page.add_indented(
+      2, "The busiest queue worked {} of the {} from its first work to the last call: {}",
+      brief_time(busy->device), brief_time(busy->wall),
+      share > k_too_much ? "its work overlaps, or a clock is at fault."
+                         : "most of that time is in nothing above.");
 }
 
 // Says how many dispatches belong to ops, and lists those that don't.
@@ -92,21 +95,23 @@ void add_alignment(Page& page, const observed::Timeline& timeline) {
   if (!timeline.alignment) return;
   const observed::Alignment& alignment = *timeline.alignment;
   if (alignment.unmatched_dispatches == 0 && alignment.unmatched_nodes == 0) {
-    page.add_text(2, "All {} dispatches belong to ops of {}: {} ops, some of them fused.",
-                  alignment.dispatches, text::plural(alignment.graphs, "graph"), alignment.nodes);
+    page.add_indented(2, "All {} dispatches belong to ops of {}: {} ops, some of them fused.",
+                      alignment.dispatches, text::plural(alignment.graphs, "graph"),
+                      alignment.nodes);
     return;
   }
-  page.add_text(
+  page.add_indented(
       2, "{} of {} dispatches and {} of {} ops do not match:", alignment.unmatched_dispatches,
       alignment.dispatches, alignment.unmatched_nodes, alignment.nodes);
-  for (const std::string& line : alignment.left_over) page.add_text(4, printable_line(line, 200));
+  for (const std::string& line : alignment.left_over)
+    page.add_indented(4, printable_line(line, 200));
 }
 
 // Says what computing graphs node by node showed and what it cost; else how many ops ran on the CPU
 // without times.
 void add_node_by_node(Page& page, const observed::Timeline& timeline) {
   if (const auto node_by_node = observed::node_by_node(timeline)) {
-    page.add_text(
+    page.add_indented(
         2,
         "{} of {} ran node by node. A graph of {} took {}, {:.1f} % of it in ops, {:.1f} % "
         "in transfers (medians).",
@@ -115,8 +120,8 @@ void add_node_by_node(Page& page, const observed::Timeline& timeline) {
         text::plural(node_by_node->rows, "row"), brief_time(node_by_node->each),
         100 * node_by_node->ops, 100 * node_by_node->transfers);
     if (const auto cost = node_by_node->cost()) {
-      page.add_text(2, "Left whole it takes {}: serializing costs {:+.1f} %.",
-                    brief_time(*node_by_node->whole_graph_seconds), 100 * *cost);
+      page.add_indented(2, "Left whole it takes {}: serializing costs {:+.1f} %.",
+                        brief_time(*node_by_node->whole_graph_seconds), 100 * *cost);
     }
     return;
   }
@@ -130,8 +135,9 @@ void add_node_by_node(Page& page, const observed::Timeline& timeline) {
     }
   }
   if (on_cpu == 0) return;
-  page.add_text(2, "{} of {} ran on the CPU and have no times{}", on_cpu, text::plural(ops, "op"),
-                timeline.dispatches_serialized ? "." : ": --timing serialized gives them.");
+  page.add_indented(2, "{} of {} ran on the CPU and have no times{}", on_cpu,
+                    text::plural(ops, "op"),
+                    timeline.dispatches_serialized ? "." : ": --timing serialized gives them.");
 }
 
 // Says how much processor time the probes took.
@@ -139,9 +145,10 @@ void add_recording_cost(Page& page, const observed::Timeline& timeline) {
   const auto cost = observed::recording_cost(timeline);
   if (!cost) return;
   const bool has_timestamps = observed::coverage(timeline).timed != 0;
-  page.add_text(2, "Recording took about {} of processor time in {}: {:.2f} %{}.",
-                brief_time(cost->seconds), brief_time(cost->wall), 100 * cost->seconds / cost->wall,
-                has_timestamps ? ", without what timestamps cost the device" : "");
+  page.add_indented(2, "Recording took about {} of processor time in {}: {:.2f} %{}.",
+                    brief_time(cost->seconds), brief_time(cost->wall),
+                    100 * cost->seconds / cost->wall,
+                    has_timestamps ? ", without what timestamps cost the device" : "");
 }
 
 // Adds the table of device work by kernel. Any other grouping, and a timeline of marks alone, takes
@@ -149,7 +156,7 @@ void add_recording_cost(Page& page, const observed::Timeline& timeline) {
 void add_work(Page& page, const observed::Timeline& timeline, const std::vector<WorkTime>& work,
               const TimelineStyle& style) {
   if (style.by == "kernel" && !work.empty()) {
-    page.add("\ndevices\n");
+    page.add_lines("\ndevices\n");
     return add_device_table(page, work, style.max_rows);
   }
   ObservedStyle rows{columns_of(style.width), style.max_rows};
@@ -157,7 +164,7 @@ void add_work(Page& page, const observed::Timeline& timeline, const std::vector<
   observed::Observed observed = observed::to_observed(timeline);
   observed.cpu_calls.clear();  // they have a table of their own
   if (style.peak != nullptr) observed::compare_with_peak(observed, *style.peak);
-  page.add(observed_rows(observed, rows));
+  page.add_lines(observed_rows(observed, rows));
 }
 
 Json to_json(const WorkTime& row) {
@@ -177,12 +184,12 @@ Json to_json(const WorkTime& row) {
 std::string timeline_text(const observed::Timeline& timeline, const TimelineStyle& style) {
   Page page(columns_of(style.width));
   for (const Process& process : timeline.processes) {
-    page.add_text(0, "{} ({}): {}, {}", printable_line(process.name, 100), process.pid,
+    page.add_text("{} ({}): {}, {}", printable_line(process.name, 100), process.pid,
                   work_counts(process), text::plural(process.graph_runs.size(), "graph"));
   }
   const std::vector<WorkTime> work = observed::work_times(timeline);
   if (work.empty() && observed::to_observed(timeline).ops.empty()) {
-    page.add_text(0, "No probe saw a device do anything.");
+    page.add_text("No probe saw a device do anything.");
   } else {
     add_work(page, timeline, work, style);
   }
@@ -190,15 +197,17 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
   add_clock(page, timeline);
   add_alignment(page, timeline);
   if (timeline.dispatches_serialized) {
-    page.add_text(2, "Serialized: commands were kept apart, so their sum is more than they take.");
+    page.add_indented(2,
+                      "Serialized: commands were kept apart, so their sum is more than they take.");
   }
   add_node_by_node(page, timeline);
   add_recording_cost(page, timeline);
   std::vector<observed::CpuCall> calls = observed::cpu_calls(timeline);
   if (!calls.empty()) {
-    page.add("\nCPU\n");
+    page.add_lines("\nCPU\n");
     std::ranges::stable_sort(calls, std::greater{}, &observed::CpuCall::seconds);
-    TextTable table{{"time", "calls", "syncs", "call"}, {true, true, true, false}};
+    TextTable table{.headings = {"time", "calls", "syncs", "call"},
+                    .right_aligned = {true, true, true, false}};
     for (const observed::CpuCall& row : calls) {
       table.rows.push_back(
           {brief_time(row.seconds), fmt::format("{}", row.calls),
@@ -207,10 +216,10 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
                (row.bytes == 0 ? ""
                                : " (" + unit::show_bytes(static_cast<double>(row.bytes)) + ")")});
     }
-    page.rows(std::move(table), style.max_rows);
+    page.add_first_rows(std::move(table), style.max_rows);
   }
   for (const std::string& warning : timeline.warnings) {
-    page.add_text(0, "warning: " + printable_line(warning, 600));
+    page.add_text("warning: " + printable_line(warning, 600));
   }
   return page.finish();
 }

@@ -320,7 +320,7 @@ TextTable functions_table(const profile::KernelSet& functions) {
                                                        functions.counts.end());
   std::ranges::stable_sort(sorted,
                            [](const auto& a, const auto& b) { return b.second < a.second; });
-  TextTable table{{}, {true, false}};
+  TextTable table{.right_aligned = {true, false}};
   for (const auto& [name, count] : sorted)
     table.rows.push_back({show(count), printable_line(name, 96)});
   return table;
