@@ -259,7 +259,7 @@ void add_figure(std::vector<ObservedLatency>& latencies, std::string_view metric
 
 // Adds a figure by a key such as "mean_ttft_ms" or "p99_itl_ms".
 void add_keyed_figure(std::vector<ObservedLatency>& latencies, const std::string& key, double ms) {
-  Scan scan(key);
+  LineScanner scan(key);
   const std::string figure(scan.read_until("_").value_or(""));
   const std::string name(scan.read_until_last("_ms").value_or(""));
   if (name.empty() || name.size() > 60 || !scan.done()) return;

@@ -48,7 +48,7 @@ std::optional<std::string> missing_kernel(std::string_view err) {
   const auto first = lines.size() > k_last_lines ? lines.rbegin() + k_last_lines : lines.rend();
   const auto match = std::find_if(lines.rbegin(), first, has_message);
   if (match == first) return std::nullopt;
-  Scan scan(*match);
+  LineScanner scan(*match);
   scan.read_until("panic: ");  // "thread 1 panic: Metal …" begins with the message
   return text::shortened(text::printable(scan.rest()), k_longest);
 }

@@ -64,7 +64,7 @@ std::vector<std::string> latency_names(const Printed& printed) {
   const std::string_view text = text::trim(printed.document().out);
   if (!text.starts_with('{') && !text.starts_with('[')) return names;
   constexpr std::size_t k_max_searched_bytes = std::size_t{1} << 20;
-  Scan scan(text.substr(0, k_max_searched_bytes));
+  LineScanner scan(text.substr(0, k_max_searched_bytes));
   while (scan.read_until("\"") && names.size() < 3) {
     const auto name = scan.read_until("\"");
     if (!name) break;

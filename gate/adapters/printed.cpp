@@ -111,8 +111,8 @@ bool Printed::is_cut(std::string_view line) const {
 }
 
 bool Printed::begins(std::string_view text) const {
-  return std::ranges::any_of(lines_,
-                             [&](std::string_view line) { return Scan(line).skip_prefix(text); });
+  return std::ranges::any_of(
+      lines_, [&](std::string_view line) { return LineScanner(line).skip_prefix(text); });
 }
 
 bool Printed::holds(std::string_view text) const {
@@ -155,12 +155,12 @@ bool is_op_name(std::string_view word) {
   });
 }
 
-std::string_view Scan::skip_blanks() const {
+std::string_view LineScanner::skip_blanks() const {
   return rest_.substr(std::min(rest_.find_first_not_of(" \t"), rest_.size()));
 }
 
 // Takes the text of `form` up to its next "{}", and removes both from `form`.
-bool Scan::match_text(std::string_view& form) {
+bool LineScanner::match_text(std::string_view& form) {
   const std::size_t value = std::min(form.find("{}"), form.size());
   std::string_view text = text::trim(form.substr(0, value));
   form.remove_prefix(std::min(value + 2, form.size()));
@@ -172,19 +172,19 @@ bool Scan::match_text(std::string_view& form) {
   return true;
 }
 
-bool Scan::parse_value(std::string_view& form, double& value) {
+bool LineScanner::parse_value(std::string_view& form, double& value) {
   const auto parsed = match_text(form) ? number() : std::nullopt;
   value = parsed.value_or(0);
   return parsed.has_value();
 }
 
-bool Scan::parse_value(std::string_view& form, std::int64_t& value) {
+bool LineScanner::parse_value(std::string_view& form, std::int64_t& value) {
   const auto parsed = match_text(form) ? integer() : std::nullopt;
   value = parsed.value_or(0);
   return parsed.has_value();
 }
 
-bool Scan::parse_value(std::string_view& form, std::string_view& value) {
+bool LineScanner::parse_value(std::string_view& form, std::string_view& value) {
   if (!match_text(form)) return false;
   const bool to_blank = form.empty() || form.front() == ' ';
   const std::size_t end = std::min({form.find("  "), form.find("{}"), form.size()});
@@ -194,7 +194,7 @@ bool Scan::parse_value(std::string_view& form, std::string_view& value) {
   return text.has_value();
 }
 
-bool Scan::skip_prefix(std::string_view literal) {
+bool LineScanner::skip_prefix(std::string_view literal) {
   const std::string_view text = skip_blanks();
   const bool fits = text.starts_with(literal);
   if (fits) rest_ = text.substr(literal.size());
@@ -202,7 +202,7 @@ bool Scan::skip_prefix(std::string_view literal) {
 }
 
 // Reads a number like "-1.5", "1,234" or "2e+06" after blanks, and moves on behind it.
-std::optional<double> Scan::number() {
+std::optional<double> LineScanner::number() {
   const std::string_view text = skip_blanks();
   std::size_t end = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
   while (end < text.size() && (text::is_digit(text[end]) || text[end] == '.' || text[end] == ','))
@@ -219,7 +219,7 @@ std::optional<double> Scan::number() {
   return value;
 }
 
-std::optional<std::int64_t> Scan::integer() {
+std::optional<std::int64_t> LineScanner::integer() {
   const std::string_view text = skip_blanks();
   const std::size_t width = digits_at(text, 0);
   const auto value = text::to_int(text.substr(0, width));
@@ -227,7 +227,7 @@ std::optional<std::int64_t> Scan::integer() {
   return value;
 }
 
-std::optional<std::string_view> Scan::word() {
+std::optional<std::string_view> LineScanner::word() {
   const std::string_view text = skip_blanks();
   if (text.empty()) return std::nullopt;
   const std::string_view word = text.substr(0, text.find_first_of(" \t"));
@@ -235,13 +235,13 @@ std::optional<std::string_view> Scan::word() {
   return word;
 }
 
-std::optional<std::string_view> Scan::read_up_to(std::size_t at, std::string_view mark) {
+std::optional<std::string_view> LineScanner::read_up_to(std::size_t at, std::string_view mark) {
   if (at == std::string_view::npos) return std::nullopt;
   const std::string_view before = rest_.substr(0, at);
   rest_.remove_prefix(at + mark.size());
   return text::trim(before);
 }
 
-std::string_view Scan::rest() const { return text::trim(rest_); }
+std::string_view LineScanner::rest() const { return text::trim(rest_); }
 
 }  // namespace weir::adapters

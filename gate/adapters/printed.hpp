@@ -37,11 +37,11 @@ class Printed {
   [[nodiscard]] const std::vector<std::string_view>& err() const { return err_; }
   // Standard output's, then standard error's.
   [[nodiscard]] const std::vector<std::string_view>& lines() const { return lines_; }
-  // True if the last line of standard output (or of standard error if that is empty) has no end. It
-  // may have been cut.
-  [[nodiscard]] bool lacks_end() const { return lacks_end_; }
-  // True if `line`, one of these lines, is that last one, whose final number may be cut.
-  [[nodiscard]] bool is_cut(std::string_view line) const;
+  // Returns true if standard output (or standard error if that is empty) does not end in "\n": its
+  // last line may have been cut.
+  [[nodiscard]] bool lacks_final_newline() const { return lacks_end_; }
+  // Returns true if `line`, one of these lines, is that last one: its final number may be cut.
+  [[nodiscard]] bool may_be_cut(std::string_view line) const;
   // True if some line begins with `text`, after blanks.
   [[nodiscard]] bool begins(std::string_view text) const;
   // True if either text, as printed, contains `text`.
@@ -68,16 +68,16 @@ class Printed {
 
 // Scans a line from left to right. A step that does not fit returns nothing (or false) and leaves
 // the position unchanged. Blanks before each step are skipped.
-class Scan {
+class LineScanner {
  public:
-  explicit Scan(std::string_view line) : rest_(line) {}
+  explicit LineScanner(std::string_view line) : rest_(line) {}
 
   // Takes all that `form` describes, or nothing. Its text is taken piece by piece (two blanks
   // separate pieces), and each "{}" reads one of `values` by its type: a number, an integer, or a
   // text up to the piece that follows directly, else up to a blank.
-  //   scan.parse("[OP]  backend {} {}  {} %  count={}", number, name, share, count)
+  //   scan.read_values("[OP]  backend {} {}  {} %  count={}", number, name, share, count)
   template <class... Values>
-  bool parse(std::string_view form, Values&... values) {
+  bool read_values(std::string_view form, Values&... values) {
     const std::string_view before = rest_;
     const bool fits = (parse_value(form, values) && ...) && match_text(form);
     if (!fits) rest_ = before;

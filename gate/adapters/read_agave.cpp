@@ -20,7 +20,7 @@ constexpr std::string_view k_rule = "\xE2\x94\x80\xE2\x94\x80 Profile (";  // "�
 
 std::vector<std::string_view> split_parts(std::string_view line) {
   std::vector<std::string_view> parts;
-  Scan scan(line);
+  LineScanner scan(line);
   while (const auto part = scan.read_until(k_dot)) parts.push_back(*part);
   parts.push_back(scan.rest());
   return parts;
@@ -70,13 +70,13 @@ bool read_statistics(std::string_view line, Observed& observed) {
   if (parts.size() < 3) return false;
   std::int64_t generated = 0, count = 0;
   double per_second = 0, prefill_ms = 0;
-  if (!Scan(parts[0]).parse("{} tok", generated)) return false;
-  if (!Scan(parts[1]).parse("{} tok/s", per_second)) return false;
-  Scan prefill(parts[2]);
+  if (!LineScanner(parts[0]).read_values("{} tok", generated)) return false;
+  if (!LineScanner(parts[1]).read_values("{} tok/s", per_second)) return false;
+  LineScanner prefill(parts[2]);
   if (!prefill.skip_prefix("prefill")) {
-    if (!prefill.parse("{} ms prefill", prefill_ms)) return false;
-  } else if (prefill.parse("{} tok in", count)) {
-    if (!prefill.parse("{} ms (", prefill_ms)) return false;
+    if (!prefill.read_values("{} ms prefill", prefill_ms)) return false;
+  } else if (prefill.read_values("{} tok in", count)) {
+    if (!prefill.read_values("{} ms (", prefill_ms)) return false;
     observed.prompt_tokens = count;
   }
   observed.generated_tokens = generated;
@@ -99,9 +99,9 @@ bool read_statistics(std::string_view line, Observed& observed) {
 
 // Returns the device at the beginning of a line of counters; `scan` goes on after its colon.
 // `what` is the word between device and colon.
-std::string_view read_device(Scan& scan, std::string_view what) {
+std::string_view read_device(LineScanner& scan, std::string_view what) {
   for (const std::string_view device : {"Metal", "CUDA", "ROCm", "Vulkan", "WebGPU"}) {
-    Scan line = scan;
+    LineScanner line = scan;
     if (!line.read_until(device)) continue;
     line.skip_prefix(what);
     if (!line.skip_prefix(":")) continue;
@@ -118,7 +118,7 @@ void name_backend(std::string_view device, Observed& observed) {
 // Reads one token's counters: "Metal stats: 994 dispatches, 690 barriers, 1 syncs" or "CUDA: 994
 // dispatches".
 bool read_counters_line(std::string_view line, Observed& observed) {
-  Scan scan(line);
+  LineScanner scan(line);
   const std::string_view device = read_device(scan, "stats");
   if (device.empty()) return false;
   bool has_counts = false;
@@ -144,7 +144,8 @@ bool read_op_row(std::string_view line, Observed& observed) {
   std::string_view name;
   std::int64_t calls = 0;
   double total = 0, mean = 0, share = 0;
-  if (!Scan(line).parse("{} {} {} {} {} %", name, calls, total, mean, share)) return false;
+  if (!LineScanner(line).read_values("{} {} {} {} {} %", name, calls, total, mean, share))
+    return false;
   // emb_lookup runs once per profiled token, or twice in models with per-layer embeddings. A prompt
   // that is read token by token is in the table; one that is read in one pass is not.
   if (auto& passes = observed.profiled_tokens; name == "emb_lookup" && calls > 0 && passes) {
@@ -180,10 +181,10 @@ bool read_table_row(std::string_view line, Observed& observed) {
 // Reads a line of the profile table, from its heading to TOTAL. `open` is true while the table goes
 // on. Returns false for other lines.
 bool read_table(std::string_view line, bool& open, Observed& observed) {
-  Scan scan(line);
+  LineScanner scan(line);
   if (scan.read_until(k_rule)) {  // "6 tokens, 5.6ms avg) ──"
     std::int64_t tokens = 0;
-    if (!scan.parse("{} tokens,", tokens)) return false;
+    if (!scan.read_values("{} tokens,", tokens)) return false;
     // Decode steps; the first token comes from the prompt.
     if (tokens > 0) observed.profiled_tokens = tokens - 1;
     open = true;
@@ -197,20 +198,21 @@ bool read_table(std::string_view line, bool& open, Observed& observed) {
 
 // Parses "Token 15: "world" (151ms)". The token's text may hold quotes, so it ends at the last one.
 std::optional<ObservedStep> parse_token(std::string_view line) {
-  Scan scan(line);
+  LineScanner scan(line);
   std::int64_t number = 0;
   double ms = 0;
-  if (!scan.parse("Token {} : \"", number) || !scan.read_until_last("\" (")) return std::nullopt;
-  if (!scan.parse("{} ms)", ms) || ms < 0) return std::nullopt;
+  if (!scan.read_values("Token {} : \"", number) || !scan.read_until_last("\" ("))
+    return std::nullopt;
+  if (!scan.read_values("{} ms)", ms) || ms < 0) return std::nullopt;
   return ObservedStep{fmt::format("token {}", number), Phase::decode, 1, ms / 1e3};
 }
 
 // Parses "Token time: 71ms (14.1 tok/s)" and returns seconds. From 100 ms on the time is the more
 // precise number, below that the rate.
 std::optional<double> parse_token_time(std::string_view line) {
-  Scan scan(line);
+  LineScanner scan(line);
   double ms = 0, rate = 0;
-  if (!scan.skip_prefix("Token time:") || !scan.parse("{} ms ({} tok/s)", ms, rate))
+  if (!scan.skip_prefix("Token time:") || !scan.read_values("{} ms ({} tok/s)", ms, rate))
     return std::nullopt;
   if (ms >= 100) return ms / 1e3;
   return ms >= 0 && rate > 0 && std::isfinite(1 / rate) ? std::optional(1 / rate) : std::nullopt;
@@ -269,7 +271,7 @@ class TokenReader {
   }
 
   bool read_counter(std::string_view line) {
-    Scan scan(line);
+    LineScanner scan(line);
     if (const auto device = read_device(scan, "counters"); !device.empty() && scan.done()) {
       name_backend(device, observed_);
       in_counters_ = true;
@@ -294,14 +296,14 @@ class TokenReader {
 
   // "  lm_head_gemv: 12.1ms", "  layer 0: 8.1ms (rmsNorm: 0.3ms, gemv×3: 6.2ms, ...)", "  ..."
   bool read_part(std::string_view line) {
-    Scan scan(line);
+    LineScanner scan(line);
     const auto name = scan.read_until(": ");
     double ms = 0;
-    if (!name || !scan.parse("{} ms", ms) || ms < 0) {
+    if (!name || !scan.read_values("{} ms", ms) || ms < 0) {
       return scan.skip_prefix("...") || scan.skip_prefix("\xE2\x80\xA6");  // "…"
     }
     std::int64_t layer = 0;
-    if (Scan(*name).parse("layer {}", layer)) {
+    if (LineScanner(*name).read_values("layer {}", layer)) {
       const std::string_view rest = scan.rest();
       add_layer(layer, ms / 1e3, rest.starts_with('(') ? rest.substr(1) : "");
     } else {
@@ -316,12 +318,12 @@ class TokenReader {
     double listed = 0;
     while (!list.empty()) {
       const std::size_t end = std::min(list.find(", "), list.size());
-      Scan scan(list.substr(0, end));
+      LineScanner scan(list.substr(0, end));
       list.remove_prefix(std::min(end + 2, list.size()));
       const auto name = scan.read_until(": ");
       double ms = 0;
-      if (!name || !scan.parse("{} ms", ms) || ms < 0) continue;
-      Scan calls(*name);
+      if (!name || !scan.read_values("{} ms", ms) || ms < 0) continue;
+      LineScanner calls(*name);
       const auto part = calls.read_until(k_times);
       const std::int64_t count = part ? calls.integer().value_or(1) : 1;
       add(part.value_or(*name), ms / 1e3, count, layer, /*includes_other_rows=*/false);
@@ -417,12 +419,12 @@ bool read_complaint(std::string_view line, Observed& observed) {
       line.starts_with("thread ") && line.find(" panic: ") != std::string_view::npos;
   if (line.starts_with("Error: ") || is_panic) {
     observed.errors.push_back(display_text(line, 400));
-    Scan scan(line);
+    LineScanner scan(line);
     const auto place = scan.read_until("open '") ? scan.read_until_last("'") : std::nullopt;
     if (place) add_place(observed, display_text(*place));
     return true;
   }
-  Scan scan(line);
+  LineScanner scan(line);
   // "warning: Metal stats: 994 dispatches, …" is a line of counters.
   if (!scan.skip_prefix("warning: ") || line.find("Metal stats") != line.npos) return false;
   add_warning(observed, display_text(scan.rest()));
@@ -436,7 +438,7 @@ bool read_complaint(std::string_view line, Observed& observed) {
 int recognises(const Printed& printed) {
   const auto is_ours = [](std::string_view line) {
     Observed counted;
-    Scan scan(line);
+    LineScanner scan(line);
     const bool is_heading = !read_device(scan, "counters").empty() && scan.done();
     if (is_heading || parse_token(line) || parse_token_time(line)) return true;
     // Any engine may print "Metal: 640 dispatches".

@@ -233,7 +233,7 @@ std::pair<std::string, std::string> parse_name(std::string_view name) {
 Json read_command(std::string_view command) {
   Json config = Json::object();
   const auto option = [&](const char* name) -> std::optional<std::string> {
-    Scan scan(command);
+    LineScanner scan(command);
     if (!scan.read_until(fmt::format("{} ", name))) return std::nullopt;
     const std::string value = display_text(scan.word().value_or(""));
     const bool is_quoted = value.size() > 2 && value.starts_with('\'');
@@ -313,7 +313,7 @@ void read(const Printed& printed, Observed& observed) {
   std::vector<Run> runs;
   bool is_read = false, has_end = true, in_command = false;
   for (const std::string_view line : printed.lines()) {
-    Scan scan(line);
+    LineScanner scan(line);
     if (scan.read_until("NVIDIA AIPerf |")) {  // tables of other things are left out
       const bool is_table = scan.rest() == "LLM Metrics",
                  is_errors = scan.rest() == "Error Summary";

@@ -22,7 +22,7 @@ std::string parse_shape(std::string_view list) {
 // f32[256,1,1,1]". Built-in cases have a form for each op and keep their text.
 void read_params(std::string_view params, ObservedOp& op) {
   op.shape = display_text(params, 400);
-  Scan result(params), sources(params), type(params);
+  LineScanner result(params), sources(params), type(params);
   if (!result.read_until("ne=[") || !sources.read_until("sources=") || !type.read_until("type="))
     return;
   std::string types, shapes;
@@ -49,11 +49,11 @@ struct Case {
 };
 // PARAMS hold brackets, so the last "):" ends them.
 std::optional<Case> parse_case(std::string_view line) {
-  Scan scan(line);
+  LineScanner scan(line);
   const auto head = scan.read_until_last("):");
   if (!head) return std::nullopt;
   // Notes such as "[NONE] NaN at index 617 (CPU=nan CPU=nan)   OP(…)" stand in front of the op.
-  Scan rest(*head);
+  LineScanner rest(*head);
   const std::string_view before = rest.read_until_last("  ").value_or("");
   const auto op = rest.read_until("(");
   if (!op || !is_op_name(*op)) return std::nullopt;
@@ -70,14 +70,14 @@ double unit_scale(std::string_view unit) {
 // Reads the times of a case: "10084352 runs -     0.10 us/run -        3 kB/run -   28.85 GB/s",
 // or for ops with a formula "… - 4.19 MFLOP/run - 120.32 GFLOPS".
 bool read_times(std::string_view result, ObservedOp& op) {
-  Scan scan(result);
+  LineScanner scan(result);
   std::int64_t runs = 0;
   double each = 0, amount = 0;
   std::string_view unit;
-  if (!scan.parse("{} runs - {} us/run -", runs, each) || each < 0) return false;
+  if (!scan.read_values("{} runs - {} us/run -", runs, each) || each < 0) return false;
   op.calls = runs;
   op.seconds = each / 1e6 * static_cast<double>(runs);
-  if (!scan.parse("{} {}", amount, unit)) return true;
+  if (!scan.read_values("{} {}", amount, unit)) return true;
   if (unit == "kB/run") {
     observed::fill_from_shape(op);  // exact, where "18 kB" is rounded
     if (!op.bytes) op.bytes = amount * 1024;
@@ -94,7 +94,7 @@ class ConsoleReader {
   [[nodiscard]] bool ended() const { return ended_; }
 
   void read_line(std::string_view line) {
-    Scan scan(line);
+    LineScanner scan(line);
     if (scan.skip_prefix("Backend ")) return read_backend(line);
     if (scan.skip_prefix("Device description:")) {
       observed_.context.device = display_text(scan.rest());
@@ -115,9 +115,9 @@ class ConsoleReader {
   // "Backend 1/1: CPU", "  Backend CPU: OK"
   void read_backend(std::string_view line) {
     in_summary_ = false;
-    Scan scan(line);
+    LineScanner scan(line);
     std::int64_t number = 0, of = 0;
-    if (!scan.parse("Backend {} / {} :", number, of)) return;
+    if (!scan.read_values("Backend {} / {} :", number, of)) return;
     backend_ = display_text(scan.rest(), 60);
     observed_.context.backend = backend_;
   }
@@ -254,7 +254,7 @@ constexpr std::int64_t k_max_sources = 16;
 
 // Reads numbers in order; `ok` becomes false at the first word that is none.
 struct NumberScan {
-  Scan scan;
+  LineScanner scan;
   bool ok = true;
   std::int64_t next() {
     const bool negative = scan.skip_prefix("-");
@@ -318,7 +318,7 @@ void name_ops(Observed& observed) {
 // Parses one line, as described above.
 std::optional<ObservedOp> parse_op(std::string_view line) {
   if (line.empty() || !text::is_digit(line[0])) return std::nullopt;
-  NumberScan numbers{Scan(line)};
+  NumberScan numbers{LineScanner(line)};
   ObservedOp op;
   op.op = fmt::format("op {}", numbers.next());
   const std::string out_type = type_text(numbers.next());

@@ -68,7 +68,7 @@ Texts read_settings(std::string_view line) {
   Texts settings;
   const std::size_t begin = line.find("n_kv_max = ");
   for (const std::string& pair : text::split(line.substr(begin), ',')) {
-    Scan scan(pair);
+    LineScanner scan(pair);
     const auto name = scan.read_until("=");
     if (name && settings.size() < 64) settings[display_text(*name, 60)] = display_text(scan.rest());
   }

@@ -196,7 +196,7 @@ namespace {
 // Returns shapes in weir's form: "[64, 9, 4] x [64, 256]" -> "64x9x4,64x256".
 std::string parse_shapes(std::string_view text) {
   std::string shapes;
-  for (Scan scan(text); scan.read_until("[");) {
+  for (LineScanner scan(text); scan.read_until("[");) {
     const auto sizes = scan.read_until("]");
     if (!sizes) break;
     shapes += shapes.empty() ? "" : ",";
@@ -209,8 +209,8 @@ std::string parse_shapes(std::string_view text) {
 }
 
 // Skips "0.03 GB/s" or "1.20 TB/s".
-void skip_speed(Scan& scan) {
-  Scan ahead = scan;
+void skip_speed(LineScanner& scan) {
+  LineScanner ahead = scan;
   if (ahead.number() && (ahead.skip_prefix("GB/s") || ahead.skip_prefix("TB/s"))) scan = ahead;
 }
 
@@ -218,7 +218,7 @@ void skip_speed(Scan& scan) {
 // 223.56 us  min= …  max= …  …", or of the table, "OP       0  MUL_MAT      17.4%       2
 // 0.45      223.56      113.59  …".
 std::optional<ObservedOp> parse_row(std::string_view line) {
-  Scan scan(line);
+  LineScanner scan(line);
   std::string_view name;
   std::int64_t backend = 0, calls = 0;
   double share = 0, total = 0, mean = 0, least = 0, most = 0;
@@ -229,7 +229,8 @@ std::optional<ObservedOp> parse_row(std::string_view line) {
   const std::string_view form =
       is_summary ? "backend {} {} {} %  count={}  total={} ms  avg={} us  min={} us  max={} us"
                  : "{} {} {} % {} {} {} {} {}";
-  if (!scan.parse(form, backend, name, share, calls, total, mean, least, most)) return std::nullopt;
+  if (!scan.read_values(form, backend, name, share, calls, total, mean, least, most))
+    return std::nullopt;
   ObservedOp op;
   op.op = display_text(name);
   op.category = is_copy ? "copy" : "";
@@ -245,10 +246,10 @@ std::optional<ObservedOp> parse_row(std::string_view line) {
 
 // "  Backend 0 (Vulkan0): 2.12 ms (82.5%)"
 bool read_backend(std::string_view line, Observed& observed) {
-  Scan scan(line);
+  LineScanner scan(line);
   if (!scan.skip_prefix("Backend")) return false;
   std::int64_t number = 0;
-  if (!scan.parse("{} (", number)) return false;
+  if (!scan.read_values("{} (", number)) return false;
   const auto name = scan.read_until("):");
   if (name) observed.context.facts[fmt::format("backend {}", number)] = display_text(*name);
   return name.has_value();
@@ -263,7 +264,7 @@ void read(const Printed& printed, Observed& observed) {
     if (auto op = parse_row(line)) {
       append_valid_op(std::move(*op), observed);
     } else if (!read_backend(line, observed)) {
-      Scan scan(line);
+      LineScanner scan(line);
       if ((line.starts_with("[OP  ]") || line.starts_with("[COPY]")) && !printed.is_cut(line))
         add_unread_part(observed, "rows", "a row has another form");
       total = total || (scan.skip_prefix("Total:") && scan.number() && scan.skip_prefix("ms") &&

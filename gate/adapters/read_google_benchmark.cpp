@@ -200,7 +200,7 @@ std::optional<double> read_time(const std::string& number, const std::string& un
 
 std::vector<std::string> split_words(std::string_view line) {
   std::vector<std::string> words;
-  Scan scan(line);
+  LineScanner scan(line);
   while (const auto word = scan.word()) words.emplace_back(*word);
   return words;
 }

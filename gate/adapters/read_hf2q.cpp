@@ -18,9 +18,9 @@ std::optional<Heading> parse_heading(std::string_view line) {
   std::string_view title;
   double total = 0;
   std::int64_t labels = 0;
-  Scan scan(line);
+  LineScanner scan(line);
   if (!scan.read_until("[CB_PROFILE")) return std::nullopt;
-  if (!scan.parse("{}]  total={} ms across {} labels:", title, total, labels) || total < 0)
+  if (!scan.read_values("{}]  total={} ms across {} labels:", title, total, labels) || total < 0)
     return std::nullopt;
   return Heading{title.starts_with(':') ? display_text(title.substr(1)) : "", total / 1e3, labels};
 }
@@ -30,10 +30,10 @@ std::optional<Heading> parse_heading(std::string_view line) {
 std::optional<ObservedBuffer> parse_row(std::string_view line) {
   double share = 0, total = 0, mean = 0, least = 0, most = 0;
   ObservedBuffer buffer;
-  Scan scan(line);
+  LineScanner scan(line);
   constexpr std::string_view k_form =
       "{} %  {} ms  count={}  avg={} \xC2\xB5s  min={} \xC2\xB5s  max={} \xC2\xB5s";
-  if (!scan.parse(k_form, share, total, buffer.buffers, mean, least, most) || scan.done() ||
+  if (!scan.read_values(k_form, share, total, buffer.buffers, mean, least, most) || scan.done() ||
       buffer.buffers == 0)
     return std::nullopt;
   buffer.seconds = total / 1e3;
@@ -46,9 +46,9 @@ std::optional<ObservedBuffer> parse_row(std::string_view line) {
 // Reads the text after "[GREEDY_PROFILE]": "linear_attn=1.2ms full_attn=0.4ms … cmd_bufs=102
 // dispatches=1350".
 void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& observed) {
-  Scan scan(text);
+  LineScanner scan(text);
   while (const auto word = scan.word()) {
-    Scan value(*word);
+    LineScanner value(*word);
     const std::string_view name = value.read_until("=").value_or("");
     if (name.empty()) continue;
     if (word->ends_with("ms")) {
@@ -97,7 +97,7 @@ class StepReader {
         const std::size_t rows = step.label.find("seq_len=");
         step.tokens.reset();
         if (rows != std::string::npos)
-          step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).integer();
+          step.tokens = LineScanner(std::string_view(step.label).substr(rows + 8)).integer();
         step.phase = observed::phase_of_rows(step.tokens.value_or(0));
       }
       if (!append_row_within_limit(observed_.steps, std::move(step), observed_)) return false;
@@ -152,12 +152,12 @@ Phase phase_named(std::string_view text) {
 }
 
 // Reads "PHASE category: NAME: T ms / N calls".
-std::optional<ObservedOp> parse_category(Scan scan) {
+std::optional<ObservedOp> parse_category(LineScanner scan) {
   const auto phase = scan.read_until(" category: ");
   const auto name = phase ? scan.read_until(": ") : std::nullopt;
   double ms = 0;
   std::int64_t calls = 0;
-  if (!name || !scan.parse("{} ms / {} calls", ms, calls)) return std::nullopt;
+  if (!name || !scan.read_values("{} ms / {} calls", ms, calls)) return std::nullopt;
   ObservedOp op;
   op.op = display_text(*name);
   op.phase = phase_named(*phase);
@@ -167,11 +167,11 @@ std::optional<ObservedOp> parse_category(Scan scan) {
 }
 
 // Reads "PHASE dispatch: PIPELINE: N".
-std::optional<ObservedOp> parse_dispatch(Scan scan) {
+std::optional<ObservedOp> parse_dispatch(LineScanner scan) {
   const auto phase = scan.read_until(" dispatch: ");
   const auto name = phase ? scan.read_until_last(": ") : std::nullopt;
   std::int64_t calls = 0;
-  if (!name || !scan.parse("{}", calls) || !scan.done()) return std::nullopt;
+  if (!name || !scan.read_values("{}", calls) || !scan.done()) return std::nullopt;
   ObservedOp op;
   op.kernel = display_text(*name);
   op.category = "dispatch";
@@ -186,7 +186,7 @@ std::optional<ObservedOp> parse_dispatch(Scan scan) {
 //   DeepSeek-V4 decode GPU stages at position 128
 //     attention: 12.5 ms total over 61 layers (min 0.1 ms; max 0.4 ms)
 bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
-  Scan marked(line);
+  LineScanner marked(line);
   if (marked.read_until("DeepSeek-V4 ")) {
     if (line.find(" GPU stages at position ") != std::string_view::npos) {
       phase = phase_named(line);
@@ -198,12 +198,12 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
     return true;
   }
   if (phase == Phase::unknown || !line.starts_with("  ")) return false;
-  Scan scan(line);
+  LineScanner scan(line);
   const auto name = scan.read_until(": ");
   std::int64_t calls = 0;
   double ms = 0, least = 0, most = 0;
-  if (!name ||
-      !scan.parse("{} ms total over {} layers (min {} ms; max {} ms)", ms, calls, least, most))
+  if (!name || !scan.read_values("{} ms total over {} layers (min {} ms; max {} ms)", ms, calls,
+                                 least, most))
     return false;
   ObservedOp op;
   op.op = display_text(*name);
@@ -218,18 +218,18 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
 
 // Reads a decode rate: "Decode tok/s: 41.2" or "--- mlx-native …: 128 tokens in 3.10 s".
 bool read_rate(std::string_view line, Observed& observed) {
-  if (Scan decode(line); decode.read_until("Decode tok/s:")) {
+  if (LineScanner decode(line); decode.read_until("Decode tok/s:")) {
     if (const auto rate = decode.number()) {
       add_sample(observed.timings, "decode_tokens_per_second", *rate);
     }
     return true;
   }
   if (!line.starts_with("--- mlx-native")) return false;
-  Scan scan(line);
+  LineScanner scan(line);
   if (!scan.read_until(": ")) return true;
   std::int64_t tokens = 0;
   double seconds = 0;
-  if (!scan.parse("{} tokens in {} s", tokens, seconds) || seconds <= 0) return true;
+  if (!scan.read_values("{} tokens in {} s", tokens, seconds) || seconds <= 0) return true;
   observed.generated_tokens = tokens;
   add_sample(observed.timings, "decode_tokens_per_second", static_cast<double>(tokens) / seconds);
   return true;
@@ -253,7 +253,7 @@ void read(const Printed& printed, Observed& observed) {
       steps.add_buffer_row(std::move(*buffer));
     } else if (steps.take(line) || read_stage(line, stage, observed) || read_rate(line, observed)) {
       in_table = false;
-    } else if (Scan log(line); log.read_until("[mlx-native] ")) {
+    } else if (LineScanner log(line); log.read_until("[mlx-native] ")) {
       add_warning(observed, display_text(log.rest(), 400));
     } else if (line.find("[CB_PROFILE") != line.npos) {
       add_unread_part(observed, "tables of command buffers", "a heading has another form");

@@ -281,7 +281,7 @@ bool join_bars(const std::vector<std::string>& names, std::vector<std::string>& 
 // Reads a test's name into fields: "pp16+tg8 @ d32" -> n_prompt 16, n_gen 8, n_depth 32. Builds of
 // 2023 write "pp 16". "tg8@pp32" of ik_llama generates after a prompt of 32: at that depth.
 bool read_test_name(std::string_view name, BenchFields& fields) {
-  Scan scan(name);
+  LineScanner scan(name);
   fields["n_prompt"] = "0";
   fields["n_gen"] = "0";
   bool has_tokens = false;
@@ -303,14 +303,14 @@ bool read_test_name(std::string_view name, BenchFields& fields) {
 
 // Reads "8123.40 ± 41.2". The mark between is skipped whatever its encoding made of it.
 bool read_rate(std::string_view cell, BenchFields& fields) {
-  Scan scan(cell);
+  LineScanner scan(cell);
   const auto mean = scan.number();
   if (!mean) return false;
   fields["avg_ts"] = fmt::format("{}", *mean);
   const std::string_view rest = scan.rest();
   if (rest.empty()) return true;
   const std::size_t mark = std::min(rest.find_first_of("0123456789."), rest.size());
-  Scan spread(rest.substr(mark));
+  LineScanner spread(rest.substr(mark));
   const auto deviation = spread.number();
   if (mark > 12 || !deviation || !spread.done()) return false;
   fields["stddev_ts"] = fmt::format("{}", *deviation);
@@ -434,7 +434,7 @@ void read(const Printed& printed, Observed& observed) {
       const auto row = sql_row(line, "llama_bench");
       if (row) add_test(*row, {}, observed);
       if (!row) mark_truncated(observed);
-    } else if (Scan build(unquoted(line)); build.skip_prefix("build:")) {
+    } else if (LineScanner build(unquoted(line)); build.skip_prefix("build:")) {
       if (const auto commit = build.word(); commit && build.skip_prefix("("))
         tables.set_build(*commit);
     } else {

@@ -22,12 +22,13 @@ struct Timing {
 };
 
 // Parses "  532.58 ms /     9 tokens (…" or "    539.59 ms".
-std::optional<Timing> parse_timing(Scan scan) {
+std::optional<Timing> parse_timing(LineScanner scan) {
   Timing timing;
   std::int64_t count = 0;
-  if (!scan.parse("{} ms", timing.milliseconds) || timing.milliseconds < 0) return std::nullopt;
-  timing.is_runs = scan.parse("/ {} runs", count);
-  if (timing.is_runs || scan.parse("/ {} tokens", count)) timing.count = count;
+  if (!scan.read_values("{} ms", timing.milliseconds) || timing.milliseconds < 0)
+    return std::nullopt;
+  timing.is_runs = scan.read_values("/ {} runs", count);
+  if (timing.is_runs || scan.read_values("/ {} tokens", count)) timing.count = count;
   return timing;
 }
 
@@ -42,7 +43,8 @@ void skip_prompt(Observed& observed) {
 
 // Adds one figure of a program, or of one of its requests (null: of the program). `title` is the
 // text before "=", `scan` the rest of the line. A server calls its tokens "runs" in old builds.
-void read_figure(std::string_view title, Scan scan, ObservedCase* request, Observed& observed) {
+void read_figure(std::string_view title, LineScanner scan, ObservedCase* request,
+                 Observed& observed) {
   if (title == "graphs reused") {
     auto& facts = request ? request->facts : observed.context.facts;
     if (const auto count = scan.integer()) facts["graphs reused"] = fmt::format("{}", *count);
@@ -87,13 +89,13 @@ void read_figure(std::string_view title, Scan scan, ObservedCase* request, Obser
 }
 
 // Reads "Final estimate: PPL = 6.1000 +/- 0.21000" of llama-perplexity. Returns false for others.
-bool read_perplexity(Scan scan, Observed& observed) {
+bool read_perplexity(LineScanner scan, Observed& observed) {
   double mean = 0, error = 0;
-  if (!scan.parse("Final estimate: PPL = {}", mean) || mean <= 0) return false;
+  if (!scan.read_values("Final estimate: PPL = {}", mean) || mean <= 0) return false;
   ObservedTiming& perplexity =
       find_or_add_timing(observed.timings, *unit::find_metric("perplexity"));
   perplexity.mean = mean;
-  if (scan.parse("+/- {}", error)) perplexity.stddev = error;
+  if (scan.read_values("+/- {}", error)) perplexity.stddev = error;
   return true;
 }
 
@@ -116,7 +118,7 @@ std::string source_of(std::string_view prefix) {
 // A timing without the name of the function that printed it: "       eval time =   5980.00 ms / …".
 struct BareTiming {
   std::string_view title, prefix;
-  Scan scan{""};
+  LineScanner scan{""};
 };
 
 // Finds "prompt eval time =   412.50 ms / 12 tokens" in a line without one of the known prefixes.
@@ -125,9 +127,9 @@ std::optional<BareTiming> find_bare_timing(std::string_view line) {
        {"prompt eval time", "generation eval time", "eval time", "total time"}) {
     const std::size_t at = line.find(title);
     if (at == line.npos || (at > 0 && line[at - 1] != ' ' && line[at - 1] != '\t')) continue;
-    Scan scan(line.substr(at + title.size()));
+    LineScanner scan(line.substr(at + title.size()));
     double milliseconds = 0;
-    if (!scan.skip_prefix("=") || !Scan(scan).parse("{} ms", milliseconds)) continue;
+    if (!scan.skip_prefix("=") || !LineScanner(scan).read_values("{} ms", milliseconds)) continue;
     return BareTiming{title, line.substr(0, at), scan};
   }
   return std::nullopt;
@@ -135,7 +137,8 @@ std::optional<BareTiming> find_bare_timing(std::string_view line) {
 
 // "[ Prompt: 412.5 t/s | Generation: 50.2 t/s ]"
 bool parse_turn(std::string_view line, double& prompt, double& generated) {
-  return Scan(line).parse("[ Prompt: {} t/s  |  Generation: {} t/s  ]", prompt, generated);
+  return LineScanner(line).read_values("[ Prompt: {} t/s  |  Generation: {} t/s  ]", prompt,
+                                       generated);
 }
 
 // Reads the timings of a server's requests.
@@ -192,7 +195,7 @@ class Requests {
  private:
   // "id  3 | task 0 | prompt eval time = …"; old builds write the timings on the lines below it.
   bool read_slot(std::string_view prefix, std::string_view rest, bool is_cut) {
-    Scan scan(rest);
+    LineScanner scan(rest);
     const auto slot = scan.read_until(" | ");
     const auto task = slot ? scan.read_until("|") : std::nullopt;
     if (!task || !task->starts_with("task ")) return false;
@@ -231,7 +234,7 @@ class Requests {
       const auto count = json_integer(*json, tokens);
       if (!ms || !count) return;
       const std::string text = fmt::format("{} ms / {} tokens", *ms, *count);
-      read_figure(title, Scan(text), &observed_.cases[*request], observed_);
+      read_figure(title, LineScanner(text), &observed_.cases[*request], observed_);
     };
     add_time("prompt eval time", "t_prompt_processing", "n_prompt_tokens_processed");
     add_time("eval time", "t_token_generation", "n_decoded");
@@ -280,7 +283,7 @@ void read_complaint(std::string_view line, Observed& observed) {
   const auto has = [&](std::string_view text) { return line.find(text) != line.npos; };
   if (!has("failed to ") && !has("error:") && !has("error loading")) return;
   if (observed.errors.size() < 100) observed.errors.push_back(display_text(line, 400));
-  Scan scan(line);
+  LineScanner scan(line);
   const auto place = scan.read_until("'") ? scan.read_until("'") : std::nullopt;
   if (place) add_place(observed, display_text(*place));
 }
@@ -324,10 +327,10 @@ void read(const Printed& printed, Observed& observed) {
     }
     const bool is_cut = printed.is_cut(line);
     if (prefix != nullptr) {
-      Scan scan(line.substr(at + prefix->size()));
+      LineScanner scan(line.substr(at + prefix->size()));
       if (const auto title = scan.read_until("=")) read_figure(*title, scan, nullptr, observed);
     } else if (!requests.take(line, is_cut)) {
-      if (!is_cut && read_perplexity(Scan(line), observed)) continue;
+      if (!is_cut && read_perplexity(LineScanner(line), observed)) continue;
       read_complaint(line, observed);
       // Printed when the context is created: "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits
       // = 9 / 1, …".
@@ -436,7 +439,7 @@ void read_names(const Json& json, Observed& observed) {
 void read(const Printed& printed, Observed& observed) {
   Stream stream(observed);
   for (const std::string_view line : printed.out()) {
-    Scan data(line);
+    LineScanner data(line);
     if (!data.skip_prefix("data: ") || data.skip_prefix("[DONE]")) continue;
     const auto json = parse_json(data.rest(), {std::size_t{1} << 20, 64});
     if (!json) {

@@ -9,7 +9,7 @@ namespace {
 void read_trial(std::string_view values, Observed& observed) {
   std::size_t rates = 0;
   for (const std::string& pair : text::split(values, ' ')) {
-    Scan scan(pair);
+    LineScanner scan(pair);
     const auto name = scan.read_until("=");
     const auto value = scan.number();
     if (!name || !value) continue;
@@ -23,7 +23,7 @@ void read_trial(std::string_view values, Observed& observed) {
   add_unread_part(observed, "trials", "prompt_tps or generation_tps is missing or 0");
 }
 
-std::optional<std::int64_t> read_setting(Scan line, std::string_view name) {
+std::optional<std::int64_t> read_setting(LineScanner line, std::string_view name) {
   return line.read_until(name) ? line.integer() : std::nullopt;
 }
 
@@ -40,12 +40,12 @@ constexpr Line k_generation{"Generation:", "decode_tokens_per_second",
 // Reads "Prompt: 12 tokens, 96.412 tokens-per-sec"; older versions print the rate alone. Returns
 // false for other lines: the text that the model wrote may begin so.
 bool read_generate_line(std::string_view text, const Line& line, ObservedCase& run) {
-  Scan scan(text);
+  LineScanner scan(text);
   std::int64_t tokens = 0;
   double rate = 0;
   if (!scan.skip_prefix(line.title)) return false;
-  const bool has_tokens = scan.parse("{} tokens,", tokens);
-  if (!scan.parse("{} tokens-per-sec", rate)) return false;
+  const bool has_tokens = scan.read_values("{} tokens,", tokens);
+  if (!scan.read_values("{} tokens-per-sec", rate)) return false;
   if (has_tokens) run.*line.tokens = tokens;
   add_sample(run.timings, line.metric, rate);
   return true;
@@ -89,7 +89,7 @@ void read(const Printed& printed, Observed& observed) {
   bool has_averages = false;
   for (const std::string_view line : printed.lines()) {
     const bool cut = printed.is_cut(line);
-    Scan scan(line);
+    LineScanner scan(line);
     if (!cut && scan.skip_prefix("Timing with ")) {
       observed.prompt_tokens = read_setting(scan, "prompt_tokens=");
       observed.generated_tokens = read_setting(scan, "generation_tokens=");

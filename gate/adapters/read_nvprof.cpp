@@ -6,7 +6,7 @@ namespace weir::adapters::nvprof {
 namespace {
 
 // Reads "89.16%  24.7485s  33915  729.72us  411.84us  2.2789ms  name". Nothing for other lines.
-std::optional<WorkRow> parse_row(Scan scan) {
+std::optional<WorkRow> parse_row(LineScanner scan) {
   WorkRow row;
   const auto share = scan.word();
   if (!share || !share->ends_with('%')) return std::nullopt;
@@ -77,7 +77,7 @@ void read(const Printed& printed, Observed& observed) {
   std::optional<CsvTable> csv;  // the table, if it is CSV
   bool in_table = false, has_calls = false;
   for (const std::string_view line : printed.lines()) {
-    Scan scan(line);
+    LineScanner scan(line);
     if (line.find("Time(%)") != line.npos && line.find("Calls") != line.npos) {
       in_table = true;
       rows.begin_table();

@@ -53,7 +53,7 @@ std::optional<double> parse_go_duration(std::string_view text) {
   constexpr std::pair<std::string_view, double> k_units[] = {
       {"ns", 1e-9}, {"\xC2\xB5s", 1e-6}, {"\xCE\xBCs", 1e-6}, {"us", 1e-6},
       {"ms", 1e-3}, {"h", 3600},         {"m", 60},           {"s", 1}};
-  Scan scan(text);
+  LineScanner scan(text);
   std::optional<double> seconds;
   while (!scan.done()) {
     const auto value = scan.number();
@@ -67,7 +67,7 @@ std::optional<double> parse_go_duration(std::string_view text) {
 
 // Reads a line of `ollama run --verbose`. Returns true for the last line of a request.
 bool read_verbose(std::string_view line, Figures& figures) {
-  Scan scan(line);
+  LineScanner scan(line);
   const auto name = scan.read_until(":");
   if (!name) return false;
   for (const auto& [title, into] : {std::pair{"total duration", &figures.total},
@@ -79,7 +79,7 @@ bool read_verbose(std::string_view line, Figures& figures) {
   std::int64_t count = 0;
   for (const auto& [title, into] : {std::pair{"prompt eval count", &figures.request.prompt},
                                     {"eval count", &figures.request.generated}}) {
-    if (*name == title && scan.parse("{} token", count)) *into = count;
+    if (*name == title && scan.read_values("{} token", count)) *into = count;
   }
   return *name == "eval rate";
 }

@@ -100,7 +100,7 @@ class Reader {
       const std::string_view rest = std::string_view(sample.name).substr(base.size());
       Histogram& histogram = histograms_[std::string(base)];
       if (rest == "_bucket") {
-        Scan labels(sample.labels);
+        LineScanner labels(sample.labels);
         const auto text = labels.read_until("le=\"") ? labels.read_until("\"") : std::nullopt;
         const auto edge = parse_prometheus_value(text.value_or(""));
         if (edge && !std::isnan(*edge) && std::isfinite(sample.value) &&
@@ -200,10 +200,10 @@ void read(const Printed& printed, Observed& observed) {
       mark_truncated(observed);  // its number may go on
       break;
     }
-    Scan scan(line);
+    LineScanner scan(line);
     std::string_view name, kind;
     if (scan.skip_prefix("# TYPE")) {
-      if (scan.parse("{} {}", name, kind)) reading.kind(name, kind);
+      if (scan.read_values("{} {}", name, kind)) reading.kind(name, kind);
     } else if (!line.starts_with('#')) {
       const auto sample = parse_prometheus_sample(line);
       if (sample) {

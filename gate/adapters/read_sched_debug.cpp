@@ -8,7 +8,7 @@ namespace weir::adapters::sched_debug {
 namespace {
 
 // Parses the size in "(   1K)", in bytes.
-std::optional<std::int64_t> parse_size(Scan scan) {
+std::optional<std::int64_t> parse_size(LineScanner scan) {
   const auto number = scan.integer();
   if (!number || *number > (std::int64_t{1} << 40)) return std::nullopt;
   if (scan.skip_prefix("K")) return *number * 1024;
@@ -19,13 +19,13 @@ std::optional<std::int64_t> parse_size(Scan scan) {
 // Reads a list of inputs: "[embd ( 256K)] [cache_k_l0 (view) (  32K)] ". Names may hold brackets,
 // so the last bracket is the size.
 void read_inputs(std::string_view list, ObservedSplit& split) {
-  Scan scan(list);
+  LineScanner scan(list);
   while (scan.skip_prefix("[")) {
     const auto item = scan.read_until(")]");
     if (!item) return;  // cut
     const std::size_t bracket = item->rfind('(');
     if (bracket == std::string_view::npos) continue;
-    const auto bytes = parse_size(Scan(item->substr(bracket + 1)));
+    const auto bytes = parse_size(LineScanner(item->substr(bracket + 1)));
     if (bytes) split.inputs.push_back({display_text(item->substr(0, bracket), 100), *bytes});
   }
 }
@@ -34,12 +34,12 @@ void read_inputs(std::string_view list, ObservedSplit& split) {
 // number of inputs that the line names.
 std::optional<ObservedSplit> parse_split(std::string_view line,
                                          std::optional<std::int64_t>& announced) {
-  Scan scan(line);
+  LineScanner scan(line);
   if (!scan.read_until("## SPLIT #")) return std::nullopt;
   ObservedSplit split;
   std::string_view backend;
   std::int64_t inputs = 0;
-  if (!scan.parse("{} : {} # {} inputs", split.number, backend, inputs)) return std::nullopt;
+  if (!scan.read_values("{} : {} # {} inputs", split.number, backend, inputs)) return std::nullopt;
   announced = inputs;
   split.backend = display_text(backend, 60);
   if (scan.skip_prefix(":")) read_inputs(scan.rest(), split);
@@ -48,9 +48,9 @@ std::optional<ObservedSplit> parse_split(std::string_view line,
 
 // Parses "node #  4 (   MUL_MAT):               Qcur-0 (   1K) [  CPU         ] use=1,c=1:  …".
 std::optional<ObservedOp> parse_node(std::string_view line) {
-  Scan scan(line);
+  LineScanner scan(line);
   std::int64_t number = 0;
-  if (!scan.parse("node # {} (", number)) return std::nullopt;
+  if (!scan.read_values("node # {} (", number)) return std::nullopt;
   const auto op = scan.read_until("):");
   const auto rest = op ? scan.read_until("] use=") : std::nullopt;
   if (!rest) return std::nullopt;
@@ -68,7 +68,7 @@ std::optional<ObservedOp> parse_node(std::string_view line) {
 // Parses "input tensor 'inp_tokens' [i32, ne = {   256,     1, …": the tokens of the next graph.
 std::optional<std::int64_t> parse_tokens(std::string_view line) {
   if (line.find("inp_tokens'") == std::string_view::npos) return std::nullopt;
-  Scan scan(line);
+  LineScanner scan(line);
   return scan.read_until("ne = {") ? scan.integer() : std::nullopt;
 }
 

@@ -52,7 +52,7 @@ bool read_latency(std::string_view title, std::string_view value, ObservedCase& 
   const std::size_t open = title.rfind(" (");
   if (open == title.npos) return false;
   const auto unit = unit::parse_scale(title.substr(open + 2, title.size() - open - 3));
-  Scan scan(title.substr(0, open));
+  LineScanner scan(title.substr(0, open));
   const std::string_view figure = scan.word().value_or("");
   const auto* latency =
       find_first(k_latencies, [&](const auto& entry) { return entry.first == scan.rest(); });
@@ -98,7 +98,7 @@ void read_figure_line(std::string_view title, std::string_view text, Block& bloc
 
 // Returns the number of requests in a command, "--num-prompts 1000".
 std::optional<std::int64_t> requests_in_command(std::string_view line) {
-  Scan scan(line);
+  LineScanner scan(line);
   if (!scan.read_until("--num-prompts")) return std::nullopt;
   std::ignore = scan.skip_prefix("=");
   return scan.integer();
@@ -164,7 +164,7 @@ void read(const Printed& printed, Observed& observed) {
       block.reset();
       requested.reset();
     } else if (block && !printed.is_cut(line)) {
-      Scan scan(line);
+      LineScanner scan(line);
       if (const auto title = scan.read_until(":"))
         read_figure_line(*title, scan.rest(), *block, observed);
     }

@@ -47,20 +47,20 @@ void read_result(const Json& json, Observed& observed) {
 // Reads the lines of one run: "Prefill. latency: 0.01 s, throughput: 5916.43 token/s" begins it,
 // "Total. latency: …" ends it.
 void read_line(std::string_view line, std::optional<Run>& run, Observed& observed) {
-  Scan scan(line);
+  LineScanner scan(line);
   double seconds = 0, rate = 0;
   std::int64_t number = 0, batch = 0;
-  if (scan.parse("Prefill. latency: {} s, throughput: {} token/s", seconds, rate)) {
+  if (scan.read_values("Prefill. latency: {} s, throughput: {} token/s", seconds, rate)) {
     run.emplace();
     run->test.name = "batch";
     run->prefill = rate;
-  } else if (run && scan.parse("Decode {}. Batch size: {},", number, batch)) {
+  } else if (run && scan.read_values("Decode {}. Batch size: {},", number, batch)) {
     run->test.name = fmt::format("batch {}", batch);
     run->test.facts["batch_size"] = fmt::format("{}", batch);
-  } else if (run && scan.parse("Decode.  median latency: {} s, median throughput: {} token/s",
-                               seconds, rate)) {
+  } else if (run && scan.read_values("Decode.  median latency: {} s, median throughput: {} token/s",
+                                     seconds, rate)) {
     run->decode = rate;
-  } else if (run && scan.parse("Total. latency: {} s,", seconds)) {
+  } else if (run && scan.read_values("Total. latency: {} s,", seconds)) {
     add_run(std::move(*run), observed);
     run.reset();
   } else if (scan.skip_prefix("Prefill. latency:") || scan.skip_prefix("Decode.  median")) {

@@ -10,7 +10,7 @@ constexpr std::string_view k_parts = "measurements";
 
 // Reads "Median: 5.46 ms", or the only time of a measurement, "22.37 ms".
 std::optional<double> read_time(std::string_view line) {
-  Scan scan(line);
+  LineScanner scan(line);
   std::ignore = scan.skip_prefix("Median:");
   const std::string time(scan.rest());
   const std::size_t gap = time.find(' ');
@@ -21,12 +21,12 @@ std::optional<double> read_time(std::string_view line) {
 // Reads "365 measurements, 1 runs per measurement, 1 thread", the last line of a measurement.
 // Returns false for other lines.
 bool read_counts(std::string_view line, ObservedCase& measurement) {
-  Scan scan(line);
+  LineScanner scan(line);
   std::int64_t measurements = 0, runs = 0, threads = 0;
   const bool is_end =
-      scan.parse("{} measurements, {} runs per measurement, {} thread", measurements, runs,
-                 threads) ||
-      scan.parse("{} measurement, {} runs , {} thread", measurements, runs, threads);
+      scan.read_values("{} measurements, {} runs per measurement, {} thread", measurements, runs,
+                       threads) ||
+      scan.read_values("{} measurement, {} runs , {} thread", measurements, runs, threads);
   if (!is_end) return false;
   measurement.facts["measurements"] = fmt::format("{}", measurements);
   measurement.facts["runs"] = fmt::format("{}", runs);
@@ -67,7 +67,7 @@ void read(const Printed& printed, Observed& observed) {
       measurement.emplace();
       continue;
     }
-    Scan scan(line);
+    LineScanner scan(line);
     if (!observed.cases.empty() && !measurement && scan.skip_prefix("WARNING:"))
       add_warning(observed, "{}: {}", observed.cases.back().name, display_text(scan.rest()));
     if (!measurement || printed.is_cut(line)) continue;

@@ -174,7 +174,7 @@ void read(const Printed& printed, Observed& observed) {
       continue;
     }
     if (!columns || is_ruler(line)) continue;
-    Scan scan(line);
+    LineScanner scan(line);
     if (scan.done()) continue;
     if (scan.skip_prefix("Self ")) {  // "Self CUDA time total: 10.000ms"
       const auto device = scan.word();

@@ -20,16 +20,16 @@ struct Timing {
 
 // Names hold ", " and brackets, but no ": ".
 std::optional<Timing> parse_timing(std::string_view text) {
-  Scan scan(text);
+  LineScanner scan(text);
   Timing line;
   const auto name = scan.read_until_last(": ");
   if (!name || name->empty()) return std::nullopt;
   line.name = *name;
   double each = 0, all = 0, rate = 0;
-  if (!scan.parse("{} x {} us  = {} us", line.calls, each, all)) return std::nullopt;
+  if (!scan.read_values("{} x {} us  = {} us", line.calls, each, all)) return std::nullopt;
   if (line.calls == 0 || all < 0) return std::nullopt;
   line.seconds = all / 1e6;
-  if (scan.parse("({} GFLOPS/s)", rate) && rate > 0) line.flops_per_second = rate * 1e9;
+  if (scan.read_values("({} GFLOPS/s)", rate) && rate > 0) line.flops_per_second = rate * 1e9;
   return line;
 }
 
@@ -41,17 +41,17 @@ bool resembles_row(std::string_view text) {
 
 // Returns true for a row of a build before July 2025: "ADD: 64 x 263.644 ms", a mean.
 bool is_old_row(std::string_view text) {
-  Scan scan(text);
+  LineScanner scan(text);
   std::int64_t calls = 0;
   double each = 0;
   const auto name = scan.read_until_last(": ");
-  return name && scan.parse("{} x {} ms", calls, each) && scan.done();
+  return name && scan.read_values("{} x {} ms", calls, each) && scan.done();
 }
 
 // Sets op, kernel and shape from a node's name, "[FUSION ]OP[ details]". A name of several nodes
 // that ran between two syncs cannot be split safely, so it is kept as a kernel of its own.
 void parse_op_name(std::string_view name, ObservedOp& op) {
-  Scan scan(name);
+  LineScanner scan(name);
   const std::string_view first = scan.word().value_or("");
   const std::string_view rest = scan.rest();
   const std::size_t bracket = rest.find('(');
@@ -83,7 +83,7 @@ void parse_op_name(std::string_view name, ObservedOp& op) {
 std::optional<std::int64_t> number_after(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos || (at > 0 && text[at - 1] != ' ')) return std::nullopt;
-  return Scan(text.substr(at + key.size())).integer();
+  return LineScanner(text.substr(at + key.size())).integer();
 }
 
 // Sets type and shape of a matrix multiplication from "q8_0 m=64 n=1 k=256": the first source is
@@ -94,7 +94,7 @@ void set_matmul_shape(ObservedOp& op) {
   const auto n = number_after(op.shape, "n=");
   const auto k = number_after(op.shape, "k=");
   if (!m || !n || !k || op.shape.find("batch=") != std::string::npos) return;
-  const std::string weights(Scan(op.shape).word().value_or(""));
+  const std::string weights(LineScanner(op.shape).word().value_or(""));
   const std::string first_source = shape_text({*k, *m});
   const std::string second_source = shape_text({*k, *n});
   const std::string result = shape_text({*m, *n});
@@ -162,7 +162,7 @@ void read(const Printed& printed, Observed& observed) {
   Block block;
   std::size_t invalid_rows = 0;
   for (const std::string_view line : printed.lines()) {
-    Scan scan(line);
+    LineScanner scan(line);
     if (!block.open && scan.skip_prefix("ggml_vulkan: 0 =")) {
       const auto device = scan.read_until(" | ");
       if (device) observed.context.device = display_text(*device);
@@ -226,7 +226,7 @@ struct Node {
 std::optional<Node> parse_node(std::string_view line) {
   if (line.empty() || !text::is_digit(line[0])) return std::nullopt;
   Node node;
-  const bool fits = Scan(line).parse("{} {} {}", node.index, node.op, node.name);
+  const bool fits = LineScanner(line).read_values("{} {} {}", node.index, node.op, node.name);
   return fits && is_op_name(node.op) ? std::optional(node) : std::nullopt;
 }
 
@@ -249,7 +249,7 @@ void read(const Printed& printed, Observed& observed) {
   for (const std::string_view line : printed.lines()) {
     const auto node = parse_node(line);
     if (!node && line != "sync") {
-      Scan scan(line);
+      LineScanner scan(line);
       const bool is_like_node = scan.integer() && is_op_name(scan.word().value_or(""));
       if (is_like_node && scan.done() && !printed.is_cut(line))
         add_unread_part(observed, "nodes", "a node has no name");

@@ -31,14 +31,14 @@ void read_result(const Json& json, Observed& observed) {
 
 // Reads "Avg latency: 1.23 seconds" and "99% percentile latency: 1.30 seconds".
 void read_line(std::string_view line, Observed& observed) {
-  Scan scan(line);
+  LineScanner scan(line);
   double seconds = 0, percent = 0;
-  if (scan.parse("Avg latency: {} seconds", seconds)) {
+  if (scan.read_values("Avg latency: {} seconds", seconds)) {
     ObservedCase run;
     run.name = fmt::format("run {}", observed.cases.size());
     find_or_add_timing(run.timings, find_time_metric(k_latency)).mean = seconds;
     append_row_within_limit(observed.cases, std::move(run), observed);
-  } else if (scan.parse("{}% percentile latency: {} seconds", percent, seconds)) {
+  } else if (scan.read_values("{}% percentile latency: {} seconds", percent, seconds)) {
     auto& latencies = observed.cases.empty() ? observed.latencies : observed.cases.back().latencies;
     add_figure(latencies, k_latency, percent == 50 ? "median" : fmt::format("p{}", percent),
                seconds);
@@ -101,17 +101,17 @@ void read_result(const Json& json, Observed& observed) {
 // Reads "Throughput: 9.41 requests/s, 4231.25 total tokens/s, 2115.11 output tokens/s"; older
 // versions print the first two, "tokens/s".
 void read_line(std::string_view line, ObservedCase& run, Observed& observed) {
-  Scan scan(line);
+  LineScanner scan(line);
   double requests = 0, tokens = 0, output = 0;
   if (scan.skip_prefix("Total num prompt tokens:")) {
     run.prompt_tokens = scan.integer();
   } else if (scan.skip_prefix("Total num output tokens:")) {
     run.generated_tokens = scan.integer();
-  } else if (scan.parse("Throughput: {} requests/s,", requests)) {
+  } else if (scan.read_values("Throughput: {} requests/s,", requests)) {
     std::optional<double> total, generated;
-    if (scan.parse("{} total tokens/s,", tokens) || scan.parse("{} tokens/s", tokens))
+    if (scan.read_values("{} total tokens/s,", tokens) || scan.read_values("{} tokens/s", tokens))
       total = tokens;
-    if (scan.parse("{} output tokens/s", output)) generated = output;
+    if (scan.read_values("{} output tokens/s", output)) generated = output;
     add_run(requests, total, generated, std::exchange(run, {}), observed);
   }
 }

@@ -244,7 +244,7 @@ std::vector<std::string> csv_fields(std::string_view line) {
 // Parses a line like "INSERT INTO test (model, avg_ns) VALUES ('qwen2', '512');" into values by
 // column.
 std::optional<TableRow> sql_row(std::string_view line, std::string_view table) {
-  Scan scan(line);
+  LineScanner scan(line);
   if (!scan.skip_prefix("INSERT INTO") || !scan.skip_prefix(table) || !scan.skip_prefix("("))
     return std::nullopt;
   const auto columns = scan.read_until(")");

@@ -245,7 +245,7 @@ Result<std::vector<BenchTest>> read_tests(std::string_view text) {
 
 // Returns which CPU library the engine loaded: "zen4" of "…/libggml-cpu-zen4.so".
 std::optional<std::string> cpu_variant(std::string_view err) {
-  Scan scan(err);
+  LineScanner scan(err);
   const auto name = scan.read_until("libggml-cpu-") ? scan.read_until(".") : std::nullopt;
   const auto fits = [](char c) { return text::is_alphanumeric(c) || c == '_' || c == '-'; };
   if (!name || name->empty() || name->size() > 64 || !std::ranges::all_of(*name, fits)) {

@@ -24,7 +24,7 @@ bool is_name_char(char c, bool first) {
 class MetricsReader {
  public:
   void line(std::string_view line) {
-    Scan scan(line);
+    LineScanner scan(line);
     if (scan.skip_prefix("# TYPE")) {
       const auto name = scan.word(), kind = scan.word();
       if (name && kind && kinds_.size() < k_max_names) {
@@ -132,7 +132,7 @@ std::optional<PrometheusSample> parse_prometheus_sample(std::string_view line) {
   } else if (end >= line.size() || (line[end] != ' ' && line[end] != '\t')) {
     return std::nullopt;
   }
-  Scan scan(line.substr(end));
+  LineScanner scan(line.substr(end));
   const auto word = scan.word();
   const auto value = word ? parse_prometheus_value(*word) : std::nullopt;
   if (!value) return std::nullopt;

@@ -205,7 +205,7 @@ class Table {
   }
   // Splits a line at its blanks; the last column takes the rest. "1 1 1" is one cell of a size.
   [[nodiscard]] std::vector<std::string> split_words(std::string_view line) const {
-    Scan scan(line);
+    LineScanner scan(line);
     std::vector<std::string> cells;
     for (std::size_t i = 0; i + 1 < columns_.size(); ++i) {
       for (int words = columns_[i] == Column::size_in_threads ? 3 : 1; words > 0; --words) {

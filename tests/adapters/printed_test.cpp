@@ -66,8 +66,8 @@ TEST(PrintedNumber, TakesEitherDecimalMark) {
   for (const Case& c : cases) EXPECT_EQ(printed_number(c.text), c.value) << c.text;
 }
 
-TEST(Scan, StaysWhereItIsAtAStepThatDoesNotFit) {
-  Scan scan("  count=40 x 2.5 us, rest of it");
+TEST(LineScanner, StaysWhereItIsAtAStepThatDoesNotFit) {
+  LineScanner scan("  count=40 x 2.5 us, rest of it");
   EXPECT_FALSE(scan.skip_prefix("calls="));
   EXPECT_TRUE(scan.skip_prefix("count="));
   EXPECT_EQ(scan.integer(), 40);
@@ -79,7 +79,7 @@ TEST(Scan, StaysWhereItIsAtAStepThatDoesNotFit) {
   EXPECT_EQ(scan.word(), "rest");
   EXPECT_EQ(scan.rest(), "of it");
   EXPECT_FALSE(scan.done());
-  EXPECT_EQ(Scan("99999999999999999999").integer(), std::nullopt);
+  EXPECT_EQ(LineScanner("99999999999999999999").integer(), std::nullopt);
 }
 
 }  // namespace printed_test
