@@ -102,12 +102,12 @@ Printed::Printed(const Document& document)
       lines_(out_) {
   lines_.insert(lines_.end(), err_.begin(), err_.end());
   const std::string& last = out_text_.empty() ? err_text_ : out_text_;
-  lacks_end_ = !last.empty() && last.back() != '\n';
+  lacks_final_newline_ = !last.empty() && last.back() != '\n';
 }
 
-bool Printed::is_cut(std::string_view line) const {
+bool Printed::may_be_cut(std::string_view line) const {
   const auto& last = out_.empty() ? err_ : out_;
-  return lacks_end_ && !last.empty() && line.data() == last.back().data();
+  return lacks_final_newline_ && !last.empty() && line.data() == last.back().data();
 }
 
 bool Printed::begins(std::string_view text) const {

@@ -39,7 +39,7 @@ class Printed {
   [[nodiscard]] const std::vector<std::string_view>& lines() const { return lines_; }
   // Returns true if standard output (or standard error if that is empty) does not end in "\n": its
   // last line may have been cut.
-  [[nodiscard]] bool lacks_final_newline() const { return lacks_end_; }
+  [[nodiscard]] bool lacks_final_newline() const { return lacks_final_newline_; }
   // Returns true if `line`, one of these lines, is that last one: its final number may be cut.
   [[nodiscard]] bool may_be_cut(std::string_view line) const;
   // True if some line begins with `text`, after blanks.
@@ -52,7 +52,7 @@ class Printed {
   Document document_;
   std::string out_text_, err_text_;
   std::vector<std::string_view> out_, err_, lines_;
-  bool lacks_end_ = false;
+  bool lacks_final_newline_ = false;
 };
 
 // Reads a number as people and programs print it: "1234.5", "1234,5", "2.4e+06", "1,234.5". If both

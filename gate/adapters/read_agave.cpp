@@ -461,7 +461,7 @@ void read(const Printed& printed, Observed& observed) {
                   read_system(line, observed) || read_counters_line(line, observed) ||
                   read_complaint(line, observed);
   }
-  tokens.finish(printed.lacks_end());
+  tokens.finish(printed.lacks_final_newline());
   if (in_table) mark_truncated(observed);
   if (!printed.document().out.empty() && printed.holds("{\"")) {
     read_pieces(printed, /*lists=*/{},

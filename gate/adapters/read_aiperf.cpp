@@ -325,7 +325,7 @@ void read(const Printed& printed, Observed& observed) {
       }
       has_end = false;
     }
-    if (runs.empty() || printed.is_cut(line)) continue;
+    if (runs.empty() || printed.may_be_cut(line)) continue;
     in_command = in_command && goes_on(line);
     if (in_command) runs.back().command += fmt::format(" {}", line);
     if (scan.skip_prefix("CLI Command:")) {

@@ -221,7 +221,7 @@ void read(const Printed& printed, Observed& observed) {
     }
   }
   if (csv) add_warning(observed, "test-backend-ops writes no times as csv: take --output sql");
-  if ((csv || sql) && printed.lacks_end()) mark_truncated(observed);
+  if ((csv || sql) && printed.lacks_final_newline()) mark_truncated(observed);
   if (!csv && !sql && printed.begins("Testing ") && !console.ended()) mark_truncated(observed);
   // The name of a backend alone is no result.
   if (observed.ops.empty() && observed.errors.empty() &&
@@ -360,13 +360,13 @@ int recognises(const Printed& printed) {
 void read(const Printed& printed, Observed& observed) {
   for (const std::string_view line : printed.out()) {
     auto op = parse_op(line);
-    if (op && !printed.is_cut(line)) {
+    if (op && !printed.may_be_cut(line)) {
       append_valid_op(std::move(*op), observed);
     } else if (!line.empty()) {
       add_warning(observed, "a line is not an op and was left out");
     }
   }
-  if (printed.lacks_end()) mark_truncated(observed);
+  if (printed.lacks_final_newline()) mark_truncated(observed);
   name_ops(observed);
 }
 

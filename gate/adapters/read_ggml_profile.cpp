@@ -265,7 +265,7 @@ void read(const Printed& printed, Observed& observed) {
       append_valid_op(std::move(*op), observed);
     } else if (!read_backend(line, observed)) {
       LineScanner scan(line);
-      if ((line.starts_with("[OP  ]") || line.starts_with("[COPY]")) && !printed.is_cut(line))
+      if ((line.starts_with("[OP  ]") || line.starts_with("[COPY]")) && !printed.may_be_cut(line))
         add_unread_part(observed, "rows", "a row has another form");
       total = total || (scan.skip_prefix("Total:") && scan.number() && scan.skip_prefix("ms") &&
                         scan.read_until("unique ops)"));

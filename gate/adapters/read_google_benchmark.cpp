@@ -289,7 +289,7 @@ void read(const Printed& printed, Observed& observed) {
         add_warning(observed, "the processor's frequency was not fixed");
       if (line.find("***WARNING*** Library was built as DEBUG") != line.npos)
         add_warning(observed, "the benchmark library is a debug build: short times are too long");
-      if (in_table && printed.is_cut(line)) {
+      if (in_table && printed.may_be_cut(line)) {
         mark_truncated(observed);
       } else if (in_table) {
         take_line(line);

@@ -243,7 +243,7 @@ void read(const Printed& printed, Observed& observed) {
   bool in_table = false;
   Phase stage = Phase::unknown;
   for (const std::string_view line : printed.lines()) {
-    if (printed.is_cut(line)) {
+    if (printed.may_be_cut(line)) {
       mark_truncated(observed);
       continue;
     }

@@ -332,7 +332,7 @@ class Tables {
   explicit Tables(Observed& observed) : observed_(observed) {}
 
   // Returns false if the line is no row.
-  bool take(std::string_view line, bool is_cut) {
+  bool take(std::string_view line, bool may_be_cut) {
     Row row = split_row(line);
     if (is_heading(row)) {
       heading_ = std::move(row);
@@ -342,7 +342,7 @@ class Tables {
     if (heading_.cells.empty() || row.has_first_bar != heading_.has_first_bar) return false;
     const bool is_row = row.has_first_bar || row.cells.size() >= heading_.cells.size();
     if (!is_row || is_ruler(row)) return is_row;
-    if (heading_.has_last_bar && !row.has_last_bar && is_cut) {
+    if (heading_.has_last_bar && !row.has_last_bar && may_be_cut) {
       mark_truncated(observed_);
     } else {
       add(std::move(row.cells));
@@ -425,7 +425,7 @@ void read(const Printed& printed, Observed& observed) {
       const bool is_complete = values.size() == csv.size();
       if (is_complete) {
         add_test(pair_fields(csv, values), {}, observed);
-      } else if (printed.is_cut(line)) {
+      } else if (printed.may_be_cut(line)) {
         mark_truncated(observed);
       } else {
         add_unread_part(observed, k_parts, "a row has another number of fields than the heading");
@@ -438,7 +438,7 @@ void read(const Printed& printed, Observed& observed) {
       if (const auto commit = build.word(); commit && build.skip_prefix("("))
         tables.set_build(*commit);
     } else {
-      tables.take(line, printed.is_cut(line));
+      tables.take(line, printed.may_be_cut(line));
     }
   }
   // The md form ends in a line that names the build.

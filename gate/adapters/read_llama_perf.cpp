@@ -147,10 +147,10 @@ class Requests {
   explicit Requests(Observed& observed) : observed_(observed) {}
 
   // Takes a line of a server; returns false for other lines. A line that is cut names no request.
-  bool take(std::string_view line, bool is_cut) {
+  bool take(std::string_view line, bool may_be_cut) {
     if (const std::size_t slot = line.find(k_slot); slot != line.npos)
-      return read_slot(line.substr(0, slot), line.substr(slot + k_slot.size()), is_cut);
-    if (is_cut && line.find(k_json) != line.npos) {
+      return read_slot(line.substr(0, slot), line.substr(slot + k_slot.size()), may_be_cut);
+    if (may_be_cut && line.find(k_json) != line.npos) {
       mark_truncated(observed_);
       return true;
     }
@@ -194,7 +194,7 @@ class Requests {
 
  private:
   // "id  3 | task 0 | prompt eval time = …"; old builds write the timings on the lines below it.
-  bool read_slot(std::string_view prefix, std::string_view rest, bool is_cut) {
+  bool read_slot(std::string_view prefix, std::string_view rest, bool may_be_cut) {
     LineScanner scan(rest);
     const auto slot = scan.read_until(" | ");
     const auto task = slot ? scan.read_until("|") : std::nullopt;
@@ -202,7 +202,7 @@ class Requests {
     const std::string source = source_of(prefix);
     const std::string name = display_text(*task, 60), place = display_text(*slot, 60);
     const bool is_heading = scan.done();
-    if (is_heading && is_cut) {
+    if (is_heading && may_be_cut) {
       mark_truncated(observed_);
       return true;
     }
@@ -325,12 +325,12 @@ void read(const Printed& printed, Observed& observed) {
       prefix = &candidate;
       break;
     }
-    const bool is_cut = printed.is_cut(line);
+    const bool may_be_cut = printed.may_be_cut(line);
     if (prefix != nullptr) {
       LineScanner scan(line.substr(at + prefix->size()));
       if (const auto title = scan.read_until("=")) read_figure(*title, scan, nullptr, observed);
-    } else if (!requests.take(line, is_cut)) {
-      if (!is_cut && read_perplexity(LineScanner(line), observed)) continue;
+    } else if (!requests.take(line, may_be_cut)) {
+      if (!may_be_cut && read_perplexity(LineScanner(line), observed)) continue;
       read_complaint(line, observed);
       // Printed when the context is created: "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits
       // = 9 / 1, …".

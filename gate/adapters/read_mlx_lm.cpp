@@ -88,7 +88,7 @@ void finish_generate(Observed& observed) {
 void read(const Printed& printed, Observed& observed) {
   bool has_averages = false;
   for (const std::string_view line : printed.lines()) {
-    const bool cut = printed.is_cut(line);
+    const bool cut = printed.may_be_cut(line);
     LineScanner scan(line);
     if (!cut && scan.skip_prefix("Timing with ")) {
       observed.prompt_tokens = read_setting(scan, "prompt_tokens=");

@@ -95,7 +95,7 @@ void read(const Printed& printed, Observed& observed) {
     if (scan.skip_prefix("API calls:")) has_calls = true;
     const auto row = csv ? csv->parse_row(line) : parse_row(scan);
     if (!row) continue;
-    if (printed.is_cut(line)) {
+    if (printed.may_be_cut(line)) {
       mark_truncated(observed);
       continue;
     }

@@ -95,7 +95,7 @@ void read(const Printed& printed, Observed& observed) {
   Figures figures;
   bool is_open = false;  // some lines of a request came, but not the last
   for (const std::string_view line : printed.lines()) {
-    if (printed.is_cut(line)) continue;  // "130m" of "130ms" would be minutes
+    if (printed.may_be_cut(line)) continue;  // "130m" of "130ms" would be minutes
     const bool is_last = read_verbose(line, figures);
     is_open = !is_last && (figures.request.generated || figures.total || figures.request.prompt);
     if (!is_last) continue;

@@ -196,7 +196,7 @@ int recognises(const Printed& printed) {
 void read(const Printed& printed, Observed& observed) {
   Reader reading(observed);
   for (const std::string_view line : printed.out()) {
-    if (printed.is_cut(line) && !line.starts_with("# EOF")) {
+    if (printed.may_be_cut(line) && !line.starts_with("# EOF")) {
       mark_truncated(observed);  // its number may go on
       break;
     }

@@ -121,14 +121,14 @@ void read(const Printed& printed, Observed& observed) {
       add_node(std::move(*node), observed);
     } else {
       cut = line.starts_with("node #") || line.starts_with("## ");
-      const bool is_last = printed.lacks_end() && printed.is_cut(line);
+      const bool is_last = printed.lacks_final_newline() && printed.may_be_cut(line);
       if (cut && !is_last && line.starts_with("node #"))
         add_unread_part(observed, "nodes", "a line has another form");
       if (cut && !is_last && line.starts_with("## SPLIT"))
         add_unread_part(observed, "splits", "a line has another form");
     }
   }
-  if (printed.lacks_end() && cut) mark_truncated(observed);
+  if (printed.lacks_final_newline() && cut) mark_truncated(observed);
 }
 
 }  // namespace weir::adapters::sched_debug

@@ -163,7 +163,7 @@ void read(const Printed& printed, Observed& observed) {
       add_block(std::move(*block), requested, observed);
       block.reset();
       requested.reset();
-    } else if (block && !printed.is_cut(line)) {
+    } else if (block && !printed.may_be_cut(line)) {
       LineScanner scan(line);
       if (const auto title = scan.read_until(":"))
         read_figure_line(*title, scan.rest(), *block, observed);

@@ -83,7 +83,7 @@ void read(const Printed& printed, Observed& observed) {
       observed.parts.clear();
       run.reset();
     }
-    if (!printed.is_cut(line)) read_line(line, run, observed);
+    if (!printed.may_be_cut(line)) read_line(line, run, observed);
   }
   if (run) mark_truncated(observed);
 }

@@ -70,7 +70,7 @@ void read(const Printed& printed, Observed& observed) {
     LineScanner scan(line);
     if (!observed.cases.empty() && !measurement && scan.skip_prefix("WARNING:"))
       add_warning(observed, "{}: {}", observed.cases.back().name, display_text(scan.rest()));
-    if (!measurement || printed.is_cut(line)) continue;
+    if (!measurement || printed.may_be_cut(line)) continue;
     const auto seconds = read_time(line);
     if (measurement->name.empty()) {
       measurement->name = display_text(scan.rest());

@@ -185,11 +185,12 @@ void read(const Printed& printed, Observed& observed) {
       if (!total) continue;
       observed.context.facts[fmt::format("self {} time total", display_text(*device, 40))] =
           display_text(scan.rest(), 40);
-      if (!printed.is_cut(printed_line)) check_total(*total, display_text(*device, 40), observed);
+      if (!printed.may_be_cut(printed_line))
+        check_total(*total, display_text(*device, 40), observed);
       continue;
     }
     if (has_end) continue;
-    if (printed.is_cut(printed_line)) {
+    if (printed.may_be_cut(printed_line)) {
       mark_truncated(observed);
       continue;
     }

@@ -66,7 +66,7 @@ void read(const Printed& printed, Observed& observed) {
       form = find_form(line, separator);
       continue;
     }
-    if (printed.is_cut(line)) {
+    if (printed.may_be_cut(line)) {
       mark_truncated(observed);
       continue;
     }

@@ -185,9 +185,9 @@ void read(const Printed& printed, Observed& observed) {
     } else if (block.open) {
       if (const auto timing = parse_timing(line)) {
         add_timing(*timing, block, observed);
-      } else if (is_old_row(line) && !printed.is_cut(line)) {
+      } else if (is_old_row(line) && !printed.may_be_cut(line)) {
         add_unread_part(observed, "rows", "an older form that prints microseconds as \"ms\"");
-      } else if (resembles_row(line) && !printed.is_cut(line)) {
+      } else if (resembles_row(line) && !printed.may_be_cut(line)) {
         ++invalid_rows;
       }
     } else if (parse_timing(line)) {
@@ -251,11 +251,11 @@ void read(const Printed& printed, Observed& observed) {
     if (!node && line != "sync") {
       LineScanner scan(line);
       const bool is_like_node = scan.integer() && is_op_name(scan.word().value_or(""));
-      if (is_like_node && scan.done() && !printed.is_cut(line))
+      if (is_like_node && scan.done() && !printed.may_be_cut(line))
         add_unread_part(observed, "nodes", "a node has no name");
       continue;
     }
-    if (node && printed.is_cut(line)) {
+    if (node && printed.may_be_cut(line)) {
       mark_truncated(observed);  // its name may go on
       break;
     }

@@ -53,7 +53,7 @@ void read(const Printed& printed, Observed& observed) {
         printed, [&](const Json& json) { read_result(json, observed); }, observed);
   } else {
     for (const std::string_view line : printed.lines()) {
-      if (!printed.is_cut(line)) read_line(line, observed);
+      if (!printed.may_be_cut(line)) read_line(line, observed);
     }
   }
   if (!observed.cases.empty()) finish_loads(observed);
@@ -127,7 +127,7 @@ void read(const Printed& printed, Observed& observed) {
     ObservedCase run;
     // The tokens are printed after the rate of the newer versions.
     for (const std::string_view line : printed.lines()) {
-      if (printed.is_cut(line)) continue;
+      if (printed.may_be_cut(line)) continue;
       read_line(line, run, observed);
     }
     if (observed.cases.size() == 1) {

@@ -407,7 +407,7 @@ void read_work_tables(const Printed& printed, KindOfWork kind_of, Observed& obse
       continue;
     }
     if (!table || is_ruler(line)) continue;
-    if (printed.is_cut(line) && !table->ends_row(line)) {
+    if (printed.may_be_cut(line) && !table->ends_row(line)) {
       mark_truncated(observed);
       continue;
     }

@@ -33,10 +33,10 @@ TEST(Printed, HasLinesWithoutWhatATerminalOrALoggerAdds) {
 }
 
 TEST(Printed, KnowsWhetherItsLastLineHasAnEnd) {
-  EXPECT_FALSE(Printed(Document{"a\n"}).lacks_end());
-  EXPECT_TRUE(Printed(Document{"a"}).lacks_end());
-  EXPECT_TRUE(Printed(Document{"", "a"}).lacks_end());
-  EXPECT_FALSE(Printed(Document{"a\n", "a"}).lacks_end());
+  EXPECT_FALSE(Printed(Document{"a\n"}).lacks_final_newline());
+  EXPECT_TRUE(Printed(Document{"a"}).lacks_final_newline());
+  EXPECT_TRUE(Printed(Document{"", "a"}).lacks_final_newline());
+  EXPECT_FALSE(Printed(Document{"a\n", "a"}).lacks_final_newline());
 }
 
 TEST(PrintedNumber, TakesEitherDecimalMark) {
