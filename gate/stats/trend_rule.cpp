@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t k_window = 120;  // points that a fit looks back at
 constexpr std::size_t k_points_to_fit = TrendRule::k_min_points - 2, k_points_to_slope = 20;
 constexpr std::size_t k_points_before_step = 4, k_points_before_bend = 8;
-constexpr std::size_t k_points_to_start = 41;
+constexpr std::size_t k_points_of_first_line = 41;
 constexpr double k_min_scale = 5e-5;
 constexpr double k_outlier = 3.5;  // scales away
 constexpr double k_step_threshold = 4.77, k_bend_threshold = 4.92, k_slope_threshold = 4.2;
@@ -248,14 +248,15 @@ static double robust_scale(const std::vector<double>& values, std::vector<double
   return std::max(k_min_scale, k_of_median * median_in_place(sorted).value_or(0));
 }
 
-// Returns first coefficients that are robust against outliers: Theil and Sen's line through the
-// points before the changes, and medians for step and bend.
+// Sets first coefficients that outliers hardly move. Level and slope are those of Theil and Sen's
+// line through the last points before the step and the bend; the slope is the median of the slopes
+// of all pairs. The sizes of step and bend are medians of the distances from that line.
 void TrendRule::fit_initially(NightFit& fit) const {
   std::size_t end = fit.night + 1;
   if (fit.step) end = std::min(end, *fit.step);
   if (fit.bend) end = std::min(end, *fit.bend + 1);
   const std::size_t begin =
-      std::max(fit.begin, end > k_points_to_start ? end - k_points_to_start : 0);
+      std::max(fit.begin, end > k_points_of_first_line ? end - k_points_of_first_line : 0);
   std::vector<double> samples;
   for (std::size_t i = begin; i < end; ++i) {
     for (std::size_t k = i + 1; k < end; ++k) {
@@ -263,27 +264,28 @@ void TrendRule::fit_initially(NightFit& fit) const {
     }
   }
   fit.coefficients = {};
-  fit.coefficients[1] = median_in_place(samples).value_or(0);
+  fit.coefficients[NightFit::k_slope] = median_in_place(samples).value_or(0);
   samples.clear();
   for (std::size_t i = begin; i < end; ++i) samples.push_back(values_[i] - fit.line_at(i));
-  fit.coefficients[0] = median_in_place(samples).value_or(0);
-  // The earlier change goes first: the later one is measured from the line with it.
-  const auto set_step = [&](std::size_t to) {
+  fit.coefficients[NightFit::k_level] = median_in_place(samples).value_or(0);
+  // The earlier change goes first: the later one is measured from the line with it. Both take the
+  // points up to `end`, which is the other change or the last night.
+  const auto set_step_until = [&](std::size_t end) {
     samples.clear();
-    for (std::size_t i = *fit.step; i < to; ++i) samples.push_back(values_[i] - fit.line_at(i));
-    fit.coefficients[2] = median_in_place(samples).value_or(0);
+    for (std::size_t i = *fit.step; i < end; ++i) samples.push_back(values_[i] - fit.line_at(i));
+    fit.coefficients[NightFit::k_step] = median_in_place(samples).value_or(0);
   };
-  const auto set_bend = [&](std::size_t to) {
+  const auto set_bend_until = [&](std::size_t end) {
     samples.clear();
-    for (std::size_t i = *fit.bend + 1; i < to; ++i) {
+    for (std::size_t i = *fit.bend + 1; i < end; ++i) {
       samples.push_back((values_[i] - fit.line_at(i)) / static_cast<double>(i - *fit.bend));
     }
-    fit.coefficients[fit.terms - 1] = median_in_place(samples).value_or(0);
+    fit.coefficients[fit.bend_place()] = median_in_place(samples).value_or(0);
   };
   const bool is_step_first = fit.step && (!fit.bend || *fit.step <= *fit.bend);
-  if (is_step_first) set_step(fit.bend ? *fit.bend + 1 : fit.night + 1);
-  if (fit.bend) set_bend(fit.step && !is_step_first ? *fit.step : fit.night + 1);
-  if (fit.step && !is_step_first) set_step(fit.night + 1);
+  if (is_step_first) set_step_until(fit.bend ? *fit.bend + 1 : fit.night + 1);
+  if (fit.bend) set_bend_until(fit.step && !is_step_first ? *fit.step : fit.night + 1);
+  if (fit.step && !is_step_first) set_step_until(fit.night + 1);
   compute_residuals(fit);
 }
 
@@ -324,8 +326,9 @@ void TrendRule::fit() {
   const NightFit* last = fit.night > 0 ? fit_of(fit.night - 1) : nullptr;
   if (last != nullptr && last->step == fit.step && last->bend == fit.bend) {
     fit.coefficients = last->coefficients;
-    fit.coefficients[0] +=
-        fit.coefficients[1] * (static_cast<double>(begin) - static_cast<double>(last->begin));
+    fit.coefficients[NightFit::k_level] +=
+        fit.coefficients[NightFit::k_slope] *
+        (static_cast<double>(begin) - static_cast<double>(last->begin));
     compute_residuals(fit);
     for (int round = 0; round < 2; ++round) reweight(fit, last->scale);
   } else {
@@ -599,7 +602,7 @@ void TrendRule::revise_last_alert() {
 void TrendRule::test_slope() {
   const NightFit* const fit = fit_of(night());
   if (fit == nullptr || regime_.sloped || fit->bend) return;
-  const double points = fit->points(), slope = fit->coefficients[1];
+  const double points = fit->points(), slope = fit->coefficients[NightFit::k_slope];
   if (points < static_cast<double>(k_points_to_slope)) return;
   const double spread = fit->noise * std::sqrt(fit->covariance[1][1]) / (1 - fit->memory);
   const double needed = k_slope_threshold + offset_ + 2.4 * fit->memory + 40 / points;

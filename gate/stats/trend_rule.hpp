@@ -24,10 +24,12 @@ namespace weir::stats {
 struct NightFit {
   static constexpr std::size_t k_terms = 4;
   using Terms = std::array<double, k_terms>;
+  static constexpr std::size_t k_level = 0, k_slope = 1, k_step = 2;  // places in `coefficients`
 
   std::size_t night = 0, begin = 0;       // over the points [begin, night]
   std::optional<std::size_t> step, bend;  // first point after the step, last before the bend
-  std::size_t terms = 2;                  // coefficients in use: level, slope, step, bend
+  // Coefficients in use: level, slope, then those of step and bend if the fit has them.
+  std::size_t terms = 2;
   Terms coefficients{};
   std::array<Terms, k_terms> covariance{};  // over the variance of a residual
   double scale = 0;                         // typical size of a residual
@@ -39,14 +41,15 @@ struct NightFit {
   double fresh = 0;  // points since the last change, at least 3
 
   [[nodiscard]] double points() const { return static_cast<double>(night - begin + 1); }
+  [[nodiscard]] std::size_t bend_place() const { return terms - 1; }  // in `coefficients`
   [[nodiscard]] Terms terms_at(std::size_t i) const;
   // The sum of coefficients times terms_at(), without terms that are 0. Half the time of a test is
   // spent here, so it is inline.
   [[nodiscard]] double line_at(std::size_t i) const {
-    double line =
-        coefficients[0] + (static_cast<double>(i) - static_cast<double>(begin)) * coefficients[1];
-    if (step && i >= *step) line += coefficients[2];
-    if (bend && i > *bend) line += static_cast<double>(i - *bend) * coefficients[terms - 1];
+    double line = coefficients[k_level] +
+                  (static_cast<double>(i) - static_cast<double>(begin)) * coefficients[k_slope];
+    if (step && i >= *step) line += coefficients[k_step];
+    if (bend && i > *bend) line += static_cast<double>(i - *bend) * coefficients[bend_place()];
     return line;
   }
 };
