@@ -79,8 +79,9 @@ std::string change_text(const Measurement& base, const Measurement& current) {
   return fmt::format("{} to {} ({})", value_text(base), value_text(current), by);
 }
 
-// Returns true if a count of waits, submits or command buffers changed, and the device did the
-// same work. That is as many dispatches, and as many barriers and copies where they were counted.
+// Returns true if `metric` counts waits, submits or command buffers, which are no work by
+// themselves, and the device did the same work in base and candidate: as many dispatches, and as
+// many barriers and copies if either run counted them. Command buffers are counted per token.
 bool has_equal_device_counts(const Comparison& comparison, const unit::Metric& metric) {
   const bool is_buffer_count = unit::buffer_label(metric.name).has_value();
   if (metric.base != "syncs" && metric.base != "submits" && !is_buffer_count) return false;

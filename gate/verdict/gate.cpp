@@ -131,8 +131,9 @@ bool is_open_time(const Judgement& metric) {
   return is_time(metric) && metric.verdict == Outcome::inconclusive;
 }
 
-// Returns about how many seconds a gate needs to decide all times: what was spent, plus the pairs
-// that are missing. Depths of one list run together, so the longest counts.
+// Returns about how many seconds a gate needs to decide all times: those spent, plus those of the
+// missing pairs. Cells of one list of depths run together, so the longest counts. The
+// time spent is estimated by pairs, so it is taken for `budget_seconds` at most.
 double estimate_budget(const Cells& cells, double budget_seconds) {
   // Pairs of one cell, or of all depths of a list: these run together.
   struct Round {

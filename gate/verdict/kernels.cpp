@@ -280,8 +280,9 @@ Judgement judge_kernels(const Comparison& comparison, CellVerdict& cell) {
   return judgement;
 }
 
-// Adds the system calls that are made more or less often, if a count of the host's work failed or
-// improved. Rates that vary with scheduling have to change by a quarter as well.
+// Adds the system calls that are made more or less often, if a metric of the host (the CPU side)
+// failed or improved. A rate has to change by half a call per unit of work. One that is no whole
+// number varies with scheduling, so it has to change by a quarter as well.
 static void list_changed_calls(const std::vector<Changed>& changed, CellVerdict& cell) {
   constexpr double k_min_change = 0.5, k_min_share = 0.25;
   const bool host_changed = std::ranges::any_of(cell.judgements, [](const Judgement& metric) {

@@ -92,8 +92,8 @@ std::optional<Ruling> judge_against_stored(const Limit& limit, const StoredInter
 
 // Judges max and min, which need no baseline: the confidence interval of this run's median is
 // compared with the number. Nothing if neither is set.
-std::optional<Ruling> judge_plain_number(const Limit& limit, const Measurement& current,
-                                         double level) {
+std::optional<Ruling> judge_max_and_min(const Limit& limit, const Measurement& current,
+                                        double level) {
   if (!limit.max && !limit.min) return std::nullopt;
   const auto interval = stats::median_interval(current.samples, level);
   if (!interval) return ruling_on_bad_samples(current);
@@ -273,7 +273,7 @@ void judge_with_pairs(const Comparison& comparison, const Measurement& current,
       ruling = {Outcome::inconclusive, "no measured run of the candidate gave it"};
     }
   } else if (auto bound_ruling =
-                 judge_plain_number(limit, current, comparison.policy.stored_level)) {
+                 judge_max_and_min(limit, current, comparison.policy.stored_level)) {
     if (ruling.verdict != Outcome::info) keep_worse(bound_ruling, ruling);
     ruling = *bound_ruling;
   }
@@ -338,7 +338,7 @@ void judge_with_samples(const Comparison& comparison, const Measurement& current
   }
   if (limit.mode == Mode::off) judgement.reason = "switched off";
   if (!limit.is_set() || limit.mode == Mode::off) return;
-  std::optional<Ruling> ruling = judge_plain_number(limit, current, comparison.policy.stored_level);
+  std::optional<Ruling> ruling = judge_max_and_min(limit, current, comparison.policy.stored_level);
   if (limit.max_drop || limit.max_increase) {
     Ruling change_ruling = ruling_without_samples(comparison, stored);
     if (interval) {
@@ -359,8 +359,9 @@ void judge_with_samples(const Comparison& comparison, const Measurement& current
   apply_limit_mode(limit, judgement);
 }
 
-// Judges one time: by pairs with the base program if there are any, else against stored samples.
-// CPU use is judged by pairs alone, or by max and min.
+// Judges one time: by pairs of runs with the base program if there are any, else against stored
+// samples. CPU use is compared in pairs alone; without them only its limits `max` and `min` apply.
+// A reference workload, which only measures the machine, has no limits.
 Judgement judge_time(const Comparison& comparison, const Measurement& current) {
   Judgement judgement = comparison.start_judgement(current);
   judgement.warnings = current.warnings;
@@ -374,8 +375,8 @@ Judgement judge_time(const Comparison& comparison, const Measurement& current) {
     judge_with_pairs(comparison, current, judgement);
   } else if (current.metric.kind == Kind::usage) {
     judgement.reason = "sampled: judged beside a base program alone (--against)";
-    const auto plain = judge_plain_number(judgement.limit, current, comparison.policy.stored_level);
-    if (plain && judgement.limit.mode != Mode::off) judgement.set_ruling(*plain);
+    const auto ruling = judge_max_and_min(judgement.limit, current, comparison.policy.stored_level);
+    if (ruling && judgement.limit.mode != Mode::off) judgement.set_ruling(*ruling);
     apply_limit_mode(judgement.limit, judgement);
   } else {
     judge_with_samples(comparison, current, judgement);
