@@ -155,7 +155,12 @@ std::vector<ClassChange> class_changes(const History& history, const Series& ser
     if (has_changed && !values_since_change.empty()) {
       const double median_before = *stats::median(values_since_change);
       if (!changes.empty()) changes.back().after = median_before;
-      changes.push_back({i, device, next_device, machine, next_machine, median_before, 0});
+      changes.push_back({.index = i,
+                         .device_class_before = device,
+                         .device_class = next_device,
+                         .machine_class_before = machine,
+                         .machine_class = next_machine,
+                         .before = median_before});
       values_since_change.clear();
     }
     device = next_device;

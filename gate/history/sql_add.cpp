@@ -158,11 +158,11 @@ Result<void> Store::add_run(const Run& run, Added& added) {
   return {};
 }
 
-// Adds points of the run with this id, except those whose digests are in `stored`. Names become ids
-// first.
+// Adds points of the run with this id, except those whose digests are in `stored`. Cells, places
+// and metrics are stored once; a point refers to their ids, which are added first if they are new.
 Result<void> Store::add_points(std::int64_t run_id, std::span<const Point> points,
                                const PointDigests& stored, Added& added) {
-  // The texts that rows refer to.
+  // Rows hold views of these texts, which therefore never move: their room is reserved.
   std::vector<std::optional<std::string>> exact, samples;
   exact.reserve(points.size());
   samples.reserve(points.size());
@@ -193,6 +193,7 @@ Result<void> Store::add_points(std::int64_t run_id, std::span<const Point> point
     const auto row = std::span(rows).subspan(i * k_point_columns, k_point_columns);
     added.bytes += row_bytes(k_row, text_bytes(row));
   }
+  // One statement a row; databases with arrays take the second, which adds all rows at once.
   return database_->change_rows(
       "INSERT INTO weir_point (cell, metric, run, place, nature, source, value, exact, samples) "
       "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
