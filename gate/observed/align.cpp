@@ -19,69 +19,72 @@ struct Rule {
   std::vector<Ops> computes;  // the kernel computes one of these runs of nodes
   bool part = false;          // it may also be a part of another kernel's op
 };
+constexpr bool k_or_part_of_op = true;
 
-// Makes a rule for kernels with this prefix: they compute one of `alone`, or one of the fusions
-// (gate/unit/fusions.hpp) of ggml-vulkan's kernel `like`.
-Rule make_rule(std::string_view prefix, std::vector<Ops> alone, std::string_view like) {
+// Returns a rule for kernels with this prefix that also compute fused ops: one of `alone`, or one
+// of the fusions (gate/unit/fusions.hpp) of ggml-vulkan's kernel `fused_like`, by default `prefix`.
+Rule make_fusion_rule(std::string_view prefix, std::vector<Ops> alone,
+                      std::string_view fused_like) {
   Rule rule{prefix, std::move(alone)};
   for (const unit::Fusion& fusion : unit::fusions()) {
-    if (fusion.kernel == like) rule.computes.push_back(fusion.ops);
+    if (fusion.kernel == fused_like) rule.computes.push_back(fusion.ops);
   }
   return rule;
 }
-Rule make_rule(std::string_view prefix, std::vector<Ops> alone = {}) {
-  return make_rule(prefix, std::move(alone), prefix);
+Rule make_fusion_rule(std::string_view prefix, std::vector<Ops> alone = {}) {
+  return make_fusion_rule(prefix, std::move(alone), prefix);
 }
 
 // Returns which ops a kernel computes, by the beginning of its name; the first rule that fits
-// counts. `true` marks kernels that may be a part of another kernel's op.
-const std::vector<Rule>& rules() {
+// counts. Kernels without fusions need no make_fusion_rule().
+const std::vector<Rule>& kernel_rules() {
   static const std::vector<Rule> k_rules = {
       {"matmul_id", {{"MUL_MAT_ID"}}},
-      make_rule("mul_mat_vec_id", {{"MUL_MAT_ID"}}),
-      {"matmul_split_k_reduce", {}, true},
-      {"split_k_reduce", {}, true},
+      make_fusion_rule("mul_mat_vec_id", {{"MUL_MAT_ID"}}),
+      {"matmul_split_k_reduce", {}, k_or_part_of_op},
+      {"split_k_reduce", {}, k_or_part_of_op},
       {"matmul", {{"MUL_MAT"}}},
-      make_rule("mul_mat_vec", {{"MUL_MAT"}}),
-      {"quantize_q8_1", {}, true},
-      {"dequant_", {}, true},
-      {"count_experts", {}, true},
-      {"fa_split_k_reduce", {}, true},
-      {"fa_mask_opt", {}, true},
+      make_fusion_rule("mul_mat_vec", {{"MUL_MAT"}}),
+      {"quantize_q8_1", {}, k_or_part_of_op},
+      {"dequant_", {}, k_or_part_of_op},
+      {"count_experts", {}, k_or_part_of_op},
+      {"fa_split_k_reduce", {}, k_or_part_of_op},
+      {"fa_mask_opt", {}, k_or_part_of_op},
       {"flash_attn", {{"FLASH_ATTN_EXT"}}},
-      make_rule("rms_norm_mul_rope"),
-      make_rule("rms_norm_mul"),
-      make_rule("rms_norm_set_rows"),
-      make_rule("rope_", {{"ROPE"}}),
-      make_rule("multi_add"),
-      make_rule("topk_moe"),
-      make_rule("silu_mul"),
-      make_rule("gelu_mul"),
-      make_rule("sigmoid_mul"),
-      make_rule("softplus_mul"),
-      make_rule("ssm_conv_bias_silu"),
-      make_rule("ssm_conv_silu"),
-      make_rule("snake"),
+      make_fusion_rule("rms_norm_mul_rope"),
+      make_fusion_rule("rms_norm_mul"),
+      make_fusion_rule("rms_norm_set_rows"),
+      make_fusion_rule("rope_", {{"ROPE"}}),
+      make_fusion_rule("multi_add"),
+      make_fusion_rule("topk_moe"),
+      make_fusion_rule("silu_mul"),
+      make_fusion_rule("gelu_mul"),
+      make_fusion_rule("sigmoid_mul"),
+      make_fusion_rule("softplus_mul"),
+      make_fusion_rule("ssm_conv_bias_silu"),
+      make_fusion_rule("ssm_conv_silu"),
+      make_fusion_rule("snake"),
       // Several of these kernels compute one op.
-      {"soft_max_large", {{"SOFT_MAX"}}, true},
-      {"argsort_large", {{"ARGSORT"}}, true},
+      {"soft_max_large", {{"SOFT_MAX"}}, k_or_part_of_op},
+      {"argsort_large", {{"ARGSORT"}}, k_or_part_of_op},
       // These also prepare the input of another kernel.
-      {"contig_cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
-      {"cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
+      {"contig_cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, k_or_part_of_op},
+      {"cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, k_or_part_of_op},
       // ggml-cuda's kernels. Sums and products of several tensors have more sources.
       {"rms_norm_f32<256, false", {{"RMS_NORM"}}},
       {"rms_norm_f32<1024, false", {{"RMS_NORM"}}},
-      make_rule("rms_norm_f32<", {}, "rms_norm_mul"),
+      make_fusion_rule("rms_norm_f32<", {}, "rms_norm_mul"),
       {"k_bin_bcast<&op_mul, float, float, float, float const*>", {{"MUL"}}},
       {"k_bin_bcast<&op_add, float, float, float, float const*>", {{"ADD"}}},
-      make_rule("k_bin_bcast<&op_add", {}, "multi_add"),
+      make_fusion_rule("k_bin_bcast<&op_add", {}, "multi_add"),
       {"k_set_rows<", {{"SET_ROWS"}}},
   };
   return k_rules;
 }
 
 const Rule* find_rule(std::string_view kernel) {
-  return find_first(rules(), [&](const Rule& rule) { return kernel.starts_with(rule.prefix); });
+  return find_first(kernel_rules(),
+                    [&](const Rule& rule) { return kernel.starts_with(rule.prefix); });
 }
 
 // Returns true if the kernel's name begins with the op's: "scale_f32" computes SCALE.

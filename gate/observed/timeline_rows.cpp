@@ -122,7 +122,8 @@ void describe_by_nodes(const Piece& piece, const std::vector<Node>& nodes, Obser
 }
 
 // Returns the row of a piece, without its times. A piece is work that is timed together: one or
-// more commands, or the scope of an op. Flops and bytes are for all its calls together.
+// more commands, or the scope of an op. Copies get their bytes, other commands their op's name, and
+// ops of a known graph also phase, layer, shape, flops and bytes (of all calls together).
 ObservedOp describe_work(const Piece& piece) {
   const Process& process = piece.process;
   if (piece.scope != nullptr) return describe_scope(process, *piece.scope);

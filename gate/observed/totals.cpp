@@ -287,8 +287,8 @@ std::optional<double> OpTotal::share_of_peak() const {
   return rate(*this, seconds_at_peak, peak_partly);
 }
 
-// Returns the totals of decode rows, divided by the number of decoded tokens; empty if that is not
-// known. A sum that is only partly known is absent.
+// Returns the totals of decode rows by `by`, divided by the number of decoded tokens; empty if that
+// number is not known. A total of which some calls lack the value has none per token.
 std::vector<OpPerToken> op_totals_per_token(const Observed& observed, const Grouping& by) {
   const auto tokens = decoded_tokens(observed);
   if (!tokens || *tokens <= 0) return {};
@@ -298,8 +298,10 @@ std::vector<OpPerToken> op_totals_per_token(const Observed& observed, const Grou
   };
   std::vector<OpPerToken> totals;
   // If tokens are counted by steps, rows outside of steps belong to other tokens.
-  const bool is_by_steps = count_decoded_tokens(observed).has_value();
-  for (const OpTotal& total : op_totals(observed, by, {Phase::decode, std::nullopt, is_by_steps})) {
+  const bool is_counted_by_steps = count_decoded_tokens(observed).has_value();
+  const Rows decode_rows{
+      .phase = Phase::decode, .step = std::nullopt, .of_steps = is_counted_by_steps};
+  for (const OpTotal& total : op_totals(observed, by, decode_rows)) {
     const auto calls =
         total.calls ? std::optional(static_cast<double>(*total.calls)) : std::nullopt;
     // A time of some of the calls is not the time of all.
