@@ -238,16 +238,17 @@ void reduce_values(std::optional<ValueRule::Pick> pick, std::vector<T>& values) 
   values = {pick == Pick::max ? values.back() : values[values.size() / 2]};
 }
 
-// Adds a share of a whole, which is counted elsewhere: the last value, 0 to 1.
+// Adds a share, such as that of accepted drafts, from the last value that was found. Fails unless
+// it is from 0 to 1. It is kept in millionths.
 Result<void> add_share(profile::EngineReport& report, const ValueRule& rule,
                        const unit::Metric& metric, const Value& printed) {
-  constexpr double k_parts = 1e6;
+  constexpr double k_millionths = 1e6;
   WEIR_TRY(const double value, parse_number(rule, &metric, printed));
   if (value < 0 || value > 1) {
     return fail(Code::data, "{}: {} is not a ratio: it must be between 0 and 1 ({})", rule.metric,
                 value, describe_rule(rule));
   }
-  const auto share = Rational::make(std::llround(value * k_parts), std::llround(k_parts));
+  const auto share = Rational::make(std::llround(value * k_millionths), std::llround(k_millionths));
   if (share) report.shares[metric.name] = *share;
   return {};
 }
@@ -289,7 +290,8 @@ Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
   return {};
 }
 
-// Sets the fact that a rule names.
+// Sets the fact that a rule names: a number of tokens, a digest of the output, the model, or the
+// engine's build. Fails if the number is no count. The configuration allows no other names.
 Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule, const Value& printed) {
   const std::string& text = printed.text;
   if (is_number_of_tokens(rule)) {
@@ -303,8 +305,9 @@ Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule, cons
     return {};
   }
   if (rule.metric == "output_digest") {
-    // The text may be the whole output; its hash is as good.
-    report.output_digest = text.size() > 64 ? hash_hex(text) : shorten(text);
+    // A pattern may match the whole output. A text longer than a hash is replaced by its hash.
+    constexpr std::size_t k_sha256_digits = 64;
+    report.output_digest = text.size() > k_sha256_digits ? hash_hex(text) : shorten(text);
   } else if (rule.metric == "model") {
     report.model = shorten(text);
   } else if (rule.metric == "engine_build") {

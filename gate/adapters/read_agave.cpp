@@ -223,8 +223,8 @@ class TokenReader {
  public:
   explicit TokenReader(Observed& observed) : observed_(observed) {}
 
-  // Returns true if the line belongs to a token or to the counters.
-  bool take(std::string_view line) {
+  // Reads a line of a token or of the counters; returns false for other lines.
+  bool read_line(std::string_view line) {
     last_was_counter_ = false;
     if (read_token(line) || read_counter(line)) return true;
     if (const auto seconds = parse_token_time(line)) {
@@ -236,10 +236,10 @@ class TokenReader {
     return false;
   }
 
-  // Ends reading. `open`: the last line may have been cut, so a count at the very end is dropped.
-  void finish(bool open) {
+  // Ends reading. If the last line may be cut, a count at the very end is dropped.
+  void finish(bool may_end_in_cut_line) {
     add_times();
-    if (!open || !last_was_counter_) return;
+    if (!may_end_in_cut_line || !last_was_counter_) return;
     auto& counts = observed_.counts;
     counts.back().values.pop_back();
     if (counts.back().values.empty()) counts.pop_back();
@@ -456,13 +456,14 @@ void read(const Printed& printed, Observed& observed) {
   TokenReader tokens(observed);
   for (const std::string_view line : printed.lines()) {
     // The first of them that knows the line takes it.
-    std::ignore = read_table(line, in_table, observed) || tokens.take(line) ||
+    std::ignore = read_table(line, in_table, observed) || tokens.read_line(line) ||
                   read_statistics(line, observed) || read_banner(line, observed) ||
                   read_system(line, observed) || read_counters_line(line, observed) ||
                   read_complaint(line, observed);
   }
   tokens.finish(printed.lacks_final_newline());
-  if (in_table) mark_truncated(observed);
+  if (in_table) mark_truncated(observed);  // no line ended the table
+  // JSON objects lie among the lines, not in lists, so nothing is done with elements of lists.
   if (!printed.document().out.empty() && printed.holds("{\"")) {
     read_pieces(printed, /*lists=*/{},
                 {.element = [](std::string_view, const Json&) {},

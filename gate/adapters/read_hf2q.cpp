@@ -115,7 +115,7 @@ class StepReader {
   }
 
   // Takes a line of times by part. Returns false for other lines.
-  bool take(std::string_view line) {
+  bool read_line(std::string_view line) {
     for (const auto& [mark, phase] :
          {std::pair{std::string_view("[GREEDY_PROFILE]"), Phase::decode},
           {std::string_view("[DECODE_PROFILE]"), Phase::other}}) {
@@ -251,7 +251,8 @@ void read(const Printed& printed, Observed& observed) {
       in_table = true;
     } else if (auto buffer = in_table ? parse_row(line) : std::nullopt) {
       steps.add_buffer_row(std::move(*buffer));
-    } else if (steps.take(line) || read_stage(line, stage, observed) || read_rate(line, observed)) {
+    } else if (steps.read_line(line) || read_stage(line, stage, observed) ||
+               read_rate(line, observed)) {
       in_table = false;
     } else if (LineScanner log(line); log.read_until("[mlx-native] ")) {
       add_warning(observed, display_text(log.rest(), 400));

@@ -332,7 +332,7 @@ class Tables {
   explicit Tables(Observed& observed) : observed_(observed) {}
 
   // Returns false if the line is no row.
-  bool take(std::string_view line, bool may_be_cut) {
+  bool read_line(std::string_view line, bool may_be_cut) {
     Row row = split_row(line);
     if (is_heading(row)) {
       heading_ = std::move(row);
@@ -438,7 +438,7 @@ void read(const Printed& printed, Observed& observed) {
       if (const auto commit = build.word(); commit && build.skip_prefix("("))
         tables.set_build(*commit);
     } else {
-      tables.take(line, printed.may_be_cut(line));
+      tables.read_line(line, printed.may_be_cut(line));
     }
   }
   // The md form ends in a line that names the build.

@@ -146,8 +146,8 @@ class Requests {
  public:
   explicit Requests(Observed& observed) : observed_(observed) {}
 
-  // Takes a line of a server; returns false for other lines. A line that is cut names no request.
-  bool take(std::string_view line, bool may_be_cut) {
+  // Reads a line of a server; returns false for other lines. A line that is cut names no request.
+  bool read_line(std::string_view line, bool may_be_cut) {
     if (const std::size_t slot = line.find(k_slot); slot != line.npos)
       return read_slot(line.substr(0, slot), line.substr(slot + k_slot.size()), may_be_cut);
     if (may_be_cut && line.find(k_json) != line.npos) {
@@ -329,7 +329,7 @@ void read(const Printed& printed, Observed& observed) {
     if (prefix != nullptr) {
       LineScanner scan(line.substr(at + prefix->size()));
       if (const auto title = scan.read_until("=")) read_figure(*title, scan, nullptr, observed);
-    } else if (!requests.take(line, may_be_cut)) {
+    } else if (!requests.read_line(line, may_be_cut)) {
       if (!may_be_cut && read_perplexity(LineScanner(line), observed)) continue;
       read_complaint(line, observed);
       // Printed when the context is created: "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits

@@ -11,7 +11,8 @@ constexpr const char* k_latency = "end_to_end_latency_seconds";
 constexpr std::pair<const char*, const char*> k_percentiles[] = {
     {"50%", "p50"}, {"90%", "p90"}, {"95%", "p95"}, {"99%", "p99"}};
 
-ObservedCase start_load(std::int64_t requests, std::int64_t failures, Observed& observed) {
+// Returns a run with its numbers of requests and failures, still without times.
+ObservedCase make_run(std::int64_t requests, std::int64_t failures, Observed& observed) {
   ObservedCase load;
   load.name = "all requests";
   set_requests(load, std::max<std::int64_t>(requests - failures, 0), failures);
@@ -20,7 +21,8 @@ ObservedCase start_load(std::int64_t requests, std::int64_t failures, Observed& 
   return load;
 }
 
-// Reads the row of all requests. Its times are in milliseconds.
+// Reads the row of all requests, with times in milliseconds, as one run. It is counted as unread if
+// a number of requests is missing or impossible. Without answers its times mean nothing.
 void read_total(const TableRow& row, Observed& observed) {
   constexpr double k_max_requests = 1e15, k_seconds_per_ms = 1e-3;
   const auto number = [&](const char* column) { return printed_number(look_up(row, column, "")); };
@@ -30,7 +32,7 @@ void read_total(const TableRow& row, Observed& observed) {
   if (!are_counts) {
     return add_unread_part(observed, "rows", "the number of requests or failures is none");
   }
-  ObservedCase load = start_load(std::llround(*requests), std::llround(*failures), observed);
+  ObservedCase load = make_run(std::llround(*requests), std::llround(*failures), observed);
   set_rate(load, "requests_per_second", number("Requests/s"));
   if (has_answers(load)) {
     if (const auto mean = number("Average Response Time"))
@@ -116,7 +118,7 @@ void read_list(const Printed& printed, Observed& observed) {
   };
   read_documents(printed, take, observed);
   if (!has_endpoint) return;
-  ObservedCase load = start_load(totals.requests, totals.failures, observed);
+  ObservedCase load = make_run(totals.requests, totals.failures, observed);
   if (totals.last > totals.first) {
     set_rate(load, "requests_per_second",
              static_cast<double>(totals.requests) / (totals.last - totals.first));

@@ -97,38 +97,40 @@ void add_node(ObservedOp node, Observed& observed) {
 
 }  // namespace
 
-// Reads the splits of each graph, with the number of tokens that was printed before them:
+// Reads the splits of each graph with their nodes, and the number of tokens that was printed before
+// them. A line of another form is counted as unread, unless the text was cut within it:
 //
 //   graph_reserve: reserving a graph for ubatch with n_tokens =    1, n_seqs =  1, n_outputs =    1
 //   ## SPLIT #1: Vulkan0 # 7 inputs: [ffn_post_norm-2 (   1K)] …
 //   node #  2 (  RMS_NORM):               norm-0 (   1K) [  CPU         ] use=1,c=1: …
 void read(const Printed& printed, Observed& observed) {
-  std::optional<std::int64_t> tokens;
-  bool cut = false;
+  std::optional<std::int64_t> tokens;  // of the next graph
+  bool is_last_line_incomplete = false;
   for (const std::string_view line : printed.lines()) {
-    cut = false;
+    is_last_line_incomplete = false;
     if (const auto count = parse_tokens(line)) {
       tokens = count;
       continue;
     }
-    std::optional<std::int64_t> announced;
-    if (auto split = parse_split(line, announced)) {
-      cut = std::cmp_less(split->inputs.size(), *announced);
+    std::optional<std::int64_t> input_count;  // as the line says
+    if (auto split = parse_split(line, input_count)) {
+      is_last_line_incomplete = std::cmp_less(split->inputs.size(), *input_count);
       if (!add_split(std::move(*split), tokens, observed)) break;
-      if (cut) add_warning(observed, "a split lists fewer inputs than it says it has");
+      if (is_last_line_incomplete)
+        add_warning(observed, "a split lists fewer inputs than it says it has");
       tokens.reset();
     } else if (auto node = parse_node(line)) {
       add_node(std::move(*node), observed);
     } else {
-      cut = line.starts_with("node #") || line.starts_with("## ");
-      const bool is_last = printed.lacks_final_newline() && printed.may_be_cut(line);
-      if (cut && !is_last && line.starts_with("node #"))
-        add_unread_part(observed, "nodes", "a line has another form");
-      if (cut && !is_last && line.starts_with("## SPLIT"))
+      const bool is_node = line.starts_with("node #");
+      is_last_line_incomplete = is_node || line.starts_with("## ");
+      if (printed.may_be_cut(line)) continue;
+      if (is_node) add_unread_part(observed, "nodes", "a line has another form");
+      if (line.starts_with("## SPLIT"))
         add_unread_part(observed, "splits", "a line has another form");
     }
   }
-  if (printed.lacks_final_newline() && cut) mark_truncated(observed);
+  if (printed.lacks_final_newline() && is_last_line_incomplete) mark_truncated(observed);
 }
 
 }  // namespace weir::adapters::sched_debug

@@ -11,8 +11,8 @@
 namespace weir::adapters::serving {
 namespace {
 
-// Reads a choice into a piece: its text, and if it is a token.
-using TakeChoice = void (*)(const Json& choice, bool finished, StreamPiece& piece);
+// Reads a choice into a piece: its text, and if it is a token. `finished`: it ends the stream.
+using ReadChoice = void (*)(const Json& choice, bool finished, StreamPiece& piece);
 
 void read_completion(const Json& choice, bool finished, StreamPiece& piece) {
   const std::string* text = text_in(choice, "text");
@@ -37,8 +37,9 @@ void read_message(const Json& choice, bool finished, StreamPiece& piece) {
   piece.is_token = !piece.text.empty() || calls || (has_text && !finished && !names_role);
 }
 
-// Reads the likely tokens of completions of OpenAI, vLLM and others: lists of the same length.
-void read_older_likely(const Json& logprobs, StreamPiece& piece) {
+// Reads the likely tokens of a completion ("logprobs") as OpenAI's older API and vLLM have them:
+// two lists, with an element a position. Does nothing without these lists.
+void read_likely_of_lists(const Json& logprobs, StreamPiece& piece) {
   const auto tokens = list_or_empty(logprobs, "tokens"),
              tops = list_or_empty(logprobs, "top_logprobs");
   for (std::size_t i = 0; i < std::min(tokens.size(), tops.size()); ++i) {
@@ -52,11 +53,13 @@ void read_older_likely(const Json& logprobs, StreamPiece& piece) {
   }
 }
 
-// Fills a piece from a chunk; `take` reads its choice.
-template <TakeChoice take>
-Result<void> fill(const Json& json, StreamPiece& piece) {
+// Fills a piece of the stream from one chunk of JSON: what the server reports of the request, the
+// text of its only choice, and the likely tokens. A chunk without choices has the usage alone.
+// Fails with Code::data if there are several choices, or neither choices nor usage.
+template <ReadChoice read_choice>
+Result<void> read_chunk_json(const Json& json, StreamPiece& piece) {
   piece.reported = read_usage(json);
-  // `timings` are more detailed; both describe the same tokens.
+  // llama-server's `timings` describe the same tokens in more detail, so they replace `usage`.
   merge(piece.reported, read_timings(json));
   const Json& choices = member_or_null(json, "choices");
   if (choices.is_null() && !member_or_null(json, "usage").is_null()) return {};
@@ -65,16 +68,16 @@ Result<void> fill(const Json& json, StreamPiece& piece) {
   if (choices.empty()) return {};
   const Json& choice = choices.front();
   piece.reported.finish = name_in(choice, "finish_reason");
-  take(choice, piece.reported.finish.has_value(), piece);
+  read_choice(choice, /*finished=*/piece.reported.finish.has_value(), piece);
   const Json& logprobs = member_or_null(choice, "logprobs");
   read_likely(list_or_empty(logprobs, "content"), piece);
-  read_older_likely(logprobs, piece);
+  read_likely_of_lists(logprobs, piece);
   return {};
 }
 
-template <TakeChoice take>
+template <ReadChoice read_choice>
 Result<StreamPiece> read_chunk(std::string_view data) {
-  if (data != "[DONE]") return parse_piece(data, fill<take>);
+  if (data != "[DONE]") return parse_piece(data, read_chunk_json<read_choice>);
   StreamPiece piece;
   piece.is_last = true;
   return piece;
