@@ -85,7 +85,7 @@ bool shows_same_numbers(const MetricRow& one, const MetricRow& other) {
 }
 
 // Returns the row of `cell` with the label of `row`, or null.
-const MetricRow* find_same_row(const CellDocument& cell, const MetricRow& row) {
+const MetricRow* find_row_like(const CellDocument& cell, const MetricRow& row) {
   return look_up(cell.by_label, row.number.label, nullptr);
 }
 
@@ -94,23 +94,24 @@ std::string range_over_cells(const Cells& cells, const MetricRow& row,
                              std::optional<double> Judgement::*value, std::string Number::*text) {
   std::vector<ShownValue> values;
   for (const CellDocument* cell : cells) {
-    const MetricRow* same = find_same_row(*cell, row);
-    if (same != nullptr && same->judgement->*value) {
-      values.emplace_back(*(same->judgement->*value), same->number.*text);
+    const MetricRow* other = find_row_like(*cell, row);
+    if (other != nullptr && other->judgement->*value) {
+      values.emplace_back(*(other->judgement->*value), other->number.*text);
     }
   }
   return value_range(values);
 }
 
-// Returns the rows that a block shows: those that need a reader, and fine ones that are the same in
-// all cells.
+// Returns the rows of metrics that a block shows once for all its cells, in the order of its first
+// cell, the worst first: rows that somebody should look at, and passing ones that are equal in all
+// cells. A changed exact count shows its range over the cells.
 std::vector<MetricRow> shared_rows(const Cells& cells) {
   std::vector<MetricRow> rows;
   for (const MetricRow* row : cells.front()->worst_first) {
     const bool is_shared =
         needs_attention(*row) || std::ranges::all_of(cells, [&](const auto* cell) {
-          const MetricRow* same = find_same_row(*cell, *row);
-          return same != nullptr && shows_same_numbers(*same, *row);
+          const MetricRow* other = find_row_like(*cell, *row);
+          return other != nullptr && shows_same_numbers(*other, *row);
         });
     if (!is_shared) continue;
     rows.push_back(*row);

@@ -50,8 +50,9 @@ std::string product_text(const Values& values, const Values& all) {
   return text::join(parts, " \u00d7 ");
 }
 
-// Returns a row with a metric's values and changes over the cells that have it, as ranges. A rule
-// that is no metric gets its reason, if that is the same in all cells.
+// Returns the row of a metric over the cells that have it: its values and changes as texts, ranges
+// if cells differ. Counts change by a difference, other metrics by percent. A rule that is no
+// metric gets its reason, if that is the same in all cells.
 Number metric_numbers(const std::string& metric, const Cells& cells) {
   Number number;
   std::vector<ShownValue> base, candidate, change;

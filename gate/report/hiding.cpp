@@ -107,24 +107,26 @@ std::string show_value(std::string_view word, WordKind value, PrivateWords priva
 
 // Returns the place of the "?" before an address's query ("https://host/path?api_key=…"), which may
 // hold a key; npos without a query.
-std::size_t find_query(std::string_view word) {
+std::size_t find_query_mark(std::string_view word) {
   const std::size_t mark = word.find('?');
   if (mark == word.npos || word.find('=', mark) == word.npos) return word.npos;
   return word.find_first_of(" \t\n\r") == word.npos ? mark : word.npos;
 }
 
-// Returns a word of a command line as it may be shown. In "--option=value" the option's name
-// decides how the value is hidden.
+// Returns a word of a command line as it may be shown. The query of an address is hidden. In
+// "--option=value" and "NAME=value" the name decides how the value is hidden.
 std::string show_word(std::string_view word, PrivateWords private_words) {
-  if (const std::size_t query = find_query(word); query != word.npos) {
+  if (const std::size_t query = find_query_mark(word); query != word.npos) {
     return fmt::format("{}?{}", show_word(word.substr(0, query), private_words), k_hidden);
   }
   const std::size_t equals = word.find('=');
   const bool is_option = word.starts_with('-');
-  // "NAME=/a/b" is a path after a name.
-  if (equals == word.npos || !(is_option || word.find_first_of("/ ") > equals)) {
+  // "NAME=/a/b" is a path after a name, "/a/b=c" is a path.
+  const bool is_assignment = equals != word.npos && word.find_first_of("/ ") > equals;
+  if (equals == word.npos || (!is_option && !is_assignment)) {
     return show_value(word, WordKind::plain, private_words);
   }
+  // option_value() knows options, which begin with "-".
   const std::string name = (is_option ? "" : "-") + std::string(word.substr(0, equals));
   return fmt::format("{}={}", text::shell_word(printable_line(word.substr(0, equals))),
                      show_value(word.substr(equals + 1), option_value(name), private_words));

@@ -120,8 +120,9 @@ bool add_run(Hint& hint, const verdict::GateVerdict& gate) {
   return run.has_value();
 }
 
-// Adds "--cell 'PATTERN'" for these cells; nothing for all cells. Returns false if patterns would
-// select other cells.
+// Adds "--cell 'PATTERN'" for these cells, each at most `max_columns` wide if it can be; nothing
+// for all cells. Returns false if patterns would select other cells. A gate of selected cells does
+// not know the names of the others, so only whole names are sure to select no other cell.
 bool add_cells(Hint& hint, const verdict::GateVerdict& gate, const std::vector<std::string>& cells,
                std::size_t max_columns) {
   if (cells.size() == gate.cells.size() && !gate.is_selection) return true;
@@ -136,11 +137,12 @@ bool add_cells(Hint& hint, const verdict::GateVerdict& gate, const std::vector<s
   return !patterns.empty();
 }
 
-// Returns `name` with "*" in place of each part whose bit is set in `stars`.
-std::string generalize(const std::string& name, unsigned stars) {
+// Returns a cell's name with "*" in place of some parts between "/": bit i of `parts_to_replace` is
+// part i.
+std::string put_stars(const std::string& name, unsigned parts_to_replace) {
   std::vector<std::string> parts = text::split(name, '/');
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if ((stars >> i & 1U) != 0) parts[i] = "*";
+    if ((parts_to_replace >> i & 1U) != 0) parts[i] = "*";
   }
   // A star matches across '/', so one is enough for several parts in a row.
   const auto both_stars = [](const std::string& part, const std::string& next) {
@@ -152,7 +154,7 @@ std::string generalize(const std::string& name, unsigned stars) {
 
 // Returns true if --cell selects the name by this pattern: a prompt without "@d256" selects each of
 // its depths.
-bool selects(const std::string& pattern, const std::string& name) {
+bool pattern_selects(const std::string& pattern, const std::string& name) {
   const std::string line = name.substr(0, name.find('@', name.rfind('/') + 1));
   return text::glob_match(pattern, name) || text::glob_match(pattern, line);
 }
@@ -166,18 +168,19 @@ bool has_failed_to_run(const CellVerdict& cell) {
 }  // namespace
 
 // Returns patterns for --cell that match `wanted` and no other cell: names for a few cells, else
-// globs, the widest first. Empty if there are none.
+// globs, the widest first. Each is at most `max_columns` wide, unless it then selects other cells.
+// Empty if more than 12 patterns are needed. If `all` is empty, only whole names are exact.
 std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
                                        const std::vector<std::string>& all,
                                        std::size_t max_columns) {
-  constexpr std::size_t k_max_names = 3, k_max_hints = 12;
-  constexpr unsigned k_parts = 4;
+  constexpr std::size_t k_max_names = 3, k_max_patterns = 12;
+  constexpr unsigned k_replaceable_parts = 4;
   const auto count_matches = [](const std::vector<std::string>& names, const std::string& pattern) {
-    return std::ranges::count_if(names,
-                                 [&](const std::string& name) { return selects(pattern, name); });
+    return std::ranges::count_if(
+        names, [&](const std::string& name) { return pattern_selects(pattern, name); });
   };
   std::vector<std::string> out, uncovered = wanted;
-  while (!uncovered.empty() && out.size() < k_max_hints) {
+  while (!uncovered.empty() && out.size() < k_max_patterns) {
     const std::string name = uncovered.front();
     // True if the pattern selects wanted cells only.
     const auto is_exact = [&](const std::string& pattern) {
@@ -185,15 +188,17 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
       return count_matches(all, pattern) == count_matches(wanted, pattern);
     };
     std::string best = name;
-    for (unsigned stars = 1; wanted.size() > k_max_names && stars < 1U << k_parts; ++stars) {
-      const std::string wider = generalize(name, stars);
+    // Counts through all sets of parts.
+    const unsigned sets = wanted.size() > k_max_names ? 1U << k_replaceable_parts : 0;
+    for (unsigned set = 1; set < sets; ++set) {
+      const std::string wider = put_stars(name, set);
       if (count_matches(uncovered, wider) > count_matches(uncovered, best) && is_exact(wider))
         best = wider;
     }
     std::string shown = shell_pattern(best, max_columns);
     if (!is_exact(shown)) shown = shell_pattern(best, best.size());
     if (!is_exact(shown)) return {};
-    std::erase_if(uncovered, [&](const std::string& cell) { return selects(shown, cell); });
+    std::erase_if(uncovered, [&](const std::string& cell) { return pattern_selects(shown, cell); });
     out.push_back(std::move(shown));
   }
   return uncovered.empty() ? out : std::vector<std::string>{};
