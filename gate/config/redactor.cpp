@@ -211,8 +211,10 @@ void Redactor::add_path(const std::string& path, const std::string& alias) {
   }
 }
 
-// Hides the container's image and the paths among its options under `alias`. Returns the engine's
-// own part of the command.
+// Hides the container's image and the paths among its options under `alias`. Image and options
+// stand in the configuration, or in the engine's command if that begins with docker, podman or
+// srun. Returns the rest of the command, which is the engine's own. srun has no image in its
+// command: it names it in an option.
 Arguments Redactor::add_container(const EngineSettings& engine, const std::string& alias) {
   const ContainerSettings& container = *engine.container;
   const bool is_srun = container.runtime == Runtime::srun;
@@ -220,13 +222,15 @@ Arguments Redactor::add_container(const EngineSettings& engine, const std::strin
   std::string image = container.image;
   if (begins_with(command, container.runtime)) {
     std::erase(command, "{args}");  // may stand among the options
-    const auto parts = parse_runtime_line(command, container.runtime);
-    if (!parts) return command;
-    const auto image_word = command.begin() + static_cast<std::ptrdiff_t>(parts->image);
-    options.assign(command.begin() + static_cast<std::ptrdiff_t>(parts->options), image_word);
-    if (!is_srun && image_word != command.end()) image = *image_word;
-    command.erase(command.begin(),
-                  !is_srun && image_word != command.end() ? image_word + 1 : image_word);
+    const auto line = parse_runtime_line(command, container.runtime);
+    if (!line) return command;
+    auto engine_begin = command.begin() + static_cast<std::ptrdiff_t>(line->image);
+    options.assign(command.begin() + static_cast<std::ptrdiff_t>(line->options), engine_begin);
+    if (!is_srun && engine_begin != command.end()) {
+      image = *engine_begin;
+      ++engine_begin;
+    }
+    command.erase(command.begin(), engine_begin);
   }
   for (std::size_t i = 0; i < options.size(); ++i) {
     const std::string& word = options[i];

@@ -47,9 +47,9 @@ std::string model_mount(const std::string& path) {
 
 // Returns true if the user's own options mount something at `path`: "-v FROM:PATH" or "--mount
 // …,target=PATH".
-bool is_mounted(const config::Arguments& command, const config::RuntimeLine& parts,
-                const std::string& path) {
-  for (std::size_t i = parts.options; i < parts.image; ++i) {
+bool user_mounts(const config::Arguments& command, const config::RuntimeLine& line,
+                 const std::string& path) {
+  for (std::size_t i = line.options; i < line.image; ++i) {
     for (const std::string& value : text::split(command[i], ',')) {
       for (const char* key : {"target=", "dst=", "destination="}) {
         if (value == key + path) return true;
@@ -62,10 +62,10 @@ bool is_mounted(const config::Arguments& command, const config::RuntimeLine& par
 }
 
 // Returns the variables that the user's own options set or pass on.
-std::vector<std::string> passed_by_options(const config::Arguments& command,
-                                           const config::RuntimeLine& parts) {
+std::vector<std::string> find_passed_variables(const config::Arguments& command,
+                                               const config::RuntimeLine& line) {
   std::vector<std::string> names;
-  for (std::size_t i = parts.options; i < parts.image; ++i) {
+  for (std::size_t i = line.options; i < line.image; ++i) {
     const std::string next = i + 1 < command.size() ? command[i + 1] : "";
     if (auto name = config::variable_set_by(command[i], next)) names.push_back(std::move(*name));
   }
@@ -73,23 +73,23 @@ std::vector<std::string> passed_by_options(const config::Arguments& command,
 }
 
 // Inserts options in front of the user's own.
-void add_options(config::Arguments& argv, const config::RuntimeLine& parts,
-                 const config::Arguments& options) {
-  argv.insert(argv.begin() + static_cast<std::ptrdiff_t>(parts.options), options.begin(),
+void insert_before_user_options(config::Arguments& argv, const config::RuntimeLine& line,
+                                const config::Arguments& options) {
+  argv.insert(argv.begin() + static_cast<std::ptrdiff_t>(line.options), options.begin(),
               options.end());
 }
 
 // Builds the command line of docker or podman: the user's, with mounts, port, variables and a label
 // for weir's later clean-up. Fails if a path cannot be mounted.
 Result<sys::ProcessSpec> docker_command(Runtime runtime, const config::Arguments& command,
-                                        const config::RuntimeLine& parts,
+                                        const config::RuntimeLine& line,
                                         const ContainerInputs& inputs) {
   config::Arguments options{"--rm", "--cidfile=" + inputs.id_file, label_option(inputs.name)};
-  if (!inputs.port.empty() && !config::has_network_option(command, parts)) {
+  if (!inputs.port.empty() && !config::has_network_option(command, line)) {
     options.push_back(fmt::format("--publish=127.0.0.1:{0}:{0}", inputs.port));
   }
   for (const Mount& mount : inputs.mounts) {
-    if (is_mounted(command, parts, mount.path)) continue;
+    if (user_mounts(command, line, mount.path)) continue;
     if (const auto problem = mount_problem(runtime, mount.path))
       return fail(Code::config, "{}", *problem);
     options.emplace_back("--mount");
@@ -100,13 +100,13 @@ Result<sys::ProcessSpec> docker_command(Runtime runtime, const config::Arguments
     options.emplace_back("-e");
     options.push_back(name + "=" + value);
   }
-  sys::ProcessSpec spec{.argv = command, .passed_variables = passed_by_options(command, parts)};
+  sys::ProcessSpec spec{.argv = command, .passed_variables = find_passed_variables(command, line)};
   for (const std::string& name : inputs.passed_variables) {
     if (holds(spec.passed_variables, name)) continue;
     options.insert(options.end(), {"-e", name});
     spec.passed_variables.push_back(name);
   }
-  add_options(spec.argv, parts, options);
+  insert_before_user_options(spec.argv, line, options);
   return spec;
 }
 
@@ -128,8 +128,8 @@ bool append_to_option(config::Arguments& argv, std::size_t begin, std::size_t en
 }
 
 // Returns true if srun's options name a container image.
-bool has_image(const config::Arguments& command, const config::RuntimeLine& parts) {
-  const auto options = std::span(command).first(parts.image).subspan(parts.options);
+bool has_image(const config::Arguments& command, const config::RuntimeLine& line) {
+  const auto options = std::span(command).first(line.image).subspan(line.options);
   return std::ranges::any_of(options, [](const std::string& word) {
     return word.starts_with("--container-image") || word.starts_with("--container-name");
   });
@@ -138,7 +138,7 @@ bool has_image(const config::Arguments& command, const config::RuntimeLine& part
 // Builds the command line of Slurm's srun: the user's, with variables, mounts (if it names an
 // image) and a job name. Fails if a value or path cannot be passed.
 Result<sys::ProcessSpec> srun_command(const config::Arguments& command,
-                                      const config::RuntimeLine& parts,
+                                      const config::RuntimeLine& line,
                                       const ContainerInputs& inputs) {
   sys::ProcessSpec spec{.argv = command, .passed_variables = inputs.passed_variables};
   // srun passes its own environment on. Variables that would affect srun itself go into --export,
@@ -156,9 +156,9 @@ Result<sys::ProcessSpec> srun_command(const config::Arguments& command,
     spec.unset.push_back(name);  // else the value in srun's own environment would win
   }
   std::string mounts;
-  if (has_image(command, parts)) {
+  if (has_image(command, line)) {
     for (const Mount& mount : inputs.mounts) {
-      if (is_mounted(command, parts, mount.path)) continue;
+      if (user_mounts(command, line, mount.path)) continue;
       if (const auto problem = mount_problem(Runtime::srun, mount.path)) {
         return fail(Code::config, "{}", *problem);
       }
@@ -168,15 +168,15 @@ Result<sys::ProcessSpec> srun_command(const config::Arguments& command,
     }
   }
   config::Arguments options;
-  if (!append_to_option(spec.argv, parts.options, parts.image, "--export", exported)) {
+  if (!append_to_option(spec.argv, line.options, line.image, "--export", exported)) {
     options.push_back("--export=ALL" + exported);
   }
-  if (!mounts.empty() && !append_to_option(spec.argv, parts.options, parts.image,
-                                           "--container-mounts", "," + mounts)) {
+  if (!mounts.empty() &&
+      !append_to_option(spec.argv, line.options, line.image, "--container-mounts", "," + mounts)) {
     options.push_back("--container-mounts=" + mounts);
   }
   options.push_back("--job-name=" + inputs.name);
-  add_options(spec.argv, parts, options);
+  insert_before_user_options(spec.argv, line, options);
   return spec;
 }
 
@@ -196,11 +196,11 @@ std::vector<Mount> needed_mounts(const PreparedCell& cell) {
 
 Result<sys::ProcessSpec> container_command(Runtime runtime, const config::Arguments& command,
                                            const ContainerInputs& inputs) {
-  const auto parts = config::parse_runtime_line(command, runtime);
-  if (!parts) return fail(Code::config, "no \"run\" in the command");
+  const auto line = config::parse_runtime_line(command, runtime);
+  if (!line) return fail(Code::config, "no \"run\" in the command");
   const bool by_slurm = runtime == Runtime::srun;
-  WEIR_TRY(sys::ProcessSpec spec, by_slurm ? srun_command(command, *parts, inputs)
-                                           : docker_command(runtime, command, *parts, inputs));
+  WEIR_TRY(sys::ProcessSpec spec, by_slurm ? srun_command(command, *line, inputs)
+                                           : docker_command(runtime, command, *line, inputs));
   if (runtime == Runtime::podman) spec.settle_seconds = k_podman_seconds;
   if (by_slurm) spec.kill_grace_seconds = k_slurm_seconds;
   return spec;

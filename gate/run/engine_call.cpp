@@ -289,6 +289,8 @@ std::optional<sys::WatchedFolder> EngineCall::watched_folder() const {
 }
 
 // Returns why the counts of one of the engine's processes may be missing; nullopt if none may.
+// Either the folder of the probes' files was removed meanwhile, or a process used the device twin
+// (weir's simulated GPU) without the Vulkan probe: the twin then leaves a mark file there.
 std::optional<std::string> EngineCall::find_lost_counts() const {
   if (const auto removed = counts_watch_.find_removed()) {
     return fmt::format(
@@ -297,9 +299,9 @@ std::optional<std::string> EngineCall::find_lost_counts() const {
         text::printable(*removed));
   }
   if (!attaches_probes() || !cell_.twin || !holds(cell_.probes, "vulkan")) return std::nullopt;
-  const auto marks =
+  const auto marks_of_uncounted_processes =
       probes::list_files(effects_.files, probes(), WEIR_PROBE_UNCOUNTED, WEIR_PROBE_SUFFIX);
-  if (!marks || marks->empty()) return std::nullopt;
+  if (!marks_of_uncounted_processes || marks_of_uncounted_processes->empty()) return std::nullopt;
   return "a process of it used the device twin past the probe, whose Vulkan layer was turned off "
          "(VK_LOADER_LAYERS_DISABLE), so that its work is in no count: let all processes inherit "
          "the engine's environment";

@@ -51,7 +51,7 @@ Json engine_outputs_json(const config::EngineSettings& engine) {
 std::string digest(const Json& json) { return short_hash(dump_json(json)); }
 
 // Returns a hash of each part of the plan that must not change when a run is resumed, by the part's
-// name.
+// name as people read it: the message that refuses to resume names the parts that changed.
 std::map<std::string, std::string> plan_identity(const Plan& plan, const config::Settings& settings,
                                                  const PlanOptions& options) {
   Json cells = Json::array(), programs = Json::array(), models = Json::array(),
