@@ -103,8 +103,11 @@ Result<profile::FigureLimit> read_limit(const std::string& text, bool is_on_decr
 
 // Compares the GPU kernels in two builds. Exits with `fail` if one breaks a limit.
 Result<Answer> compare_builds(const Job& job, const BuildsOptions& options) {
-  report::BuildComparison comparison{
-      options.base, options.now, {}, {}, 0, 0, probes::readable_kernel_name};
+  report::BuildComparison comparison{.base = options.base,
+                                     .now = options.now,
+                                     .targets = {},
+                                     .limits = {},
+                                     .readable = probes::readable_kernel_name};
   for (const std::string& text : options.max_increase) {
     WEIR_TRY_SET(comparison.limits.emplace_back(), read_limit(text, /*is_on_decrease=*/false));
   }

@@ -17,8 +17,9 @@
 namespace weir::flow {
 namespace {
 
-// Checks cells and returns them prepared. Devices depend on the environment (another driver, say),
-// so each pair of device and environment is queried once, for all its cells.
+// Checks cells and returns them prepared, in the same order. Devices depend on the environment
+// (another driver, say), so each pair of device and environment is queried once, for all its cells.
+// Errors of the configuration are collected over all groups; any other error ends it at once.
 Result<std::vector<run::PreparedCell>> prepare_cells(const std::vector<config::Cell>& cells,
                                                      const run::Surroundings& shared,
                                                      sys::World& world, const sys::Stop& stop) {

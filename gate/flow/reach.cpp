@@ -10,10 +10,13 @@ namespace {
 
 constexpr std::uint64_t k_largest_record = std::uint64_t{256} << 20;
 
-// Returns which of the run's cells execute code that changed from its base to its candidate.
-Result<ReachOfChanges> measured_reach(const Job& job, const MeasuredRun& measured,
-                                      const ReachRecords& stored) {
-  // A line over depths has no record of its own; the cells that measure it have.
+// Returns which of the run's cells execute code that changed from its base to its candidate, by
+// stored records of the functions that each cell executes. Requires a run with a base, and both
+// commits in its facts.
+Result<ReachOfChanges> reach_of_measured_cells(const Job& job, const MeasuredRun& measured,
+                                               const ReachRecords& stored) {
+  // The profiles also have lines over several depths of a prompt, which are not run as cells. So
+  // the cells come from the configuration.
   WEIR_TRY(const config::Matrix matrix, config::expand(*measured.configuration.settings));
   std::set<std::string> names;
   for (const profile::Profile& profile : measured.profiles) names.insert(profile.cell.str());
@@ -83,7 +86,7 @@ void add_reach_note(const MeasuredRun& measured, const Job& job, verdict::GateVe
   if (!facts.commit || !facts.candidate_commit || facts.commit == facts.candidate_commit) return;
   const ReachRecords stored(job.files(), job.selection.runs_folder);
   if (job.files().kind(stored.folder()) != sys::Kind::folder) return;
-  const auto reach_change = measured_reach(job, measured, stored);
+  const auto reach_change = reach_of_measured_cells(job, measured, stored);
   if (!reach_change) {
     verdict.notes.push_back("which changed files these cells run is not known: " +
                             text::printable(reach_change.error().message));

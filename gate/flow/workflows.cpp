@@ -59,9 +59,10 @@ struct Workflows {
   bool has_new = false;              // one was written
 };
 
-// Returns what a workflow that measures, and is kept, lacks of what was asked for.
-std::vector<std::string> find_lacking(const InitOptions& options, const std::string& name,
-                                      const std::string& kept) {
+// Returns a line for each option of `weir init` that an existing workflow does not support. `kept`
+// is its text; it is never changed.
+std::vector<std::string> find_missing_parts(const InitOptions& options, const std::string& name,
+                                            const std::string& kept) {
   const auto has = [&](std::string_view part) { return kept.find(part) != std::string::npos; };
   std::vector<std::string> lacking;
   if (options.queue && !has("merge_group")) {
@@ -87,7 +88,8 @@ std::vector<std::string> find_lacking(const InitOptions& options, const std::str
   return lacking;
 }
 
-// Writes the CI workflows that are missing. Never writes over an existing file.
+// Writes the CI workflows that are missing. Never writes over an existing file, but reports what it
+// lacks. With a .gitlab-ci.yml of the user's, weir's jobs go into a file that it can include.
 Result<Workflows> write_workflows(const InitOptions& options, const std::string& root,
                                   const config::StarterCi& ci, sys::Files& files) {
   const bool github = options.ci == "github";
@@ -116,7 +118,7 @@ Result<Workflows> write_workflows(const InitOptions& options, const std::string&
       written.has_new = true;
     }
     const std::string content = files.read(place, k_max_workflow_bytes).value_or("");
-    if (is_kept && name == k_github) written.lacking = find_lacking(options, name, content);
+    if (is_kept && name == k_github) written.lacking = find_missing_parts(options, name, content);
     if (const auto action = k_own_actions.find(name);
         is_kept && action != k_own_actions.end() && content.find(action->second) == content.npos) {
       written.lacking.push_back(fmt::format(
