@@ -409,8 +409,9 @@ WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   return serial;
 }
 
-// Called by the engine: takes a command buffer's times from the GPU, in ticks. They go to the
-// tables and to the event file.
+// Called by the engine: takes a command buffer's times from the GPU, in ticks. `pairs` holds begin
+// and end of each dispatch; null if the engine has none. The times go to this process' own tables,
+// unless weir runs the program, and to the event file if one is written.
 WEIR_EXPORTED void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t begin, uint64_t end,
                                      const uint64_t* pairs, uint32_t dispatches) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0 || buffer == 0) return;

@@ -37,7 +37,8 @@ struct OpEvent {
 bool is_on_cpu(const Kind& kind) { return strcmp(g.devices[kind.shape.device].api, "cpu") == 0; }
 
 // Adds a kind of op (equal ops are counted together); null without memory. `is_shaped`: the
-// scope's operands, with their sizes, are part of it.
+// scope's operands, with their sizes, are part of it. The last operand is the op's result. Needs
+// g.lock.
 Kind* make_kind(uint64_t hash, const Scope& scope, bool is_shaped) {
   const KeepErrno keep;
   auto* kind = static_cast<Kind*>(calloc(1, sizeof(Kind)));
@@ -339,7 +340,8 @@ WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
 }
 
 // Called by the engine: closes the thread's innermost op. Counts it, and times it without its
-// waits for devices.
+// waits for devices. Ops beyond the deepest level are dropped with a warning, a new kind of op
+// without memory is marked in the file, and `scope.begin` is 0 if ops are counted but not timed.
 WEIR_EXPORTED void weir_op_end_on(void) {
   const Mark mark;
   Thread* const thread = mark.thread;

@@ -58,7 +58,7 @@ bool runs_other_programs(const ProgramFacts& program) {
 
 // Returns the reason why no probe (a library of weir's that counts) can be loaded into a Linux
 // program; nothing if all can.
-std::optional<Fit> find_barrier(const ProgramFacts& program) {
+std::optional<Fit> find_loading_barrier(const ProgramFacts& program) {
   const ProgramFile& file = program.file;
   if (file.kind == FileKind::script) {
     return may_see(fmt::format("a script for {}: what it starts is seen where that can be",
@@ -279,10 +279,13 @@ std::optional<Fit> judge_marks(const ProgramFacts& program) {
   return std::nullopt;
 }
 
-// Judges what each probe can see of a Linux program, a script, or a file of an unknown kind.
-std::vector<Fit> judge_elf(const ProgramFacts& program, const std::vector<std::string>& installed) {
+// Judges what each probe can see of any program but one of macOS: an ELF file of Linux, a script,
+// or a file of another kind. A probe that cannot be loaded gets that reason, and one that this weir
+// lacks is absent. An API of macOS alone is unused here, and listed for ELF files only.
+std::vector<Fit> judge_linux_program(const ProgramFacts& program,
+                                     const std::vector<std::string>& installed) {
   std::vector<Fit> fits;
-  const std::optional<Fit> barrier = find_barrier(program);
+  const std::optional<Fit> barrier = find_loading_barrier(program);
   const bool is_elf = program.file.kind == FileKind::elf;
   const auto add = [&](const char* probe, Fit fit) {
     // An API that the program does not use needs no reason why it cannot be seen. If we cannot
@@ -316,8 +319,9 @@ std::vector<Fit> judge_elf(const ProgramFacts& program, const std::vector<std::s
 }  // namespace
 
 std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::string>& installed) {
-  std::vector<Fit> fits = program.file.kind == FileKind::mach_o ? judge_mach_o(program, installed)
-                                                                : judge_elf(program, installed);
+  std::vector<Fit> fits = program.file.kind == FileKind::mach_o
+                              ? judge_mach_o(program, installed)
+                              : judge_linux_program(program, installed);
   if (auto marks = judge_marks(program)) fits.insert(fits.begin(), std::move(*marks));
   return fits;
 }

@@ -139,7 +139,7 @@ void copy_sizes(uint64_t (&to)[count], const size_t* from, cl_uint dimensions,
 }
 
 // Counts a kernel launch with its sizes and its code. `local` may be null: the driver then chooses
-// the groups.
+// the sizes of groups, which are stored as 0. A program that the layer did not see has no code.
 void count_dispatch(cl_command_queue handle, cl_kernel kernel, cl_uint dimensions,
                     const size_t* global, const size_t* local, const CommandTimer& timer) {
   Queue* queue = find_or_add_queue(handle);
@@ -156,7 +156,7 @@ void count_dispatch(cl_command_queue handle, cl_kernel kernel, cl_uint dimension
     add(&entry.code->dispatches, 1);
     add(&entry.code->groups, group_count(launch));
   }
-  timer.write_command(queue, launch.kernel, 0, 0);
+  timer.write_command(queue, launch.kernel, /*copy=*/0, /*bytes=*/0);
   count_command(queue, CommandKind::dispatch);
 }
 

@@ -22,7 +22,9 @@ bool g_is_ready;  // atomic
 
 }  // namespace
 
-// Finds the functions of Python's C interface in this process. Null if one is missing.
+// Finds the functions of Python's C interface in this process. Null if one is missing; of the two
+// that set a profiling function, one is enough: older Pythons set it a thread, newer ones for all.
+// Threads may search at once, as all of them find the same functions.
 const Api* find_api() {
   if (__atomic_load_n(&g_is_ready, __ATOMIC_ACQUIRE)) return &g_api;
   Api api;
@@ -48,9 +50,9 @@ const Api* find_api() {
       find(&api.add_audit_hook, "PySys_AddAuditHook") && find(&api.fetch_error, "PyErr_Fetch") &&
       find(&api.restore_error, "PyErr_Restore") && find(&api.clear_error, "PyErr_Clear") &&
       find(&api.type_type, "PyType_Type") && find(&api.object_type, "PyBaseObject_Type");
-  const bool has_one = find(&api.set_profile_of, "_PyEval_SetProfile");
-  const bool has_all = find(&api.set_profile_of_all, "PyEval_SetProfileAllThreads");
-  if (!is_complete || (!has_one && !has_all)) return nullptr;
+  const bool can_profile_one_thread = find(&api.set_profile_of, "_PyEval_SetProfile");
+  const bool can_profile_all_threads = find(&api.set_profile_of_all, "PyEval_SetProfileAllThreads");
+  if (!is_complete || (!can_profile_one_thread && !can_profile_all_threads)) return nullptr;
   g_api = api;
   __atomic_store_n(&g_is_ready, true, __ATOMIC_RELEASE);
   return &g_api;

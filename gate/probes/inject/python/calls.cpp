@@ -47,10 +47,10 @@ OwnFile g_own;
 Table g_entries;    // hash of the name -> weir_probe_function
 Table g_codes;      // code object -> weir_probe_function
 Table g_functions;  // Definition -> CFunction
-// Code object that ran within an import -> g_modules, or g_machinery if it is of importlib itself.
+// Code object that ran within an import -> g_modules, or g_importlib if it is of importlib itself.
 Table g_import_codes;
 Table g_addresses;  // of a function that ctypes calls -> weir_probe_function
-char g_modules, g_machinery;
+char g_modules, g_importlib;
 uint32_t g_code_count, g_import_code_count;
 size_t g_header_bytes;  // of a Python object
 const Api* g_api;
@@ -146,26 +146,27 @@ weir_probe_function* entry_of_frame(Frame* frame) {
   return entry;
 }
 
-// Returns true if the frame runs code of importlib. How often that runs depends on which modules
-// were compiled before, and where they lie.
+// Returns true if the frame runs code of importlib, whose calls are not counted: their number
+// depends on which modules were compiled before, and where they lie. The answer is stored for each
+// code object, which is then kept alive.
 bool is_of_importlib(Frame* frame) {
   Object* code = g_api->frame_code(frame);
-  const char* kind = g_import_codes.get<char>(address_key(code));
-  if (__builtin_expect(kind == nullptr, 0)) {
+  const char* owner = g_import_codes.get<char>(address_key(code));
+  if (__builtin_expect(owner == nullptr, 0)) {
     Name name;
     name_frame(*g_api, frame, code, &name);
-    const bool is_machinery = begins_with(name, "importlib._bootstrap") ||
+    const bool is_importlib = begins_with(name, "importlib._bootstrap") ||
                               begins_with(name, "_frozen_importlib") ||
                               begins_with(name, "zipimport.");
-    char* place = is_machinery ? &g_machinery : &g_modules;
-    kind = place;
-    if (g_import_code_count < k_max_codes && g_import_codes.insert(address_key(code), place)) {
+    char* new_owner = is_importlib ? &g_importlib : &g_modules;
+    owner = new_owner;
+    if (g_import_code_count < k_max_codes && g_import_codes.insert(address_key(code), new_owner)) {
       ++g_import_code_count;
-      return is_machinery;  // keeps the reference
+      return is_importlib;  // keeps the reference
     }
   }
   g_api->drop_reference(code);
-  return kind == &g_machinery;
+  return owner == &g_importlib;
 }
 
 // Returns the entry of a function written in C. A stored one is used again while name and address

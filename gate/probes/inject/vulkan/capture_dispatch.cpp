@@ -165,11 +165,13 @@ CapturedWork* find_or_add_work(PipelineCapture* pipeline, const WorkBuilder& bui
   return match;
 }
 
-// Returns `work` as dispatched under the name with index `kernel`; a new name gets a copy. Null
-// when memory is out. Needs g_capture_lock.
+// Returns the entry of `work` for the kernel name with index `kernel` in the file; a new name gets
+// a copy. An entry that is not in the file has no name as yet, so it can take this one. Null when
+// memory is out. Needs g_capture_lock.
 CapturedWork* find_or_add_named_work(CapturedWork* work, uint32_t kernel) {
-  for (CapturedWork* candidate = work; candidate != nullptr; candidate = candidate->other_name) {
-    if (candidate->kernel == kernel || candidate->kernel == k_not_written) return candidate;
+  for (CapturedWork* entry = work; entry != nullptr; entry = entry->other_name) {
+    const bool has_no_name_yet = entry->kernel == k_not_written;
+    if (entry->kernel == kernel || has_no_name_yet) return entry;
   }
   const size_t bytes = sizeof(CapturedWork) + work->bytes;
   if (!reserve_capture_memory(bytes)) return nullptr;
@@ -314,7 +316,8 @@ void capture_push_constants(CommandCapture* commands, uint32_t offset, uint32_t 
   if (end > commands->push_bytes) commands->push_bytes = end;
 }
 
-// Empties the buffer's capture for a new recording, creating it if there is none.
+// Empties the buffer's capture for a new recording, creating it if there is none. Does nothing if
+// dispatches of this device are not captured; without memory the buffer stays without a capture.
 void begin_capture(CommandBuffer* buffer) {
   if (buffer->device->capture == nullptr) return;
   if (buffer->capture == nullptr) {
