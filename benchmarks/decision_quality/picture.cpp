@@ -39,8 +39,8 @@ std::string escape_xml(const std::string& name) {
 // A row of the picture: mean pairs of weir without a change and at max_drop, and of fixed-n.
 struct Line {
   std::string noise;
-  std::optional<double> unchanged, at_limit, fixed;
-  bool fixed_enough = true;  // false if no number of pairs that was tried is enough
+  std::optional<double> weir_without_change, weir_at_max_drop, best_fixed;
+  bool is_fixed_enough = true;  // false if no number of pairs that was tried is enough
 };
 
 // Returns the line of `noise`, appended first if there is none.
@@ -59,15 +59,16 @@ std::vector<Line> make_lines(std::span<const Row> rows, double max_drop) {
     if (!row.drop) continue;
     const bool is_at_limit = std::fabs(*row.drop - max_drop) < 1e-12;
     const double pairs = row.tally.pairs_mean();
-    if (row.rule == "weir" && *row.drop == 0) find_line(lines, row.noise).unchanged = pairs;
-    if (row.rule == "weir" && is_at_limit) find_line(lines, row.noise).at_limit = pairs;
+    if (row.rule == "weir" && *row.drop == 0)
+      find_line(lines, row.noise).weir_without_change = pairs;
+    if (row.rule == "weir" && is_at_limit) find_line(lines, row.noise).weir_at_max_drop = pairs;
     if (row.rule == k_fixed_n && is_at_limit) {
       Line& line = find_line(lines, row.noise);
-      line.fixed = pairs;
-      line.fixed_enough = row.tally.inconclusive == 0;
+      line.best_fixed = pairs;
+      line.is_fixed_enough = row.tally.inconclusive == 0;
     }
   }
-  std::erase_if(lines, [](const Line& line) { return !line.unchanged; });
+  std::erase_if(lines, [](const Line& line) { return !line.weir_without_change; });
   return lines;
 }
 
@@ -82,7 +83,7 @@ std::string full_dot(double x, double y) {
   return fmt::format("<circle class=\"weir full\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4.5\"/>\n", x, y);
 }
 // Draws a bar, or an arrow if `enough` is false: more pairs are needed than were tried.
-std::string fixed_mark(double x, double y, bool enough) {
+std::string mark_of_fixed(double x, double y, bool enough) {
   return enough
              ? fmt::format("<path class=\"fixed\" d=\"M{:.1f} {:.1f}v14\"/>\n", x, y - 7)
              : fmt::format("<path class=\"fixed\" d=\"M{:.1f} {:.1f}l6 6l-6 6\"/>\n", x - 6, y - 6);
@@ -90,8 +91,9 @@ std::string fixed_mark(double x, double y, bool enough) {
 
 }  // namespace
 
-// Draws the legend, the logarithmic axis, and one line per noise. A line has an open dot (no
-// change), a full dot (at max_drop), and the mark of fixed-n.
+// Draws the legend, the logarithmic axis of pairs to a verdict, and one line per noise. A line has
+// an open dot (weir's mean without a change), a full dot (its mean at a drop of max_drop), and the
+// mark of the best fixed number of pairs. make_lines() leaves out lines without the open dot.
 std::string to_svg(std::span<const Row> rows, const Limits& limits) {
   const std::vector<Line> lines = make_lines(rows, limits.max_drop);
   const double bottom = k_top + k_row * static_cast<double>(lines.size());
@@ -110,7 +112,7 @@ std::string to_svg(std::span<const Row> rows, const Limits& limits) {
   constexpr double k_legend = 18;
   svg += open_dot(k_left, k_legend) + text_at(k_left + 10, k_legend + 4, "", "weir, no change");
   svg += full_dot(250, k_legend) + text_at(260, k_legend + 4, "", "weir, " + drop + " slower");
-  svg += fixed_mark(390, k_legend, /*enough=*/true) +
+  svg += mark_of_fixed(390, k_legend, /*enough=*/true) +
          text_at(400, k_legend + 4, "", "best fixed number at the same error rates");
   for (const int mark : {5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000}) {
     const double x = x_position(mark);
@@ -123,14 +125,15 @@ std::string to_svg(std::span<const Row> rows, const Limits& limits) {
   double y = k_top;
   for (const Line& line : lines) {
     svg += text_at(k_left - 12, y + 4, " text-anchor=\"end\"", escape_xml(line.noise));
-    if (line.at_limit) {
+    if (line.weir_at_max_drop) {
       svg += fmt::format("<path class=\"span\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n",
-                         x_position(*line.unchanged), y,
-                         x_position(line.fixed.value_or(*line.at_limit)));
+                         x_position(*line.weir_without_change), y,
+                         x_position(line.best_fixed.value_or(*line.weir_at_max_drop)));
     }
-    if (line.fixed) svg += fixed_mark(x_position(*line.fixed), y, line.fixed_enough);
-    svg += open_dot(x_position(*line.unchanged), y);
-    if (line.at_limit) svg += full_dot(x_position(*line.at_limit), y);
+    if (line.best_fixed)
+      svg += mark_of_fixed(x_position(*line.best_fixed), y, line.is_fixed_enough);
+    svg += open_dot(x_position(*line.weir_without_change), y);
+    if (line.weir_at_max_drop) svg += full_dot(x_position(*line.weir_at_max_drop), y);
     y += k_row;
   }
   return svg + "</svg>\n";
