@@ -218,7 +218,7 @@ void report_clock(uint32_t device, Clock* clock) {
 }
 
 // Writes a device's clock to the event file before the first time that needs it. Needs the lock.
-void use_clock(uint32_t device) {
+void write_clock_once(uint32_t device) {
   Clock& clock = g.clocks[device];
   if (clock.used) return;
   clock.used = true;
@@ -388,8 +388,8 @@ using namespace weir_probe;
 // are recorded.
 WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return 0;
-  const Mark mark;
-  Thread* const thread = mark.thread;
+  const ThreadAccess access;
+  Thread* const thread = access.thread;
   if (is_fallback(thread)) return 0;
   leave_buffer(thread);
   if (label == nullptr) label = "";
@@ -403,7 +403,7 @@ WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
     write_event(WEIR_EVENT_BUFFER, 0, &event, sizeof event, text,
                 static_cast<uint32_t>(strlen(text)) + 1);
   }
-  if (g.attached) return serial;
+  if (g.is_run_by_weir) return serial;
   const Locked locked(&g.lock);
   thread->recorded_buffer = add_buffer(serial, label);
   return serial;
@@ -415,14 +415,14 @@ WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
 WEIR_EXPORTED void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t begin, uint64_t end,
                                      const uint64_t* pairs, uint32_t dispatches) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0 || buffer == 0) return;
-  current_thread();
+  ensure_thread_record();
   queue = checked_queue(queue);
   if (pairs == nullptr || (weir_profile_flags & WEIR_PROFILE_DISPATCH) == 0) dispatches = 0;
   const uint32_t device = g.queues[queue].device;
   pthread_mutex_lock(&g.lock);
-  use_clock(device);
+  write_clock_once(device);
   const Clock clock = g.clocks[device];
-  if (!g.attached) add_buffer_times(clock, buffer, begin, end, pairs, dispatches);
+  if (!g.is_run_by_weir) add_buffer_times(clock, buffer, begin, end, pairs, dispatches);
   pthread_mutex_unlock(&g.lock);
   if (clock.tick <= 0) warn_about_tick();
   if (is_recording_events())
@@ -431,7 +431,7 @@ WEIR_EXPORTED void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t b
 
 WEIR_EXPORTED void weir_record(const char* label, uint64_t nanoseconds) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
-  current_thread();
+  ensure_thread_record();
   const Locked locked(&g.lock);
   add_times(&find_label(label)->timed, {1, nanoseconds, nanoseconds});
 }
@@ -440,7 +440,7 @@ WEIR_EXPORTED void weir_record(const char* label, uint64_t nanoseconds) {
 // latest pair are kept; both give the length of a tick.
 WEIR_EXPORTED void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, uint64_t gpu_ticks) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
-  current_thread();
+  ensure_thread_record();
   device = checked_device(device);
   const Locked locked(&g.lock);
   Clock& clock = g.clocks[device];
@@ -462,7 +462,7 @@ WEIR_EXPORTED void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, ui
 WEIR_EXPORTED void weir_clock_rate(uint32_t device, double nanoseconds_per_tick) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
   if (!(nanoseconds_per_tick > 0) || nanoseconds_per_tick > 1e9) return;
-  current_thread();
+  ensure_thread_record();
   device = checked_device(device);
   const Locked locked(&g.lock);
   Clock& clock = g.clocks[device];

@@ -36,8 +36,8 @@ weir_probe_kernel* find_kernel_row(Thread* thread, uint32_t queue, const char* n
 // Counts a dispatch of x·y·z groups for its kernel and queue, and records it for command buffers
 // and events.
 void count_dispatch(uint32_t queue, const char* kernel, uint32_t x, uint32_t y, uint32_t z) {
-  const Mark mark;
-  Thread* const thread = mark.thread;
+  const ThreadAccess access;
+  Thread* const thread = access.thread;
   if (kernel == nullptr || kernel[0] == '\0') kernel = "(no name)";
   const CachedName* cached = cache_slot(thread, kernel, queue);
   weir_probe_kernel* row = nullptr;
@@ -66,9 +66,10 @@ bool is_sync(uint32_t queue) {
 // Counts a barrier or copy, and writes its event if this thread has a command buffer.
 template <class Event>
 void count_mark(uint32_t queue, weir_probe_counter counter, uint16_t kind, const Event& event) {
-  const Mark mark;
-  add(&queue_counters(mark.thread, queue)->counters[counter], 1);
-  if (mark.thread->buffer != 0 && is_recording_events()) write_event(kind, 0, &event, sizeof event);
+  const ThreadAccess access;
+  add(&queue_counters(access.thread, queue)->counters[counter], 1);
+  if (access.thread->buffer != 0 && is_recording_events())
+    write_event(kind, 0, &event, sizeof event);
 }
 
 }  // namespace
@@ -97,8 +98,8 @@ WEIR_EXPORTED void weir_copy_on(uint32_t queue, uint32_t kind, uint64_t bytes) {
 // Called by the engine: counts a submission of one command buffer to a queue. `buffer` is 0 if the
 // engine did not name it.
 WEIR_EXPORTED void weir_submit_on(uint32_t queue, uint64_t buffer) {
-  const Mark mark;
-  Thread* const thread = mark.thread;
+  const ThreadAccess access;
+  Thread* const thread = access.thread;
   queue = checked_queue(queue);
   weir_probe_queue* row = queue_counters(thread, queue);
   add(&row->counters[WEIR_COUNT_SUBMITS], 1);
@@ -111,15 +112,15 @@ WEIR_EXPORTED void weir_submit_on(uint32_t queue, uint64_t buffer) {
 
 WEIR_EXPORTED void weir_wait_begin_on(void) {
   if (!is_recording_events() && !g.timed) return;
-  const Mark mark;
-  mark.thread->wait_start = read_stamp(g.stamps);
+  const ThreadAccess access;
+  access.thread->wait_start = read_stamp(g.stamps);
 }
 
 // Called by the engine: counts a wait for the queue, and a sync if it is one. The wait began at
 // weir_wait_begin().
 WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
-  const Mark mark;
-  Thread* const thread = mark.thread;
+  const ThreadAccess access;
+  Thread* const thread = access.thread;
   exclude_wait_from_op(thread);
   if ((weir_profile_flags & WEIR_PROFILE_COUNTS) == 0) {
     thread->wait_start = 0;

@@ -112,13 +112,13 @@ KindRow* find_kind_row(Thread* thread, const Scope& scope) {
 }
 
 // Adds to a value of a row. A plain store is enough, as only the row's thread writes it.
-void raise(uint64_t* value, uint64_t amount) {
+void add_in_own_thread(uint64_t* value, uint64_t amount) {
   __atomic_store_n(value, *value + amount, __ATOMIC_RELAXED);
 }
 
-// Adds a time, in units of stamps.
-void time_row(KindRow* row, uint64_t length) {
-  raise(&row->total, length);
+// Adds a time to a row, in units of stamps.
+void add_time(KindRow* row, uint64_t length) {
+  add_in_own_thread(&row->total, length);
   if (length > __atomic_load_n(&row->longest, __ATOMIC_RELAXED))
     __atomic_store_n(&row->longest, length, __ATOMIC_RELAXED);
 }
@@ -301,8 +301,8 @@ using namespace weir_probe;
 // Called by the engine: opens an op's scope in this thread. Scopes that lie too deep are only
 // counted as depth.
 WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t layer) {
-  const Mark mark;
-  Thread* const thread = mark.thread;
+  const ThreadAccess access;
+  Thread* const thread = access.thread;
   if (is_fallback(thread)) return;
   drop_stale_scopes(thread);
   ++thread->depth;
@@ -327,8 +327,8 @@ WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t l
 // Called by the engine: adds an operand to the op that is open in this thread. Ops of other types
 // or sizes are counted apart.
 WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
-  const Mark mark;
-  Thread* const thread = mark.thread;
+  const ThreadAccess access;
+  Thread* const thread = access.thread;
   if (thread->depth == 0 || thread->depth > k_max_depth || ne == nullptr) return;
   Scope& scope = thread->scopes[thread->depth - 1];
   if (scope.operands == k_max_operands) return;
@@ -343,8 +343,8 @@ WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
 // waits for devices. Ops beyond the deepest level are dropped with a warning, a new kind of op
 // without memory is marked in the file, and `scope.begin` is 0 if ops are counted but not timed.
 WEIR_EXPORTED void weir_op_end_on(void) {
-  const Mark mark;
-  Thread* const thread = mark.thread;
+  const ThreadAccess access;
+  Thread* const thread = access.thread;
   drop_stale_scopes(thread);
   if (thread->depth == 0) return;  // it began while ops were off
   --thread->depth;
@@ -358,17 +358,17 @@ WEIR_EXPORTED void weir_op_end_on(void) {
     set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
     return;
   }
-  raise(&row->count, 1);
+  add_in_own_thread(&row->count, 1);
   if (scope.begin == 0) return;
   const uint64_t end = read_stamp(g.stamps);
   if (thread->depth != 0) thread->scopes[thread->depth - 1].waited += scope.waited;
   const uint64_t length = end > scope.begin ? end - scope.begin : 0;
-  time_row(row, length > scope.waited ? length - scope.waited : 0);
+  add_time(row, length > scope.waited ? length - scope.waited : 0);
   if (is_recording_events()) write_op(scope, thread->depth, end);
 }
 
 WEIR_EXPORTED void weir_token_on(uint32_t rows) {
-  current_thread();
+  ensure_thread_record();
   const Locked locked(&g.lock);
   close_graph(rows);
   end_evaluation_of_buffers(rows);

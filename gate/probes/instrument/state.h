@@ -184,7 +184,7 @@ struct Row {
 };
 
 struct Globals : OwnFile {    // its lock guards everything, unless a comment says otherwise
-  bool attached = false;      // weir runs the program: count into a file
+  bool is_run_by_weir = false;  // then counts go into a file
   bool timed = false;         // scopes are timed
   StampClock stamps = {};     // set before `ready`
   uint32_t generation = 0;    // atomic
@@ -218,14 +218,17 @@ inline Thread* current_thread() {
   return attach_thread();
 }
 
-// A mark of this thread, up to the end of the block: const Mark mark. Its end
-// publishes the thread's writes to a thread that takes the record over later.
-struct Mark {
+// Makes the file and a record for the calling thread if there are none.
+inline void ensure_thread_record() { (void)current_thread(); }
+
+// Access to the calling thread's record, up to the end of the block. Its end publishes the thread's
+// writes to a thread that takes the record over later.
+struct ThreadAccess {
   Thread* thread = current_thread();
-  Mark() = default;
-  Mark(const Mark&) = delete;
-  Mark& operator=(const Mark&) = delete;
-  ~Mark() { __atomic_store_n(&thread->published, 1, __ATOMIC_RELEASE); }
+  ThreadAccess() = default;
+  ThreadAccess(const ThreadAccess&) = delete;
+  ThreadAccess& operator=(const ThreadAccess&) = delete;
+  ~ThreadAccess() { __atomic_store_n(&thread->published, 1, __ATOMIC_RELEASE); }
 };
 
 // True for the record that threads share if there was no memory for their own. Nothing is stored in

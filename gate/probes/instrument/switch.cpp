@@ -65,9 +65,9 @@ __attribute__((constructor)) void read_environment() {
   const char* flags = environment(k_variable);
   if (flags == nullptr || flags[0] == '\0') return;
   const char* folder = environment(WEIR_PROBE_DIR_VARIABLE);
-  g.attached = folder != nullptr && folder[0] != '\0';
-  g_dump_at_end = !g.attached;
-  g.timed = !g.attached;
+  g.is_run_by_weir = folder != nullptr && folder[0] != '\0';
+  g_dump_at_end = !g.is_run_by_weir;
+  g.timed = !g.is_run_by_weir;
   g_flags_at_start = parse_flags(flags);
   weir_profile_flags = g_flags_at_start;
   g_first_pid = getpid();
@@ -231,7 +231,7 @@ WEIR_EXPORTED int32_t weir_profile_is_enabled(uint32_t flags) {
 
 WEIR_EXPORTED void weir_profile_enable(uint32_t flags) {
   // The program switched it on itself, and prints the tables when it wants.
-  if (!g.attached) g.timed = true;
+  if (!g.is_run_by_weir) g.timed = true;
   flags = with_implied_flags(flags);
   if (((flags ^ weir_profile_flags) & WEIR_PROFILE_OPS) != 0) {
     __atomic_add_fetch(&g.epoch, 1, __ATOMIC_RELAXED);
@@ -271,7 +271,7 @@ WEIR_EXPORTED void weir_profile_dump(int32_t descriptor) {
 WEIR_EXPORTED void weir_profile_reset(void) {
   if (!is_ready(g)) return;
   const Locked locked(&g.lock);
-  if (!g.attached) clear_counts(&g.file);
+  if (!g.is_run_by_weir) clear_counts(&g.file);
   reset_op_times();
   reset_buffers();
 }

@@ -27,7 +27,7 @@ constexpr Capacity k_capacity{k_max_devices, k_max_queues* k_max_slots, 2048, 8,
 // Clears, in a forked child, all that it inherited from its parent.
 void reset_after_fork() {
   detach_events_after_fork();
-  if (!g.attached) clear_counts(&g.file);
+  if (!g.is_run_by_weir) clear_counts(&g.file);
   forget_ops_after_fork();
   reset_op_times();
   forget_buffers();
@@ -97,7 +97,7 @@ bool is_fallback(const Thread* thread) { return thread == &g_fallback; }
 void ensure_file() {
   if (is_ready(g)) return;
   const auto open = [] {
-    if (g.attached) {
+    if (g.is_run_by_weir) {
       open_file(&g.file, k_probe, k_capacity);
     } else {
       open_memory(&g.file, k_probe, k_capacity);
