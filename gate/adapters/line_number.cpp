@@ -289,6 +289,9 @@ std::optional<unit::Scale> parse_printed_unit(std::string_view word) {
   return first && first->unit == unit::Unit::seconds ? first : std::nullopt;
 }
 
+// Returns the number that a match is the whole or a part of, widened to what the line prints: with
+// its sign, its thousands, its unit and the number of columns. Its text is the match alone if that
+// is no number. A number that may be read in several ways is marked as ambiguous.
 LineNumber find_line_number(std::string_view line, const config::Pattern& pattern,
                             const config::Pattern::Match& match) {
   std::string_view part = match.group;

@@ -92,6 +92,8 @@ void add_printed_metrics(std::string_view text, std::vector<PrintedMetric>& metr
   }
 }
 
+// Returns up to four numbers with labels ("accepted: 12") that no pattern of `metrics` reads, one a
+// line of the text.
 std::vector<std::string> find_unread_numbers(std::string_view text,
                                              const std::vector<PrintedMetric>& metrics) {
   constexpr std::size_t k_most = 4;

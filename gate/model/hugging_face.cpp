@@ -65,6 +65,7 @@ std::string make_arguments(const ModelOptions& options) {
   return arguments;
 }
 
+// Returns config.json, also with the arguments that make this model again.
 Json make_config(const ModelOptions& options) {
   const bool is_llama = options.architecture == "llama";
   Json config = {{"vocab_size", options.vocab},
@@ -239,6 +240,8 @@ Result<std::vector<GgufTensor>> list_tensors(ModelOptions options) {
 
 }  // namespace
 
+// Returns all files of the model's folder but its weights. Fails with Code::usage if the options
+// make no model.
 Result<std::vector<TextFile>> make_model_folder(const ModelOptions& options) {
   WEIR_CHECK(list_tensors(options));  // checks the options
   const Json generation = {{"bos_token_id", k_begin_token}, {"eos_token_id", k_end_token}};
@@ -253,6 +256,7 @@ Result<std::vector<TextFile>> make_model_folder(const ModelOptions& options) {
   return files;
 }
 
+// Writes model.safetensors: the header's length, the header, and random weights in bfloat16.
 Result<void> write_safetensors(const ModelOptions& options, const ByteSink& sink) {
   WEIR_TRY(const std::vector<GgufTensor> tensors, list_tensors(options));
   const TensorTypeInfo& type = tensor_type_info(TensorType::bf16);

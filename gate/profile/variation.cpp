@@ -16,6 +16,8 @@ std::string Variation::str() const {
                      : fmt::format("{}, {} of {} runs", range(), others, runs);
 }
 
+// Returns the range of a count of whole numbers that is stored as nearly exact. Nothing for other
+// counts: those of a fit, of instructions, and of requests that overlap.
 std::optional<Variation> find_variation(const Measurement& measured) {
   const unit::Metric& metric = measured.metric;
   const bool is_fitted = metric.scope == unit::Scope::fixed || metric.base == "instructions";

@@ -481,6 +481,7 @@ std::string noise_text(std::span<const Comparison> comparisons) {
 
 }  // namespace
 
+// Writes comparisons as text, and then how far their times can be relied on.
 std::string compare_text(std::span<const Comparison> comparisons, const CompareStyle& style) {
   Page page(columns_of(style.width, 60));
   for (const Comparison& comparison : comparisons) {

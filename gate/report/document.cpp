@@ -132,6 +132,8 @@ std::vector<Shared> Document::warnings(
   return std::move(out).take();
 }
 
+// Returns the notes of all cells, each with the cells that share it, and then the gate's. A note
+// explains times whose change differs from that of their medians.
 std::vector<Shared> Document::notes() const {
   SharedTexts out;
   for (const CellDocument& cell : cells) {

@@ -114,6 +114,8 @@ bool imports_module(const Name& name) {
          strcmp(name.text, "_frozen_importlib._find_and_load") == 0;
 }
 
+// Returns the flags of a Python function by its name: that it imports a module, that it belongs to
+// threading itself, or that it starts a thread too. 0 for all others, also for a thread's work.
 uint32_t flags_of(const Name& name) {
   constexpr const char* k_starts[] = {"threading.Thread.start", "threading.Thread._bootstrap",
                                       "threading.start", "threading._bootstrap"};
