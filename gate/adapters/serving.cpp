@@ -87,7 +87,7 @@ std::string error_answer_text(std::string_view body) {
 }
 
 // Replaces each part that the newer report has.
-void merge(profile::ServedReport& report, const profile::ServedReport& newer) {
+void replace_reported_parts(profile::ServedReport& report, const profile::ServedReport& newer) {
   using Report = profile::ServedReport;
   const auto take = [&](auto part) {
     if (newer.*part) report.*part = newer.*part;

@@ -70,6 +70,6 @@ struct Api {
 [[nodiscard]] std::string error_answer_text(std::string_view body);
 
 // Replaces those parts of `report` that `newer` has.
-void merge(profile::ServedReport& report, const profile::ServedReport& newer);
+void replace_reported_parts(profile::ServedReport& report, const profile::ServedReport& newer);
 
 }  // namespace weir::adapters::serving

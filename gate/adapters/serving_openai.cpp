@@ -60,7 +60,7 @@ template <ReadChoice read_choice>
 Result<void> read_chunk_json(const Json& json, StreamPiece& piece) {
   piece.reported = read_usage(json);
   // llama-server's `timings` describe the same tokens in more detail, so they replace `usage`.
-  merge(piece.reported, read_timings(json));
+  replace_reported_parts(piece.reported, read_timings(json));
   const Json& choices = member_or_null(json, "choices");
   if (choices.is_null() && !member_or_null(json, "usage").is_null()) return {};
   if (!choices.is_array()) return fail(Code::data, "a chunk without \"choices\"");

@@ -148,7 +148,7 @@ void Request::handle_event(double at, std::string_view type, std::string_view da
 // Adds the text, tokens and reported numbers of a piece to the record. Fails the request if it is
 // longer than it may be.
 void Request::handle_piece(double at, const adapters::serving::StreamPiece& piece) {
-  adapters::serving::merge(record_.reported, piece.reported);
+  adapters::serving::replace_reported_parts(record_.reported, piece.reported);
   if (text_.size() + piece.text.size() > max_text_bytes(record_.asked_tokens)) {
     fail(at, ServedFault::too_long,
          fmt::format("more than {} bytes of text", max_text_bytes(record_.asked_tokens)));

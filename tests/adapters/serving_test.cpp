@@ -320,7 +320,7 @@ TEST(Events, OfARecordedStreamOfLlamaServer) {
     if (piece->is_token) tokens += piece->tokens;
     text += piece->text;
     last = piece->is_last;
-    merge(report, piece->reported);
+    replace_reported_parts(report, piece->reported);
   }));
   EXPECT_TRUE(last);
   EXPECT_EQ(tokens, 3);
