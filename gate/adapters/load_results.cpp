@@ -242,8 +242,8 @@ Result<Observed> read_complete(std::string_view format, const Output& output) {
 }  // namespace
 
 // Adds a mean, deviation, median or percentile ("p99") of a latency. Invalid values are left out.
-void add_figure(std::vector<ObservedLatency>& latencies, std::string_view metric,
-                std::string_view figure, double seconds) {
+void add_latency_figure(std::vector<ObservedLatency>& latencies, std::string_view metric,
+                        std::string_view figure, double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return;
   ObservedLatency latency;
   latency.metric = find_time_metric(metric);
@@ -258,7 +258,8 @@ void add_figure(std::vector<ObservedLatency>& latencies, std::string_view metric
 }
 
 // Adds a figure by a key such as "mean_ttft_ms" or "p99_itl_ms".
-void add_keyed_figure(std::vector<ObservedLatency>& latencies, const std::string& key, double ms) {
+void add_latency_by_key(std::vector<ObservedLatency>& latencies, const std::string& key,
+                        double ms) {
   LineScanner scan(key);
   const std::string figure(scan.read_until("_").value_or(""));
   const std::string name(scan.read_until_last("_ms").value_or(""));
@@ -270,8 +271,8 @@ void add_keyed_figure(std::vector<ObservedLatency>& latencies, const std::string
   if (known_figure.empty()) return;
   const auto* match =
       find_first(k_keyed_latencies, [&](const auto& latency) { return latency.first == name; });
-  add_figure(latencies, match ? match->second : fmt::format("{}_seconds", name), known_figure,
-             ms / 1e3);
+  add_latency_figure(latencies, match ? match->second : fmt::format("{}_seconds", name),
+                     known_figure, ms / 1e3);
 }
 
 void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate) {

@@ -120,7 +120,7 @@ void read_metrics(const Json& metrics, ObservedCase& load) {
     if (!scale) continue;
     for (const auto& [statistic_key, statistic] : k_statistics) {
       const auto value = json_number(latency, statistic_key);
-      if (value) add_figure(load.latencies, metric, statistic, *value * *scale);
+      if (value) add_latency_figure(load.latencies, metric, statistic, *value * *scale);
     }
   }
 }

@@ -48,8 +48,8 @@ void add_latencies(const Json& json, Keys prefixes, std::string_view figure,
           const std::string key = fmt::format("{}{}{}", prefix, name, unit);
           const auto value = json_number(json, key.c_str());
           if (value)
-            add_figure(latencies_found, latency.metric, figure,
-                       *value * (unit == " (ms)" ? 1e-3 : 1));
+            add_latency_figure(latencies_found, latency.metric, figure,
+                               *value * (unit == " (ms)" ? 1e-3 : 1));
         }
       }
     }

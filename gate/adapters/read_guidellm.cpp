@@ -80,11 +80,11 @@ void read_benchmark(const Json& json, Observed& observed) {
     for (const auto& [name, figure] :
          {std::pair{"mean", "mean"}, {"median", "median"}, {"std_dev", "stddev"}}) {
       if (const auto value = json_number(figures, name))
-        add_figure(load.latencies, metric, figure, *value * scale);
+        add_latency_figure(load.latencies, metric, figure, *value * scale);
     }
     for (const char* percentile : {"p90", "p95", "p99"}) {
       if (const auto value = json_number(member_or_null(figures, "percentiles"), percentile))
-        add_figure(load.latencies, metric, percentile, *value * scale);
+        add_latency_figure(load.latencies, metric, percentile, *value * scale);
     }
   }
   append_row_within_limit(observed.cases, std::move(load), observed);

@@ -35,7 +35,7 @@ void add_latencies(const Json& latency, ObservedCase& load) {
     if (units.starts_with("us")) scale = 1e-6;
     for (const auto& [name, figure] : k_figures) {
       if (const auto value = json_number(figures, name))
-        add_figure(load.latencies, metric, figure, *value * scale);
+        add_latency_figure(load.latencies, metric, figure, *value * scale);
     }
   }
 }

@@ -36,10 +36,10 @@ void read_total(const TableRow& row, Observed& observed) {
   set_rate(load, "requests_per_second", number("Requests/s"));
   if (has_answers(load)) {
     if (const auto mean = number("Average Response Time"))
-      add_figure(load.latencies, k_latency, "mean", *mean * k_seconds_per_ms);
+      add_latency_figure(load.latencies, k_latency, "mean", *mean * k_seconds_per_ms);
     for (const auto& [column, figure] : k_percentiles) {
       if (const auto value = number(column))
-        add_figure(load.latencies, k_latency, figure, *value * k_seconds_per_ms);
+        add_latency_figure(load.latencies, k_latency, figure, *value * k_seconds_per_ms);
     }
   }
   append_row_within_limit(observed.cases, std::move(load), observed);
@@ -127,7 +127,7 @@ void read_list(const Printed& printed, Observed& observed) {
     for (const auto& [figure, share] :
          {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}}) {
       if (const auto ms = percentile(totals, share))
-        add_figure(load.latencies, k_latency, figure, *ms * 1e-3);
+        add_latency_figure(load.latencies, k_latency, figure, *ms * 1e-3);
     }
   }
   append_row_within_limit(observed.cases, std::move(load), observed);

@@ -67,7 +67,7 @@ bool read_latency(std::string_view title, std::string_view value, ObservedCase& 
     add_warning(observed, "{} is no number: {}", display_text(title, 60), display_text(value, 60));
     return true;
   }
-  add_figure(load.latencies, latency->second, name, *number * unit->factor);
+  add_latency_figure(load.latencies, latency->second, name, *number * unit->factor);
   return true;
 }
 

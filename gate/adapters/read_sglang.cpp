@@ -38,7 +38,7 @@ void read_result(const Json& json, const Details& details, Observed& observed) {
   }
   for (const auto& [key, value] : json.items()) {
     if (value.is_number() && has_answers(run))
-      add_keyed_figure(run.latencies, key, value.get<double>());
+      add_latency_by_key(run.latencies, key, value.get<double>());
   }
   append_row_within_limit(observed.cases, std::move(run), observed);
 }

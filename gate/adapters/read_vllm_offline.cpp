@@ -21,8 +21,8 @@ void read_result(const Json& json, Observed& observed) {
     find_or_add_timing(run.timings, find_time_metric(k_latency)).mean = mean;
   for (const auto& [percent, seconds] : member_or_null(json, "percentiles").items()) {
     if (seconds.is_number())
-      add_figure(run.latencies, k_latency, percent == "50" ? "median" : "p" + percent,
-                 seconds.get<double>());
+      add_latency_figure(run.latencies, k_latency, percent == "50" ? "median" : "p" + percent,
+                         seconds.get<double>());
   }
   if (run.timings.empty()) return add_unread_part(observed, "runs", "a run has no latency");
   add_read_parts(observed, "runs");
@@ -40,8 +40,8 @@ void read_line(std::string_view line, Observed& observed) {
     append_row_within_limit(observed.cases, std::move(run), observed);
   } else if (scan.read_values("{}% percentile latency: {} seconds", percent, seconds)) {
     auto& latencies = observed.cases.empty() ? observed.latencies : observed.cases.back().latencies;
-    add_figure(latencies, k_latency, percent == 50 ? "median" : fmt::format("p{}", percent),
-               seconds);
+    add_latency_figure(latencies, k_latency, percent == 50 ? "median" : fmt::format("p{}", percent),
+                       seconds);
   }
 }
 

@@ -135,11 +135,11 @@ void copy_tokens_of_only_case(Observed& observed);
 //
 // Adds a figure of a distribution of latencies: "mean", "median", "stddev", or "p99". Values that
 // are no time are left out.
-void add_figure(std::vector<ObservedLatency>& latencies, std::string_view metric,
-                std::string_view figure, double seconds);
+void add_latency_figure(std::vector<ObservedLatency>& latencies, std::string_view metric,
+                        std::string_view figure, double seconds);
 // Adds a latency by its key in results of vLLM and SGLang: "p99_ttft_ms", "mean_e2el_ms". Other
 // keys are ignored.
-void add_keyed_figure(std::vector<ObservedLatency>& latencies, const std::string& key, double ms);
+void add_latency_by_key(std::vector<ObservedLatency>& latencies, const std::string& key, double ms);
 // Sets the mean of a rate; 0 is a value.
 void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate);
 // Copies members of an object that are texts, numbers or flags to the facts of the case.
