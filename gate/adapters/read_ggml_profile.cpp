@@ -216,7 +216,8 @@ void skip_speed(LineScanner& scan) {
 
 // Parses a row of the summary, "[OP  ] backend 0 MUL_MAT   17.4%  count=2  total= 0.45 ms  avg=
 // 223.56 us  min= …  max= …  …", or of the table, "OP       0  MUL_MAT      17.4%       2
-// 0.45      223.56      113.59  …".
+// 0.45      223.56      113.59  …". Rows "COPY" are copies between backends. The printed total has
+// two decimals of a millisecond, so the time is the mean times the calls.
 std::optional<ObservedOp> parse_row(std::string_view line) {
   LineScanner scan(line);
   std::string_view name;

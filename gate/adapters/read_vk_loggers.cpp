@@ -48,8 +48,10 @@ bool is_old_row(std::string_view text) {
   return name && scan.read_values("{} x {} ms", calls, each) && scan.done();
 }
 
-// Sets op, kernel and shape from a node's name, "[FUSION ]OP[ details]". A name of several nodes
-// that ran between two syncs cannot be split safely, so it is kept as a kernel of its own.
+// Sets op, kernel and shape from a node's name, "[FUSION ]OP[ details]" or "OP(details)". A name of
+// several nodes between two syncs, "ADD, MUL", cannot be split safely, so it is kept as a kernel of
+// its own; details of attention and convolutions have commas too. "MUL_MAT_VEC" is the kernel of
+// the op "MUL_MAT".
 void parse_op_name(std::string_view name, ObservedOp& op) {
   LineScanner scan(name);
   const std::string_view first = scan.word().value_or("");
@@ -74,7 +76,7 @@ void parse_op_name(std::string_view name, ObservedOp& op) {
   }
   if (op.op == "MUL_MAT_VEC" || op.op == "MUL_MAT_ID_VEC") {
     op.kernel = op.op;
-    op.op = op.op.substr(0, op.op.size() - 4);
+    op.op = op.op.substr(0, op.op.size() - std::string_view("_VEC").size());
   }
   op.shape = display_text(details, 300);
 }

@@ -98,8 +98,9 @@ void read_result(const Json& json, Observed& observed) {
           std::nullopt, std::move(run), observed);
 }
 
-// Reads "Throughput: 9.41 requests/s, 4231.25 total tokens/s, 2115.11 output tokens/s"; older
-// versions print the first two, "tokens/s".
+// Reads a line of a run: its numbers of tokens ("Total num prompt tokens: 512"), or its rates,
+// which end the run: "Throughput: 9.41 requests/s, 4231.25 total tokens/s, 2115.11 output
+// tokens/s". Older versions print the first two rates, "tokens/s".
 void read_line(std::string_view line, ObservedCase& run, Observed& observed) {
   LineScanner scan(line);
   double requests = 0, tokens = 0, output = 0;

@@ -117,8 +117,10 @@ std::optional<std::string> refutation_reason(const Observed& observed, const Out
   return fmt::format("the engine reports the backend {}: the CPU did the work", *backend);
 }
 
-// Fails unless there is exactly one test for each requested length, at the requested depth.
-Result<void> check_tests(const Observed& observed, const profile::RunParameters& request) {
+// Fails unless llama-bench's text has as many tests as lengths were requested (of the prompt, and
+// of the generated tokens), each of a requested length and depth.
+Result<void> check_llama_bench_tests(const Observed& observed,
+                                     const profile::RunParameters& request) {
   std::size_t expected = 0;
   if (request.prompt_tokens > 0) ++expected;
   if (request.tokens > 0) ++expected;
@@ -194,7 +196,8 @@ std::string find_refutation(JsonReader& read) {
   return "";
 }
 
-// Reads one result of llama-bench's JSON.
+// Reads one result of llama-bench's JSON: a test of one length, with a time per repetition. Fails
+// if a field is missing, a time is not above 0, or the mean rate is not.
 Result<BenchTest> read_test(const Json& json) {
   JsonReader read(json, "llama-bench's result");
   BenchTest test;
@@ -298,7 +301,8 @@ Result<profile::EngineReport> make_report(std::string_view format, const Output&
   if (!observed.errors.empty() && report.times.empty()) {
     return fail(Code::data, "the engine reports: {}", observed.errors.front());
   }
-  if (format == "llama-bench-table") WEIR_CHECK(check_tests(observed, output.parameters));
+  if (format == "llama-bench-table")
+    WEIR_CHECK(check_llama_bench_tests(observed, output.parameters));
   report.generated_tokens = observed.generated_tokens;
   add_counts(observed, output.parameters, report);
   add_works(observed, output, report);

@@ -140,8 +140,9 @@ double back_off(int attempt, double base, double longest, double jitter) {
   return longest_wait * (1 - jitter / 2);
 }
 
-// Decides what follows an answer: it is final, refused, or worth another attempt. `is_once`: the
-// request must not be carried out twice.
+// Decides what follows an answer: it is final, refused, or worth another attempt. Final are
+// successes and answers that say something about the request (403, 404, 409, 422), which the caller
+// handles. `is_once`: the request must not be carried out twice.
 Next after_answer(const sys::HttpResponse& response, bool is_once, double now,
                   const Masker& masker) {
   const int status = response.status;

@@ -23,7 +23,7 @@ bool ServerHold::hold() {
   constexpr double k_step_seconds = 0.002;
   constexpr int k_max_checks = 5000;
   // Wait until the server has finished the work of its warm-up.
-  for (int check = 0; !threads_.rest(); ++check) {
+  for (int check = 0; !threads_.all_sleep(); ++check) {
     if (check == k_max_checks || !sys::RealPause().wait(k_step_seconds, stop_)) {
       reason_ = threads_.awake() + " never sleeps";
       return false;
@@ -50,7 +50,8 @@ bool ServerHold::has_queued(std::int64_t requests) {
   const bool was_read = last_read_ == requests;
   if (!is_read || !was_read) threads_.begin_again();
   if (is_read) last_read_ = requests;
-  const bool rests = threads_.rest();  // call it every time: it compares with the last call
+  const bool do_all_sleep =
+      threads_.all_sleep();  // call it every time: it compares with the last call
   if (pages_.gave_up()) {
     reason_ = "a thread that was held went on by itself";
   } else if (!is_read) {
@@ -61,7 +62,7 @@ bool ServerHold::has_queued(std::int64_t requests) {
           "(llama-server: --threads-http)",
           requests - 1);
     }
-  } else if (!rests) {
+  } else if (!do_all_sleep) {
     reason_ = fmt::format("after request {} {} does not sleep", requests, threads_.awake());
   } else if (!pages_.is_held()) {
     reason_ = "nothing was about to be computed";

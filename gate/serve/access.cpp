@@ -240,13 +240,13 @@ std::optional<Credential> parse_credential(const std::string* authorization) {
   const std::size_t space = std::min(value.find(' '), value.size());
   const std::string kind = text::lower(value.substr(0, space));
   const std::string_view rest = text::trim(value.substr(space));
-  if (kind == "bearer") return Credential{std::string(rest), false};
+  if (kind == "bearer") return Credential{.text = std::string(rest), .basic = false};
   if (kind != "basic") return std::nullopt;
   const auto decoded = decode_base64(rest);
   if (!decoded) return std::nullopt;
   const std::size_t colon = decoded->find(':');
   if (colon == std::string::npos) return std::nullopt;
-  return Credential{decoded->substr(colon + 1), true};
+  return Credential{.text = decoded->substr(colon + 1), .basic = true};
 }
 
 std::string peer_client_key(const std::string& peer) {

@@ -164,7 +164,7 @@ std::vector<std::int64_t> Resting::members() const {
 
 // Returns true if the engine's processes are at rest: no thread has run since the last call, or
 // each was asleep once in k_rounds rounds. Sets awake_ to a thread that was not.
-bool Resting::rest() {
+bool Resting::all_sleep() {
   Threads threads_now;
   awake_.clear();
   for (const std::int64_t process : processes_) {
@@ -327,8 +327,9 @@ StoppedTree::StoppedTree(std::int64_t process) : process_(process) {
   for (int reading = 0; reading < k_max_readings && equal_readings < k_equal_readings; ++reading) {
     if (reading > 0) nanosleep(&pause, nullptr);
     Threads threads_now = read_threads();
-    const bool rests = std::ranges::all_of(threads_now, is_stopped) && threads_now == threads_;
-    equal_readings = rests ? equal_readings + 1 : 0;
+    const bool is_same_as_before =
+        std::ranges::all_of(threads_now, is_stopped) && threads_now == threads_;
+    equal_readings = is_same_as_before ? equal_readings + 1 : 0;
     threads_ = std::move(threads_now);
   }
 }

@@ -43,7 +43,7 @@ class Resting {
   // all slept together.) Or has each been seen asleep in every one of k_rounds rounds since
   // begin_again()? Threads that look at a clock each second hardly ever sleep all together on a
   // busy machine; what one hands to another that slept already is seen in the next round.
-  [[nodiscard]] bool rest();
+  [[nodiscard]] bool all_sleep();
   void begin_again();
   [[nodiscard]] std::optional<PortTraffic> traffic(int port) const;
   // One that did not sleep at the last call, for people: "llama-server (thread 17)"; or "".

@@ -107,23 +107,23 @@ TEST(Rest, IsSeenWhenNoThreadOfTheGroupRanBetweenTwoLooks) {
   Proc proc;
   const std::int64_t process = 11;
   Resting resting(std::span(&process, 1), proc.path());
-  EXPECT_FALSE(resting.rest()) << "nothing is known of before";
-  EXPECT_TRUE(resting.rest());
+  EXPECT_FALSE(resting.all_sleep()) << "nothing is known of before";
+  EXPECT_TRUE(resting.all_sleep());
   EXPECT_EQ(resting.awake(), "");
   proc.thread(10, 17, status("S (sleeping)", 1, 1));
-  EXPECT_FALSE(resting.rest()) << "a new thread";
-  EXPECT_TRUE(resting.rest());
+  EXPECT_FALSE(resting.all_sleep()) << "a new thread";
+  EXPECT_TRUE(resting.all_sleep());
   resting.begin_again();
   proc.thread(10, 17, status("S (sleeping)", 2, 1));
-  EXPECT_FALSE(resting.rest()) << "it ran, and sleeps again";
+  EXPECT_FALSE(resting.all_sleep()) << "it ran, and sleeps again";
   EXPECT_EQ(resting.awake(), "thread 17 of process 10");
-  EXPECT_TRUE(resting.rest());
+  EXPECT_TRUE(resting.all_sleep());
   proc.thread(12, 12, status("R (running)", 9, 9));
-  EXPECT_TRUE(resting.rest()) << "of another group";
+  EXPECT_TRUE(resting.all_sleep()) << "of another group";
   resting.begin_again();
   proc.thread(11, 11, status("R (running)", 1, 1));
-  EXPECT_FALSE(resting.rest());
-  EXPECT_FALSE(resting.rest());
+  EXPECT_FALSE(resting.all_sleep());
+  EXPECT_FALSE(resting.all_sleep());
 }
 
 // Two threads look at a clock in turns: never both asleep, but each seen asleep in each round.
@@ -136,7 +136,7 @@ TEST(Rest, IsAlsoThatEachSleepsWheneverItIsItsTurn) {
     const bool even = looks % 2 == 0;
     proc.thread(10, 10, status(even ? "R (running)" : "S (sleeping)", looks, 0));
     proc.thread(11, 11, status(even ? "S (sleeping)" : "R (running)", looks, 0));
-    rests = resting.rest();
+    rests = resting.all_sleep();
   }
   EXPECT_EQ(looks, 8) << "4 rounds of 2 looks";
 }
@@ -144,8 +144,8 @@ TEST(Rest, IsAlsoThatEachSleepsWheneverItIsItsTurn) {
 TEST(Rest, OfNobodyIsNone) {
   Proc proc;
   Resting resting({}, proc.path());
-  EXPECT_FALSE(resting.rest());
-  EXPECT_FALSE(resting.rest());
+  EXPECT_FALSE(resting.all_sleep());
+  EXPECT_FALSE(resting.all_sleep());
   EXPECT_FALSE(resting.traffic(80)) << "no table of sockets there";
 }
 
