@@ -55,8 +55,8 @@ std::optional<ValueSets> find_value_sets(const Comparison& comparison, const Mea
   return sets;
 }
 
-// Returns true if a count did not change. An exact count has to be equal in every run, others within
-// the allowed variation.
+// Returns true if a count did not change. An exact count has to be equal in every run, one that
+// varied in the base has to lie within its stored range, and others within the allowed variation.
 bool same_value(const Measurement& base, const Measurement& current) {
   if (base.exact && current.exact) return *base.exact == *current.exact;
   if (base.exact) {
