@@ -62,13 +62,15 @@ double normal_chance(const std::vector<std::size_t>& ranks, std::size_t chosen, 
   return std::erfc(distance / std::sqrt(2 * variance)) / 2;
 }
 
-// Returns true if the whole candidate lies far above the base.
-bool is_far_above(std::span<const double> base, std::span<const double> candidate,
-                  const RankPolicy& policy) {
+// Returns how many values of the candidate lie far above the base.
+std::size_t count_far_above(std::span<const double> base, std::span<const double> candidate,
+                            const RankPolicy& policy) {
   constexpr std::size_t k_enough = 3;
-  if (base.size() < k_enough || candidate.empty()) return false;
+  if (base.size() < k_enough) return 0;
   const auto [low, high] = std::ranges::minmax(base);
-  return std::ranges::min(candidate) - high > policy.far_widths * std::max(high - low, 1.0);
+  const double limit = high + policy.far_widths * std::max(high - low, 1.0);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(candidate, [&](double value) { return value > limit; }));
 }
 
 std::vector<double> scaled_by(std::span<const double> values, double factor, double shift = 0) {
@@ -111,16 +113,21 @@ SetComparison compare_sets(std::span<const double> base, std::span<const double>
   constexpr double k_rounding = 1e-9;
   const double rise = chance_of_higher_ranks(base, candidate);
   const double fall = chance_of_higher_ranks(low_base, low_candidate);
-  if (rise <= policy.false_alarm + k_rounding || is_far_above(base, candidate, policy))
-    return {Shift::rose, rise};
-  if (fall <= policy.false_alarm + k_rounding || is_far_above(low_base, low_candidate, policy))
-    return {Shift::fell, fall};
+  const std::size_t far_above = count_far_above(base, candidate, policy),
+                    far_below = count_far_above(low_base, low_candidate, policy);
+  const bool is_above = !candidate.empty() && far_above == candidate.size();
+  const bool is_below = !candidate.empty() && far_below == candidate.size();
+  if (rise <= policy.false_alarm + k_rounding || is_above) return {Shift::rose, rise};
+  if (fall <= policy.false_alarm + k_rounding || is_below) return {Shift::fell, fall};
   // A base that moved by that change, in the direction that matters, must lie beyond the candidate.
   const double direction = watches_rise ? 1 : -1;
   const std::vector<double> moved = scaled_by(base, direction, change_to_find(base));
   const double reached = chance_of_higher_ranks(scaled_by(candidate, direction), moved);
   const bool is_excluded = reached <= policy.missed + k_rounding;
-  return {is_excluded ? Shift::none : Shift::undecided, std::min(rise, fall)};
+  // Ranks do not show how much the few count that count more.
+  const std::size_t far = watches_rise ? far_above : far_below;
+  const bool is_same = is_excluded && far == 0;
+  return {is_same ? Shift::none : Shift::undecided, std::min(rise, fall), far};
 }
 
 std::size_t fewest_values(std::size_t others, double level) {

@@ -21,7 +21,8 @@ struct RankPolicy {
   double false_alarm = 0.004;  // in each direction; 5 against 5 values can reach it: 1 in 252
   double missed = 0.05;        // chance that a change by change_to_find() shows as `none`
   // A candidate whose every value lies so many widths of the base's range beyond it has moved,
-  // however few values there are. The width is at least 1.
+  // however few values there are, and one with such a value is not the same. The width is at least
+  // 1.
   double far_widths = 10;
 };
 
@@ -29,7 +30,8 @@ enum class Shift { rose, fell, none, undecided };
 
 struct SetComparison {
   Shift shift = Shift::undecided;
-  double chance = 1;  // of a rise or fall as clear between two sets of one program
+  double chance = 1;           // of a rise or fall as clear between two sets of one program
+  std::size_t far_values = 0;  // of an undecided candidate: beyond far_widths, the watched way
 };
 
 // The change of all values that `none` excludes: a third of the base's range, at least 1.

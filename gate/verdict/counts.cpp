@@ -223,6 +223,11 @@ Ruling judge_varying(const Comparison& comparison, const ValueSets& sets, const 
     compared = stats::compare_sets(sets.base, sets.candidate, watches_rise);
   }
   if (compared.shift == stats::Shift::none) return {Outcome::pass, changed};
+  if (compared.shift == stats::Shift::undecided && compared.far_values > 0) {
+    return {Outcome::inconclusive,
+            fmt::format("{}: {} of {} processes far outside, which ranks do not judge", changed,
+                        compared.far_values, sets.candidate.size())};
+  }
   if (compared.shift == stats::Shift::undecided) {
     return {Outcome::inconclusive,
             fmt::format("{}: too few values to tell a change by {:.2g} from chance; {}", changed,

@@ -48,6 +48,18 @@ TEST(RankTest, AFarSetHasMovedHoweverFewValuesItHas) {
   EXPECT_EQ(compare_sets(Values{63, 64}, Values{175}, true).shift, Shift::undecided);
 }
 
+TEST(RankTest, ASetWithAFarValueIsNotTheSame) {
+  const Values base{63, 64, 63, 64, 64, 63, 63, 64, 63, 64};
+  Values candidate = base;
+  EXPECT_EQ(compare_sets(base, candidate, true).shift, Shift::none);
+  candidate[2] = 6400;
+  const SetComparison compared = compare_sets(base, candidate, true);
+  EXPECT_EQ(compared.shift, Shift::undecided);
+  EXPECT_EQ(compared.far_values, 1U);
+  candidate[2] = 0;  // less is not worse
+  EXPECT_EQ(compare_sets(base, candidate, true).shift, Shift::none);
+}
+
 // The table of docs/how-to/varying-counts.md, with fewer rounds: values 0 to 3 are equally likely.
 TEST(RankTest, KeepsItsErrorRates) {
   std::mt19937_64 random(7);
