@@ -163,7 +163,7 @@ std::string_view find_unit(std::string_view after) {
   static const RE2 k_word(
       R"(^([\s\x{00A0}\x{2009}\x{202F}]*[-_]?[\[(]?)((?:%|[A-Za-z\x{00B5}\x{03BC}]+)(?:/[A-Za-z\x{00B5}\x{03BC}]+)*)([\s:=-]*.?))");
   static const RE2 k_composed(
-      R"([kKMGTPmun]?(?:FLOPS?|flops?|FLOP|Hz|W|J|bits?|bps|ops|OPS)|.*[/%].*)");
+      R"([kKMGTPmun]?(?:FLOPS?|flops?|FLOP|Hz|W|J|bits?|bps|ops|OPS)|[kKMG]|thousand|million|billion|.*[/%].*)");
   constexpr std::size_t k_most = 96;
   StringPiece gap, word, rest;
   if (!RE2::PartialMatch(piece(after.substr(0, k_most)), k_word, &gap, &word, &rest)) return {};

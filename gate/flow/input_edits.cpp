@@ -344,9 +344,17 @@ bool contains_name(std::string_view text, std::string_view path) {
 }
 
 // Returns the pattern of all parts of a model that one of them names, since engines open the others
-// by themselves: "m-00001-of-00002.gguf". Nothing for other names.
+// by themselves: "m-00001-of-00002.gguf". So does an index of parts ("m.safetensors.index.json").
+// Nothing for other names.
 std::optional<std::string> pattern_of_parts(const std::string& path) {
-  constexpr std::string_view k_of = "-of-", k_decimal_digits = "0123456789";
+  constexpr std::string_view k_of = "-of-", k_decimal_digits = "0123456789",
+                             k_index = ".index.json";
+  if (path.ends_with(k_index)) {
+    const std::string whole = path.substr(0, path.size() - k_index.size());
+    const std::size_t suffix = std::min(whole.rfind('.'), whole.size());
+    return fmt::format("{}-{}{}{}{}", whole.substr(0, suffix), k_digits, k_of, k_digits,
+                       whole.substr(suffix));
+  }
   const std::size_t of = path.rfind(k_of);
   if (of == std::string::npos || of == 0 || has_wildcard(path)) return std::nullopt;
   const std::size_t number = path.find_last_not_of(k_decimal_digits, of - 1) + 1;  // npos + 1 is 0

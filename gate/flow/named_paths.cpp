@@ -251,9 +251,18 @@ class WordList {
     return "configs/devices/" + *cell_.twin + ".json";
   }
 
-  // Fills in the files of the cell, and marks the other placeholders.
-  [[nodiscard]] std::string fill(const std::string& word) const {
+  // Adds what a word means whose name has the prompt in it: "in/{prompt}.json".
+  void add_prompt_name(const std::string& written) {
+    const bool is_name = cell_.text && cell_.text->find_first_of(" \t\r\n") == std::string::npos;
+    if (is_name) add_parts(fill(written, *cell_.text), {.is_in_command = true});
+  }
+
+  // Fills in the files of the cell, and marks the other placeholders, but for the prompt if its
+  // text is given.
+  [[nodiscard]] std::string fill(const std::string& word,
+                                 const std::optional<std::string>& prompt = std::nullopt) const {
     return config::substitute(word, [&](std::string_view name) -> std::string {
+      if (name == "prompt" && prompt) return *prompt;
       if (name == "model") return cell_.model_path;
       if (name == "prompt_file") return cell_.prompt_file.value_or("");
       const bool is_text =
@@ -273,6 +282,8 @@ class WordList {
                       .may_be_built = is_program,
                       .is_in_command = true});
     if (is_program) return;
+    if (written != "{prompt}" && written.find("{prompt}") != std::string::npos)
+      add_prompt_name(written);
     const std::string filled = ShellText(word, cell_.env).filled();
     for (const std::string& token : config::split_at_any(filled, " \t\r\n")) {
       const bool is_path = token.find('/') != std::string::npos && !token.starts_with('-') &&

@@ -532,6 +532,10 @@ TEST(Generic, NotesUnitsAndTheNumbersInARow) {
   EXPECT_THAT(forms(k_rate, ",([0-9.]+)", "pp,1,834"),
               ElementsAre("decode_tokens_per_second in a row of 2 numbers"));
   EXPECT_THAT(forms("syncs_per_token", "([0-9]+) syncs", "5 syncs"), testing::IsEmpty());
+  EXPECT_THAT(forms("syncs_per_token", "syncs: ([0-9]+)", "syncs: 5 k"),
+              ElementsAre("syncs_per_token in k"));
+  EXPECT_THAT(forms("syncs_per_token", "syncs: ([0-9]+)", "syncs: 5 thousand"),
+              ElementsAre("syncs_per_token in thousand"));
 }
 
 TEST(Generic, WarnsWhereLinesOfATimeDisagree) {

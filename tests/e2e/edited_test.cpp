@@ -257,6 +257,7 @@ TEST_F(Edited, WhatIsNoInputBesideInputsIsNoEdit) {
       {"./engine, --prefix, 'in/t{tokens}'", "in/t8a.json", "2", true},
       {"./engine, -m, m-00001-of-00002.gguf", "m-00002-of-00002.gguf", "2"},
       {"./engine, -m, m-00001-of-00002.gguf", "m-00001-of-00003.gguf", "2", true},
+      {"./engine, -m, m.gguf.index.json", "m-00002-of-00002.gguf", "2"},
       {"./engine, --prefix, in/code", "in/code.py", "2", true},
       {"./engine, --name, weir", "weir.yaml", nullptr, true},
       {"./engine, -o, json", "json_schema.json", "2", true},

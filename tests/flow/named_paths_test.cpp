@@ -18,6 +18,7 @@ std::vector<std::string> paths_of(const config::Arguments& command,
                                   const config::Environment& environment = {}) {
   config::Cell cell;
   cell.model_path = "m.bin";
+  cell.text = "once";
   cell.command = command;
   cell.env = environment;
   NamedPlaces places("perf", {"/home/me/repo"});
@@ -47,6 +48,8 @@ TEST(NamedPaths, AreFoundInEveryFormThatAWordMayHave) {
       {"-fdata.bin", {"perf/data.bin"}},
       {"@data.bin,other.bin", {"perf/data.bin", "perf/other.bin"}},
       {"data/{tokens}.txt", {"perf/data/N.txt"}},
+      {"data/{prompt}.txt", {"perf/data/once.txt"}},
+      {"--data=data/{prompt}", {"perf/data/once"}},
       {"open('data.bin')", {"perf/data.bin"}},
       {"./run \"my data.bin\"", {"perf/run", "perf/my data.bin"}},
       {"{\"data\": \"data.bin\"}", {"perf/data.bin"}},
