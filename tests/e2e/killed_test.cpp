@@ -107,8 +107,10 @@ TEST_F(Killed, WhileMeasuringItKeepsEveryFinishedRecordAndGoesOnFromThere) {
   const fs::path starts = scratch_ / "starts-last";
   Weir last(scratch_, {"run", "--out", "out"}, {{"FAKE_ENGINE_LOG", starts.string()}});
   kill_when(last, [&] { return lines_in(starts) >= 3; });
-  EXPECT_TRUE(eventually([&] { return processes_with(scratch_.path().string()).empty(); }))
-      << "an engine outlived a killed weir";
+  const auto nothing_runs = [&] {
+    return processes_with(scratch_.path().string()).empty() && !has_process_in(scratch_.path());
+  };
+  EXPECT_TRUE(eventually(nothing_runs)) << "an engine outlived a killed weir";
 }
 
 TEST_F(Killed, WhileAcceptingItLeavesNoHalfWrittenBaseline) {

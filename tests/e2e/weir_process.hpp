@@ -199,6 +199,18 @@ inline std::vector<std::string> processes_with(const std::string& mark) {
   return matches;
 }
 
+// Returns true if a process works in the folder or below it: one may be about to start an engine,
+// whose command line does not show that yet.
+inline bool has_process_in(const fs::path& folder) {
+  const std::string beginning = folder.string() + "/";
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::error_code gone;  // processes end, and others are not ours to look at
+    const std::string working = fs::read_symlink(entry.path() / "cwd", gone).string() + "/";
+    if (!gone && working.starts_with(beginning)) return true;
+  }
+  return false;
+}
+
 inline std::string relative_files(const fs::path& root) {
   std::string list;
   std::vector<fs::path> paths;
